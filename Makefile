@@ -1,0 +1,39 @@
+# Every target creates .venv and installs what it needs, so `make reproduce` and `make test` work in a fresh clone.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+OUT ?= out
+
+.PHONY: install reproduce test check format bench stress clean
+
+install: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[studies,dev]"
+	touch $(READY)
+
+reproduce: install  ## run the main job and write the report
+	$(BIN)/policychord reproduce theory --out $(OUT)/theory
+
+test: install  ## run the tests on all cores
+	$(BIN)/python -m pytest -n auto
+
+check: install  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install  ## speed against other solvers; prints a table, writes build/bench.json
+	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json
+
+stress: install  ## 100,000 random and adversarial problems
+	$(BIN)/python -m benchmarks.stress --problems 100000 --out build/stress.json
+
+clean:
+	rm -rf $(VENV) build out .pytest_cache .ruff_cache .mypy_cache .hypothesis

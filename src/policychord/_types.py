@@ -1,0 +1,41 @@
+"""Array aliases, and which of NumPy and JAX a call should speak."""
+
+from types import ModuleType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+Array = jax.Array | np.ndarray
+
+Primitives = Float[Array, "*batch d n"]
+ActionValues = Float[Array, "*batch d"]
+Weights = Float[Array, "*batch n"]
+Scalars = Float[Array, "*batch"]
+Counts = Int[Array, "*batch"]
+Flags = Bool[Array, "*batch"]
+
+
+def namespace(*arrays) -> ModuleType:
+    """jax.numpy if any argument is a JAX array, else NumPy: what comes in decides what goes out."""
+    return jnp if any(isinstance(a, jax.Array) for a in arrays) else np
+
+
+def is_traced(*arrays) -> bool:
+    """Whether values are not there yet (inside jit, vmap, grad or scan), so that only shapes can be checked."""
+    return any(isinstance(a, jax.core.Tracer) for a in arrays)
+
+
+def jax_has_float64() -> bool:
+    """Whether JAX may compute in float64; programs decide that, the library never does."""
+    return jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+
+
+def require_float64() -> None:
+    """Certificates computed in float32 understate the gap, so JAX must be allowed to compute in float64."""
+    if not jax_has_float64():
+        raise ValueError(
+            "JAX is restricted to float32, in which no certificate is honest: call "
+            'jax.config.update("jax_enable_x64", True) at the start of the program, or pass NumPy arrays.'
+        )

@@ -1,0 +1,1 @@
+"""Objective, equilibrium, flow and circuit of one gating problem."""

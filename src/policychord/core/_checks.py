@@ -1,0 +1,216 @@
+"""What counts as a gating problem: every complaint names the argument, the index, the value and the remedy."""
+
+import warnings
+
+import jax
+import numpy as np
+
+from .._types import is_traced, jax_has_float64, namespace, require_float64
+
+# A column may miss one by its rounding: this much in float64, and this much when it came in single precision.
+SUM_TOLERANCE = 1e-6
+SUM_TOLERANCE_SINGLE = 1e-4
+
+# Beyond these, differences of costs and temperatures leave the digits that float64 has.
+LARGEST_COST_SPREAD = 1e12
+SMALLEST_EPS, LARGEST_EPS = 1e-9, 1e9
+
+
+def as_floats(name: str, value):
+    """`value` as a float64 array, NumPy or JAX, whatever it came as."""
+    if value is None:
+        raise ValueError(f"{name} is missing: pass {name}=... as an array of numbers.")
+    if isinstance(value, jax.Array):
+        if not is_traced(value) and not jax_has_float64():
+            value = np.asarray(value)  # single precision in, double precision from here on
+        elif value.dtype.kind not in "fiub":
+            raise ValueError(f"{name} has dtype {value.dtype}: pass real numbers.")
+        else:
+            require_float64()
+            return value.astype(np.float64)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
+        raise ValueError(f"{name}[{_index(where)}] is masked: fill or drop missing entries first.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array = np.asarray(value)
+    except (ValueError, TypeError, Warning) as problem:
+        raise ValueError(f"{name} is not a rectangular array of numbers ({problem}).") from None
+    if array.dtype.kind == "O":  # Python integers too large for int64, fractions, None, ...
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise ValueError(f"{name} holds something that is not a number ({problem}).") from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {array.dtype}: pass real numbers.")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
+def sum_tolerance(value) -> float:
+    dtype = getattr(value, "dtype", None)
+    narrow = dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
+    return SUM_TOLERANCE_SINGLE if narrow else SUM_TOLERANCE
+
+
+def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[int, ...]:
+    """The batch shape that all arguments share, or a complaint that shows all of theirs."""
+    if pi.ndim < 2:
+        raise ValueError(
+            f"{pi_name} has shape {pi.shape}: it needs (..., actions, primitives), a column per primitive."
+        )
+    d, n = pi.shape[-2:]
+    if d == 0 or n == 0:
+        raise ValueError(f"{pi_name} has shape {pi.shape}: at least one action and one primitive are needed.")
+    if cost.ndim < 1 or cost.shape[-1] != d:
+        hint = f"; transpose {pi_name}" if cost.ndim and cost.shape[-1] == n else ""
+        raise ValueError(
+            f"action_cost has shape {cost.shape} but {pi_name} has {d} actions in shape {pi.shape}: "
+            f"the last axis of action_cost needs one cost for each action ({d}){hint}."
+        )
+    if prior is not None and (prior.ndim < 1 or prior.shape[-1] != n):
+        raise ValueError(
+            f"{prior_name} has shape {prior.shape} but {pi_name} has {n} primitives in shape {pi.shape}: "
+            f"the last axis of {prior_name} needs one entry for each primitive ({n})."
+        )
+    batches = [pi.shape[:-2], cost.shape[:-1], eps.shape] + ([] if prior is None else [prior.shape[:-1]])
+    try:
+        return np.broadcast_shapes(*batches)
+    except ValueError:
+        shown = f"{pi_name} {pi.shape[:-2]}, action_cost {cost.shape[:-1]}, eps {eps.shape}"
+        shown += "" if prior is None else f", {prior_name} {prior.shape[:-1]}"
+        raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
+
+
+def check_cost(cost, row_mass) -> None:
+    if is_traced(cost, row_mass):
+        return
+    cost, row_mass = np.asarray(cost), np.asarray(row_mass)
+    _refuse(
+        "action_cost", cost, ~np.isfinite(cost), "must be finite: use a large number such as 1e4 to forbid an action"
+    )
+    supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
+    with np.errstate(over="ignore"):
+        spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
+    if np.any(spread > LARGEST_COST_SPREAD):
+        where = tuple(int(i) for i in np.argwhere(spread > LARGEST_COST_SPREAD)[0])
+        raise ValueError(
+            f"action_cost{f'[{_index(where)}]' if where else ''} spans {spread[where]:.3g} between actions, more than "
+            f"float64 can weigh (limit {LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps alike."
+        )
+
+
+def check_eps(eps) -> None:
+    if is_traced(eps):
+        return
+    eps = np.asarray(eps)
+    _refuse("eps", eps, ~(eps > 0), "the temperature must be positive")
+    _refuse(
+        "eps", eps, (eps < SMALLEST_EPS) | (eps > LARGEST_EPS),
+        f"the temperature must lie between {SMALLEST_EPS:.0e} and {LARGEST_EPS:.0e}",
+    )  # fmt: skip
+
+
+def normalised_columns(name: str, pi, tolerance: float):
+    """Columns that are probability vectors, rescaled to sum to one exactly."""
+    xp = namespace(pi)
+    total = xp.sum(pi, axis=-2, keepdims=True)
+    if not is_traced(pi):
+        values = np.asarray(pi)
+        _refuse(name, values, np.isnan(values), "is not a number: check how the primitive was computed")
+        _refuse(name, values, values < 0, "is negative: probabilities lie in [0, 1]")
+        _refuse(name, values, np.isinf(values), "is infinite: probabilities lie in [0, 1]")
+        _check_sums(name, values, np.asarray(total)[..., 0, :], tolerance)
+    return pi / total
+
+
+def normalised_log_columns(name: str, log_pi, tolerance: float):
+    """exp of columns of log-probabilities, rescaled to sum to one exactly."""
+    xp = namespace(log_pi)
+    if not is_traced(log_pi):
+        values = np.asarray(log_pi)
+        _refuse(name, values, np.isnan(values), "is not a number: check how the primitive was computed")
+        _refuse(name, values, values > np.log1p(tolerance), "is above 0: ln of a probability lies in [-inf, 0]")
+        with np.errstate(under="ignore"):
+            _check_sums(name, values, np.exp(values).sum(-2), tolerance, "exp of ")
+    # the largest entry is at least 1/d once the column sums to one, so exp needs no shift
+    pi = xp.exp(log_pi)
+    return pi / xp.sum(pi, axis=-2, keepdims=True)
+
+
+def normalised_prior(name: str, prior, tolerance: float):
+    """ln of a prior in the interior of the simplex."""
+    xp = namespace(prior)
+    if not is_traced(prior):
+        values = np.asarray(prior)
+        _refuse(name, values, ~(values > 0), "must be positive: give an unwanted primitive a small weight such as 1e-6")
+        _refuse(name, values, np.isinf(values), "is infinite: probabilities lie in (0, 1)")
+        _check_prior_sum(name, values.sum(-1), tolerance)
+    return xp.log(prior) - xp.log(xp.sum(prior, axis=-1, keepdims=True))
+
+
+def normalised_log_prior(name: str, log_prior, tolerance: float):
+    """The same from log-probabilities."""
+    xp = namespace(log_prior)
+    if not is_traced(log_prior):
+        values = np.asarray(log_prior)
+        _refuse(name, values, ~np.isfinite(values), "must be finite: the prior has to be positive for every primitive")
+        with np.errstate(over="ignore", under="ignore"):
+            _check_prior_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
+    return log_prior - xp.log(xp.sum(xp.exp(log_prior), axis=-1, keepdims=True))
+
+
+def check_simplex(name: str, weights, n: int, tolerance: float = SUM_TOLERANCE):
+    """Weights a user hands in: non-negative, summing to one, one for each primitive."""
+    weights = as_floats(name, weights)
+    if weights.ndim < 1 or weights.shape[-1] != n:
+        raise ValueError(f"{name} has shape {weights.shape}: the last axis needs one weight for each primitive ({n}).")
+    if not is_traced(weights):
+        values = np.asarray(weights)
+        _refuse(name, values, ~np.isfinite(values), "must be a finite number")
+        _refuse(name, values, values < 0, "is negative: weights lie on the simplex")
+        _check_prior_sum(name, values.sum(-1), tolerance)
+    return weights
+
+
+def _check_sums(name: str, values, total, tolerance: float, of: str = "") -> None:
+    off = np.abs(total - 1.0)
+    bad = ~(off <= tolerance)
+    if not np.any(bad):
+        return
+    where = tuple(int(i) for i in np.argwhere(bad)[0])
+    column = _index((*where[:-1], ":", where[-1]))
+    remedy = "divide every column by its sum"
+    if not of and np.all(np.abs(values.sum(-1) - 1.0) <= tolerance):
+        remedy = "its rows do, so transpose it: actions go down, primitives across"
+    elif of:
+        remedy = "subtract the logsumexp of every column"
+    raise ValueError(
+        f"{of}{name}[{column}] sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g} "
+        f"({int(bad.sum())} of {bad.size} columns are off by more than {tolerance:.0e}): {remedy}."
+    )
+
+
+def _check_prior_sum(name: str, total, tolerance: float, of: str = "") -> None:
+    bad = ~(np.abs(total - 1.0) <= tolerance)
+    if np.any(bad):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        at = f"[{_index(where)}]" if where else ""
+        raise ValueError(
+            f"{of}{name}{at} sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g}: divide it by its sum."
+        )
+
+
+def _refuse(name: str, values, bad, remedy: str) -> None:
+    """Raise for the first bad entry, saying how many there are."""
+    if not np.any(bad):
+        return
+    where = tuple(int(i) for i in np.argwhere(bad)[0])
+    at = f"[{_index(where)}]" if where else ""
+    more = f" ({int(bad.sum())} such entries)" if bad.sum() > 1 else ""
+    raise ValueError(f"{name}{at} = {values[where]:.9g}{more}: {remedy}.")
+
+
+def _index(where) -> str:
+    return ", ".join(str(i) for i in where)

@@ -1,0 +1,71 @@
+"""How kernels are compiled: flags that let loops vectorise, a cache in the user's folder, and a word on the screen.
+
+The first compilation takes some ten seconds. It is kept in the user's cache folder under a name made
+from the sources, so that it happens once per version and never goes stale.
+"""
+
+import hashlib
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import numba
+from platformdirs import user_cache_path
+
+# Reassociation and contraction let sums vectorise. NaN and infinity keep their meaning: a NaN cost must be
+# seen, not optimised away. Python's division check is off ("numpy"), because it blocks vectorisation.
+_FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def compiled(reassociate: bool = True) -> Callable:
+    """Decorate a helper that is compiled into the kernels that call it."""
+    flags = _FAST if reassociate else _FAST - {"reassoc"}
+    return numba.njit(error_model="numpy", fastmath=flags, forceinline=not reassociate)
+
+
+def cache_folder() -> Path:
+    """Where the compiled kernels of exactly this source are kept."""
+    here = Path(__file__).parent
+    sources = b"".join((here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py"))
+    return user_cache_path("policychord", appauthor=False) / f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+
+def compile_entry(signature, function: Callable) -> Callable:
+    """Compile `function` for one signature, or load it from the cache; say so when it takes a while."""
+    with _cached_in(cache_folder()), _announced():
+        return numba.njit(signature, error_model="numpy", fastmath=_FAST, cache=True, nogil=True)(function)
+
+
+@contextmanager
+def _cached_in(folder: Path):
+    # numba picks the folder when a function is decorated; other people's functions keep theirs
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    except OSError:
+        pass  # no writable cache: numba falls back to its own choice
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _announced():
+    def announce():
+        print(
+            f"policychord: compiling the solver for this processor (about 15 s, once; kept in {cache_folder()})",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    timer = threading.Timer(1.0, announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

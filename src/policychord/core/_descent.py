@@ -1,0 +1,209 @@
+"""The equilibrium solver in JAX: the method of `equilibrium.py` for any device, traceable throughout.
+
+One turn of the loop is one evaluation at the trial point, then a decision: accept it and find the next
+direction, or shorten the step, or restart hot, or take the mirror step.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.sparse.linalg import cg
+
+from ._method import (
+    ARMIJO,
+    BACKTRACK,
+    CG_FORCING,
+    COOLING,
+    DENSE_UP_TO,
+    FINISHING_PASSES,
+    LOG_FLOOR,
+    MIXTURE_FLOOR,
+    REJECTIONS_BEFORE_MIRROR,
+    SETTLED,
+    UNIT_ROUNDOFF,
+    rounding_factor,
+)
+
+
+class _State(NamedTuple):
+    z: jax.Array  # log-weights of the trial point
+    kept_z: jax.Array  # the last accepted point, its gradient, energy and Newton step
+    kept_g: jax.Array
+    kept_energy: jax.Array
+    step: jax.Array
+    slope: jax.Array
+    length: jax.Array
+    temperature: jax.Array
+    gap: jax.Array
+    rejections: jax.Array
+    finishing: jax.Array
+    passes: jax.Array
+    homotopy: jax.Array
+    unconditional: jax.Array  # nothing to compare the trial point with
+    converged: jax.Array
+    failed: jax.Array
+
+
+def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
+    """Solve one problem from the log-weights `start`: (log_weights, gap, passes, converged)."""
+    d, n = pi.shape
+    centre = jnp.sum(jnp.sum(pi, axis=1) * cost) / n
+    linear, magnitude = (cost - centre) @ pi, jnp.abs(cost - centre) @ pi
+    relative_noise = rounding_factor(d)
+
+    def turn(state: _State) -> _State:
+        z, temperature = state.z, state.temperature
+        w = jnp.exp(z)
+        p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
+        entropy = jnp.log(p) @ pi
+        g = linear + entropy + temperature * (z - log_prior)
+        energy = w @ g
+        noise = relative_noise * jnp.max(magnitude - entropy)
+        enough = state.kept_energy + ARMIJO * state.length * state.slope + noise
+        accepted = state.unconditional | (energy <= enough)
+
+        # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
+        gap, widest = _gap(w, g, energy, temperature, noise)
+        good = accepted & (temperature <= eps) & (gap <= tol)
+        finishing = state.finishing + good
+        converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
+        cooled, cool_g, cool_energy, cool_gap = _cool(w, g, energy, gap, temperature, eps, z - log_prior, noise)
+        root_w = jnp.exp(0.5 * z)
+        y = _newton(pi, p, root_w, root_w * (cool_energy - cool_g), cooled, cool_gap)
+        aimed = state._replace(
+            z=_normalise(z + y / root_w), kept_z=z, kept_g=cool_g, kept_energy=cool_energy, step=y / root_w,
+            slope=-jnp.sum(root_w * (cool_energy - cool_g) * y), length=jnp.ones_like(energy), temperature=cooled,
+            gap=cool_gap, rejections=jnp.zeros_like(state.rejections), finishing=finishing,
+            unconditional=jnp.zeros_like(accepted), converged=converged,
+        )  # fmt: skip
+        done = state._replace(
+            z=_extend(z, w, g, energy, temperature, pi, p), gap=gap, finishing=finishing, converged=converged
+        )
+        # rejected: the first time restart hot from the prior, later shorten, at last take the mirror step
+        hot = state._replace(
+            z=_normalise(log_prior), temperature=jnp.ones_like(energy), homotopy=jnp.ones_like(accepted),
+            unconditional=jnp.ones_like(accepted),
+        )  # fmt: skip
+        rejections, length = state.rejections + 1, BACKTRACK * state.length
+        mirror = rejections >= REJECTIONS_BEFORE_MIRROR
+        mirror_z = state.kept_z - state.kept_g / (1.0 + temperature)
+        shorter = state._replace(
+            z=_normalise(jnp.where(mirror, mirror_z, state.kept_z + length * state.step)),
+            length=length, rejections=jnp.where(mirror, 0, rejections), unconditional=mirror,
+        )  # fmt: skip
+
+        restart = ~state.homotopy & (eps < 1.0)
+        after = _select(accepted, _select(converged, done, aimed), _select(restart, hot, shorter))
+        return after._replace(passes=state.passes + 1, failed=jnp.isnan(energy))
+
+    def running(state: _State):
+        return ~state.converged & ~state.failed & (state.passes < max_passes)
+
+    zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
+    z = _normalise(start)
+    first = _State(
+        z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
+        length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, rejections=zero.astype(int), finishing=zero.astype(int),
+        passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=no,
+    )  # fmt: skip
+    last = lax.while_loop(running, turn, first)
+    return last.z, jnp.where(last.failed, jnp.inf, last.gap), last.passes, last.converged
+
+
+def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_prior):
+    """The implicit derivative of the log-weights of one problem.
+
+    (S K S + eps I) y = -S (dg - w.dg), d ln w = y / S, where dg is the change of the gradient at fixed weights.
+    """
+    z = jnp.maximum(log_weights, LOG_FLOOR)
+    w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
+    p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
+    dg = (d_cost + (d_pi @ w) / p) @ pi + (jnp.log(p) + cost) @ d_pi
+    dg = dg + d_eps * (z - log_prior) - eps * d_log_prior
+    system = _scaled_curvature(pi, p, root_w) + eps * jnp.eye(z.size)
+    return cho_solve(cho_factor(system), -root_w * (dg - w @ dg)) / root_w
+
+
+def cotangents(pi, cost, eps, log_prior, log_weights, cotangent):
+    """The transpose of `tangent`: from a cotangent on the log-weights to (pi, cost, eps, log_prior)."""
+    z = jnp.maximum(log_weights, LOG_FLOOR)
+    w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
+    p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
+    force = cotangent / root_w - root_w * jnp.sum(cotangent)
+    if z.size <= DENSE_UP_TO:
+        system = _scaled_curvature(pi, p, root_w) + eps * jnp.eye(z.size)
+        y = cho_solve(cho_factor(system), force)
+    else:
+        y = _by_cg(pi, p, root_w, force, eps, 1e-13)
+    u = root_w * y
+    q = pi @ u
+    d_pi = -(u[None, :] * (jnp.log(p) + cost)[:, None] + w[None, :] * (q / p)[:, None])
+    return d_pi, -q, -u @ (log_weights - log_prior), eps * u
+
+
+def _newton(pi, p, root_w, force, temperature, gap):
+    """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
+    if force.size > DENSE_UP_TO:
+        return _by_cg(pi, p, root_w, force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+    system = _scaled_curvature(pi, p, root_w) + temperature * jnp.eye(force.size)
+    return cho_solve(cho_factor(system), force)
+
+
+def _scaled_curvature(pi, p, root_w):
+    scaled = pi * root_w
+    return scaled.T @ (scaled / p[:, None])
+
+
+def _by_cg(pi, p, root_w, force, temperature, reduction):
+    def times(v):
+        return root_w * (((pi @ (root_w * v)) / p) @ pi) + temperature * v
+
+    return cg(times, force, tol=reduction, maxiter=4 * force.size)[0]
+
+
+def _gap(w, g, mean, temperature, noise):
+    """T KL(w || S(w)) with its rounding floor, and the largest |ln S/w|; see `certificate_at`."""
+    x = (mean - g) / temperature
+    top = jnp.maximum(jnp.max(x), 0.0)
+    modest = jnp.minimum(x, 30.0)
+    excess = jnp.sum(w * jnp.maximum(jnp.expm1(modest) - modest, 0.0))
+    plain = top + jnp.log(jnp.sum(w * jnp.exp(x - top)))
+    gap = temperature * jnp.where(top <= 30.0, jnp.log1p(excess), plain)
+    mismatch = jnp.where(top <= 30.0, jnp.sum(w * jnp.abs(jnp.expm1(modest))), 2.0)
+    floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - jnp.max(w)) / temperature
+    widest = jnp.max(jnp.where(w > 1e-290, jnp.abs(x), 0.0))
+    return gap * (1.0 + UNIT_ROUNDOFF) + floor, widest
+
+
+def _cool(w, g, energy, gap, temperature, eps, log_ratio, noise):
+    """Lower the temperature of the homotopy while the point is good enough for it."""
+
+    def warm(carry):
+        return (carry[0] > eps) & (carry[3] <= 0.1 * carry[0])
+
+    def cooler(carry):
+        temperature, g, _, _ = carry
+        after = jnp.maximum(eps, COOLING * temperature)
+        g = g + (after - temperature) * log_ratio
+        energy = w @ g
+        return after, g, energy, _gap(w, g, energy, after, noise)[0]
+
+    return lax.while_loop(warm, cooler, (temperature, g, energy, gap))
+
+
+def _extend(z, w, g, mean, temperature, pi, p):
+    """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
+    own = w * ((pi * pi) / p[:, None]).sum(0) if z.size <= DENSE_UP_TO else 0.0
+    return jnp.where(z <= LOG_FLOOR + 1.0, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
+
+
+def _normalise(z):
+    z = jnp.maximum(z - jnp.max(z), LOG_FLOOR)
+    return z - jnp.log(jnp.sum(jnp.exp(z)))
+
+
+def _select(condition, if_true: _State, if_false: _State) -> _State:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)

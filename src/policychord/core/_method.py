@@ -1,0 +1,30 @@
+"""The numbers of the method, shared by its compiled and its JAX implementation."""
+
+import math
+
+UNIT_ROUNDOFF = 2.0**-53
+
+# Weights live in log space above this floor; exp(-690) = 1e-300 is safely a normal number.
+LOG_FLOOR = -690.0
+MIXTURE_FLOOR = 1e-300
+
+ARMIJO = 1e-4  # share of the predicted decrease that a Newton step must deliver
+BACKTRACK = 0.3  # a rejected step is shortened by this factor
+REJECTIONS_BEFORE_MIRROR = 4  # then take the step that cannot fail
+COOLING = 0.3  # factor between the temperatures of the homotopy
+
+# The gap does not see primitives whose weight is negligible. A few more passes, at most, bring their
+# log-weights to rest as well, because somebody may take the logarithm of what they alone support.
+SETTLED = 1e-3
+FINISHING_PASSES = 2
+
+# Up to this many primitives the Newton system is formed and factorised, beyond it never.
+DENSE_UP_TO = 40
+CG_FORCING = 0.3
+
+MAX_PASSES = 5000
+
+
+def rounding_factor(d: int) -> float:
+    """Relative rounding of a sum over d actions of terms that carry a logarithm."""
+    return UNIT_ROUNDOFF * (8.0 + math.sqrt(d))

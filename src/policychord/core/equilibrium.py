@@ -1,0 +1,195 @@
+"""`solve`: the optimal weights of a gating problem, with their certificate.
+
+The method, said once. Work with z = ln w, in which the gradient of the energy is g = h + eps (z - ln w_hat).
+
+1. Newton: with S = diag(sqrt w) and K = Pi^T diag(1/Pi w) Pi, solve (S K S + eps I) y = -S (g - w.g) and
+   move z by y/S. S K S has its spectrum in [0, 1], so the system is never worse conditioned than 1 + 1/eps.
+   Few primitives: Cholesky. Many: conjugate gradients, the matrix is never formed.
+2. A step that does not lower the energy enough is rejected. The first time, start again hot: at temperature 1 from
+   the prior, cooling by 0.3 whenever the gap is below a tenth of the temperature. Later, shorten the step.
+3. After four rejections in a row take the mirror step z - g/(1 + eps). F is 1-smooth relative to the entropy, so
+   it lowers the energy whatever the problem.
+4. Stop on the certificate, never on the size of a step.
+
+One pass over the primitives gives everything a turn needs. Two implementations of these lines exist, compiled
+(`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and nobody else does.
+"""
+
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import dtypes, lax
+
+from .._types import Counts, Flags, Weights, is_traced, namespace, require_float64
+from . import _descent
+from ._checks import check_simplex
+from ._method import LOG_FLOOR, MAX_PASSES
+from .objective import Certificate, Problem, certificate_from_gap
+
+Route = Literal["auto", "compiled", "jax"]
+
+
+class Equilibrium(NamedTuple):
+    """The optimal weights and the proof of it."""
+
+    weights: Weights
+    log_weights: Weights
+    certificate: Certificate
+    passes: Counts  # evaluations of the gradient that it took
+    converged: Flags  # certificate.gap <= tol
+
+
+class ConvergenceError(ValueError):
+    """A problem could not be solved to the tolerance asked for."""
+
+
+def solve(problem: Problem, tol: float = 1e-10, start: Weights | None = None, *, route: Route = "auto") -> Equilibrium:
+    """The weights that minimise V(w) = F(w) + eps KL(w || w_hat), to a gap of at most `tol`.
+
+    `start` gives weights to begin with, such as the previous step's; the prior otherwise. NumPy arrays in, NumPy
+    arrays out; JAX arrays in, JAX arrays out. Raises `ConvergenceError` rather than return a bad answer; under JAX
+    tracing, where nothing can be raised, look at `converged`.
+
+    `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
+    support `jax.grad`; forward mode and second derivatives need "jax".
+    """
+    if not (np.isfinite(tol) and tol > 0):
+        raise ValueError(f"tol = {tol}: the tolerance on the gap must be a positive number, such as 1e-10.")
+    if route not in ("auto", "compiled", "jax"):
+        raise ValueError(f'route = {route!r}: choose "auto", "compiled" or "jax".')
+    log_start = None if start is None else _log_start(problem, start)
+    xp = namespace(*problem, log_start)
+
+    if is_traced(*problem, log_start):
+        require_float64()
+        route = "auto" if route == "compiled" else route  # inside a trace the platform decides at lowering
+        log_weights, gap, passes, converged = _traced(route, tol, *problem, log_start)
+        return _equilibrium(xp, log_weights, gap, problem.eps, passes, converged)
+
+    if route == "jax" or (route == "auto" and not _on_cpu(*problem)):
+        with jax.enable_x64(True):
+            found = _jitted("jax", tol, *problem, log_start)
+            if xp is np:
+                found = jax.tree.map(np.asarray, found)
+    else:
+        from ._kernels import solve_batch  # numba is loaded when it is first needed
+
+        found = solve_batch(*problem, log_start, tol, MAX_PASSES)
+    log_weights, gap, passes, converged = (xp.asarray(a) for a in found)
+    answer = _equilibrium(xp, log_weights, gap, problem.eps, passes, converged)
+    _raise_unless_converged(problem, answer, tol)
+    return answer
+
+
+def _equilibrium(xp, log_weights, gap, eps, passes, converged) -> Equilibrium:
+    return Equilibrium(xp.exp(log_weights), log_weights, certificate_from_gap(gap, eps), passes, converged)
+
+
+def _log_start(problem: Problem, start: Weights) -> Weights:
+    start = check_simplex("start", start, problem.pi.shape[-1])
+    xp = namespace(start)
+    log_start = xp.log(xp.maximum(start, np.exp(LOG_FLOOR)))
+    try:
+        return xp.broadcast_to(log_start, problem.log_prior.shape)
+    except ValueError:
+        raise ValueError(
+            f"start has shape {start.shape}, which does not broadcast to the problem's {problem.log_prior.shape}."
+        ) from None
+
+
+def _on_cpu(*arrays) -> bool:
+    return all(d.platform == "cpu" for a in arrays if isinstance(a, jax.Array) for d in a.devices())
+
+
+def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -> None:
+    bad = ~np.asarray(answer.converged)
+    if not bad.any():
+        return
+    where = tuple(int(i) for i in np.argwhere(bad)[0])
+    gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(problem.eps)[where])
+    cost = np.asarray(problem.action_cost)[where]
+    raise ConvergenceError(
+        f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped at "
+        f"a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). If the costs are very "
+        "large or eps very small, rounding is the limit: rescale the cost, raise eps, or accept a larger tol."
+    )
+
+
+# ------------------------------------------------------------- under tracing: any batch, any platform
+
+
+def _by_jax(tol, pi, cost, eps, log_prior, log_start):
+    one = partial(_descent.descend, max_passes=MAX_PASSES)
+    vectorised = jnp.vectorize(one, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
+    return vectorised(pi, cost, eps, log_prior, log_start, jnp.asarray(tol, jnp.float64))
+
+
+def _by_callback(tol, pi, cost, eps, log_prior, log_start):
+    def host(*arrays):
+        from ._kernels import solve_batch
+
+        return solve_batch(*arrays, tol, MAX_PASSES)
+
+    integer = dtypes.canonicalize_dtype(np.int64)
+    shapes = (
+        jax.ShapeDtypeStruct(log_prior.shape, np.float64), jax.ShapeDtypeStruct(eps.shape, np.float64),
+        jax.ShapeDtypeStruct(eps.shape, integer), jax.ShapeDtypeStruct(eps.shape, np.bool_),
+    )  # fmt: skip
+    return jax.pure_callback(host, shapes, pi, cost, eps, log_prior, log_start, vmap_method="expand_dims")
+
+
+def _traced(route: Route, tol: float, pi, cost, eps, log_prior, log_start):
+    log_start = log_prior if log_start is None else log_start
+    given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior, lax.stop_gradient(log_start))]
+    return (_solve_in_jax if route == "jax" else _solve_anywhere)(tol, *given)
+
+
+_jitted = jax.jit(_traced, static_argnums=(0, 1))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _solve_in_jax(tol, pi, cost, eps, log_prior, log_start):
+    return _by_jax(tol, pi, cost, eps, log_prior, log_start)
+
+
+@_solve_in_jax.defjvp
+def _solve_in_jax_jvp(tol, given, tangents):
+    found = _solve_in_jax(tol, *given)
+    signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
+    change = jnp.vectorize(_descent.tangent, signature=signature)(*given[:4], found[0], *tangents[:4])
+    still = [np.zeros(a.shape, dtypes.float0) for a in found[2:]]
+    return found, (change, jnp.zeros_like(found[1]), *still)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _solve_anywhere(tol, pi, cost, eps, log_prior, log_start):
+    return lax.platform_dependent(
+        pi, cost, eps, log_prior, log_start, cpu=partial(_by_callback, tol), default=partial(_by_jax, tol)
+    )
+
+
+def _solve_anywhere_forward(tol, *given):
+    found = _solve_anywhere(tol, *given)
+    return found, (*given[:4], found[0])
+
+
+def _solve_anywhere_backward(tol, kept, cotangents):
+    def host(*arrays):
+        from ._kernels import adjoint_batch
+
+        return adjoint_batch(*arrays)
+
+    def by_callback(*arrays):
+        shapes = tuple(jax.ShapeDtypeStruct(a.shape, np.float64) for a in arrays[:4])
+        return jax.pure_callback(host, shapes, *arrays, vmap_method="expand_dims")
+
+    signature = "(d,n),(d),(),(n),(n),(n)->(d,n),(d),(),(n)"
+    by_jax = jnp.vectorize(_descent.cotangents, signature=signature)
+    pulled = lax.platform_dependent(*kept, cotangents[0], cpu=by_callback, default=by_jax)
+    return (*pulled, jnp.zeros_like(kept[3]))
+
+
+_solve_anywhere.defvjp(_solve_anywhere_forward, _solve_anywhere_backward)

@@ -1,0 +1,182 @@
+"""The variational objective: one gating problem, its energy, its gate and its certificate."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import ActionValues, Primitives, Scalars, Weights, namespace
+from . import _checks as checks
+from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
+
+
+class Problem(NamedTuple):
+    """One state, one moment: which mixture of the primitives is best? Built and checked by `problem`.
+
+    All fields share the leading batch axes. The primitives are kept as probabilities because every
+    use multiplies by them; entries that underflow cannot move any quantity by more than 1e-300.
+    """
+
+    pi: Primitives  # Pi_ia, the probability of action i under primitive a
+    action_cost: ActionValues  # s_i
+    eps: Scalars  # temperature
+    log_prior: Weights  # ln w_hat_a
+
+    @property
+    def log_pi(self) -> Primitives:
+        """ln Pi, with -inf where a primitive never takes an action."""
+        xp = namespace(self.pi)
+        with np.errstate(divide="ignore"):
+            return xp.log(self.pi)
+
+
+class Certificate(NamedTuple):
+    """How far weights can be from optimal: V(w) - V* <= gap and ||w - w*||_1 <= distance."""
+
+    gap: Scalars
+    distance: Scalars
+
+
+def problem(*, pi=None, log_pi=None, action_cost=None, eps=None, prior=None, log_prior=None) -> Problem:
+    """Build a `Problem` from NumPy or JAX arrays, or say what is wrong with them.
+
+    `pi` (or `log_pi`) has shape (..., d, n): a column for each primitive, over d actions. `action_cost` is
+    (..., d), `eps` (...) and the prior (..., n), uniform unless given. Batch axes broadcast. Columns that miss one
+    by rounding are rescaled. An action that no primitive takes is allowed and drops out of all sums. Under JAX
+    tracing only the shapes can be checked.
+    """
+    if (pi is None) == (log_pi is None):
+        raise ValueError("pass exactly one of pi (probabilities) and log_pi (their logarithms).")
+    if prior is not None and log_prior is not None:
+        raise ValueError("pass at most one of prior (probabilities) and log_prior (their logarithms).")
+    pi_name, given_pi = ("pi", pi) if log_pi is None else ("log_pi", log_pi)
+    prior_name, given_prior = ("prior", prior) if log_prior is None else ("log_prior", log_prior)
+
+    columns = checks.as_floats(pi_name, given_pi)
+    cost = checks.as_floats("action_cost", action_cost)
+    temperature = checks.as_floats("eps", eps)
+    bias = None if given_prior is None else checks.as_floats(prior_name, given_prior)
+    batch = checks.check_shapes(pi_name, columns, cost, temperature, prior_name, bias)
+    d, n = columns.shape[-2:]
+
+    to_pi = checks.normalised_columns if log_pi is None else checks.normalised_log_columns
+    columns = to_pi(pi_name, columns, checks.sum_tolerance(given_pi))
+    xp = namespace(columns, cost, temperature, bias)
+    checks.check_cost(cost, xp.sum(columns, axis=-1))
+    checks.check_eps(temperature)
+    if bias is None:
+        bias = np.full(n, -np.log(n))
+    else:
+        to_log_prior = checks.normalised_prior if log_prior is None else checks.normalised_log_prior
+        bias = to_log_prior(prior_name, bias, checks.sum_tolerance(given_prior))
+
+    return Problem(
+        pi=_spread(xp, columns, (*batch, d, n)),
+        action_cost=_spread(xp, cost, (*batch, d)),
+        eps=_spread(xp, temperature, batch),
+        log_prior=_spread(xp, bias, (*batch, n)),
+    )
+
+
+def primitive_cost(problem: Problem, weights: Weights) -> Weights:
+    """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
+    pi, s, _, _ = problem
+    return _columns_times(pi, _log_mixture(pi, weights) + s)
+
+
+def complexity(problem: Problem, weights: Weights) -> Scalars:
+    """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
+    pi, s, _, _ = problem
+    xp = namespace(pi, weights)
+    return xp.sum(_mixture(pi, weights) * (_log_mixture(pi, weights) + s), axis=-1)
+
+
+def energy(problem: Problem, weights: Weights) -> Scalars:
+    """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a )."""
+    xp = namespace(problem.pi, weights)
+    divergence = xp.sum(weights * (_log_or_zero(weights) - problem.log_prior), axis=-1)
+    return complexity(problem, weights) + problem.eps * divergence
+
+
+def gate(problem: Problem, weights: Weights) -> Weights:
+    """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
+    xp = namespace(problem.pi, weights)
+    return xp.exp(_log_gate(problem, primitive_cost(problem, weights)))
+
+
+def certify(problem: Problem, weights: Weights) -> Certificate:
+    """Bound the suboptimality of any weights, whoever made them, from one gradient.
+
+    gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
+    rounding may have hidden.
+    """
+    weights = checks.check_simplex("weights", weights, problem.pi.shape[-1])
+    return certificate_at(problem, weights)
+
+
+def certificate_at(problem: Problem, weights: Weights) -> Certificate:
+    """`certify` for weights that are known to lie on the simplex."""
+    pi, s, eps, log_prior = problem
+    xp = namespace(pi, weights)
+    temperature = eps[..., None]
+    # a constant in the cost means nothing and would only add rounding
+    s = s - (xp.sum(xp.sum(pi, axis=-1) * s, axis=-1) / pi.shape[-1])[..., None]
+    entropy = _columns_times(pi, _log_mixture(pi, weights))
+    g = _columns_times(pi, s) + entropy + temperature * (_log_or_zero(weights) - log_prior)
+    mean = xp.sum(weights * g, axis=-1, keepdims=True)
+    x = (mean - g) / temperature  # ln S/w where w > 0, ln S where w = 0, up to normalisation
+
+    # KL(w||S) = ln sum w e^x. Since sum w x = 0 it equals log1p(sum w (expm1 x - x)), which has no cancellation;
+    # for large x that would overflow and the plain form is accurate.
+    alive = weights > 0
+    top = xp.maximum(xp.max(x, axis=-1, keepdims=True), 0.0)
+    modest = xp.minimum(x, 30.0)
+    excess = xp.where(alive, weights * xp.maximum(xp.expm1(modest) - modest, 0.0), xp.exp(modest))
+    spread = xp.sum(xp.where(alive, weights, 1.0) * xp.exp(x - top), axis=-1)
+    plain = top[..., 0] + xp.log(xp.maximum(spread, MIXTURE_FLOOR))
+    gap = eps * xp.where(top[..., 0] <= 30.0, xp.log1p(xp.sum(excess, axis=-1)), plain)
+
+    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance.
+    noise = rounding_factor(pi.shape[-2]) * xp.max(_columns_times(pi, xp.abs(s)) - entropy, axis=-1)
+    response = xp.where(alive, weights, 1.0) * xp.exp(x - top) / xp.maximum(spread, MIXTURE_FLOOR)[..., None]
+    mismatch = xp.sum(xp.abs(response - weights), axis=-1)
+    floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - xp.max(weights, axis=-1)) / eps
+    return certificate_from_gap(gap * (1.0 + UNIT_ROUNDOFF) + floor, eps)
+
+
+def certificate_from_gap(gap: Scalars, eps: Scalars) -> Certificate:
+    """||w - w*||_1 <= sqrt(2 gap/eps), and never more than 2, the diameter of the simplex."""
+    xp = namespace(gap, eps)
+    return Certificate(gap, xp.minimum(xp.sqrt(2.0 * gap / eps), 2.0))
+
+
+def _log_gate(problem: Problem, cost_of_primitives: Weights) -> Weights:
+    xp = namespace(cost_of_primitives)
+    y = problem.log_prior - cost_of_primitives / problem.eps[..., None]
+    y = y - xp.max(y, axis=-1, keepdims=True)
+    return y - xp.log(xp.sum(xp.exp(y), axis=-1, keepdims=True))
+
+
+def _mixture(pi: Primitives, weights: Weights) -> ActionValues:
+    return (pi @ weights[..., None])[..., 0]
+
+
+def _log_mixture(pi: Primitives, weights: Weights) -> ActionValues:
+    # an action without support has ln p = -690 instead of -inf and is multiplied by zero everywhere
+    xp = namespace(pi, weights)
+    return xp.log(xp.maximum(_mixture(pi, weights), MIXTURE_FLOOR))
+
+
+def _columns_times(pi: Primitives, values: ActionValues) -> Weights:
+    return (values[..., None, :] @ pi)[..., 0, :]
+
+
+def _log_or_zero(weights: Weights) -> Weights:
+    """ln w, and 0 where w = 0, so that w ln w is 0 there and so is its derivative's shadow under autodiff."""
+    xp = namespace(weights)
+    alive = weights > 0
+    return xp.where(alive, xp.log(xp.where(alive, weights, 1.0)), 0.0)
+
+
+def _spread(xp, array, shape):
+    array = xp.asarray(array)
+    return array if array.shape == shape else xp.broadcast_to(array, shape)
