@@ -9,12 +9,13 @@ from jaxtyping import Bool, Float, Int
 
 Array = jax.Array | np.ndarray
 
-Primitives = Float[Array, "*batch d n"]
-ActionValues = Float[Array, "*batch d"]
-Weights = Float[Array, "*batch n"]
-Scalars = Float[Array, "*batch"]
-Counts = Int[Array, "*batch"]
-Flags = Bool[Array, "*batch"]
+# batch axes may broadcast against each other
+Primitives = Float[Array, "*#batch d n"]
+ActionValues = Float[Array, "*#batch d"]
+Weights = Float[Array, "*#batch n"]
+Scalars = Float[Array, "*#batch"]
+Counts = Int[Array, "*#batch"]
+Flags = Bool[Array, "*#batch"]
 
 
 def namespace(*arrays) -> ModuleType:

@@ -77,6 +77,20 @@ def problem(*, pi=None, log_pi=None, action_cost=None, eps=None, prior=None, log
     )
 
 
+def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
+    """The same problem with its batch axes broadcast to `batch`."""
+    xp = namespace(*problem)
+    d, n = problem.pi.shape[-2:]
+    tails = ((d, n), (d,), (), (n,))
+    return Problem(*(_spread(xp, field, (*batch, *tail)) for field, tail in zip(problem, tails, strict=True)))
+
+
+def along_path(problem: Problem) -> Problem:
+    """The problem with one more batch axis, to meet weights of shape (..., times, n)."""
+    pi, s, eps, log_prior = problem
+    return Problem(pi[..., None, :, :], s[..., None, :], eps[..., None], log_prior[..., None, :])
+
+
 def primitive_cost(problem: Problem, weights: Weights) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
     pi, s, _, _ = problem
