@@ -10,10 +10,10 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
-from .._types import Array, Scalars, Weights, is_traced, namespace, require_float64
+from .._types import Array, Scalars, Weights, is_traced, namespace
 from ._checks import check_simplex
 from ._method import MIXTURE_FLOOR
-from .flow import _check_times, _joint_batch, _raise_unless_finite
+from ._paths import check_times, integrated, joint_batch
 from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, spread_over
 
 RTOL, ATOL = 1e-6, 1e-9
@@ -89,22 +89,17 @@ def circuit(
     reduction with 5n + 1 states: once a = Pi v holds it holds for ever, so v and Pi^T b say everything. With
     reduced=False all 2d + 3n + 1 neurons are integrated, which is slow for many actions.
     """
-    scales = _ladder(problem.eps) if time_scales is None else TimeScales(*(np.asarray(t) for t in time_scales))
-    _check_times(t1, 1.0, save)
+    scales = _ladder(problem.eps) if time_scales is None else time_scales
+    check_times(t1, 1.0, save)
     n = problem.pi.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, n)
-    batch = np.broadcast_shapes(_joint_batch(problem, first), *(np.shape(t) for t in scales))
-    xp = namespace(*problem, first)
-    if is_traced(*problem, first, *scales):
-        require_float64()
-        return _circuit(problem, scales, first, t1, reduced, save, batch)
-    _check_scales(scales)
-    if time_scales is not None:
+    batch = np.broadcast_shapes(joint_batch(problem, first), *(np.shape(t) for t in scales))
+    if time_scales is not None and not is_traced(*problem, *scales):
+        _check_scales(scales)
         _warn_if_unstable(problem, scales)
-    with jax.enable_x64(True):
-        path = _circuit(problem, scales, first, t1, reduced, save, batch)
-        _raise_unless_finite(path, "circuit", problem.eps)
-        return path if xp is jnp else jax.tree.map(np.asarray, path)
+    return integrated(
+        "circuit", lambda: _circuit(problem, scales, first, t1, reduced, save, batch), problem, first, *scales
+    )
 
 
 _ladder = time_scales  # `circuit` has an argument of that name

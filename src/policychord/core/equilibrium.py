@@ -113,8 +113,8 @@ def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -
     cost = np.asarray(problem.action_cost)[where]
     raise ConvergenceError(
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
-        f"at a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). If the costs are very "
-        "large or eps very small, rounding is the limit: rescale the cost, raise eps, or accept a larger tol."
+        f"at a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). If the costs are "
+        "very large or eps very small, rounding is the limit: rescale the cost, raise eps, or accept a larger tol."
     )
 
 

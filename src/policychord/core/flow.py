@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._types import Array, Scalars, Weights, is_traced, namespace, require_float64
+from .._types import Array, Scalars, Weights, namespace
 from ._checks import check_simplex
-from .equilibrium import ConvergenceError
+from ._paths import check_times, integrated, joint_batch
 from .objective import Certificate, Problem, along_path, certificate_at, energy, gate, spread_over
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
@@ -33,18 +33,11 @@ def flow(problem: Problem, t1: float = 20.0, start: Weights | None = None, tau: 
 
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
-    _check_times(t1, tau, save)
+    check_times(t1, tau, save)
     n = problem.pi.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, n)
-    batch = _joint_batch(problem, first)
-    xp = namespace(*problem, first)
-    if is_traced(*problem, first):
-        require_float64()
-        return _flow(problem, first, t1, tau, save, batch)
-    with jax.enable_x64(True):
-        path = _flow(problem, first, t1, tau, save, batch)
-        _raise_unless_finite(path, "flow", problem.eps)
-        return path if xp is jnp else jax.tree.map(np.asarray, path)
+    batch = joint_batch(problem, first)
+    return integrated("flow", lambda: _flow(problem, first, t1, tau, save, batch), problem, first)
 
 
 def dissipation(problem: Problem, weights: Weights, tau: float = 1.0) -> Scalars:
@@ -54,34 +47,6 @@ def dissipation(problem: Problem, weights: Weights, tau: float = 1.0) -> Scalars
     tiny = np.finfo(np.float64).tiny
     log_ratio = xp.log(xp.maximum(weights, tiny)) - xp.log(xp.maximum(response, tiny))
     return -problem.eps / tau * xp.sum((weights - response) * log_ratio, axis=-1)
-
-
-def _check_times(t1: float, tau: float, save: int) -> None:
-    for name, value in (("t1", t1), ("tau", tau)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} = {value}: a time must be positive and finite.")
-    if not (isinstance(save, int | np.integer) and save >= 2):
-        raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
-
-
-def _joint_batch(problem: Problem, first: Weights) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(problem.eps.shape, first.shape[:-1])
-    except ValueError:
-        raise ValueError(
-            f"start has batch axes {first.shape[:-1]}, which do not broadcast with the problem's {problem.eps.shape}."
-        ) from None
-
-
-def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
-    """The integrators leave infinity where they gave up."""
-    reached = np.isfinite(np.asarray(path.weights)).all(axis=-1)
-    if not reached.all():
-        t = float(np.asarray(path.times)[reached.reshape(-1, reached.shape[-1]).all(axis=0)].max())
-        raise ConvergenceError(
-            f"the {name} could not be integrated beyond t = {t:.3g}: at eps = {float(np.min(eps)):.3g} it is too stiff. "
-            "`solve` gives its equilibrium at any temperature; for a path, raise eps."
-        )
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))

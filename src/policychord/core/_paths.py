@@ -1,0 +1,54 @@
+"""What the two integrations, flow and circuit, have in common."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Scalars, Weights, is_traced, namespace, require_float64
+from .equilibrium import ConvergenceError
+from .objective import Problem
+
+Record = TypeVar("Record")
+
+
+def check_times(t1: float, tau: float, save: int) -> None:
+    for name, value in (("t1", t1), ("tau", tau)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} = {value}: a time must be positive and finite.")
+    if not (isinstance(save, int | np.integer) and save >= 2):
+        raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
+
+
+def joint_batch(problem: Problem, first: Weights) -> tuple[int, ...]:
+    """Problems and starts broadcast: one problem with many starts has many paths."""
+    try:
+        return np.broadcast_shapes(problem.eps.shape, first.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"start has batch axes {first.shape[:-1]}, which do not broadcast with the problem's {problem.eps.shape}."
+        ) from None
+
+
+def integrated(name: str, integrate: Callable[[], Record], problem: Problem, *others) -> Record:
+    """Run an integration in float64 and return it in kind: NumPy for NumPy, JAX for JAX."""
+    if is_traced(*problem, *others):
+        require_float64()
+        return integrate()
+    with jax.enable_x64(True):
+        path = integrate()
+        _raise_unless_finite(path, name, problem.eps)
+        return path if namespace(*problem, *others) is jnp else jax.tree.map(np.asarray, path)
+
+
+def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
+    """The integrators leave infinity where they gave up."""
+    reached = np.isfinite(np.asarray(path.weights)).all(axis=-1)
+    if not reached.all():
+        t = float(np.asarray(path.times)[reached.reshape(-1, reached.shape[-1]).all(axis=0)].max())
+        raise ConvergenceError(
+            f"the {name} could not be integrated beyond t = {t:.3g}: at eps = {float(np.min(eps)):.3g} it is too "
+            "stiff. `solve` gives its equilibrium at any temperature; for a path, raise eps."
+        )
