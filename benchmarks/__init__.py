@@ -1,0 +1,8 @@
+"""Speed against other solvers (`python -m benchmarks.equilibrium`) and 100,000 hard problems (`benchmarks.stress`)."""
+
+import os
+
+# One thread for everybody, or the clocks would compare numbers of cores. It has to be said before NumPy and JAX load.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"

@@ -1,0 +1,200 @@
+"""Speed of `solve` against the flow by ODE solvers and a cone solver: CPU time, one thread, contenders in turn.
+
+python -m benchmarks.equilibrium --out build/bench.json
+"""
+
+import argparse
+import json
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from policychord import Problem, certify, problem, solve
+
+from . import fresh, growth, traced
+from .families import SIZES, Arrays, flock_cost, gaussians, grid
+from .rivals import Clarabel, integrate, on_simplex
+from .timing import Contender, Record, take_turns
+
+PROBLEMS_FOR_RIVALS = 8
+
+
+class Target(NamedTuple):
+    """A ratio that was promised; `most` turns it into an upper bound."""
+
+    name: str
+    reference: str
+    bound: float
+    most: bool = False
+
+
+TARGETS = [
+    Target("size A", "RK45", 600.0),
+    Target("size B", "RK45", 600.0),
+    Target("size C", "RK45", 1500.0),
+    Target("size D", "RK45", 150.0),
+    Target("size E", "RK45", 5.0),
+    Target("one call, size A", "RK45", 50.0),
+    Target("value and gradient, size A", "value alone", 1.5, most=True),
+]
+
+
+def one_of(problems: Problem, index: int) -> Problem:
+    """A single problem of a batch."""
+    return Problem(*(field[index] for field in problems))
+
+
+def against_rivals(size: str, seed: int) -> list[Record]:
+    """A batch of ours against several of its problems for each rival, which take them one by one."""
+    family = SIZES[size]
+    problems = problem(**family.draw(np.random.default_rng(seed), family.batch)._asdict())
+    few = [one_of(problems, k) for k in range(PROBLEMS_FOR_RIVALS)]
+    answers = {method: [partial(integrate, one, method) for one in few] for method in ("RK45", "LSODA")}
+    if size == "A":
+        answers["Clarabel"] = [Clarabel(one).solve for one in few[:3]]
+    contenders = {"ours": Contender(lambda: solve(problems), family.batch)} | {
+        name: Contender(lambda calls=calls: [call() for call in calls], len(calls)) for name, calls in answers.items()
+    }
+    times = take_turns(contenders, rounds=15)
+    ours, gap = times["ours"], float(solve(problems).certificate.gap.max())
+    lines = []
+    for name, calls in answers.items():
+        reached = max(float(certify(one, on_simplex(call())).gap) for one, call in zip(few, calls, strict=False))
+        note = f"it reached {reached:.0e}"
+        lines.append(Record(f"size {size}", ours, name, times[name], times[name] / ours, gap, note))
+    return lines
+
+
+def single_call(seed: int) -> list[Record]:
+    """The latency of one problem, with and without building it, against RK45 on the same one."""
+    arrays = SIZES["A"].draw(np.random.default_rng(seed), PROBLEMS_FOR_RIVALS)
+    given = [Arrays(a.pi[k], a.action_cost[k], a.eps[k]) for a in (arrays,) for k in range(PROBLEMS_FOR_RIVALS)]
+    built = [problem(**one._asdict()) for one in given]
+    contenders = {
+        "one call": Contender(lambda: [solve(one) for one in built], len(built)),
+        "one problem and call": Contender(lambda: [solve(problem(**one._asdict())) for one in given], len(built)),
+        "RK45": Contender(lambda: [integrate(one, "RK45") for one in built], len(built)),
+    }
+    times = take_turns(contenders, rounds=15)
+    gap = max(float(solve(one).certificate.gap) for one in built)
+    reference = times.pop("RK45")
+    return [Record(f"{name}, size A", us, "RK45", reference, reference / us, gap) for name, us in times.items()]
+
+
+def slowly_changing(eps: float, rng: np.random.Generator, steps: int, batch: int) -> list[Problem]:
+    """Size A in motion: means and velocities that drift a little from one step to the next."""
+    points = grid(-3.0, 3.0)
+    means, velocities = rng.uniform(-2.0, 2.0, (batch, 3, 2)), rng.uniform(-0.7, 0.7, (2, batch, 2))
+    sequence = []
+    for _ in range(steps):
+        means = np.clip(means + 0.05 * rng.normal(size=means.shape), -3.0, 3.0)
+        velocities = velocities + 0.01 * rng.normal(size=velocities.shape)
+        pi = gaussians(points, means, np.sqrt(0.1))
+        sequence.append(problem(pi=pi, action_cost=flock_cost(points, *velocities), eps=eps))
+    return sequence
+
+
+def warm_start(eps: float, seed: int) -> Record:
+    """Each step started from the previous answer, against each started from the prior."""
+    batch, steps = 40, 40
+    sequence = slowly_changing(eps, np.random.default_rng(seed), steps, batch)
+
+    def cold():
+        return [solve(problems) for problems in sequence]
+
+    def warm():
+        found = [solve(sequence[0])]
+        for problems in sequence[1:]:
+            found.append(solve(problems, start=found[-1].weights))
+        return found
+
+    times = take_turns({"cold": Contender(cold, batch * steps), "warm": Contender(warm, batch * steps)})
+    passes = {name: np.mean([e.passes for e in run()]) for name, run in (("warm", warm), ("cold", cold))}
+    gap = max(float(e.certificate.gap.max()) for e in warm())
+    note = f"passes {passes['warm']:.1f}, cold {passes['cold']:.1f}"
+    ratio = times["cold"] / times["warm"]
+    return Record(f"warm start, size A, eps {eps:g}", times["warm"], "cold start", times["cold"], ratio, gap, note)
+
+
+def measure(seed: int, console: Console) -> list[Record]:
+    """Run every part, saying which."""
+    parts = {f"size {size} against others": lambda size=size: against_rivals(size, seed) for size in SIZES} | {
+        "one call": lambda: single_call(seed),
+        "warm starts": lambda: [warm_start(eps, seed) for eps in (0.5, 0.01)],
+        "inside jit": lambda: traced.records(seed),
+        "growth": lambda: growth.records(seed),
+        "new processes (compiling)": fresh.records,
+    }
+    lines = []
+    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(parts))
+        for name, part in parts.items():
+            progress.update(task, description=name)
+            lines += part()
+            progress.advance(task)
+    return lines
+
+
+def duration(microseconds: float | None) -> str:
+    """Microseconds, but seconds for what takes that long."""
+    if microseconds is None:
+        return ""
+    return f"{microseconds:,.1f}" if microseconds < 3e5 else f"{1e-6 * microseconds:.1f} s"
+
+
+def show(lines: list[Record], console: Console) -> None:
+    """Print the table."""
+    table = Table(title="CPU microseconds per solve, one thread, medians of interleaved rounds")
+    for name, justify in (
+        ("measured", "left"), ("ours", "right"), ("reference", "left"), ("its time", "right"), ("ratio", "right"),
+        ("certificate", "right"), ("note", "left"),
+    ):  # fmt: skip
+        table.add_column(name, justify=justify, no_wrap=True)
+    for line in lines:
+        ratio = "" if line.ratio is None else f"{line.ratio:.2f}" if line.ratio < 100 else f"{line.ratio:,.0f}"
+        gap = "" if line.certificate is None else f"{line.certificate:.0e}"
+        times = duration(line.ours_us), line.reference or "", duration(line.reference_us)
+        table.add_row(line.name, *times, ratio, gap, line.note)
+    console.print(table)
+
+
+def judge(lines: list[Record], console: Console) -> None:
+    """Say in words which targets are met; a missed one is news, not an error."""
+    measured = {(line.name, line.reference): line.ratio for line in lines}
+    for target in TARGETS:
+        ratio = measured[target.name, target.reference]
+        met = ratio <= target.bound if target.most else ratio >= target.bound
+        against = f"times the {target.reference}" if target.most else f"times faster than {target.reference}"
+        bound = f"{'at most' if target.most else 'at least'} {target.bound:g}"
+        verdict = "met" if met else "NOT met"
+        console.print(
+            f"{target.name}: {ratio:,.1f} {against}; target {bound}: {verdict}", style=None if met else "yellow"
+        )
+
+
+def main() -> None:
+    """Read the command line, measure, write and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="where to write the records")
+    parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
+    given = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    begun = time.perf_counter()
+    lines = measure(given.seed, console)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps([line._asdict() for line in lines], indent=2))
+    show(lines, console)
+    judge(lines, console)
+    console.print(f"{time.perf_counter() - begun:.0f} s; written to {given.out}")
+
+
+if __name__ == "__main__":
+    main()
