@@ -60,13 +60,13 @@ class CircuitPath(NamedTuple):
     certificate: Certificate
 
 
-def time_scales(eps: Scalars | float, tau: Scalars | float = 1.0, ratio: float = 10.0) -> TimeScales:
+def time_scales(eps: Scalars | float, tau: Scalars | float = 1.0, ratio: Scalars | float = 10.0) -> TimeScales:
     """A ladder of time constants that is stable at any temperature.
 
     Layer y really has the time constant tau~_g/eps and the loop a gain of up to 1/eps, so each of its two slower
     steps is shortened by min(eps, 1); `ratio` alone is not enough.
     """
-    if not ratio > 1:
+    if not np.all(np.asarray(ratio) > 1):
         raise ValueError(f"ratio = {ratio}: each layer must be faster than the next, so pass a number above 1.")
     xp = namespace(eps, tau)
     slack = xp.minimum(eps, 1.0)

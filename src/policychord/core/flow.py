@@ -14,7 +14,7 @@ from ._paths import check_times, integrated, joint_batch
 from .objective import Certificate, Problem, along_path, certificate_at, energy, gate, spread_over
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
-RTOL, ATOL = 1e-9, 1e-12
+RTOL, ATOL = 1e-10, 1e-13
 MAX_STEPS = 1 << 20
 
 

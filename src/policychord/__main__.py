@@ -1,0 +1,5 @@
+"""`python -m policychord` is the `policychord` command."""
+
+from .cli import main
+
+main()

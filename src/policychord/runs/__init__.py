@@ -1,0 +1,1 @@
+"""Running studies: what to do in which order, and where results are kept."""

@@ -1,0 +1,63 @@
+"""Writing results: the only room that touches files. A file is either there as a whole or not at all."""
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class StoreError(OSError):
+    """Results could not be written; the message says where and what to do."""
+
+
+def prepare(folder: Path) -> Path:
+    """Make sure that results can be written, before hours are spent on them."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
+    return folder
+
+
+def write_json(path: Path, value: Any) -> Path:
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n"
+    return _whole(path, lambda target: target.write_text(text, encoding="utf-8"))
+
+
+def save_figure(stem: Path, figure: Any) -> list[Path]:
+    """A figure as SVG, for print, and as PNG, for everything else."""
+    svg = partial(figure.savefig, format="svg", metadata={"Date": None})  # no date: the same figure, the same file
+    png = partial(figure.savefig, format="png", dpi=200)
+    return [_whole(stem.with_suffix(".svg"), svg), _whole(stem.with_suffix(".png"), png)]
+
+
+def _whole(path: Path, write: Callable[[Path], Any]) -> Path:
+    """Write to a temporary name, make it durable, and only then give it its own."""
+    target = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(target)
+        with open(target, "rb") as written:
+            os.fsync(written.fileno())
+        target.replace(path)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise StoreError(
+            f"could not write {path} ({error.strerror or error}): free some space or choose another folder with --out; "
+            "files written before are complete."
+        ) from error
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers and arrays as JSON has them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON.")

@@ -1,0 +1,1 @@
+"""The paper's studies: what they set, simulate, measure, draw and claim."""

@@ -1,0 +1,1 @@
+"""The paper's theorems, measured: claims T1 to T12."""

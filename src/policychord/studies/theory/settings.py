@@ -1,0 +1,16 @@
+"""What the theory study may be told."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class TheorySettings(BaseModel):
+    """Sizes and seed of the theory study; a misspelt setting is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = 0
+    problems: int = Field(default=240, ge=3, description="random problems for the statements about the flow")
+    judged: int = Field(default=60, ge=1, description="of these, problems given to an independent optimiser")
+    circuits: int = Field(default=12, ge=1, description="problems of each study for the circuit")
+    stability_draws: int = Field(default=5000, ge=1, description="random circuits for the stable rule")
+    horizon: float = Field(default=20.0, gt=0, description="length of the paths, in units of tau")
