@@ -19,6 +19,7 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
+    FLOOR_MARGIN,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
@@ -61,21 +62,28 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         entropy = jnp.log(p) @ pi
         g = linear + entropy + temperature * (z - log_prior)
         energy = w @ g
-        noise = relative_noise * jnp.max(magnitude - entropy)
-        enough = state.kept_energy + ARMIJO * state.length * state.slope + noise
-        accepted = state.unconditional | (energy <= enough)
+        # ln p <= 0 but for rounding, so the entropy is its own magnitude
+        noise = relative_noise * jnp.max(magnitude - jnp.minimum(entropy, 0.0))
+        gap, widest = _gap(w, g, energy, temperature, noise)
+        # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
+        enough = state.kept_energy + ARMIJO * state.length * state.slope
+        fell = (energy < enough) | ((energy <= enough + noise) & (gap < state.gap))
+        accepted = state.unconditional | fell
 
         # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
-        gap, widest = _gap(w, g, energy, temperature, noise)
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
         converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
         cooled, cool_g, cool_energy, cool_gap = _cool(w, g, energy, gap, temperature, eps, z - log_prior, noise)
-        root_w = jnp.exp(0.5 * z)
-        y = _newton(pi, p, root_w, root_w * (cool_energy - cool_g), cooled, cool_gap)
+        # a primitive on the floor that wants to fall further is held: its step would mean nothing
+        held = (z <= LOG_FLOOR + FLOOR_MARGIN) & (cool_g >= cool_energy)
+        root_w = jnp.where(held, 0.0, jnp.exp(0.5 * z))
+        force = root_w * (cool_energy - cool_g)
+        y = _newton(pi, p, root_w, force, cooled, cool_gap)
+        step = jnp.where(held, 0.0, y / jnp.where(held, 1.0, root_w))
         aimed = state._replace(
-            z=_normalise(z + y / root_w), kept_z=z, kept_g=cool_g, kept_energy=cool_energy, step=y / root_w,
-            slope=-jnp.sum(root_w * (cool_energy - cool_g) * y), length=jnp.ones_like(energy), temperature=cooled,
+            z=_normalise(z + step), kept_z=z, kept_g=cool_g, kept_energy=cool_energy, step=step,
+            slope=-jnp.sum(force * y), length=jnp.ones_like(energy), temperature=cooled,
             gap=cool_gap, rejections=jnp.zeros_like(state.rejections), finishing=finishing,
             unconditional=jnp.zeros_like(accepted), converged=converged,
         )  # fmt: skip
@@ -197,7 +205,7 @@ def _cool(w, g, energy, gap, temperature, eps, log_ratio, noise):
 def _extend(z, w, g, mean, temperature, pi, p):
     """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
     own = w * ((pi * pi) / p[:, None]).sum(0) if z.size <= DENSE_UP_TO else 0.0
-    return jnp.where(z <= LOG_FLOOR + 1.0, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
+    return jnp.where(z <= LOG_FLOOR + FLOOR_MARGIN, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
 
 
 def _normalise(z):

@@ -20,6 +20,7 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
+    FLOOR_MARGIN,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
@@ -261,6 +262,8 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
         for a in range(n):
             product[a] = root_w[a] * product[a] + temperature * search[a]
             bend += search[a] * product[a]
+        if not bend > 0.0:
+            break  # the search direction has underflowed: nothing is left to gain
         length = norm / bend
         fresh = 0.0
         for a in range(n):
@@ -349,7 +352,7 @@ def _descend(
     rejections = 0
     kept_energy = math.inf
     slope = 0.0
-    gap = math.inf
+    gap = trial_gap = widest = math.inf
     finishing = 0
     unconditional = True  # first point, restart or mirror step: nothing to compare with
     if not warm:
@@ -366,15 +369,22 @@ def _descend(
         for a in range(n):
             g[a] = linear[a] + entropy[a] + temperature * (z[a] - log_prior[a])
             energy += w[a] * g[a]
-            noise = max(noise, magnitude[a] - entropy[a])  # ln p <= 0: the entropy is its own magnitude
+            # ln p <= 0 but for rounding, so the entropy is its own magnitude
+            noise = max(noise, magnitude[a] - min(entropy[a], 0.0))
         noise *= factor_of_rounding
         if energy != energy:
             return math.inf, passes, False
 
-        if unconditional or energy <= kept_energy + ARMIJO * length * slope + noise:
+        # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
+        enough = kept_energy + ARMIJO * length * slope
+        accepted = unconditional or energy < enough
+        if accepted or energy <= enough + noise:
+            trial_gap, widest = _gap(w, g, energy, temperature, noise)
+            accepted = accepted or trial_gap < gap
+        if accepted:
             unconditional = False
             rejections = 0
-            gap, widest = _gap(w, g, energy, temperature, noise)
+            gap = trial_gap
             if temperature <= eps and gap <= tol:
                 finishing += 1
                 if widest <= SETTLED or finishing > FINISHING_PASSES:
@@ -389,7 +399,9 @@ def _descend(
                 temperature = cooler
                 gap, widest = _gap(w, g, energy, temperature, noise)
             for a in range(n):
-                root_w[a] = math.sqrt(w[a])
+                # a primitive on the floor that wants to fall further is held: its step would mean nothing
+                held = z[a] <= LOG_FLOOR + FLOOR_MARGIN and g[a] >= energy
+                root_w[a] = 0.0 if held else math.sqrt(w[a])
                 force[a] = root_w[a] * (energy - g[a])
                 kept_z[a] = z[a]
                 kept_g[a] = g[a]
@@ -400,7 +412,7 @@ def _descend(
                 _direction_cholesky(curvature, root_w, force, temperature, factor, y)
             slope = 0.0
             for a in range(n):
-                step[a] = y[a] / root_w[a]
+                step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
                 slope -= force[a] * y[a]
             kept_energy = energy
             length = 1.0
@@ -431,7 +443,7 @@ def _descend(
 def _extend_log_weights(z, w, g, mean, temperature, curvature, wide):
     """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
     for a in range(z.size):
-        if z[a] <= LOG_FLOOR + 1.0:
+        if z[a] <= LOG_FLOOR + FLOOR_MARGIN:
             own = 0.0 if wide else w[a] * curvature[a, a]
             z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
 

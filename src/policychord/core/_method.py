@@ -6,6 +6,7 @@ UNIT_ROUNDOFF = 2.0**-53
 
 # Weights live in log space above this floor; exp(-690) = 1e-300 is safely a normal number.
 LOG_FLOOR = -690.0
+FLOOR_MARGIN = 10.0  # this close above it, a weight counts as resting on the floor
 MIXTURE_FLOOR = 1e-300
 
 ARMIJO = 1e-4  # share of the predicted decrease that a Newton step must deliver

@@ -149,10 +149,11 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     plain = top[..., 0] + xp.log(xp.maximum(spread, MIXTURE_FLOOR))
     gap = eps * xp.where(top[..., 0] <= 30.0, xp.log1p(xp.sum(excess, axis=-1)), plain)
 
-    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance.
-    noise = rounding_factor(pi.shape[-2]) * xp.max(_columns_times(pi, xp.abs(s)) - entropy, axis=-1)
+    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance. Rounding of ln p <= 0
+    # is relative to itself; a mixture can exceed one by rounding only.
+    noise = rounding_factor(pi.shape[-2]) * xp.max(_columns_times(pi, xp.abs(s)) - xp.minimum(entropy, 0.0), axis=-1)
     response = xp.where(alive, weights, 1.0) * xp.exp(x - top) / xp.maximum(spread, MIXTURE_FLOOR)[..., None]
-    mismatch = xp.sum(xp.abs(response - weights), axis=-1)
+    mismatch = xp.where(top[..., 0] <= 30.0, xp.sum(xp.abs(response - weights), axis=-1), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - xp.max(weights, axis=-1)) / eps
     return certificate_from_gap(gap * (1.0 + UNIT_ROUNDOFF) + floor, eps)
 
