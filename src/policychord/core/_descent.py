@@ -4,6 +4,7 @@ One turn of the loop is one evaluation at the trial point, then a decision: acce
 direction, or shorten the step, or restart hot, or take the mirror step.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -135,21 +136,40 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
     return cho_solve(cho_factor(system), -root_w * (dg - w @ dg)) / root_w
 
 
-def cotangents(pi, cost, eps, log_prior, log_weights, cotangent):
-    """The transpose of `tangent`: from a cotangent on the log-weights to (pi, cost, eps, log_prior)."""
+def kept_for_derivative(pi, log_weights):
+    """ln of the mixture and, where it is formed at all, the curvature Pi^T diag(1/p) Pi: a batch at a time."""
+    ln_p = jnp.log(jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR))
+    if pi.shape[-1] > DENSE_UP_TO:
+        return ln_p, jnp.zeros((*ln_p.shape[:-1], 0, 0))
+    return ln_p, jnp.swapaxes(pi, -1, -2) @ (pi * jnp.exp(-ln_p)[..., None])
+
+
+def cotangents(pi, cost, eps, log_prior, log_weights, ln_p, curvature, cotangent):
+    """The transpose of `tangent`, a batch at a time: from a cotangent on ln w to (pi, cost, eps, log_prior).
+
+    (S K S + eps I) y = cotangent/S - S sum(cotangent), u = S y, q = Pi u; then ds = -q, d ln w_hat = eps u,
+    d eps = -u . (ln w - ln w_hat) and dPi_ia = -[ u_a (ln p_i + s_i) + w_a q_i / p_i ].
+    """
+    temperature = eps[..., None]
     z = jnp.maximum(log_weights, LOG_FLOOR)
     w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
-    p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
-    force = cotangent / root_w - root_w * jnp.sum(cotangent)
-    if z.size <= DENSE_UP_TO:
-        system = _scaled_curvature(pi, p, root_w) + eps * jnp.eye(z.size)
-        y = cho_solve(cho_factor(system), force)
+    force = cotangent / root_w - root_w * jnp.sum(cotangent, axis=-1, keepdims=True)
+    if z.shape[-1] <= DENSE_UP_TO:
+        system = root_w[..., :, None] * curvature * root_w[..., None, :]
+        system = system + temperature[..., None] * jnp.eye(z.shape[-1])
+        y = cho_solve(cho_factor(system), force[..., None])[..., 0]
     else:
-        y = _by_cg(pi, p, root_w, force, eps, 1e-13)
+        solve_one = jnp.vectorize(partial(_by_cg, reduction=1e-13), signature="(d,n),(d),(n),(n),()->(n)")
+        y = solve_one(pi, jnp.exp(ln_p), root_w, force, eps)
     u = root_w * y
-    q = pi @ u
-    d_pi = -(u[None, :] * (jnp.log(p) + cost)[:, None] + w[None, :] * (q / p)[:, None])
-    return d_pi, -q, -u @ (log_weights - log_prior), eps * u
+    q = _times(pi, u)
+    level, pull = ln_p + cost, q * jnp.exp(-ln_p)
+    d_pi = -(u[..., None, :] * level[..., None] + w[..., None, :] * pull[..., None])
+    return d_pi, -q, -jnp.sum(u * (log_weights - log_prior), axis=-1), temperature * u
+
+
+def _times(pi, v):
+    return (pi @ v[..., None])[..., 0]
 
 
 def _newton(pi, p, root_w, force, temperature, gap):

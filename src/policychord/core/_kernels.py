@@ -492,7 +492,14 @@ def _centre_cost_rows(rows, cost, linear, magnitude):
             magnitude[a] += rows[i, a] * abs(cost[i] - centre)
 
 
-def _solve_dense(pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes, log_weights, gap, passes, converged):
+# Whoever asks for `kept_ln_p` (it then has a row for each problem) gets the mixture and the curvature at the
+# optimum as well, which is all that the implicit derivative needs.
+
+
+def _solve_dense(
+    pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
+    log_weights, gap, passes, converged, kept_ln_p, kept_curvature,
+):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     columns = np.empty((n, d))
     vectors, squares = np.empty((9, n)), np.empty((2, n, n))
@@ -508,9 +515,17 @@ def _solve_dense(pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes
             columns, False, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
             vectors, squares, ln_p, over_p, scaled,
         )  # fmt: skip
+        if kept_ln_p.shape[0] > 0:
+            kept_ln_p[k] = ln_p
+            for a in range(n):
+                for b in range(a + 1):
+                    kept_curvature[k, a, b] = kept_curvature[k, b, a] = squares[0, a, b]
 
 
-def _solve_wide(pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes, log_weights, gap, passes, converged):
+def _solve_wide(
+    pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
+    log_weights, gap, passes, converged, kept_ln_p, kept_curvature,
+):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     vectors, squares = np.empty((13, n)), np.empty((2, 0, 0))
     linear, magnitude = np.empty(n), np.empty(n)
@@ -524,98 +539,8 @@ def _solve_wide(pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
             pi[k * pi_step], True, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
             vectors, squares, ln_p, over_p, ln_p,
         )  # fmt: skip
-
-
-# ------------------------------------------------------------------------ implicit derivative
-
-
-@compiled()
-def _adjoint_force(log_w, cotangent, root_w, force):
-    """S (v - w.v) for the cotangent v = cotangent / w on the weights, without dividing by w."""
-    mass = 0.0
-    for a in range(log_w.size):
-        mass += cotangent[a]
-    for a in range(log_w.size):
-        root_w[a] = math.exp(0.5 * max(log_w[a], LOG_FLOOR))
-        force[a] = cotangent[a] / root_w[a] - root_w[a] * mass
-
-
-@compiled()
-def _adjoint_out(pi, cost, w, eps, u, log_w, log_prior, ln_p, over_p, d_pi, d_cost, d_log_prior):
-    d, n = pi.shape
-    d_eps = 0.0
-    for a in range(n):
-        d_log_prior[a] = eps * u[a]
-        d_eps -= u[a] * (log_w[a] - log_prior[a])
-    for i in range(d):
-        q = 0.0
-        for a in range(n):
-            q += pi[i, a] * u[a]
-        d_cost[i] = -q
-        level, pull = -(ln_p[i] + cost[i]), -q * over_p[i]
-        for a in range(n):
-            d_pi[i, a] = u[a] * level + w[a] * pull
-    return d_eps
-
-
-def _adjoint_dense(pi, pi_step, cost, eps, log_prior, log_w, cotangent, d_pi, d_cost, d_eps, d_log_prior):
-    batch, d, n = eps.size, pi.shape[1], pi.shape[2]
-    columns = np.empty((n, d))
-    vectors, squares = np.empty((6, n)), np.empty((2, n, n))
-    w, entropy, root_w, force, y, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty(d)
-    for k in range(batch):
-        _gather_columns(pi[k * pi_step], columns)
-        for a in range(n):
-            w[a] = math.exp(log_w[k, a])
-        _sweep_dense(columns, w, entropy, squares[0], ln_p, over_p, scaled)
-        _adjoint_force(log_w[k], cotangent[k], root_w, force)
-        _direction_cholesky(squares[0], root_w, force, eps[k], squares[1], y)
-        for a in range(n):
-            u[a] = root_w[a] * y[a]
-        d_eps[k] = _adjoint_out(
-            pi[k * pi_step],
-            cost[k],
-            w,
-            eps[k],
-            u,
-            log_w[k],
-            log_prior[k],
-            ln_p,
-            over_p,
-            d_pi[k],
-            d_cost[k],
-            d_log_prior[k],
-        )
-
-
-def _adjoint_wide(pi, pi_step, cost, eps, log_prior, log_w, cotangent, d_pi, d_cost, d_eps, d_log_prior):
-    batch, d, n = eps.size, pi.shape[1], pi.shape[2]
-    vectors = np.empty((10, n))
-    w, entropy, root_w, force, y, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    ln_p, over_p = np.empty(d), np.empty(d)
-    for k in range(batch):
-        for a in range(n):
-            w[a] = math.exp(log_w[k, a])
-        _sweep_rows(pi[k * pi_step], w, entropy, ln_p, over_p)
-        _adjoint_force(log_w[k], cotangent[k], root_w, force)
-        _direction_cg(pi[k * pi_step], over_p, root_w, force, eps[k], 1e-13, vectors[6:], y)
-        for a in range(n):
-            u[a] = root_w[a] * y[a]
-        d_eps[k] = _adjoint_out(
-            pi[k * pi_step],
-            cost[k],
-            w,
-            eps[k],
-            u,
-            log_w[k],
-            log_prior[k],
-            ln_p,
-            over_p,
-            d_pi[k],
-            d_cost[k],
-            d_log_prior[k],
-        )
+        if kept_ln_p.shape[0] > 0:
+            kept_ln_p[k] = ln_p
 
 
 # --------------------------------------------------------------------------------- entries
@@ -632,22 +557,12 @@ def _filled(rank: int, dtype=float64):
 
 
 @cache
-def _entry(name: str):
-    if name.startswith("solve"):
-        signature = types.void(
-            _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,
-            _filled(2), _filled(1), _filled(1, int64), _filled(1, types.boolean),
-        )  # fmt: skip
-    else:
-        signature = types.void(
-            _given(3), int64, _given(2), _given(1), _given(2), _given(2), _given(2),
-            _filled(3), _filled(2), _filled(1), _filled(2),
-        )  # fmt: skip
-    return compile_entry(signature, globals()[f"_{name}"])
-
-
-def _kernel(verb: str, n: int):
-    return _entry(f"{verb}_{'dense' if n <= DENSE_UP_TO else 'wide'}")
+def _kernel_for(wide: bool):
+    signature = types.void(
+        _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,
+        _filled(2), _filled(1), _filled(1, int64), _filled(1, types.boolean), _filled(2), _filled(3),
+    )  # fmt: skip
+    return compile_entry(signature, _solve_wide if wide else _solve_dense)
 
 
 def _flat(array, core: int, batch: tuple[int, ...]):
@@ -668,41 +583,24 @@ def _flat_pi(pi, batch: tuple[int, ...]):
     return _flat(pi, 2, batch), 1
 
 
-def _batch_shape(pi, cost, eps, *vectors) -> tuple[int, ...]:
-    leading = [np.shape(pi)[:-2], np.shape(cost)[:-1], np.shape(eps)]
-    return np.broadcast_shapes(*leading, *(np.shape(v)[:-1] for v in vectors))
-
-
-def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int):
+def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False):
     """Solve every problem of a batch; `start` holds log-weights, or None for the prior.
 
-    Returns NumPy arrays (log_weights, gap, passes, converged).
+    Returns NumPy arrays (log_weights, gap, passes, converged) and, to `keep` for a derivative, ln of the mixture
+    and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
     """
-    batch, n = _batch_shape(pi, cost, eps, log_prior), np.shape(pi)[-1]
+    (d, n), vectors = np.shape(pi)[-2:], (cost, log_prior, log_prior if start is None else start)
+    batch = np.broadcast_shapes(np.shape(pi)[:-2], np.shape(eps), *(np.shape(v)[:-1] for v in vectors))
     pi, pi_step = _flat_pi(pi, batch)
-    cost, eps, log_prior = _flat(cost, 1, batch), _flat(eps, 0, batch), _flat(log_prior, 1, batch)
-    initial = log_prior if start is None else _flat(start, 1, batch)
+    eps = _flat(eps, 0, batch)
+    cost, log_prior, initial = (_flat(v, 1, batch) for v in vectors)
     log_weights, gap = np.empty((eps.size, n)), np.empty(eps.size)
     passes, converged = np.empty(eps.size, np.int64), np.empty(eps.size, np.bool_)
-    _kernel("solve", n)(
+    side = n if n <= DENSE_UP_TO else 0
+    kept = np.empty((eps.size if keep else 0, d)), np.empty((eps.size if keep else 0, side, side))
+    _kernel_for(n > DENSE_UP_TO)(
         pi, pi_step, cost, eps, log_prior, initial, start is not None, tol, max_passes,
-        log_weights, gap, passes, converged,
+        log_weights, gap, passes, converged, *kept,
     )  # fmt: skip
-    return log_weights.reshape((*batch, n)), gap.reshape(batch), passes.reshape(batch), converged.reshape(batch)
-
-
-def adjoint_batch(pi, cost, eps, log_prior, log_weights, cotangent):
-    """Pull a cotangent on the log-weights back to (pi, cost, eps, log_prior)."""
-    batch, (d, n) = _batch_shape(pi, cost, eps, log_prior, log_weights, cotangent), np.shape(pi)[-2:]
-    pi, pi_step = _flat_pi(pi, batch)
-    cost, eps = _flat(cost, 1, batch), _flat(eps, 0, batch)
-    vectors = [_flat(v, 1, batch) for v in (log_prior, log_weights, cotangent)]
-    d_pi, d_cost = np.empty((eps.size, d, n)), np.empty((eps.size, d))
-    d_eps, d_log_prior = np.empty(eps.size), np.empty((eps.size, n))
-    _kernel("adjoint", n)(pi, pi_step, cost, eps, *vectors, d_pi, d_cost, d_eps, d_log_prior)
-    return (
-        d_pi.reshape((*batch, d, n)),
-        d_cost.reshape((*batch, d)),
-        d_eps.reshape(batch),
-        d_log_prior.reshape((*batch, n)),
-    )
+    found = log_weights, gap, passes, converged, *(kept if keep else ())
+    return tuple(array.reshape(batch + array.shape[1:]) for array in found)

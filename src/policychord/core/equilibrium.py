@@ -26,7 +26,7 @@ from jax import dtypes, lax
 from .._types import Counts, Flags, Weights, is_traced, namespace, require_float64
 from . import _descent
 from ._checks import check_simplex
-from ._method import LOG_FLOOR, MAX_PASSES
+from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES
 from .objective import Certificate, Problem, certificate_from_gap
 
 Route = Literal["auto", "compiled", "jax"]
@@ -127,18 +127,24 @@ def _by_jax(tol, pi, cost, eps, log_prior, log_start):
     return vectorised(pi, cost, eps, log_prior, log_start, jnp.asarray(tol, jnp.float64))
 
 
-def _by_callback(tol, pi, cost, eps, log_prior, log_start):
+def _by_callback(tol, keep, pi, cost, eps, log_prior, log_start):
     def host(*arrays):
         from ._kernels import solve_batch
 
-        return solve_batch(*arrays, tol, MAX_PASSES)
+        return solve_batch(*arrays, tol, MAX_PASSES, keep)
 
-    integer = dtypes.canonicalize_dtype(np.int64)
-    shapes = (
-        jax.ShapeDtypeStruct(log_prior.shape, np.float64), jax.ShapeDtypeStruct(eps.shape, np.float64),
-        jax.ShapeDtypeStruct(eps.shape, integer), jax.ShapeDtypeStruct(eps.shape, np.bool_),
-    )  # fmt: skip
-    return jax.pure_callback(host, shapes, pi, cost, eps, log_prior, log_start, vmap_method="expand_dims")
+    batch, (d, n) = eps.shape, pi.shape[-2:]
+    side = n if n <= DENSE_UP_TO else 0
+    shapes = [
+        jax.ShapeDtypeStruct(log_prior.shape, np.float64), jax.ShapeDtypeStruct(batch, np.float64),
+        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.bool_),
+    ]  # fmt: skip
+    if keep:
+        shapes += [
+            jax.ShapeDtypeStruct((*batch, d), np.float64),
+            jax.ShapeDtypeStruct((*batch, side, side), np.float64),
+        ]
+    return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, vmap_method="expand_dims")
 
 
 def _traced(route: Route, tol: float, pi, cost, eps, log_prior, log_start):
@@ -167,28 +173,21 @@ def _solve_in_jax_jvp(tol, given, tangents):
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _solve_anywhere(tol, pi, cost, eps, log_prior, log_start):
     return lax.platform_dependent(
-        pi, cost, eps, log_prior, log_start, cpu=partial(_by_callback, tol), default=partial(_by_jax, tol)
+        pi, cost, eps, log_prior, log_start, cpu=partial(_by_callback, tol, False), default=partial(_by_jax, tol)
     )
 
 
 def _solve_anywhere_forward(tol, *given):
-    found = _solve_anywhere(tol, *given)
-    return found, (*given[:4], found[0])
+    def by_jax(*given):
+        found = _by_jax(tol, *given)
+        return *found, *_descent.kept_for_derivative(given[0], found[0])
+
+    found = lax.platform_dependent(*given, cpu=partial(_by_callback, tol, True), default=by_jax)
+    return found[:4], (*given[:4], found[0], *found[4:])
 
 
 def _solve_anywhere_backward(tol, kept, cotangents):
-    def host(*arrays):
-        from ._kernels import adjoint_batch
-
-        return adjoint_batch(*arrays)
-
-    def by_callback(*arrays):
-        shapes = tuple(jax.ShapeDtypeStruct(a.shape, np.float64) for a in arrays[:4])
-        return jax.pure_callback(host, shapes, *arrays, vmap_method="expand_dims")
-
-    signature = "(d,n),(d),(),(n),(n),(n)->(d,n),(d),(),(n)"
-    by_jax = jnp.vectorize(_descent.cotangents, signature=signature)
-    pulled = lax.platform_dependent(*kept, cotangents[0], cpu=by_callback, default=by_jax)
+    pulled = _descent.cotangents(*kept, cotangents[0])
     return (*pulled, jnp.zeros_like(kept[3]))
 
 
