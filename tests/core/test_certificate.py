@@ -1,0 +1,167 @@
+"""Certificates are honest: fifty digits never find a larger gap or distance than the one reported."""
+
+import numpy as np
+import pytest
+
+from policychord import Problem, certify, problem, solve
+
+from .families import FAMILIES, member
+from .many_digits import exact, excess_and_distance, optimum
+from .routes import ROUTES
+
+MEMBERS, D, N = 6, 6, 3
+
+
+def assert_honest(p: Problem, weights, gap, distance):
+    """For every problem of a batch: V(w) - V* <= gap and ||w - w*||_1 <= distance, without any tolerance."""
+    start = solve(p, 1e-8).log_weights
+    for k in range(p.eps.size):
+        truth = exact(p.pi[k], p.action_cost[k], p.eps[k], p.log_prior[k])
+        excess, way = excess_and_distance(truth, optimum(truth, start[k]), weights[k])
+        assert float(gap[k]) >= excess, f"problem {k}: gap {float(gap[k]):.17g} < truth {float(excess):.17g}"
+        assert float(distance[k]) >= way, f"problem {k}: distance {float(distance[k]):.17g} < truth {float(way):.17g}"
+
+
+def perturbed(w, rng, size):
+    w = w * np.exp(size * rng.normal(size=w.shape))
+    return w / w.sum(-1, keepdims=True)
+
+
+def with_zeros(w, rng):
+    w = np.where(np.arange(w.shape[-1]) == rng.integers(w.shape[-1], size=(*w.shape[:-1], 1)), 0.0, w)
+    return w / w.sum(-1, keepdims=True)
+
+
+# what somebody may bring to be certified, made from the optimum
+CANDIDATES = {
+    "optimal": lambda w, rng: w,
+    "off by 1e-12": lambda w, rng: perturbed(w, rng, 1e-12),
+    "off by 1e-8": lambda w, rng: perturbed(w, rng, 1e-8),
+    "off by 1e-4": lambda w, rng: perturbed(w, rng, 1e-4),
+    "arbitrary": lambda w, rng: rng.dirichlet(np.ones(w.shape[-1]), size=w.shape[:-1]),
+    "with zeros": lambda w, rng: with_zeros(rng.dirichlet(np.ones(w.shape[-1]), size=w.shape[:-1]), rng),
+    "corner": lambda w, rng: np.eye(w.shape[-1])[rng.integers(w.shape[-1], size=w.shape[:-1])],
+    "single precision": lambda w, rng: w.astype(np.float32),
+}
+each_candidate = pytest.mark.parametrize("candidate", CANDIDATES)
+
+
+def certified(p, candidate, rng):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        w = CANDIDATES[candidate](solve(p, 1e-14).weights, rng)
+    w = np.where(np.isfinite(w), w, 1 / w.shape[-1])
+    return w, *certify(p, w)
+
+
+@each_candidate
+@pytest.mark.parametrize("name", FAMILIES)
+def test_certify_is_honest(name, candidate, rng):
+    p = member(name, (MEMBERS,), d=D, n=N)
+    assert_honest(p, *certified(p, candidate, rng))
+
+
+@each_candidate
+def test_certify_is_honest_where_costs_are_large_and_temperatures_small(candidate, rng):
+    p = member("balanced", (MEMBERS,), d=D, n=N)._replace(eps=np.full(MEMBERS, 1e-3))
+    w, gap, distance = certified(p, candidate, rng)
+    assert_honest(p, w, gap, distance)
+
+
+# Where all primitives are alike, eps KL(w || S(w)) is V(w) - V* itself and leaves no margin for rounding.
+ALIKE = {
+    "one action": lambda rng: {"pi": np.ones((1, N)), "action_cost": rng.normal(size=(MEMBERS, 1))},
+    "one certain action": lambda rng: {
+        "pi": np.repeat(np.eye(4)[:, :1], N, axis=1),
+        "action_cost": rng.normal(size=(MEMBERS, 4)),
+    },
+    "a free choice": lambda rng: {"pi": np.full((4, N), 0.25), "action_cost": np.zeros((MEMBERS, 4))},
+    "large costs": lambda rng: {"pi": np.full((4, N), 0.25), "action_cost": 1e4 * rng.normal(size=(MEMBERS, 4))},
+}
+
+
+@pytest.mark.parametrize("alike", ALIKE)
+@pytest.mark.parametrize("eps", [1e-3, 1.0, 10.0])
+def test_certify_is_honest_where_the_bound_is_tight(alike, eps, rng):
+    for candidate in CANDIDATES:
+        p = problem(**ALIKE[alike](rng), eps=eps, prior=rng.dirichlet(np.ones(N), size=MEMBERS))
+        assert_honest(p, *certified(p, candidate, rng))
+
+
+@pytest.mark.parametrize("eps", [1e2, 1e4, 1e6])
+def test_certify_is_honest_in_great_heat(eps, rng):
+    for candidate in CANDIDATES:
+        p = member("biased", (MEMBERS,), d=D, n=N)._replace(eps=np.full(MEMBERS, eps))
+        assert_honest(p, *certified(p, candidate, rng))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("tol", [1e-4, 1e-20])
+def test_solvers_report_honestly(route, tol):
+    for name in ("generic", "sparse", "one_hot", "nearly_identical", "cold", "dear", "faint", "biased"):
+        p = member(name, (MEMBERS,), d=D, n=N)
+        found = ROUTES[route](p, tol)
+        assert_honest(p, np.asarray(found.weights), *(np.asarray(bound) for bound in found.certificate))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_solvers_report_honestly_where_the_bound_is_tight(route, rng):
+    prior = rng.dirichlet(np.ones(N), size=MEMBERS)
+    for eps in (1e-3, 1.0, 1e4):
+        p = problem(pi=np.full((D, N), 1 / D), action_cost=np.zeros((MEMBERS, D)), eps=eps, prior=prior)
+        found = ROUTES[route](p, 1e-20)
+        assert_honest(p, np.asarray(found.weights), *(np.asarray(bound) for bound in found.certificate))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("d", [1, 2, 7])
+@pytest.mark.parametrize("eps", [1e-3, 1.0, 1e3])
+def test_a_gap_is_never_negative_nor_a_distance_undefined(d, eps, rng):
+    prior = rng.dirichlet(np.ones(5), size=200)
+    certain = np.zeros((d, 5))
+    certain[0] = 1.0
+    p = problem(pi=certain, action_cost=rng.normal(size=(200, d)), eps=eps, prior=prior)
+    for w in (solve(p).weights, prior, perturbed(prior, rng, 1e-9)):
+        gap, distance = certify(p, w)
+        assert np.all(gap >= 0)
+        assert np.all((distance >= 0) & (distance <= 2))
+
+
+def test_a_gap_of_exactly_zero_is_not_claimed(rng):
+    """Weights near the optimum are rounded, so nobody can know that they are the optimum."""
+    prior = rng.dirichlet(np.ones(5), size=200)
+    p = problem(pi=np.ones((1, 5)), action_cost=np.zeros((200, 1)), eps=1.0, prior=prior)
+    assert np.all(certify(p, prior).gap > 0)
+    assert np.all(solve(p).certificate.gap > 0)
+
+
+def test_rounding_does_not_drown_the_certificate(rng):
+    """The floor is second order where it can be: a converged answer shows a gap far below the rounding of V."""
+    p = member("generic", (MEMBERS,), d=D, n=N)
+    assert np.all(solve(p, 1e-20).certificate.gap <= 1e-20)
+    dear = member("balanced", (MEMBERS,), d=D, n=N)
+    assert np.all(certify(dear, solve(dear, 1e-16).weights).gap <= 1e-16)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 0.6, 0.0], r"weights sums to 1\.1, off by \+0\.1.*divide"),
+        ([0.5, 0.5], r"weights has shape \(2,\).*each primitive \(3\)"),
+        ([0.5, 0.7, -0.2], r"weights\[2\] = -0\.2.*negative"),
+        ([0.5, np.nan, 0.5], r"weights\[1\] = nan"),
+        ([0.5, np.inf, 0.5], r"weights\[1\] = inf"),
+        (0.5, r"weights has shape \(\)"),
+        (None, r"weights is missing"),
+        ("abc", r"weights has dtype"),
+    ],
+)
+@pytest.mark.usefixtures("without_type_checks")
+def test_weights_must_lie_on_the_simplex(weights, message):
+    with pytest.raises(ValueError, match=message):
+        certify(member("generic", (), d=D, n=N), weights)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_weights_must_fit_the_batch():
+    with pytest.raises(ValueError, match=r"weights has shape \(4, 3\).*\(6, 3\)"):
+        certify(member("generic", (MEMBERS,), d=D, n=N), np.full((4, 3), 1 / 3))

@@ -1,0 +1,134 @@
+"""Every route against every family, recertified, and judged by their agreement."""
+
+import numpy as np
+import pytest
+
+from policychord import ConvergenceError, certify, energy, problem, solve
+
+from .families import DENSE, FAMILIES, WIDE, member
+from .routes import ROUTES
+
+SHAPES = {"dense": DENSE, "wide": WIDE}
+
+each_family = pytest.mark.parametrize("name", FAMILIES)
+each_shape = pytest.mark.parametrize("shape", SHAPES)
+each_route = pytest.mark.parametrize("route", ROUTES)
+
+
+def assert_same_optimum(one, other):
+    """Two answers are no farther apart than their certificates say."""
+    apart = np.abs(np.asarray(one.weights) - np.asarray(other.weights)).sum(-1)
+    assert np.all(apart <= np.asarray(one.certificate.distance) + np.asarray(other.certificate.distance) + 1e-14)
+
+
+@each_route
+@each_shape
+@each_family
+def test_every_route_solves_every_family(route, shape, name):
+    p = member(name, *SHAPES[shape])
+    found = ROUTES[route](p)
+    weights, gap = np.asarray(found.weights), np.asarray(found.certificate.gap)
+    assert np.all(found.converged)
+    assert np.all((gap >= 0) & (gap <= 1e-10))
+    assert np.all(np.asarray(found.passes) >= 1)
+    assert np.all(weights >= 0)
+    np.testing.assert_allclose(weights.sum(-1), 1.0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.exp(found.log_weights), weights, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(
+        found.certificate.distance, np.minimum(np.sqrt(2 * gap / p.eps), 2.0), rtol=1e-14, atol=0
+    )
+    # the certificate is recomputed by other code, from the weights alone
+    assert np.all(certify(p, weights).gap <= 1.001e-10)
+
+
+@each_shape
+@each_family
+def test_routes_agree(shape, name):
+    p = member(name, *SHAPES[shape])
+    found = {route: run(p, 1e-18) for route, run in ROUTES.items()}
+    for route in ("jax", "traced"):
+        np.testing.assert_allclose(found[route].weights, found["compiled"].weights, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found[route].log_weights, found["compiled"].log_weights, rtol=1e-9, atol=1e-6)
+
+
+@each_route
+@pytest.mark.parametrize("name", ["generic", "sparse", "balanced"])
+def test_the_largest_problem(route, name):
+    p = member(name, (1,), d=4096, n=128)
+    found = ROUTES[route](p)
+    assert np.all(certify(p, np.asarray(found.weights)).gap <= 1.001e-10)
+    assert_same_optimum(found, solve(p, 1e-16, route="compiled"))
+
+
+@each_family
+def test_a_warm_start_changes_the_passes_and_not_the_answer(name, rng):
+    p = member(name, *DENSE)
+    cold = solve(p, 1e-18)
+    warm = solve(p, 1e-18, start=cold.weights)
+    random = solve(p, 1e-18, start=rng.dirichlet(np.ones(5), size=12))
+    assert np.all(warm.passes <= np.maximum(cold.passes, 3))
+    for other in (warm, random):
+        assert_same_optimum(other, cold)
+
+
+def test_a_start_on_the_border_is_fine(rng):
+    p = member("generic", *DENSE)
+    corners = np.eye(5)[rng.integers(5, size=12)]
+    assert_same_optimum(solve(p, 1e-18, start=corners), solve(p, 1e-18))
+
+
+@each_family
+def test_no_other_weights_are_better(name, rng):
+    p = member(name, *DENSE)
+    found = solve(p)
+    value = energy(p, found.weights)
+    for scale in (1e-6, 1e-3, 1e-1, 1.0):
+        other = (1 - scale) * found.weights + scale * rng.dirichlet(np.ones(5), size=12)
+        rounding = 1e-12 * (1.0 + np.abs(p.action_cost).max(-1))
+        assert np.all(value <= energy(p, other) + found.certificate.gap + rounding)
+
+
+def test_a_tighter_tolerance_gives_a_smaller_gap():
+    p = member("generic", *DENSE)
+    for tol in (1e-2, 1e-6, 1e-12, 1e-20):
+        assert np.all(solve(p, tol).certificate.gap <= tol)
+
+
+@each_route
+def test_a_problem_that_rounding_hides_is_said_so(route):
+    p = problem(pi=[[1 / 3, 0.5], [2 / 3, 0.5]], action_cost=[[0.0, 1.0], [1e11, -1e11]], eps=1e-6)
+    if route == "traced":
+        found = ROUTES[route](p, 1e-40)
+        assert not np.any(found.converged)
+        return
+    with pytest.raises(ConvergenceError, match=r"2 of 2 problems .* tol = 1\.0e-40.*index \(0,\).*eps = 1e-06"):
+        ROUTES[route](p, 1e-40)
+
+
+@pytest.mark.parametrize("tol", [0.0, -1e-10, float("nan"), float("inf")])
+def test_a_tolerance_must_be_a_positive_number(tol):
+    with pytest.raises(ValueError, match=r"tol = .* positive number, such as 1e-10"):
+        solve(member("generic", *DENSE), tol)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("route", ["numba", "", None, 3])
+def test_a_route_must_exist(route):
+    with pytest.raises(ValueError, match=r'route = .*"auto", "compiled" or "jax"'):
+        solve(member("generic", *DENSE), route=route)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (np.full((12, 5), 0.3), r"start\[0\] sums to 1\.5, off by \+0\.5"),
+        (np.full((12, 4), 0.25), r"start has shape \(12, 4\).*each primitive \(5\)"),
+        (np.full((7, 5), 0.2), r"start has shape \(7, 5\).*broadcast.*\(12, 5\)"),
+        (np.array([0.5, 0.7, -0.2, 0.0, 0.0]), r"start\[2\] = -0\.2"),
+        (np.array([0.5, np.nan, 0.5, 0.0, 0.0]), r"start\[1\] = nan"),
+    ],
+)
+@pytest.mark.usefixtures("without_type_checks")
+def test_a_start_must_lie_on_the_simplex(start, message):
+    with pytest.raises(ValueError, match=message):
+        solve(member("generic", *DENSE), start=start)

@@ -1,0 +1,144 @@
+"""The theorems about the flow, on random problems, and what `flow` accepts and refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from policychord import ConvergenceError, certify, dissipation, energy, flow, problem, solve
+
+SEEDS = st.integers(0, 2**32 - 1)
+BATCH, D, N = 12, 10, 3  # one shape, so that one compilation serves all
+
+
+def draw(seed):
+    rng = np.random.default_rng(seed)
+    pi = rng.gamma(10 ** rng.uniform(-0.5, 1, (BATCH, 1, 1)), size=(BATCH, D, N)) + 1e-6
+    p = problem(
+        pi=pi / pi.sum(1, keepdims=True),
+        action_cost=rng.normal(scale=2, size=(BATCH, D)),
+        eps=10 ** rng.uniform(-1.7, 0.7, BATCH),
+        prior=rng.dirichlet(np.full(N, 3.0), BATCH),
+    )
+    return p, rng.dirichlet(np.ones(N), BATCH)
+
+
+@given(SEEDS)
+@examples(max_examples=8)
+def test_stays_on_the_simplex(seed):
+    p, start = draw(seed)
+    weights = flow(p, start=start).weights
+    assert np.abs(weights.sum(-1) - 1).max() <= 1e-12
+    assert weights.min() > 0
+
+
+@given(SEEDS)
+@examples(max_examples=8)
+def test_energy_and_weights_obey_their_bounds(seed):
+    p, start = draw(seed)
+    path = flow(p, start=start)
+    best = solve(p, tol=1e-20)
+    gap = path.energy - energy(p, best.weights)[:, None]
+    assert np.all(gap <= np.exp(-path.times) * gap[:, :1] + 1e-10)
+    distance = np.linalg.norm(path.weights - best.weights[:, None], axis=-1)
+    assert np.all(distance <= np.sqrt(2 / p.eps[:, None] * gap[:, :1]) * np.exp(-path.times / 2) + 1e-8)
+    # the certificate along the path bounds the same gap
+    assert np.all(gap <= path.certificate.gap + 1e-12)
+
+
+@given(SEEDS)
+@examples(max_examples=8)
+def test_dissipation_is_the_slope_of_the_energy(seed):
+    p, start = draw(seed)
+    path = flow(p, t1=1.0, start=start, save=2001)
+    slope = np.gradient(path.energy, path.times, axis=-1, edge_order=2)[:, 1:-1]
+    expected = path.dissipation[:, 1:-1]
+    np.testing.assert_allclose(slope, expected, rtol=2e-3, atol=1e-5)  # finite differences
+    w = start
+    with jax.enable_x64(True):
+        velocity = np.asarray(path.weights[:, 0] * 0) + (np.exp(np.log(_gate(p, w))) - w)
+        exact = jax.jvp(lambda w: energy(p, w), (w,), (velocity,))[1]
+    np.testing.assert_allclose(exact, dissipation(p, w), rtol=1e-6, atol=1e-10)
+
+
+def _gate(p, w):
+    h = np.einsum("bdn,bd->bn", p.pi, np.log(np.einsum("bdn,bn->bd", p.pi, w)) + p.action_cost)
+    y = p.log_prior - h / p.eps[:, None]
+    return np.exp(y - y.max(-1, keepdims=True)) / np.exp(y - y.max(-1, keepdims=True)).sum(-1, keepdims=True)
+
+
+def test_ends_at_the_optimum_whatever_the_start():
+    p, _ = draw(5)
+    one = problem(pi=p.pi[0], action_cost=p.action_cost[0], eps=p.eps[0])
+    starts = np.vstack([np.eye(N), np.full((1, N), 1 / N)])  # vertices included
+    path = flow(one, t1=40.0, start=starts)
+    assert path.weights.shape == (4, 101, N)
+    np.testing.assert_allclose(path.weights[:, -1], np.tile(solve(one, tol=1e-20).weights, (4, 1)), atol=1e-9)
+    assert np.all(path.weights[:, 1:] > 0)  # the flow leaves the border at once
+
+
+def test_tau_only_stretches_time():
+    p, start = draw(6)
+    np.testing.assert_allclose(
+        flow(p, t1=6.0, start=start, tau=3.0).weights, flow(p, t1=2.0, start=start).weights, atol=1e-8
+    )
+
+
+def test_certificates_along_the_path_are_certify():
+    p, start = draw(7)
+    path = flow(p, start=start)
+    again = certify(p, path.weights[:, 10])
+    np.testing.assert_allclose(path.certificate.gap[:, 10], again.gap, rtol=1e-6, atol=1e-15)
+
+
+def test_local_rate_is_one_plus_mu_over_eps():
+    """Near the optimum every mode decays at (1 + mu/eps)/tau with mu the eigenvalues of D H."""
+    p, _ = draw(8)
+    one = problem(pi=p.pi[1], action_cost=p.action_cost[1], eps=0.5)
+    w = solve(one, tol=1e-24).weights
+    h = one.pi.T @ (one.pi / (one.pi @ w)[:, None])
+    mu = np.sort(np.linalg.eigvals(w[:, None] * h).real)[:-1]  # without the mass
+    slow = flow(one, t1=9.0, start=0.999 * w + 0.001 / N, save=10)
+    late = np.linalg.norm(slow.weights - w, axis=-1)[2:6]
+    np.testing.assert_allclose(-np.diff(np.log(late)), 1 + mu[0] / 0.5, rtol=1e-2)
+
+
+def test_speaks_numpy_and_jax_and_traces():
+    p, start = draw(9)
+    plain = flow(p, start=start)
+    assert isinstance(plain.weights, np.ndarray)
+    traced = jax.jit(lambda q, w: flow(q, start=w).weights)(jax.tree.map(jnp.asarray, p), start)
+    np.testing.assert_allclose(traced, plain.weights, atol=1e-12)
+    assert isinstance(flow(jax.tree.map(jnp.asarray, p)).weights, jax.Array)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"t1": 0}, "t1 = 0"),
+        ({"t1": np.nan}, "t1 = nan"),
+        ({"tau": -1}, "tau = -1"),
+        ({"save": 1}, "save = 1"),
+        ({"save": 2.5}, "save = 2.5"),
+        ({"start": [0.5, 0.6, 0.1]}, "start sums to 1.2"),
+        ({"start": [0.5, 0.5]}, "start has shape"),
+        ({"start": [1.5, -0.5, 0.0]}, r"start\[1\] = -0.5"),
+        ({"start": np.full((5, 3), 1 / 3)}, "start has batch axes"),
+    ],
+)
+@pytest.mark.usefixtures("without_type_checks")
+def test_refuses_what_makes_no_sense(given, words):
+    with pytest.raises(ValueError, match=words):
+        flow(draw(1)[0], **given)
+
+
+def test_gives_up_in_words_when_too_stiff(monkeypatch):
+    monkeypatch.setattr("policychord.core.flow.MAX_STEPS", 50)
+    rng = np.random.default_rng(0)
+    pi = rng.dirichlet(np.ones(4), 2).T  # a shape of its own, compiled with the limit above
+    stiff = problem(pi=pi, action_cost=rng.normal(size=4), eps=1e-4)
+    with pytest.raises(ConvergenceError, match="raise eps"):
+        flow(stiff)
