@@ -1,6 +1,7 @@
 """Array aliases, and which of NumPy and JAX a call should speak."""
 
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,10 @@ Array = jax.Array | np.ndarray
 Primitives = Float[Array, "*#batch d n"]
 ActionValues = Float[Array, "*#batch d"]
 Weights = Float[Array, "*#batch n"]
-Scalars = Float[Array, "*#batch"]
+if TYPE_CHECKING:
+    Scalars = Float[Array, "*#batch"]
+else:  # NumPy makes a float of a lone entry
+    Scalars = Float[Array, "*#batch"] | float
 Counts = Int[Array, "*#batch"]
 Flags = Bool[Array, "*#batch"]
 

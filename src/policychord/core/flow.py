@@ -40,7 +40,7 @@ def flow(problem: Problem, t1: float = 20.0, start: Weights | None = None, tau: 
     return integrated("flow", lambda: _flow(problem, first, t1, tau, save, batch), problem, first)
 
 
-def dissipation(problem: Problem, weights: Weights, tau: float = 1.0) -> Scalars:
+def dissipation(problem: Problem, weights: Weights, tau: Scalars | float = 1.0) -> Scalars:
     """dV/dt along the flow: -(eps/tau) ( KL(w || S(w)) + KL(S(w) || w) )."""
     xp = namespace(*problem, weights)
     response = gate(problem, weights)
@@ -50,7 +50,7 @@ def dissipation(problem: Problem, weights: Weights, tau: float = 1.0) -> Scalars
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))
-def _flow(problem: Problem, first: Weights, t1: float, tau: float, save: int, batch: tuple[int, ...]) -> Path:
+def _flow(problem: Problem, first, t1, tau, save: int, batch: tuple[int, ...]) -> Path:
     problem = spread_over(jax.tree.map(jnp.asarray, problem), batch)
     first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
     times = jnp.linspace(0.0, t1, save)

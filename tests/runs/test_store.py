@@ -1,0 +1,55 @@
+"""Files are written whole or not at all, and failures say what to do."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policychord.runs.store import StoreError, prepare, save_figure, write_json
+
+
+class Broken:
+    """Something that cannot be drawn to the end."""
+
+    def savefig(self, target, **_):
+        Path(target).write_text("half a fig")
+        raise OSError(28, "No space left on device")
+
+
+def test_json_takes_numpy_and_is_whole(tmp_path):
+    path = write_json(tmp_path / "deep" / "claims.json", [{"x": np.float64(0.1), "n": np.int64(3), "v": np.arange(2)}])
+    assert json.loads(path.read_text()) == [{"x": 0.1, "n": 3, "v": [0, 1]}]
+    assert os.listdir(path.parent) == ["claims.json"]
+
+
+def test_a_failed_write_keeps_the_old_file_and_no_scraps(tmp_path):
+    old = tmp_path / "plot.svg"
+    old.write_text("the old figure")
+    with pytest.raises(StoreError, match=r"plot\.svg.*No space left.*--out"):
+        save_figure(tmp_path / "plot", Broken())
+    assert old.read_text() == "the old figure"
+    assert os.listdir(tmp_path) == ["plot.svg"]
+
+
+def test_a_folder_that_is_a_file_is_refused_before_the_work(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write to .*taken.*--out"):
+        prepare(tmp_path / "taken")
+
+
+def test_a_full_disk_is_told_in_words(tmp_path):
+    """A real full file system, where this process may mount one."""
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], capture_output=True)
+    if mount.returncode:
+        pytest.skip("mounting a small file system needs rights this user does not have")
+    try:
+        kept = write_json(tmp_path / "small.json", [1, 2])
+        with pytest.raises(StoreError, match=r"large\.json.*free some space"):
+            write_json(tmp_path / "large.json", list(range(100_000)))
+        assert json.loads(kept.read_text()) == [1, 2]
+        assert os.listdir(tmp_path) == ["small.json"]
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

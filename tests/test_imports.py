@@ -1,0 +1,99 @@
+"""The rooms of the house: who may import whom. Imports point down only."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import policychord
+
+SOURCE = Path(policychord.__file__).parent
+
+# Room -> the rooms of our own it may import from (itself always included).
+ALLOWED = {
+    "_types": set(),
+    "core": {"_types"},
+    "studies": {"_types", "core"},
+    "runs": {"_types", "core", "studies"},
+    "__init__": {"core"},
+    "cli": {"_types", "core", "studies", "runs", "__init__"},
+    "__main__": {"cli"},
+}
+
+# Outside packages that only some files may import.
+KEPT = {
+    "numba": {"core/_kernels.py", "core/_compile.py"},
+    "llvmlite": {"core/_kernels.py"},
+    "diffrax": {"core/flow.py", "core/circuit.py"},
+    "optimistix": {"core/circuit.py"},
+    "matplotlib": {"studies/theory/figures.py"},
+    "mpltern": {"studies/theory/figures.py"},
+    "typer": {"cli.py"},
+    "rich": {"cli.py"},
+}
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path: Path):
+    """(is ours, dotted name relative to the package or outside package) of every import in a file."""
+    package = path.relative_to(SOURCE).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((False, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield False, node.module.split(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from ((True, ".".join([*base, name])) for name in names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_down(path):
+    room = room_of(path)
+    for ours, name in imports(path):
+        if ours:
+            target = name.split(".")[0]
+            target = target if target in ALLOWED else "__init__"
+            assert target == room or target in ALLOWED[room], f"{room} may not import {name}"
+        else:
+            assert name != "policychord", "inside the package imports are relative"
+            keepers = KEPT.get(name)
+            where = str(path.relative_to(SOURCE))
+            assert keepers is None or where in keepers, f"{where} may not import {name}"
+
+
+def test_no_study_imports_another():
+    for path in (SOURCE / "studies").rglob("*.py"):
+        parts = path.relative_to(SOURCE).parts
+        if len(parts) < 3:
+            continue
+        for ours, name in imports(path):
+            if ours and name.startswith("studies."):
+                other = name.split(".")[1]
+                assert other == parts[1] or (SOURCE / "studies" / f"{other}.py").exists(), f"{path} imports {name}"
+
+
+def test_import_loads_nothing_heavy_and_sets_nothing():
+    """`import policychord` compiles nothing, draws nothing and leaves JAX's settings alone."""
+    code = (
+        "import sys, jax; before = jax.config.values.copy(); import policychord; "
+        "assert jax.config.values == before, 'settings changed'; "
+        "heavy = {'numba', 'diffrax', 'matplotlib', 'typer', 'scipy.optimize'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_public_names_are_there():
+    assert len(policychord.__all__) <= 25
+    for name in policychord.__all__:
+        assert getattr(policychord, name).__doc__, f"{name} has no docstring"

@@ -1,0 +1,38 @@
+"""Rules of the house that files can break: pins without addresses, one version, two commands in the README."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import policychord
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_constraints_hold_pins_and_no_addresses():
+    lines = (ROOT / "constraints.txt").read_text().split()
+    assert len(lines) > 20
+    for line in lines:
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!-]+", line), line
+
+
+def test_every_dependency_is_pinned_and_explained():
+    text = (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    pinned = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().split()}
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    for requirement in (r for group in groups for r in group):
+        name = re.match(r"[A-Za-z0-9_-]+", requirement)[0]
+        assert name.lower() in pinned, f"{name} is not pinned"
+        assert re.search(rf'"{re.escape(requirement)}",\s+# \w+', text), f"{name} has no reason beside it"
+
+
+def test_one_version_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert policychord.__version__ == version
+    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_readme_names_the_two_commands_first():
+    commands = re.findall(r"^make \w+", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert commands[:2] == ["make reproduce", "make test"]
