@@ -1,7 +1,7 @@
 """Array aliases, and which of NumPy and JAX a call should speak."""
 
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 Array = jax.Array | np.ndarray
+ArrayLike = Any  # what a user may hand in: arrays, nested lists, anything that NumPy can read
 
 # batch axes may broadcast against each other
 Primitives = Float[Array, "*#batch d n"]

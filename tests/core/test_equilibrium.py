@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from policychord import ConvergenceError, certify, energy, problem, solve
+from policychord import ConvergenceError, Problem, certify, energy, problem, solve
 
 from .families import DENSE, FAMILIES, WIDE, member
 from .routes import ROUTES
@@ -123,7 +123,7 @@ def test_a_route_must_exist(route):
     [
         (np.full((12, 5), 0.3), r"start\[0\] sums to 1\.5, off by \+0\.5"),
         (np.full((12, 4), 0.25), r"start has shape \(12, 4\).*each primitive \(5\)"),
-        (np.full((7, 5), 0.2), r"start has shape \(7, 5\).*broadcast.*\(12, 5\)"),
+        (np.full((7, 5), 0.2), r"start has batch axes \(7,\).*broadcast.*\(12,\)"),
         (np.array([0.5, 0.7, -0.2, 0.0, 0.0]), r"start\[2\] = -0\.2"),
         (np.array([0.5, np.nan, 0.5, 0.0, 0.0]), r"start\[1\] = nan"),
     ],
@@ -132,3 +132,10 @@ def test_a_route_must_exist(route):
 def test_a_start_must_lie_on_the_simplex(start, message):
     with pytest.raises(ValueError, match=message):
         solve(member("generic", *DENSE), start=start)
+
+
+def test_one_problem_with_many_starts_gives_many_answers():
+    one = Problem(*(field[0] for field in member("generic", *DENSE)))
+    found = solve(one, start=np.vstack([np.eye(5), np.full((1, 5), 0.2)]))
+    assert found.weights.shape == (6, 5)
+    np.testing.assert_allclose(found.weights, np.tile(solve(one).weights, (6, 1)), atol=1e-4)

@@ -3,6 +3,7 @@
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._types import is_traced, jax_has_float64, namespace, require_float64
@@ -14,43 +15,51 @@ SUM_TOLERANCE_SINGLE = 1e-4
 # Beyond these, differences of costs and temperatures leave the digits that float64 has.
 LARGEST_COST_SPREAD = 1e12
 SMALLEST_EPS, LARGEST_EPS = 1e-9, 1e9
+SMALLEST_LOG_PRIOR = -1e6
+
+# Sums of values that are about to be refused may overflow; the complaint is enough.
+_quietly = np.errstate(over="ignore", under="ignore", invalid="ignore")
 
 
 def as_floats(name: str, value):
     """`value` as a float64 array, NumPy or JAX, whatever it came as."""
     if value is None:
         raise ValueError(f"{name} is missing: pass {name}=... as an array of numbers.")
+    if isinstance(value, jax.Array) and (is_traced(value) or jax_has_float64()):
+        require_float64()
+        _require_real(name, value.dtype)
+        return value.astype(np.float64)
     if isinstance(value, jax.Array):
-        if not is_traced(value) and not jax_has_float64():
-            value = np.asarray(value)  # single precision in, double precision from here on
-        elif value.dtype.kind not in "fiub":
-            raise ValueError(f"{name} has dtype {value.dtype}: pass real numbers.")
-        else:
-            require_float64()
-            return value.astype(np.float64)
+        _require_real(name, value.dtype)  # single precision in, double precision from here on
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
         raise ValueError(f"{name}[{_index(where)}] is masked: fill or drop missing entries first.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            array = np.asarray(value)
-    except (ValueError, TypeError, Warning) as problem:
-        raise ValueError(f"{name} is not a rectangular array of numbers ({problem}).") from None
-    if array.dtype.kind == "O":  # Python integers too large for int64, fractions, None, ...
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as problem:
-            raise ValueError(f"{name} holds something that is not a number ({problem}).") from None
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} has dtype {array.dtype}: pass real numbers.")
+    array = value if type(value) is np.ndarray and value.dtype.kind in "fiub" else _as_numpy(name, value)
+    _require_real(name, array.dtype)
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
 
 
+def _as_numpy(name: str, value) -> np.ndarray:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array = np.asarray(value)
+            # Python integers too large for int64, fractions, None, ...
+            return array.astype(np.float64) if array.dtype.kind == "O" else array
+    except Exception as problem:  # other people's __array__ may raise anything
+        raise ValueError(f"{name} is not a rectangular array of numbers ({problem}).") from None
+
+
+def _require_real(name: str, dtype) -> None:
+    # bfloat16 and its kin are floats of a kind that only JAX knows; random keys have no kind at all
+    if not (getattr(dtype, "kind", None) in tuple("fiub") or jnp.issubdtype(dtype, np.floating)):
+        raise ValueError(f"{name} has dtype {dtype}: pass real numbers.")
+
+
 def sum_tolerance(value) -> float:
     dtype = getattr(value, "dtype", None)
-    narrow = dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
+    narrow = dtype is not None and jnp.issubdtype(dtype, np.floating) and dtype.itemsize < 8
     return SUM_TOLERANCE_SINGLE if narrow else SUM_TOLERANCE
 
 
@@ -83,6 +92,7 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
         raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
 
 
+@_quietly
 def check_cost(cost, row_mass) -> None:
     if is_traced(cost, row_mass):
         return
@@ -91,8 +101,7 @@ def check_cost(cost, row_mass) -> None:
         "action_cost", cost, ~np.isfinite(cost), "must be finite: use a large number such as 1e4 to forbid an action"
     )
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
-    with np.errstate(over="ignore"):
-        spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
+    spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
     if np.any(spread > LARGEST_COST_SPREAD):
         where = tuple(int(i) for i in np.argwhere(spread > LARGEST_COST_SPREAD)[0])
         raise ValueError(
@@ -112,6 +121,7 @@ def check_eps(eps) -> None:
     )  # fmt: skip
 
 
+@_quietly
 def normalised_columns(name: str, pi, tolerance: float):
     """Columns that are probability vectors, rescaled to sum to one exactly."""
     xp = namespace(pi)
@@ -125,6 +135,7 @@ def normalised_columns(name: str, pi, tolerance: float):
     return pi / total
 
 
+@_quietly
 def normalised_log_columns(name: str, log_pi, tolerance: float):
     """exp of columns of log-probabilities, rescaled to sum to one exactly."""
     xp = namespace(log_pi)
@@ -132,13 +143,13 @@ def normalised_log_columns(name: str, log_pi, tolerance: float):
         values = np.asarray(log_pi)
         _refuse(name, values, np.isnan(values), "is not a number: check how the primitive was computed")
         _refuse(name, values, values > np.log1p(tolerance), "is above 0: ln of a probability lies in [-inf, 0]")
-        with np.errstate(under="ignore"):
-            _check_sums(name, values, np.exp(values).sum(-2), tolerance, "exp of ")
+        _check_sums(name, values, np.exp(values).sum(-2), tolerance, "exp of ")
     # the largest entry is at least 1/d once the column sums to one, so exp needs no shift
     pi = xp.exp(log_pi)
     return pi / xp.sum(pi, axis=-2, keepdims=True)
 
 
+@_quietly
 def normalised_prior(name: str, prior, tolerance: float):
     """ln of a prior in the interior of the simplex."""
     xp = namespace(prior)
@@ -146,31 +157,55 @@ def normalised_prior(name: str, prior, tolerance: float):
         values = np.asarray(prior)
         _refuse(name, values, ~(values > 0), "must be positive: give an unwanted primitive a small weight such as 1e-6")
         _refuse(name, values, np.isinf(values), "is infinite: probabilities lie in (0, 1)")
-        _check_prior_sum(name, values.sum(-1), tolerance)
+        _check_vector_sum(name, values.sum(-1), tolerance)
     return xp.log(prior) - xp.log(xp.sum(prior, axis=-1, keepdims=True))
 
 
+@_quietly
 def normalised_log_prior(name: str, log_prior, tolerance: float):
     """The same from log-probabilities."""
     xp = namespace(log_prior)
     if not is_traced(log_prior):
         values = np.asarray(log_prior)
         _refuse(name, values, ~np.isfinite(values), "must be finite: the prior has to be positive for every primitive")
-        with np.errstate(over="ignore", under="ignore"):
-            _check_prior_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
+        _refuse(
+            name, values, values < SMALLEST_LOG_PRIOR,
+            f"is too small to count: give every primitive at least {SMALLEST_LOG_PRIOR:g}",
+        )  # fmt: skip
+        _check_vector_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
     return log_prior - xp.log(xp.sum(xp.exp(log_prior), axis=-1, keepdims=True))
 
 
-def check_simplex(name: str, weights, n: int, tolerance: float = SUM_TOLERANCE):
-    """Weights a user hands in: non-negative, summing to one, one for each primitive."""
+def check_weights(name: str, weights, log_prior):
+    """Weights that fit a problem with this prior: one for each primitive, batch axes that broadcast."""
     weights = as_floats(name, weights)
+    n = log_prior.shape[-1]
     if weights.ndim < 1 or weights.shape[-1] != n:
         raise ValueError(f"{name} has shape {weights.shape}: the last axis needs one weight for each primitive ({n}).")
+    joint_batch(name, weights, log_prior)
+    return weights
+
+
+def joint_batch(name: str, weights, log_prior) -> tuple[int, ...]:
+    """The batch shape of a problem met with weights: one problem with many weights gives many answers."""
+    try:
+        return np.broadcast_shapes(log_prior.shape[:-1], weights.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"{name} has batch axes {weights.shape[:-1]}, which do not broadcast with the problem's "
+            f"{log_prior.shape[:-1]}: make them equal or of length one."
+        ) from None
+
+
+@_quietly
+def check_simplex(name: str, weights, log_prior, tolerance: float = SUM_TOLERANCE):
+    """Weights a user hands in: non-negative, summing to one, one for each primitive."""
+    weights = check_weights(name, weights, log_prior)
     if not is_traced(weights):
         values = np.asarray(weights)
         _refuse(name, values, ~np.isfinite(values), "must be a finite number")
         _refuse(name, values, values < 0, "is negative: weights lie on the simplex")
-        _check_prior_sum(name, values.sum(-1), tolerance)
+        _check_vector_sum(name, values.sum(-1), tolerance)
     return weights
 
 
@@ -192,14 +227,13 @@ def _check_sums(name: str, values, total, tolerance: float, of: str = "") -> Non
     )
 
 
-def _check_prior_sum(name: str, total, tolerance: float, of: str = "") -> None:
+def _check_vector_sum(name: str, total, tolerance: float, of: str = "") -> None:
     bad = ~(np.abs(total - 1.0) <= tolerance)
     if np.any(bad):
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         at = f"[{_index(where)}]" if where else ""
-        raise ValueError(
-            f"{of}{name}{at} sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g}: divide it by its sum."
-        )
+        remedy = "subtract its logsumexp" if of else "divide it by its sum"
+        raise ValueError(f"{of}{name}{at} sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g}: {remedy}.")
 
 
 def _refuse(name: str, values, bad, remedy: str) -> None:

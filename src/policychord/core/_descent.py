@@ -21,6 +21,7 @@ from ._method import (
     DENSE_UP_TO,
     FINISHING_PASSES,
     FLOOR_MARGIN,
+    GAP_ROUNDING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
@@ -28,6 +29,7 @@ from ._method import (
     UNIT_ROUNDOFF,
     rounding_factor,
 )
+from .objective import gradient_size
 
 
 class _State(NamedTuple):
@@ -63,8 +65,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         entropy = jnp.log(p) @ pi
         g = linear + entropy + temperature * (z - log_prior)
         energy = w @ g
-        # ln p <= 0 but for rounding, so the entropy is its own magnitude
-        noise = relative_noise * jnp.max(magnitude - jnp.minimum(entropy, 0.0))
+        noise = relative_noise * jnp.max(gradient_size(magnitude, entropy, temperature, z, log_prior))
         gap, widest = _gap(w, g, energy, temperature, noise)
         # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
         enough = state.kept_energy + ARMIJO * state.length * state.slope
@@ -203,7 +204,7 @@ def _gap(w, g, mean, temperature, noise):
     mismatch = jnp.where(top <= 30.0, jnp.sum(w * jnp.abs(jnp.expm1(modest))), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - jnp.max(w)) / temperature
     widest = jnp.max(jnp.where(w > 1e-290, jnp.abs(x), 0.0))
-    return gap * (1.0 + UNIT_ROUNDOFF) + floor, widest
+    return gap * GAP_ROUNDING + floor, widest
 
 
 def _cool(w, g, energy, gap, temperature, eps, log_ratio, noise):

@@ -6,6 +6,7 @@ vectorise. Nobody else imports numba.
 
 import math
 from functools import cache
+from inspect import unwrap
 
 import numpy as np
 from llvmlite import ir
@@ -21,6 +22,7 @@ from ._method import (
     DENSE_UP_TO,
     FINISHING_PASSES,
     FLOOR_MARGIN,
+    GAP_ROUNDING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
@@ -29,7 +31,7 @@ from ._method import (
     rounding_factor,
 )
 
-_rounding_factor = compiled()(rounding_factor)
+_rounding_factor = compiled()(unwrap(rounding_factor))  # a type checker may have wrapped it
 
 # ------------------------------------------------------------------------------ logarithm
 
@@ -327,7 +329,7 @@ def _gap(w, g, mean, temperature, noise):
         gap = temperature * (top + math.log(excess))
         mismatch = 2.0
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise * noise * (1.0 - heaviest) / temperature
-    return gap + floor + UNIT_ROUNDOFF * gap, widest
+    return gap * GAP_ROUNDING + floor, widest
 
 
 @compiled()
@@ -369,10 +371,12 @@ def _descend(
         for a in range(n):
             g[a] = linear[a] + entropy[a] + temperature * (z[a] - log_prior[a])
             energy += w[a] * g[a]
-            # ln p <= 0 but for rounding, so the entropy is its own magnitude
-            noise = max(noise, magnitude[a] - min(entropy[a], 0.0))
+            # what `gradient_size` of objective.py says
+            regulariser = temperature * (1.0 + abs(z[a]) + abs(log_prior[a]))
+            noise = max(noise, magnitude[a] - min(entropy[a], 0.0) + 1.0 + regulariser)
         noise *= factor_of_rounding
         if energy != energy:
+            z[:] = math.nan
             return math.inf, passes, False
 
         # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever

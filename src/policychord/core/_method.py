@@ -4,6 +4,9 @@ import math
 
 UNIT_ROUNDOFF = 2.0**-53
 
+# The formula that turns a gradient into a gap takes a handful of roundings.
+GAP_ROUNDING = 1.0 + 8.0 * UNIT_ROUNDOFF
+
 # Weights live in log space above this floor; exp(-690) = 1e-300 is safely a normal number.
 LOG_FLOOR = -690.0
 FLOOR_MARGIN = 10.0  # this close above it, a weight counts as resting on the floor

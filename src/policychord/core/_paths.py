@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Scalars, Weights, is_traced, namespace, require_float64
+from .._types import Scalars, is_traced, namespace, require_float64
 from .equilibrium import ConvergenceError
 from .objective import Problem
 
@@ -20,16 +20,6 @@ def check_times(t1: float, tau: float, save: int) -> None:
             raise ValueError(f"{name} = {value}: a time must be positive and finite.")
     if not (isinstance(save, int | np.integer) and save >= 2):
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
-
-
-def joint_batch(problem: Problem, first: Weights) -> tuple[int, ...]:
-    """Problems and starts broadcast: one problem with many starts has many paths."""
-    try:
-        return np.broadcast_shapes(problem.eps.shape, first.shape[:-1])
-    except ValueError:
-        raise ValueError(
-            f"start has batch axes {first.shape[:-1]}, which do not broadcast with the problem's {problem.eps.shape}."
-        ) from None
 
 
 def integrated(name: str, integrate: Callable[[], Record], problem: Problem, *others) -> Record:

@@ -10,10 +10,10 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
-from .._types import Array, Scalars, Weights, is_traced, namespace
-from ._checks import check_simplex
+from .._types import Array, ArrayLike, Scalars, is_traced, namespace
+from ._checks import check_simplex, joint_batch
 from ._method import MIXTURE_FLOOR
-from ._paths import check_times, integrated, joint_batch
+from ._paths import check_times, integrated
 from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, spread_over
 
 RTOL, ATOL = 1e-6, 1e-9
@@ -80,7 +80,7 @@ def circuit(
     t1: float = 20.0,
     time_scales: TimeScales | None = None,
     reduced: bool = True,
-    start: Weights | None = None,
+    start: ArrayLike | None = None,
     save: int = 101,
 ) -> CircuitPath:
     """Integrate the circuit from the weights `start` (uniform unless given) to t1, keeping `save` moments.
@@ -92,8 +92,8 @@ def circuit(
     scales = _ladder(problem.eps) if time_scales is None else time_scales
     check_times(t1, 1.0, save)
     n = problem.pi.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, n)
-    batch = np.broadcast_shapes(joint_batch(problem, first), *(np.shape(t) for t in scales))
+    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
+    batch = np.broadcast_shapes(joint_batch("start", first, problem.log_prior), *(np.shape(t) for t in scales))
     if time_scales is not None and not is_traced(*problem, *scales):
         _check_scales(scales)
         _warn_if_unstable(problem, scales)

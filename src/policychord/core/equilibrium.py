@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import dtypes, lax
 
-from .._types import Counts, Flags, Weights, is_traced, namespace, require_float64
+from .._types import ArrayLike, Counts, Flags, Weights, is_traced, namespace, require_float64
 from . import _descent
-from ._checks import check_simplex
+from ._checks import check_simplex, joint_batch
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES
-from .objective import Certificate, Problem, certificate_from_gap
+from .objective import Certificate, Problem, certificate_from_gap, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
 
@@ -46,7 +46,9 @@ class ConvergenceError(ValueError):
     """A problem could not be solved to the tolerance asked for."""
 
 
-def solve(problem: Problem, tol: float = 1e-10, start: Weights | None = None, *, route: Route = "auto") -> Equilibrium:
+def solve(
+    problem: Problem, tol: float = 1e-10, start: ArrayLike | None = None, *, route: Route = "auto"
+) -> Equilibrium:
     """The weights that minimise V(w) = F(w) + eps KL(w || w_hat), to a gap of at most `tol`.
 
     `start` gives weights to begin with, such as the previous step's; the prior otherwise. NumPy arrays in, NumPy
@@ -56,48 +58,42 @@ def solve(problem: Problem, tol: float = 1e-10, start: Weights | None = None, *,
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support `jax.grad`; forward mode and second derivatives need "jax".
     """
-    if not (np.isfinite(tol) and tol > 0):
+    if not is_traced(tol) and not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol = {tol}: the tolerance on the gap must be a positive number, such as 1e-10.")
     if route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {route!r}: choose "auto", "compiled" or "jax".')
-    log_start = None if start is None else _log_start(problem, start)
+    log_start = None
+    if start is not None:
+        start = check_simplex("start", start, problem.log_prior)
+        problem = spread_over(problem, joint_batch("start", start, problem.log_prior))
+        log_start = _log_start(start, problem.log_prior.shape)
     xp = namespace(*problem, log_start)
 
-    if is_traced(*problem, log_start):
+    if is_traced(*problem, log_start, tol):
         require_float64()
-        route = "auto" if route == "compiled" else route  # inside a trace the platform decides at lowering
-        log_weights, gap, passes, converged = _traced(route, tol, *problem, log_start)
-        return _equilibrium(xp, log_weights, gap, problem.eps, passes, converged)
+        # inside a trace the platform decides, when it is lowered, so "compiled" means "auto"
+        found = _traced("jax" if route == "jax" else "auto", tol, *problem, log_start)
+        return _equilibrium(jnp, problem.eps, *found)
 
     if route == "jax" or (route == "auto" and not _on_cpu(*problem)):
         with jax.enable_x64(True):
-            found = _jitted("jax", tol, *problem, log_start)
-            if xp is np:
-                found = jax.tree.map(np.asarray, found)
+            found = jax.tree.map(xp.asarray, _jitted("jax", tol, *problem, log_start))
     else:
         from ._kernels import solve_batch  # numba is loaded when it is first needed
 
-        found = solve_batch(*problem, log_start, tol, MAX_PASSES)
-    log_weights, gap, passes, converged = (xp.asarray(a) for a in found)
-    answer = _equilibrium(xp, log_weights, gap, problem.eps, passes, converged)
+        found = tuple(xp.asarray(a) for a in solve_batch(*problem, log_start, tol, MAX_PASSES))
+    answer = _equilibrium(xp, problem.eps, *found)
     _raise_unless_converged(problem, answer, tol)
     return answer
 
 
-def _equilibrium(xp, log_weights, gap, eps, passes, converged) -> Equilibrium:
+def _equilibrium(xp, eps, log_weights, gap, passes, converged) -> Equilibrium:
     return Equilibrium(xp.exp(log_weights), log_weights, certificate_from_gap(gap, eps), passes, converged)
 
 
-def _log_start(problem: Problem, start: Weights) -> Weights:
-    start = check_simplex("start", start, problem.pi.shape[-1])
+def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
     xp = namespace(start)
-    log_start = xp.log(xp.maximum(start, np.exp(LOG_FLOOR)))
-    try:
-        return xp.broadcast_to(log_start, problem.log_prior.shape)
-    except ValueError:
-        raise ValueError(
-            f"start has shape {start.shape}, which does not broadcast to the problem's {problem.log_prior.shape}."
-        ) from None
+    return xp.broadcast_to(xp.log(xp.maximum(start, np.exp(LOG_FLOOR))), shape)
 
 
 def _on_cpu(*arrays) -> bool:
@@ -121,17 +117,28 @@ def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -
 # ------------------------------------------------------------- under tracing: any batch, any platform
 
 
-def _by_jax(tol, pi, cost, eps, log_prior, log_start):
+def _traced(route: Route, tol, pi, cost, eps, log_prior, log_start):
+    log_start = log_prior if log_start is None else log_start
+    given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
+    aside = [lax.stop_gradient(jnp.asarray(a, jnp.float64)) for a in (log_start, tol)]
+    return (_solve_in_jax if route == "jax" else _solve_anywhere)(*given, *aside)
+
+
+_jitted = jax.jit(_traced, static_argnums=0)
+
+
+def _by_jax(pi, cost, eps, log_prior, log_start, tol):
     one = partial(_descent.descend, max_passes=MAX_PASSES)
     vectorised = jnp.vectorize(one, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
-    return vectorised(pi, cost, eps, log_prior, log_start, jnp.asarray(tol, jnp.float64))
+    return vectorised(pi, cost, eps, log_prior, log_start, tol)
 
 
-def _by_callback(tol, keep, pi, cost, eps, log_prior, log_start):
+def _by_callback(keep: bool, pi, cost, eps, log_prior, log_start, tol):
     def host(*arrays):
         from ._kernels import solve_batch
 
-        return solve_batch(*arrays, tol, MAX_PASSES, keep)
+        *given, tol = arrays
+        return solve_batch(*given, float(np.min(tol)), MAX_PASSES, keep)
 
     batch, (d, n) = eps.shape, pi.shape[-2:]
     side = n if n <= DENSE_UP_TO else 0
@@ -144,51 +151,41 @@ def _by_callback(tol, keep, pi, cost, eps, log_prior, log_start):
             jax.ShapeDtypeStruct((*batch, d), np.float64),
             jax.ShapeDtypeStruct((*batch, side, side), np.float64),
         ]
-    return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, vmap_method="expand_dims")
+    return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, tol, vmap_method="expand_dims")
 
 
-def _traced(route: Route, tol: float, pi, cost, eps, log_prior, log_start):
-    log_start = log_prior if log_start is None else log_start
-    given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior, lax.stop_gradient(log_start))]
-    return (_solve_in_jax if route == "jax" else _solve_anywhere)(tol, *given)
-
-
-_jitted = jax.jit(_traced, static_argnums=(0, 1))
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _solve_in_jax(tol, pi, cost, eps, log_prior, log_start):
-    return _by_jax(tol, pi, cost, eps, log_prior, log_start)
+@jax.custom_jvp
+def _solve_in_jax(pi, cost, eps, log_prior, log_start, tol):
+    return _by_jax(pi, cost, eps, log_prior, log_start, tol)
 
 
 @_solve_in_jax.defjvp
-def _solve_in_jax_jvp(tol, given, tangents):
-    found = _solve_in_jax(tol, *given)
+def _solve_in_jax_jvp(given, tangents):
+    found = _solve_in_jax(*given)
     signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
     change = jnp.vectorize(_descent.tangent, signature=signature)(*given[:4], found[0], *tangents[:4])
     still = [np.zeros(a.shape, dtypes.float0) for a in found[2:]]
     return found, (change, jnp.zeros_like(found[1]), *still)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _solve_anywhere(tol, pi, cost, eps, log_prior, log_start):
-    return lax.platform_dependent(
-        pi, cost, eps, log_prior, log_start, cpu=partial(_by_callback, tol, False), default=partial(_by_jax, tol)
-    )
+@jax.custom_vjp
+def _solve_anywhere(*given):
+    return lax.platform_dependent(*given, cpu=partial(_by_callback, False), default=_by_jax)
 
 
-def _solve_anywhere_forward(tol, *given):
+def _solve_anywhere_forward(*given):
     def by_jax(*given):
-        found = _by_jax(tol, *given)
+        found = _by_jax(*given)
         return *found, *_descent.kept_for_derivative(given[0], found[0])
 
-    found = lax.platform_dependent(*given, cpu=partial(_by_callback, tol, True), default=by_jax)
-    return found[:4], (*given[:4], found[0], *found[4:])
+    found = lax.platform_dependent(*given, cpu=partial(_by_callback, True), default=by_jax)
+    return found[:4], (given, found[0], *found[4:])
 
 
-def _solve_anywhere_backward(tol, kept, cotangents):
-    pulled = _descent.cotangents(*kept, cotangents[0])
-    return (*pulled, jnp.zeros_like(kept[3]))
+def _solve_anywhere_backward(kept, cotangents):
+    given, *rest = kept
+    pulled = _descent.cotangents(*given[:4], *rest, cotangents[0])
+    return (*pulled, *(jnp.zeros_like(a) for a in given[4:]))
 
 
 _solve_anywhere.defvjp(_solve_anywhere_forward, _solve_anywhere_backward)

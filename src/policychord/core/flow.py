@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._types import Array, Scalars, Weights, namespace
-from ._checks import check_simplex
-from ._paths import check_times, integrated, joint_batch
+from .._types import Array, ArrayLike, Scalars, Weights, namespace
+from ._checks import check_simplex, joint_batch
+from ._paths import check_times, integrated
 from .objective import Certificate, Problem, along_path, certificate_at, energy, gate, spread_over
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
@@ -28,15 +28,15 @@ class Path(NamedTuple):
     certificate: Certificate
 
 
-def flow(problem: Problem, t1: float = 20.0, start: Weights | None = None, tau: float = 1.0, save: int = 101) -> Path:
+def flow(problem: Problem, t1: float = 20.0, start: ArrayLike | None = None, tau: float = 1.0, save: int = 101) -> Path:
     """Integrate tau dw/dt = -w + S(w) from `start` (uniform unless given) to t1, keeping `save` moments.
 
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
     check_times(t1, tau, save)
     n = problem.pi.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, n)
-    batch = joint_batch(problem, first)
+    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
+    batch = joint_batch("start", first, problem.log_prior)
     return integrated("flow", lambda: _flow(problem, first, t1, tau, save, batch), problem, first)
 
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import ActionValues, Primitives, Scalars, Weights, namespace
+from .._types import ActionValues, ArrayLike, Primitives, Scalars, Weights, namespace
 from . import _checks as checks
-from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
+from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
 
 
 class Problem(NamedTuple):
@@ -91,51 +91,55 @@ def along_path(problem: Problem) -> Problem:
     return Problem(pi[..., None, :, :], s[..., None, :], eps[..., None], log_prior[..., None, :])
 
 
-def primitive_cost(problem: Problem, weights: Weights) -> Weights:
+def primitive_cost(problem: Problem, weights: ArrayLike) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
-    pi, s, _, _ = problem
-    return _columns_times(pi, _log_mixture(pi, weights) + s)
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
 
-def complexity(problem: Problem, weights: Weights) -> Scalars:
+def complexity(problem: Problem, weights: ArrayLike) -> Scalars:
     """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
     pi, s, _, _ = problem
-    xp = namespace(pi, weights)
+    xp = namespace(*problem, weights)
     return xp.sum(_mixture(pi, weights) * (_log_mixture(pi, weights) + s), axis=-1)
 
 
-def energy(problem: Problem, weights: Weights) -> Scalars:
+def energy(problem: Problem, weights: ArrayLike) -> Scalars:
     """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a )."""
-    xp = namespace(problem.pi, weights)
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    xp = namespace(*problem, weights)
     divergence = xp.sum(weights * (_log_or_zero(weights) - problem.log_prior), axis=-1)
     return complexity(problem, weights) + problem.eps * divergence
 
 
-def gate(problem: Problem, weights: Weights) -> Weights:
+def gate(problem: Problem, weights: ArrayLike) -> Weights:
     """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
-    xp = namespace(problem.pi, weights)
-    return xp.exp(_log_gate(problem, primitive_cost(problem, weights)))
+    xp = namespace(*problem, weights)
+    y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
+    response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
+    return response / xp.sum(response, axis=-1, keepdims=True)
 
 
-def certify(problem: Problem, weights: Weights) -> Certificate:
+def certify(problem: Problem, weights: ArrayLike) -> Certificate:
     """Bound the suboptimality of any weights, whoever made them, from one gradient.
 
     gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
     rounding may have hidden.
     """
-    weights = checks.check_simplex("weights", weights, problem.pi.shape[-1])
-    return certificate_at(problem, weights)
+    return certificate_at(problem, checks.check_simplex("weights", weights, problem.log_prior))
 
 
 def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     """`certify` for weights that are known to lie on the simplex."""
     pi, s, eps, log_prior = problem
-    xp = namespace(pi, weights)
+    xp = namespace(*problem, weights)
     temperature = eps[..., None]
     # a constant in the cost means nothing and would only add rounding
     s = s - (xp.sum(xp.sum(pi, axis=-1) * s, axis=-1) / pi.shape[-1])[..., None]
     entropy = _columns_times(pi, _log_mixture(pi, weights))
-    g = _columns_times(pi, s) + entropy + temperature * (_log_or_zero(weights) - log_prior)
+    log_weights = _log_or_zero(weights)
+    g = _columns_times(pi, s) + entropy + temperature * (log_weights - log_prior)
     mean = xp.sum(weights * g, axis=-1, keepdims=True)
     x = (mean - g) / temperature  # ln S/w where w > 0, ln S where w = 0, up to normalisation
 
@@ -149,26 +153,30 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     plain = top[..., 0] + xp.log(xp.maximum(spread, MIXTURE_FLOOR))
     gap = eps * xp.where(top[..., 0] <= 30.0, xp.log1p(xp.sum(excess, axis=-1)), plain)
 
-    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance. Rounding of ln p <= 0
-    # is relative to itself; a mixture can exceed one by rounding only.
-    noise = rounding_factor(pi.shape[-2]) * xp.max(_columns_times(pi, xp.abs(s)) - xp.minimum(entropy, 0.0), axis=-1)
+    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance.
+    noise = rounding_factor(pi.shape[-2]) * xp.max(
+        gradient_size(_columns_times(pi, xp.abs(s)), entropy, temperature, log_weights, log_prior), axis=-1
+    )
     response = xp.where(alive, weights, 1.0) * xp.exp(x - top) / xp.maximum(spread, MIXTURE_FLOOR)[..., None]
     mismatch = xp.where(top[..., 0] <= 30.0, xp.sum(xp.abs(response - weights), axis=-1), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - xp.max(weights, axis=-1)) / eps
-    return certificate_from_gap(gap * (1.0 + UNIT_ROUNDOFF) + floor, eps)
+    return certificate_from_gap(gap * GAP_ROUNDING + floor, eps)
+
+
+def gradient_size(linear_size, entropy, temperature, log_weights, log_prior):
+    """The sum of the magnitudes that make up each entry of the gradient, which its rounding is relative to.
+
+    ln p <= 0, so the entropy is its own magnitude; the 1 stands for the rounding of a mixture near one.
+    """
+    xp = namespace(linear_size, entropy, temperature, log_weights, log_prior)
+    regulariser = temperature * (1.0 + xp.abs(log_weights) + xp.abs(log_prior))
+    return linear_size - xp.minimum(entropy, 0.0) + 1.0 + regulariser
 
 
 def certificate_from_gap(gap: Scalars, eps: Scalars) -> Certificate:
     """||w - w*||_1 <= sqrt(2 gap/eps), and never more than 2, the diameter of the simplex."""
     xp = namespace(gap, eps)
     return Certificate(gap, xp.minimum(xp.sqrt(2.0 * gap / eps), 2.0))
-
-
-def _log_gate(problem: Problem, cost_of_primitives: Weights) -> Weights:
-    xp = namespace(cost_of_primitives)
-    y = problem.log_prior - cost_of_primitives / problem.eps[..., None]
-    y = y - xp.max(y, axis=-1, keepdims=True)
-    return y - xp.log(xp.sum(xp.exp(y), axis=-1, keepdims=True))
 
 
 def _mixture(pi: Primitives, weights: Weights) -> ActionValues:
