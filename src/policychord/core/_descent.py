@@ -29,7 +29,7 @@ from ._method import (
     UNIT_ROUNDOFF,
     rounding_factor,
 )
-from .objective import gradient_size
+from .objective import centred_cost, gradient_size
 
 
 class _State(NamedTuple):
@@ -53,9 +53,9 @@ class _State(NamedTuple):
 
 def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     """Solve one problem from the log-weights `start`: (log_weights, gap, passes, converged)."""
-    d, n = pi.shape
-    centre = jnp.sum(jnp.sum(pi, axis=1) * cost) / n
-    linear, magnitude = (cost - centre) @ pi, jnp.abs(cost - centre) @ pi
+    d = pi.shape[0]
+    s = centred_cost(pi, cost)
+    linear, magnitude = s @ pi, jnp.abs(s) @ pi
     relative_noise = rounding_factor(d)
 
     def turn(state: _State) -> _State:
@@ -138,14 +138,14 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
 
 
 def kept_for_derivative(pi, log_weights):
-    """ln of the mixture and, where it is formed at all, the curvature Pi^T diag(1/p) Pi: a batch at a time."""
-    ln_p = jnp.log(jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR))
-    if pi.shape[-1] > DENSE_UP_TO:
-        return ln_p, jnp.zeros((*ln_p.shape[:-1], 0, 0))
-    return ln_p, jnp.swapaxes(pi, -1, -2) @ (pi * jnp.exp(-ln_p)[..., None])
+    """ln p and 1/p of the mixture and, where it is formed at all, the curvature Pi^T diag(1/p) Pi, batch by batch."""
+    p = jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR)
+    wide = pi.shape[-1] > DENSE_UP_TO
+    curvature = jnp.zeros((*p.shape[:-1], 0, 0)) if wide else jnp.swapaxes(pi, -1, -2) @ (pi / p[..., None])
+    return jnp.log(p), 1.0 / p, curvature
 
 
-def cotangents(pi, cost, eps, log_prior, log_weights, ln_p, curvature, cotangent):
+def cotangents(pi, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent):
     """The transpose of `tangent`, a batch at a time: from a cotangent on ln w to (pi, cost, eps, log_prior).
 
     (S K S + eps I) y = cotangent/S - S sum(cotangent), u = S y, q = Pi u; then ds = -q, d ln w_hat = eps u,
@@ -161,10 +161,10 @@ def cotangents(pi, cost, eps, log_prior, log_weights, ln_p, curvature, cotangent
         y = cho_solve(cho_factor(system), force[..., None])[..., 0]
     else:
         solve_one = jnp.vectorize(partial(_by_cg, reduction=1e-13), signature="(d,n),(d),(n),(n),()->(n)")
-        y = solve_one(pi, jnp.exp(ln_p), root_w, force, eps)
+        y = solve_one(pi, 1.0 / over_p, root_w, force, eps)
     u = root_w * y
     q = _times(pi, u)
-    level, pull = ln_p + cost, q * jnp.exp(-ln_p)
+    level, pull = ln_p + cost, q * over_p
     d_pi = -(u[..., None, :] * level[..., None] + w[..., None, :] * pull[..., None])
     return d_pi, -q, -jnp.sum(u * (log_weights - log_prior), axis=-1), temperature * u
 

@@ -144,28 +144,26 @@ def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
     for i in range(d):
         p = max(ln_p[i], MIXTURE_FLOOR)
         ln_p[i], over_p[i] = _log(p), 1.0 / p
-    for a in range(n):
-        total = 0.0
+    # two by two entries of the curvature at a time: half the loads; an odd last one is done twice
+    for a in range(0, n, 2):
+        a1 = min(a + 1, n - 1)
+        e0 = e1 = 0.0
         for i in range(d):
-            total += columns[a, i] * ln_p[i]
-            scaled[i] = columns[a, i] * over_p[i]
-        entropy[a] = total
-        b = 0
-        while b + 4 <= a + 1:
-            c0 = c1 = c2 = c3 = 0.0
+            e0 += columns[a, i] * ln_p[i]
+            e1 += columns[a1, i] * ln_p[i]
+            scaled[0, i] = columns[a, i] * over_p[i]
+            scaled[1, i] = columns[a1, i] * over_p[i]
+        entropy[a], entropy[a1] = e0, e1
+        for b in range(0, a1 + 1, 2):
+            b1 = min(b + 1, n - 1)
+            c00 = c01 = c10 = c11 = 0.0
             for i in range(d):
-                c0 += scaled[i] * columns[b, i]
-                c1 += scaled[i] * columns[b + 1, i]
-                c2 += scaled[i] * columns[b + 2, i]
-                c3 += scaled[i] * columns[b + 3, i]
-            curvature[a, b], curvature[a, b + 1], curvature[a, b + 2], curvature[a, b + 3] = c0, c1, c2, c3
-            b += 4
-        while b <= a:
-            total = 0.0
-            for i in range(d):
-                total += scaled[i] * columns[b, i]
-            curvature[a, b] = total
-            b += 1
+                c00 += scaled[0, i] * columns[b, i]
+                c01 += scaled[0, i] * columns[b1, i]
+                c10 += scaled[1, i] * columns[b, i]
+                c11 += scaled[1, i] * columns[b1, i]
+            curvature[a, b], curvature[a, b1] = c00, c01
+            curvature[a1, b], curvature[a1, b1] = c10, c11
 
 
 @compiled()
@@ -465,13 +463,15 @@ def _gather_columns(pi, columns):
 
 @compiled()
 def _centre_cost_columns(columns, cost, linear, magnitude):
-    """linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|: a constant in the cost only adds rounding."""
+    """linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|, with the centre of `centred_cost` in objective.py."""
     n, d = columns.shape
+    first = 0
+    while first < d - 1 and columns[0, first] == 0.0:
+        first += 1
     centre = 0.0
-    for a in range(n):
-        for i in range(d):
-            centre += columns[a, i] * cost[i]
-    centre /= n
+    for i in range(d):
+        centre += columns[0, i] * (cost[i] - cost[first])
+    centre += cost[first]
     for a in range(n):
         total = size = 0.0
         for i in range(d):
@@ -483,11 +483,13 @@ def _centre_cost_columns(columns, cost, linear, magnitude):
 @compiled()
 def _centre_cost_rows(rows, cost, linear, magnitude):
     d, n = rows.shape
+    first = 0
+    while first < d - 1 and rows[first, 0] == 0.0:
+        first += 1
     centre = 0.0
     for i in range(d):
-        for a in range(n):
-            centre += rows[i, a] * cost[i]
-    centre /= n
+        centre += rows[i, 0] * (cost[i] - cost[first])
+    centre += cost[first]
     linear[:] = 0.0
     magnitude[:] = 0.0
     for i in range(d):
@@ -502,13 +504,13 @@ def _centre_cost_rows(rows, cost, linear, magnitude):
 
 def _solve_dense(
     pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, converged, kept_ln_p, kept_curvature,
+    log_weights, gap, passes, converged, kept_ln_p, kept_over_p, kept_curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     columns = np.empty((n, d))
     vectors, squares = np.empty((9, n)), np.empty((2, n, n))
     linear, magnitude = np.empty(n), np.empty(n)
-    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty(d)
+    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, d))
     for k in range(batch):
         _gather_columns(pi[k * pi_step], columns)
         _centre_cost_columns(columns, cost[k], linear, magnitude)
@@ -520,7 +522,7 @@ def _solve_dense(
             vectors, squares, ln_p, over_p, scaled,
         )  # fmt: skip
         if kept_ln_p.shape[0] > 0:
-            kept_ln_p[k] = ln_p
+            kept_ln_p[k], kept_over_p[k] = ln_p, over_p
             for a in range(n):
                 for b in range(a + 1):
                     kept_curvature[k, a, b] = kept_curvature[k, b, a] = squares[0, a, b]
@@ -528,12 +530,12 @@ def _solve_dense(
 
 def _solve_wide(
     pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, converged, kept_ln_p, kept_curvature,
+    log_weights, gap, passes, converged, kept_ln_p, kept_over_p, kept_curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     vectors, squares = np.empty((13, n)), np.empty((2, 0, 0))
     linear, magnitude = np.empty(n), np.empty(n)
-    ln_p, over_p = np.empty(d), np.empty(d)
+    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, 0))
     for k in range(batch):
         _centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
         z = log_weights[k]
@@ -541,10 +543,10 @@ def _solve_wide(
             z[:] = start[k]
         gap[k], passes[k], converged[k] = _descend(
             pi[k * pi_step], True, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
-            vectors, squares, ln_p, over_p, ln_p,
+            vectors, squares, ln_p, over_p, scaled,
         )  # fmt: skip
         if kept_ln_p.shape[0] > 0:
-            kept_ln_p[k] = ln_p
+            kept_ln_p[k], kept_over_p[k] = ln_p, over_p
 
 
 # --------------------------------------------------------------------------------- entries
@@ -564,7 +566,7 @@ def _filled(rank: int, dtype=float64):
 def _kernel_for(wide: bool):
     signature = types.void(
         _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,
-        _filled(2), _filled(1), _filled(1, int64), _filled(1, types.boolean), _filled(2), _filled(3),
+        _filled(2), _filled(1), _filled(1, int64), _filled(1, types.boolean), _filled(2), _filled(2), _filled(3),
     )  # fmt: skip
     return compile_entry(signature, _solve_wide if wide else _solve_dense)
 
@@ -581,7 +583,8 @@ def _flat(array, core: int, batch: tuple[int, ...]):
 def _flat_pi(pi, batch: tuple[int, ...]):
     """The primitives and their step through the batch: 0 where all problems share one matrix."""
     pi = np.asarray(pi, dtype=np.float64)
-    pi = np.broadcast_to(pi, batch + pi.shape[-2:])
+    if pi.shape[:-2] != batch:
+        pi = np.broadcast_to(pi, batch + pi.shape[-2:])
     if batch and pi.size and not any(pi.strides[:-2]):
         return np.ascontiguousarray(pi[(0,) * len(batch)])[None], 0
     return _flat(pi, 2, batch), 1
@@ -590,8 +593,8 @@ def _flat_pi(pi, batch: tuple[int, ...]):
 def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False):
     """Solve every problem of a batch; `start` holds log-weights, or None for the prior.
 
-    Returns NumPy arrays (log_weights, gap, passes, converged) and, to `keep` for a derivative, ln of the mixture
-    and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
+    Returns NumPy arrays (log_weights, gap, passes, converged) and, to `keep` for a derivative, ln p and 1/p of the
+    mixture and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
     """
     (d, n), vectors = np.shape(pi)[-2:], (cost, log_prior, log_prior if start is None else start)
     batch = np.broadcast_shapes(np.shape(pi)[:-2], np.shape(eps), *(np.shape(v)[:-1] for v in vectors))
@@ -601,7 +604,8 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     log_weights, gap = np.empty((eps.size, n)), np.empty(eps.size)
     passes, converged = np.empty(eps.size, np.int64), np.empty(eps.size, np.bool_)
     side = n if n <= DENSE_UP_TO else 0
-    kept = np.empty((eps.size if keep else 0, d)), np.empty((eps.size if keep else 0, side, side))
+    rows = eps.size if keep else 0
+    kept = np.empty((rows, d)), np.empty((rows, d)), np.empty((rows, side, side))
     _kernel_for(n > DENSE_UP_TO)(
         pi, pi_step, cost, eps, log_prior, initial, start is not None, tol, max_passes,
         log_weights, gap, passes, converged, *kept,

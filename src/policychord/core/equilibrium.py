@@ -147,10 +147,7 @@ def _by_callback(keep: bool, pi, cost, eps, log_prior, log_start, tol):
         jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.bool_),
     ]  # fmt: skip
     if keep:
-        shapes += [
-            jax.ShapeDtypeStruct((*batch, d), np.float64),
-            jax.ShapeDtypeStruct((*batch, side, side), np.float64),
-        ]
+        shapes += [jax.ShapeDtypeStruct((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side))]
     return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, tol, vmap_method="expand_dims")
 
 

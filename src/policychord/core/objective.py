@@ -135,8 +135,7 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     pi, s, eps, log_prior = problem
     xp = namespace(*problem, weights)
     temperature = eps[..., None]
-    # a constant in the cost means nothing and would only add rounding
-    s = s - (xp.sum(xp.sum(pi, axis=-1) * s, axis=-1) / pi.shape[-1])[..., None]
+    s = centred_cost(pi, s)
     entropy = _columns_times(pi, _log_mixture(pi, weights))
     log_weights = _log_or_zero(weights)
     g = _columns_times(pi, s) + entropy + temperature * (log_weights - log_prior)
@@ -161,6 +160,17 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     mismatch = xp.where(top[..., 0] <= 30.0, xp.sum(xp.abs(response - weights), axis=-1), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - xp.max(weights, axis=-1)) / eps
     return certificate_from_gap(gap * GAP_ROUNDING + floor, eps)
+
+
+def centred_cost(pi: Primitives, action_cost: ActionValues) -> ActionValues:
+    """The cost less what the first primitive expects to pay: a constant means nothing and only adds rounding.
+
+    Actions without support do not enter, and a cost that is constant, however large, becomes exactly zero.
+    """
+    xp = namespace(pi, action_cost)
+    likely = xp.argmax(pi[..., :1], axis=-2)
+    from_likely = action_cost - xp.take_along_axis(action_cost, likely, axis=-1)
+    return from_likely - xp.sum(pi[..., 0] * from_likely, axis=-1, keepdims=True)
 
 
 def gradient_size(linear_size, entropy, temperature, log_weights, log_prior):
