@@ -20,11 +20,11 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
-    FLOOR_MARGIN,
     GAP_ROUNDING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
+    RESTING,
     SETTLED,
     UNIT_ROUNDOFF,
     rounding_factor,
@@ -78,7 +78,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
         cooled, cool_g, cool_energy, cool_gap = _cool(w, g, energy, gap, temperature, eps, z - log_prior, noise)
         # a primitive on the floor that wants to fall further is held: its step would mean nothing
-        held = (z <= LOG_FLOOR + FLOOR_MARGIN) & (cool_g >= cool_energy)
+        held = (w <= RESTING) & (cool_g >= cool_energy)
         root_w = jnp.where(held, 0.0, jnp.exp(0.5 * z))
         force = root_w * (cool_energy - cool_g)
         y = _newton(pi, p, root_w, force, cooled, cool_gap)
@@ -203,7 +203,7 @@ def _gap(w, g, mean, temperature, noise):
     gap = temperature * jnp.where(top <= 30.0, jnp.log1p(excess), plain)
     mismatch = jnp.where(top <= 30.0, jnp.sum(w * jnp.abs(jnp.expm1(modest))), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - jnp.max(w)) / temperature
-    widest = jnp.max(jnp.where(w > 1e-290, jnp.abs(x), 0.0))
+    widest = jnp.max(jnp.where(w > RESTING, jnp.abs(x), 0.0))
     return gap * GAP_ROUNDING + floor, widest
 
 
@@ -225,8 +225,8 @@ def _cool(w, g, energy, gap, temperature, eps, log_ratio, noise):
 
 def _extend(z, w, g, mean, temperature, pi, p):
     """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
-    own = w * ((pi * pi) / p[:, None]).sum(0) if z.size <= DENSE_UP_TO else 0.0
-    return jnp.where(z <= LOG_FLOOR + FLOOR_MARGIN, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
+    own = w * jnp.sum(pi * (pi / p[:, None]), axis=0)
+    return jnp.where(w <= RESTING, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
 
 
 def _normalise(z):

@@ -21,11 +21,11 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
-    FLOOR_MARGIN,
     GAP_ROUNDING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
+    RESTING,
     SETTLED,
     UNIT_ROUNDOFF,
     rounding_factor,
@@ -309,7 +309,7 @@ def _gap(w, g, mean, temperature, noise):
     for a in range(n):
         x = (mean - g[a]) / temperature
         top = max(top, x)
-        if w[a] > 1e-290:
+        if w[a] > RESTING:
             widest = max(widest, abs(x))
     excess = mismatch = heaviest = 0.0
     if top <= 30.0:
@@ -390,7 +390,7 @@ def _descend(
             if temperature <= eps and gap <= tol:
                 finishing += 1
                 if widest <= SETTLED or finishing > FINISHING_PASSES:
-                    _extend_log_weights(z, w, g, energy, temperature, curvature, wide)
+                    _extend_log_weights(matrix, wide, z, w, g, energy, temperature, over_p)
                     return gap, passes, True
             while temperature > eps and gap <= 0.1 * temperature:
                 cooler = max(eps, COOLING * temperature)
@@ -402,7 +402,7 @@ def _descend(
                 gap, widest = _gap(w, g, energy, temperature, noise)
             for a in range(n):
                 # a primitive on the floor that wants to fall further is held: its step would mean nothing
-                held = z[a] <= LOG_FLOOR + FLOOR_MARGIN and g[a] >= energy
+                held = w[a] <= RESTING and g[a] >= energy
                 root_w[a] = 0.0 if held else math.sqrt(w[a])
                 force[a] = root_w[a] * (energy - g[a])
                 kept_z[a] = z[a]
@@ -442,12 +442,15 @@ def _descend(
 
 
 @compiled()
-def _extend_log_weights(z, w, g, mean, temperature, curvature, wide):
+def _extend_log_weights(matrix, wide, z, w, g, mean, temperature, over_p):
     """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
     for a in range(z.size):
-        if z[a] <= LOG_FLOOR + FLOOR_MARGIN:
-            own = 0.0 if wide else w[a] * curvature[a, a]
-            z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
+        if w[a] <= RESTING:
+            own = 0.0
+            for i in range(over_p.size):
+                entry = matrix[i, a] if wide else matrix[a, i]
+                own += entry * (entry * over_p[i])
+            z[a] = min(z[a] + (mean - g[a]) / (w[a] * own + temperature), z[a])
 
 
 # ---------------------------------------------------------------------------------- batches

@@ -7,9 +7,11 @@ UNIT_ROUNDOFF = 2.0**-53
 # The formula that turns a gradient into a gap takes a handful of roundings.
 GAP_ROUNDING = 1.0 + 8.0 * UNIT_ROUNDOFF
 
-# Weights live in log space above this floor; exp(-690) = 1e-300 is safely a normal number.
-LOG_FLOOR = -690.0
-FLOOR_MARGIN = 10.0  # this close above it, a weight counts as resting on the floor
+# Weights live in log space above this floor. Mixtures have a floor of their own, far enough below that a primitive
+# resting on the first is still heard in the rows that it alone supports: at a weight of exactly zero no certificate
+# could be given.
+LOG_FLOOR = -600.0
+RESTING = math.exp(LOG_FLOOR + 10.0)  # a weight up to this counts as resting on the floor
 MIXTURE_FLOOR = 1e-300
 
 ARMIJO = 1e-4  # share of the predicted decrease that a Newton step must deliver

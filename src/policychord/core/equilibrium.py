@@ -35,7 +35,7 @@ Route = Literal["auto", "compiled", "jax"]
 class Equilibrium(NamedTuple):
     """The optimal weights and the proof of it."""
 
-    weights: Weights
+    weights: Weights  # never exactly zero: at least exp(-600)
     log_weights: Weights
     certificate: Certificate
     passes: Counts  # evaluations of the gradient that it took
@@ -88,7 +88,9 @@ def solve(
 
 
 def _equilibrium(xp, eps, log_weights, gap, passes, converged) -> Equilibrium:
-    return Equilibrium(xp.exp(log_weights), log_weights, certificate_from_gap(gap, eps), passes, converged)
+    # what is certified are weights above the floor; log_weights go on below it
+    weights = xp.exp(xp.maximum(log_weights, LOG_FLOOR))
+    return Equilibrium(weights, log_weights, certificate_from_gap(gap, eps), passes, converged)
 
 
 def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:

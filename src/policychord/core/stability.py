@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Complex
 
 from .._types import Flags, Scalars
+from ._method import LOG_FLOOR, MIXTURE_FLOOR
 from .circuit import TimeScales
 from .circuit import time_scales as ladder
 from .equilibrium import solve
@@ -48,8 +49,8 @@ def curvatures(problem: Problem) -> np.ndarray:
     """The eigenvalues mu of D H at the optimum, largest first, without the 1 that belongs to the mass."""
     log_weights = np.asarray(solve(problem).log_weights)
     pi = np.asarray(problem.pi)
-    scaled = pi * np.exp(0.5 * np.maximum(log_weights, -690.0))[..., None, :]
-    mixture = np.maximum((pi @ np.exp(log_weights)[..., None]), 1e-300)
+    scaled = pi * np.exp(0.5 * np.maximum(log_weights, LOG_FLOOR))[..., None, :]
+    mixture = np.maximum(pi @ np.exp(log_weights)[..., None], MIXTURE_FLOOR)
     symmetric = np.swapaxes(scaled, -1, -2) @ (scaled / mixture)
     return np.clip(np.linalg.eigvalsh(symmetric)[..., -2::-1], 0.0, 1.0)
 
