@@ -31,9 +31,9 @@ def test_every_route_solves_every_family(route, shape, name):
     assert np.all(found.converged)
     assert np.all((gap >= 0) & (gap <= 1e-10))
     assert np.all(np.asarray(found.passes) >= 1)
-    assert np.all(weights >= 0)
+    assert np.all(weights > 0)
     np.testing.assert_allclose(weights.sum(-1), 1.0, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(np.exp(found.log_weights), weights, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(np.exp(np.maximum(found.log_weights, -600)), weights, rtol=1e-14, atol=0)
     np.testing.assert_allclose(
         found.certificate.distance, np.minimum(np.sqrt(2 * gap / p.eps), 2.0), rtol=1e-14, atol=0
     )
