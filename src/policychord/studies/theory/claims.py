@@ -207,12 +207,21 @@ def stated_ordering_suffices(settings: TheorySettings) -> Finding:
         "eps": 0.01,
         "ratio of time scales": 10,
         "unstable problems": f"{unstable.sum()} of {unstable.size}",
+        "ratio from which all of them settle": round(_ratio_that_settles(batch)),
         "growth rate of the worst": float(circuit_stability(one, stated).growth),
         "its weights still swing, t in [80, 100], by": float(np.ptp(tail, axis=0).max()),
         "distance from the optimum meanwhile": float(np.abs(tail - solve(one).weights).max()),
         "stable rule: failures": f"{kept} of {settings.stability_draws}",
     }
     return Finding(measured, reproduced_if(not unstable.any()))
+
+
+def _ratio_that_settles(batch: Problem) -> float:
+    """The ratio of time scales beyond which the stated ordering is stable for every problem of a batch."""
+    ratios = np.logspace(0.5, 4, 141)
+    each = Problem(*(field[:, None] for field in batch))
+    settles = circuit_stability(each, geometric_ladder(ratios)).stable.all(axis=0)
+    return float(ratios[np.flatnonzero(~settles).max() + 1])
 
 
 def geometric_ladder(ratio, tau: float = 1.0) -> TimeScales:

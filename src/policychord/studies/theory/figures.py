@@ -8,6 +8,7 @@ import mpltern  # noqa: F401  registers the ternary projection
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from ...core.circuit import circuit, time_scales
 from ...core.equilibrium import solve
@@ -29,6 +30,7 @@ STYLE: dict = {
     "svg.hashsalt": "policychord",  # the same figure gives the same file
     "lines.linewidth": 1.4,
 }
+OUTLINE = withStroke(linewidth=2.5, foreground="white")  # keeps a label readable on any shade
 # Okabe-Ito: told apart by colour-blind readers and in print
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
@@ -37,7 +39,7 @@ def landscape(settings: TheorySettings) -> Figure:
     """Energy over the simplex of three primitives, with the flow from many starts."""
     one = _illustration()
     best = solve(one)
-    fig = _figure(4.6, 3.9)
+    fig = _figure(4.4, 3.3)
     ax: Any = fig.add_subplot(projection="ternary")
     fine = _simplex_grid(120)
     height = energy(Problem(*(field[None] for field in one)), fine) - float(energy(one, best.weights))
@@ -55,7 +57,7 @@ def landscape(settings: TheorySettings) -> Figure:
         axis.set_label_text(label)
         axis.set_ticks([0.0, 0.5, 1.0])
     fig.suptitle("The flow descends the energy to its optimum", fontsize=9, fontweight="bold")
-    fig.colorbar(shading, ax=ax, shrink=0.75, pad=0.16, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
+    fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.14, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
     return fig
 
 
@@ -109,7 +111,7 @@ def stability_map(settings: TheorySettings) -> Figure:
     panels: Any = fig.subplots(1, 2, sharey=True)
     titles = (
         r"As stated: $\tau_g, \tilde\tau_g, \tau_s, \tau$ in one ratio",
-        r"Corrected: $\tau_s, \tilde\tau_g \propto \min(\epsilon, 1)$",
+        r"Corrected: $\tau_s, \tilde\tau_g/\tau_s \propto \min(\epsilon, 1)$",
     )
     for ax, title, corrected in zip(panels, titles, (False, True), strict=True):
         growth = np.stack([_worst_growth(base, e, ratio, corrected) for e in eps], axis=-1)
@@ -118,10 +120,10 @@ def stability_map(settings: TheorySettings) -> Figure:
         )
         if (growth > 0).any():
             ax.contour(eps, ratio, growth, levels=[0.0], colors="black", linewidths=1.2)
-            ax.text(1.3e-3, 40, "oscillates", color="white", fontweight="bold")
-        ax.text(0.7, 40, "settles", color="white", fontweight="bold")
+            ax.text(1.25e-3, 30, "oscillates", color="white", fontweight="bold", fontsize=8)
+        ax.text(0.7, 30, "settles", color="white", fontweight="bold", fontsize=8)
         ax.plot(0.01, 10, "o", color="black", markersize=5, markeredgecolor="white")
-        ax.annotate("bandit, ratio 10", (0.01, 10), (6, -12), textcoords="offset points", color="black")
+        ax.annotate("bandit, ratio 10", (0.01, 10), (6, -12), textcoords="offset points", path_effects=[OUTLINE])
         ax.set(xscale="log", yscale="log", xlabel=r"temperature $\epsilon$")
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("ratio of successive time scales")
