@@ -24,8 +24,8 @@ ALLOWED = {
 
 # Outside packages that only some files may import.
 KEPT = {
-    "numba": {"core/_kernels.py", "core/_compile.py"},
-    "llvmlite": {"core/_kernels.py"},
+    "numba": {"core/_compile.py", "core/_kernels.py", "core/_sweeps.py"},
+    "llvmlite": {"core/_sweeps.py"},
     "diffrax": {"core/flow.py", "core/circuit.py"},
     "optimistix": {"core/circuit.py"},
     "matplotlib": {"studies/theory/figures.py"},

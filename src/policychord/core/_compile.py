@@ -28,7 +28,9 @@ def compiled(reassociate: bool = True) -> Callable:
 def cache_folder() -> Path:
     """Where the compiled kernels of exactly this source are kept."""
     here = Path(__file__).parent
-    sources = b"".join((here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py"))
+    sources = b"".join(
+        (here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py", "_sweeps.py")
+    )
     return user_cache_path("policychord", appauthor=False) / f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 

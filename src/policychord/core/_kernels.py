@@ -1,7 +1,7 @@
 """The equilibrium solver in compiled form, for batches on a CPU.
 
-The algorithm is told in `equilibrium.py`; this file says it once more in loops that a compiler can
-vectorise. Nobody else imports numba.
+The method is told in `equilibrium.py`; this file says it once more in loops that a compiler understands. The passes
+over the primitives are in `_sweeps.py`.
 """
 
 import math
@@ -9,9 +9,7 @@ from functools import cache
 from inspect import unwrap
 
 import numpy as np
-from llvmlite import ir
-from numba import float64, int64, types, uint64
-from numba.extending import intrinsic
+from numba import float64, int64, types
 
 from ._compile import compile_entry, compiled
 from ._method import (
@@ -23,193 +21,22 @@ from ._method import (
     FINISHING_PASSES,
     GAP_ROUNDING,
     LOG_FLOOR,
-    MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
     SETTLED,
     UNIT_ROUNDOFF,
     rounding_factor,
 )
+from ._sweeps import (
+    centre_cost_columns,
+    centre_cost_rows,
+    curvature_times,
+    gather_columns,
+    sweep_dense,
+    sweep_rows,
+)
 
 _rounding_factor = compiled()(unwrap(rounding_factor))  # a type checker may have wrapped it
-
-# ------------------------------------------------------------------------------ logarithm
-
-_ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # bits of sqrt(1/2)
-_TO_ROOT_HALF = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
-_MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
-_TWO_52 = np.uint64(0x4330000000000000)  # bits of 2**52: an integer or-ed in becomes 2**52 + integer
-_EXPONENT_OFFSET = float(2**52 + 1023)
-_SHIFT = np.uint64(52)
-_LN2 = math.log(2.0)
-
-
-@intrinsic
-def _bits(_context, _x):
-    def generate(_ctx, builder, _signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return uint64(float64), generate
-
-
-@intrinsic
-def _float(_context, _x):
-    def generate(_ctx, builder, _signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return float64(uint64), generate
-
-
-# No reassociation here: it would fold the exponent offset into the product with ln 2.
-@compiled(reassociate=False)
-def _log(p):
-    """ln p for normal p > 0, to about one unit in the last place; branch-free, so it vectorises.
-
-    p = 2^k m with m in [sqrt 1/2, sqrt 2), and ln m = 2 artanh(t), t = (m - 1)/(m + 1).
-    """
-    shifted = _bits(p) + _TO_ROOT_HALF
-    k = _float((shifted >> _SHIFT) | _TWO_52) - _EXPONENT_OFFSET
-    f = _float((shifted & _MANTISSA) + _ROOT_HALF) - 1.0
-    t = f / (2.0 + f)
-    q = t * t
-    # |t| <= 0.1716: ten terms of the artanh series reach 2e-17; paired up to shorten the chain
-    q2 = q * q
-    low = (1 / 3 + q / 5) + q2 * (1 / 7 + q / 9)
-    high = (1 / 11 + q / 13) + q2 * ((1 / 15 + q / 17) + q2 * (1 / 19 + q / 21))
-    return k * _LN2 + 2.0 * (t + t * (q * (low + (q2 * q2) * high)))
-
-
-# --------------------------------------------------------------------------------- sweeps
-# A sweep reads the primitives once and leaves entropy_a = sum_i Pi_ia ln p_i and, where the Newton
-# system is dense, the lower triangle of curvature = Pi^T diag(1/p) Pi.
-
-
-@compiled()
-def _sweep_two(columns, w, entropy, curvature, ln_p, over_p):
-    x, y = columns[0], columns[1]
-    w0, w1 = w[0], w[1]
-    for i in range(x.size):
-        p = max(w0 * x[i] + w1 * y[i], MIXTURE_FLOOR)
-        ln_p[i], over_p[i] = _log(p), 1.0 / p
-    e0 = e1 = c00 = c10 = c11 = 0.0
-    for i in range(x.size):
-        e0 += x[i] * ln_p[i]
-        e1 += y[i] * ln_p[i]
-        x_over_p = x[i] * over_p[i]
-        c00 += x[i] * x_over_p
-        c10 += y[i] * x_over_p
-        c11 += y[i] * (y[i] * over_p[i])
-    entropy[0], entropy[1] = e0, e1
-    curvature[0, 0], curvature[1, 0], curvature[1, 1] = c00, c10, c11
-
-
-@compiled()
-def _sweep_three(columns, w, entropy, curvature, ln_p, over_p):
-    x, y, z = columns[0], columns[1], columns[2]
-    w0, w1, w2 = w[0], w[1], w[2]
-    for i in range(x.size):
-        p = max(w0 * x[i] + w1 * y[i] + w2 * z[i], MIXTURE_FLOOR)
-        ln_p[i], over_p[i] = _log(p), 1.0 / p
-    e0 = e1 = e2 = c00 = c10 = c20 = c11 = c21 = c22 = 0.0
-    for i in range(x.size):
-        e0 += x[i] * ln_p[i]
-        e1 += y[i] * ln_p[i]
-        e2 += z[i] * ln_p[i]
-        x_over_p, y_over_p = x[i] * over_p[i], y[i] * over_p[i]
-        c00 += x[i] * x_over_p
-        c10 += y[i] * x_over_p
-        c20 += z[i] * x_over_p
-        c11 += y[i] * y_over_p
-        c21 += z[i] * y_over_p
-        c22 += z[i] * (z[i] * over_p[i])
-    entropy[0], entropy[1], entropy[2] = e0, e1, e2
-    curvature[0, 0], curvature[1, 0], curvature[2, 0] = c00, c10, c20
-    curvature[1, 1], curvature[2, 1], curvature[2, 2] = c11, c21, c22
-
-
-@compiled()
-def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
-    n, d = columns.shape
-    ln_p[:] = 0.0
-    a = 0
-    while a + 4 <= n:  # four columns at a time: fewer trips through the mixture
-        w0, w1, w2, w3 = w[a], w[a + 1], w[a + 2], w[a + 3]
-        for i in range(d):
-            ln_p[i] += w0 * columns[a, i] + w1 * columns[a + 1, i] + w2 * columns[a + 2, i] + w3 * columns[a + 3, i]
-        a += 4
-    while a < n:
-        for i in range(d):
-            ln_p[i] += w[a] * columns[a, i]
-        a += 1
-    for i in range(d):
-        p = max(ln_p[i], MIXTURE_FLOOR)
-        ln_p[i], over_p[i] = _log(p), 1.0 / p
-    # two by two entries of the curvature at a time: half the loads; an odd last one is done twice
-    for a in range(0, n, 2):
-        a1 = min(a + 1, n - 1)
-        e0 = e1 = 0.0
-        for i in range(d):
-            e0 += columns[a, i] * ln_p[i]
-            e1 += columns[a1, i] * ln_p[i]
-            scaled[0, i] = columns[a, i] * over_p[i]
-            scaled[1, i] = columns[a1, i] * over_p[i]
-        entropy[a], entropy[a1] = e0, e1
-        for b in range(0, a1 + 1, 2):
-            b1 = min(b + 1, n - 1)
-            c00 = c01 = c10 = c11 = 0.0
-            for i in range(d):
-                c00 += scaled[0, i] * columns[b, i]
-                c01 += scaled[0, i] * columns[b1, i]
-                c10 += scaled[1, i] * columns[b, i]
-                c11 += scaled[1, i] * columns[b1, i]
-            curvature[a, b], curvature[a, b1] = c00, c01
-            curvature[a1, b], curvature[a1, b1] = c10, c11
-
-
-@compiled()
-def _sweep_dense(columns, w, entropy, curvature, ln_p, over_p, scaled):
-    n = columns.shape[0]
-    if n == 2:
-        _sweep_two(columns, w, entropy, curvature, ln_p, over_p)
-    elif n == 3:
-        _sweep_three(columns, w, entropy, curvature, ln_p, over_p)
-    else:
-        _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled)
-
-
-_ROWS_PER_BLOCK = 32  # with n = 128 a block of rows is 32 KiB: read twice, fetched once
-
-
-@compiled()
-def _sweep_rows(rows, w, entropy, ln_p, over_p):
-    d, n = rows.shape
-    entropy[:] = 0.0
-    for first in range(0, d, _ROWS_PER_BLOCK):
-        last = min(first + _ROWS_PER_BLOCK, d)
-        for i in range(first, last):
-            total = 0.0
-            for a in range(n):
-                total += rows[i, a] * w[a]
-            p = max(total, MIXTURE_FLOOR)
-            ln_p[i], over_p[i] = _log(p), 1.0 / p
-        for i in range(first, last):
-            for a in range(n):
-                entropy[a] += rows[i, a] * ln_p[i]
-
-
-@compiled()
-def _curvature_times(rows, over_p, v, out):
-    """out = Pi^T diag(1/p) Pi v, without ever forming the matrix."""
-    d, n = rows.shape
-    out[:] = 0.0
-    for i in range(d):
-        total = 0.0
-        for a in range(n):
-            total += rows[i, a] * v[a]
-        total *= over_p[i]
-        for a in range(n):
-            out[a] += rows[i, a] * total
-
 
 # ----------------------------------------------------------------------- Newton directions
 
@@ -244,7 +71,6 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
     """The same system by conjugate gradients; S K S has its spectrum in [0, 1]."""
     n = y.size
     residual, search, product, scaled = work[0], work[1], work[2], work[3]
-    # Start at force/(1 + T), which is the mirror step, so that one iteration already improves on it.
     y[:] = 0.0
     norm = 0.0
     for a in range(n):
@@ -257,7 +83,7 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
             break
         for a in range(n):
             scaled[a] = root_w[a] * search[a]
-        _curvature_times(rows, over_p, scaled, product)
+        curvature_times(rows, over_p, scaled, product)
         bend = 0.0
         for a in range(n):
             product[a] = root_w[a] * product[a] + temperature * search[a]
@@ -361,9 +187,9 @@ def _descend(
 
     for passes in range(1, max_passes + 1):
         if wide:
-            _sweep_rows(matrix, w, entropy, ln_p, over_p)
+            sweep_rows(matrix, w, entropy, ln_p, over_p)
         else:
-            _sweep_dense(matrix, w, entropy, curvature, ln_p, over_p, scaled)
+            sweep_dense(matrix, w, entropy, curvature, ln_p, over_p, scaled)
         energy = 0.0
         noise = 0.0
         for a in range(n):
@@ -456,51 +282,6 @@ def _extend_log_weights(matrix, wide, z, w, g, mean, temperature, over_p):
 # ---------------------------------------------------------------------------------- batches
 
 
-@compiled()
-def _gather_columns(pi, columns):
-    d, n = pi.shape
-    for a in range(n):
-        for i in range(d):
-            columns[a, i] = pi[i, a]
-
-
-@compiled()
-def _centre_cost_columns(columns, cost, linear, magnitude):
-    """linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|, with the centre of `centred_cost` in objective.py."""
-    n, d = columns.shape
-    first = 0
-    while first < d - 1 and columns[0, first] == 0.0:
-        first += 1
-    centre = 0.0
-    for i in range(d):
-        centre += columns[0, i] * (cost[i] - cost[first])
-    centre += cost[first]
-    for a in range(n):
-        total = size = 0.0
-        for i in range(d):
-            total += columns[a, i] * (cost[i] - centre)
-            size += columns[a, i] * abs(cost[i] - centre)
-        linear[a], magnitude[a] = total, size
-
-
-@compiled()
-def _centre_cost_rows(rows, cost, linear, magnitude):
-    d, n = rows.shape
-    first = 0
-    while first < d - 1 and rows[first, 0] == 0.0:
-        first += 1
-    centre = 0.0
-    for i in range(d):
-        centre += rows[i, 0] * (cost[i] - cost[first])
-    centre += cost[first]
-    linear[:] = 0.0
-    magnitude[:] = 0.0
-    for i in range(d):
-        for a in range(n):
-            linear[a] += rows[i, a] * (cost[i] - centre)
-            magnitude[a] += rows[i, a] * abs(cost[i] - centre)
-
-
 # Whoever asks for `kept_ln_p` (it then has a row for each problem) gets the mixture and the curvature at the
 # optimum as well, which is all that the implicit derivative needs.
 
@@ -515,8 +296,8 @@ def _solve_dense(
     linear, magnitude = np.empty(n), np.empty(n)
     ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, d))
     for k in range(batch):
-        _gather_columns(pi[k * pi_step], columns)
-        _centre_cost_columns(columns, cost[k], linear, magnitude)
+        gather_columns(pi[k * pi_step], columns)
+        centre_cost_columns(columns, cost[k], linear, magnitude)
         z = log_weights[k]
         if warm:
             z[:] = start[k]
@@ -540,7 +321,7 @@ def _solve_wide(
     linear, magnitude = np.empty(n), np.empty(n)
     ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, 0))
     for k in range(batch):
-        _centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
+        centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
         z = log_weights[k]
         if warm:
             z[:] = start[k]
