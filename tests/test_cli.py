@@ -1,6 +1,7 @@
 """The command as a user runs it: a process, its output and its exit code."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -49,6 +50,18 @@ def test_bad_words_get_a_sentence_and_exit_code_2(words, code, said):
     assert answer.returncode == code
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_ctrl_c_says_so_and_leaves_nothing_half_done(tmp_path):
+    command = [sys.executable, "-m", "policychord", "reproduce", "theory", "--out", str(tmp_path / "theory")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert "[1/" in process.stderr.readline()  # the work has begun
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert not list((tmp_path / "theory").rglob("*.part"))
 
 
 def test_a_folder_that_cannot_be_written_fails_at_once(tmp_path):

@@ -1,5 +1,6 @@
 """The `policychord` command: parse, call, print."""
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -38,7 +39,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     import jax
 
@@ -71,6 +74,8 @@ def reproduce(
 
         def watch(words: str, done: int, total: int) -> None:
             progress.update(bar, description=f"{words:.60}".ljust(60), completed=done, total=total)
+            if not progress.console.is_terminal:  # a log has no bar, so it gets lines
+                print(f"[{done + 1}/{total}] {words}", file=sys.stderr, flush=True)
 
         result = reproduce_theory(TheorySettings(seed=seed), out, watch)
     screen.print(_claims_table(result.claims))
@@ -109,6 +114,11 @@ def main() -> None:
     except (ValueError, OSError) as error:
         Console(stderr=True).print(f"[red]policychord:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ValueError) else 1)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if isinstance(stop, SystemExit) and stop.code != 130:
+            raise
+        print("\npolicychord: interrupted; files written so far are complete.", file=sys.stderr, flush=True)
+        os._exit(130)  # at once: an orderly exit would pull the rug from under compilations still running
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ MESSAGES = {
     "transposed shape": (
         {"pi": PI.T},
         r"action_cost has shape \(4,\) but pi has 3 actions in shape \(3, 4\)",
-        "transpose pi",
+        "if pi has primitives down and actions across, transpose it",
     ),
     "log_pi sum": (
         {"pi": None, "log_pi": np.log(changed(PI, (0, 2), 0.2))},
@@ -52,7 +52,7 @@ MESSAGES = {
     "infinite cost": (
         {"action_cost": np.array([0.0, np.inf, 2.0, np.inf])},
         r"action_cost\[1\] = inf \(2 such entries\)",
-        "use a large number such as 1e4 to forbid an action",
+        "to forbid an action give it a large cost such as 1e4",
     ),
     "wide cost": (
         {"action_cost": np.array([0.0, 1.0, 2.0, 1e13])},
@@ -64,8 +64,8 @@ MESSAGES = {
         r"action_cost\[1\] spans 1e\+13",
         "cap the largest costs",
     ),
-    "eps zero": ({"eps": 0.0}, "eps = 0", "must be positive"),
-    "eps in a batch": ({"eps": [0.1, 0.2, -3.0]}, r"eps\[2\] = -3", "must be positive"),
+    "eps zero": ({"eps": 0.0}, "eps = 0", "must lie between"),
+    "eps in a batch": ({"eps": [0.1, 0.2, -3.0]}, r"eps\[2\] = -3", "must lie between"),
     "eps tiny": ({"eps": 1e-300}, "eps = 1e-300", r"between 1e-09 and 1e\+09"),
     "prior zero": (
         {"prior": [0.5, 0.5, 0.0]},

@@ -176,6 +176,9 @@ def test_time_scales_follow_the_rule():
         ({"time_scales": TimeScales(0.0, 0.1, 0.1, 1.0)}, "time_scales.hidden = 0"),
         ({"time_scales": TimeScales(0.1, np.nan, 0.1, 1.0)}, "time_scales.gradient = nan"),
         ({"start": [0.2, 0.2, 0.2]}, "start sums to 0.6"),
+        ({"time_scales": 0.1}, "pass TimeScales"),
+        ({"t1": "2"}, "t1 = '2'"),
+        ({"time_scales": TimeScales(1e-12, 1e-3, 1e-2, 1.0)}, "too short"),
     ],
 )
 @pytest.mark.usefixtures("without_type_checks")
@@ -184,6 +187,21 @@ def test_refuses_what_makes_no_sense(given, words):
         circuit(draw(1, 0.5), **given)
 
 
-def test_ratio_must_exceed_one():
-    with pytest.raises(ValueError, match="ratio = 1"):
-        time_scales(0.1, ratio=1.0)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [((0.1, 1.0, 1.0), "ratio = 1"), ((0.0,), "eps = 0"), ((-1.0,), "eps = -1"), ((0.1, np.nan), "tau = nan")],
+)
+def test_time_scales_refuse_what_makes_no_sense(given, words):
+    with pytest.raises(ValueError, match=words):
+        time_scales(*given)
+
+
+def test_stability_of_nothing_and_of_nonsense():
+    assert circuit_stability(draw(1, 0.5, batch=0)).stable.shape == (0,)
+    with pytest.raises(ValueError, match=r"time_scales\.hidden = -1"):
+        circuit_stability(draw(1, 0.5), TimeScales(-1.0, 1.0, 1.0, 1.0))
+
+
+def test_too_cold_to_integrate_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"too short.*raise eps"):
+        circuit(draw(1, 1e-4))

@@ -167,3 +167,22 @@ def test_single_precision_arrays_are_widened(p, route):
     assert found.weights.dtype == np.float64
     assert np.all(certificate.gap <= 1.001 * TOL)
     np.testing.assert_allclose(found.weights, solve(given, TOL).weights, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("route", ["auto", "jax"])
+@pytest.mark.parametrize(
+    ("pi", "eps", "good"),
+    [
+        ([[0.9, 0.2], [0.1, 0.8]], 0.1, True),
+        ([[0.9, 0.2], [0.1, 0.8]], -0.1, False),
+        ([[0.9, 0.2], [0.1, 0.8]], 0.0, False),
+        ([[1.9, 0.2], [0.1, 0.8]], 0.1, False),
+        ([[1.1, 0.2], [-0.1, 0.8]], 0.1, False),
+    ],
+)
+def test_what_would_be_refused_never_converges_in_a_trace(route, pi, eps, good):
+    found = jax.jit(lambda pi, eps: solve(problem(pi=pi, action_cost=[0.0, 1.0], eps=eps), route=route))(
+        np.array(pi), eps
+    )
+    assert bool(found.converged) is good
+    assert bool(np.isfinite(found.certificate.gap)) is good

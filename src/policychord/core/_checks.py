@@ -73,7 +73,11 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
     if d == 0 or n == 0:
         raise ValueError(f"{pi_name} has shape {pi.shape}: at least one action and one primitive are needed.")
     if cost.ndim < 1 or cost.shape[-1] != d:
-        hint = f"; transpose {pi_name}" if cost.ndim and cost.shape[-1] == n else ""
+        hint = (
+            f"; or, if {pi_name} has primitives down and actions across, transpose it"
+            if cost.ndim and cost.shape[-1] == n
+            else ""
+        )
         raise ValueError(
             f"action_cost has shape {cost.shape} but {pi_name} has {d} actions in shape {pi.shape}: "
             f"the last axis of action_cost needs one cost for each action ({d}){hint}."
@@ -98,7 +102,10 @@ def check_cost(cost, row_mass) -> None:
         return
     cost, row_mass = np.asarray(cost), np.asarray(row_mass)
     _refuse(
-        "action_cost", cost, ~np.isfinite(cost), "must be finite: use a large number such as 1e4 to forbid an action"
+        "action_cost",
+        cost,
+        ~np.isfinite(cost),
+        "costs must be finite numbers; to forbid an action give it a large cost such as 1e4",
     )
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
     spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
@@ -114,11 +121,8 @@ def check_eps(eps) -> None:
     if is_traced(eps):
         return
     eps = np.asarray(eps)
-    _refuse("eps", eps, ~(eps > 0), "the temperature must be positive")
-    _refuse(
-        "eps", eps, (eps < SMALLEST_EPS) | (eps > LARGEST_EPS),
-        f"the temperature must lie between {SMALLEST_EPS:.0e} and {LARGEST_EPS:.0e}",
-    )  # fmt: skip
+    bad = ~((eps >= SMALLEST_EPS) & (eps <= LARGEST_EPS))
+    _refuse("eps", eps, bad, f"the temperature must lie between {SMALLEST_EPS:.0e} and {LARGEST_EPS:.0e}")
 
 
 @_quietly
@@ -126,11 +130,13 @@ def normalised_columns(name: str, pi, tolerance: float):
     """Columns that are probability vectors, rescaled to sum to one exactly."""
     xp = namespace(pi)
     total = xp.sum(pi, axis=-2, keepdims=True)
-    if not is_traced(pi):
+    if is_traced(pi):
+        total = _nan_unless(xp.all(pi >= 0, axis=-2, keepdims=True) & (xp.abs(total - 1.0) <= tolerance), total)
+    else:
         values = np.asarray(pi)
-        _refuse(name, values, np.isnan(values), "is not a number: check how the primitive was computed")
-        _refuse(name, values, values < 0, "is negative: probabilities lie in [0, 1]")
-        _refuse(name, values, np.isinf(values), "is infinite: probabilities lie in [0, 1]")
+        _refuse(name, values, np.isnan(values), "check how the primitive was computed")
+        _refuse(name, values, values < 0, "probabilities lie in [0, 1]")
+        _refuse(name, values, np.isinf(values), "probabilities lie in [0, 1]")
         _check_sums(name, values, np.asarray(total)[..., 0, :], tolerance)
     return pi / total
 
@@ -141,12 +147,15 @@ def normalised_log_columns(name: str, log_pi, tolerance: float):
     xp = namespace(log_pi)
     if not is_traced(log_pi):
         values = np.asarray(log_pi)
-        _refuse(name, values, np.isnan(values), "is not a number: check how the primitive was computed")
-        _refuse(name, values, values > np.log1p(tolerance), "is above 0: ln of a probability lies in [-inf, 0]")
+        _refuse(name, values, np.isnan(values), "check how the primitive was computed")
+        _refuse(name, values, values > np.log1p(tolerance), "ln of a probability lies in [-inf, 0]")
         _check_sums(name, values, np.exp(values).sum(-2), tolerance, "exp of ")
     # the largest entry is at least 1/d once the column sums to one, so exp needs no shift
     pi = xp.exp(log_pi)
-    return pi / xp.sum(pi, axis=-2, keepdims=True)
+    total = xp.sum(pi, axis=-2, keepdims=True)
+    if is_traced(log_pi):
+        total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
+    return pi / total
 
 
 @_quietly
@@ -155,10 +164,18 @@ def normalised_prior(name: str, prior, tolerance: float):
     xp = namespace(prior)
     if not is_traced(prior):
         values = np.asarray(prior)
-        _refuse(name, values, ~(values > 0), "must be positive: give an unwanted primitive a small weight such as 1e-6")
-        _refuse(name, values, np.isinf(values), "is infinite: probabilities lie in (0, 1)")
+        _refuse(
+            name,
+            values,
+            ~(values > 0),
+            "a prior must be positive; give an unwanted primitive a small weight such as 1e-6",
+        )
+        _refuse(name, values, np.isinf(values), "probabilities lie in (0, 1)")
         _check_vector_sum(name, values.sum(-1), tolerance)
-    return xp.log(prior) - xp.log(xp.sum(prior, axis=-1, keepdims=True))
+    total = xp.sum(prior, axis=-1, keepdims=True)
+    if is_traced(prior):
+        total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
+    return xp.log(prior) - xp.log(total)
 
 
 @_quietly
@@ -173,7 +190,26 @@ def normalised_log_prior(name: str, log_prior, tolerance: float):
             f"is too small to count: give every primitive at least {SMALLEST_LOG_PRIOR:g}",
         )  # fmt: skip
         _check_vector_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
-    return log_prior - xp.log(xp.sum(xp.exp(log_prior), axis=-1, keepdims=True))
+    total = xp.sum(xp.exp(log_prior), axis=-1, keepdims=True)
+    if is_traced(log_prior):
+        total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
+    return log_prior - xp.log(total)
+
+
+def _nan_unless(good, value):
+    """Inside a trace nothing can be refused: what would be becomes NaN, and no answer made of it converges."""
+    return jnp.where(good, value, jnp.nan)
+
+
+def check_number(name: str, value) -> float:
+    """A single positive, finite number, such as a tolerance or a time."""
+    try:
+        number = np.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} = {value!r}: pass a positive, finite number.")
+    return number
 
 
 def check_weights(name: str, weights, log_prior):
@@ -204,7 +240,7 @@ def check_simplex(name: str, weights, log_prior, tolerance: float = SUM_TOLERANC
     if not is_traced(weights):
         values = np.asarray(weights)
         _refuse(name, values, ~np.isfinite(values), "must be a finite number")
-        _refuse(name, values, values < 0, "is negative: weights lie on the simplex")
+        _refuse(name, values, values < 0, "weights lie on the simplex, so none is negative")
         _check_vector_sum(name, values.sum(-1), tolerance)
     return weights
 

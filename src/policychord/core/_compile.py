@@ -5,6 +5,7 @@ from the sources, so that it happens once per version and never goes stale.
 """
 
 import hashlib
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -36,8 +37,16 @@ def cache_folder() -> Path:
 
 def compile_entry(signature, function: Callable) -> Callable:
     """Compile `function` for one signature, or load it from the cache; say so when it takes a while."""
+    _forget_old_versions(cache_folder())
     with _cached_in(cache_folder()), _announced():
         return numba.njit(signature, error_model="numpy", fastmath=_FAST, cache=True, nogil=True)(function)
+
+
+def _forget_old_versions(current: Path, keep: int = 4) -> None:
+    """Every version compiles once; the kernels of long gone ones need not stay for ever."""
+    others = [path for path in current.parent.glob("kernels-*") if path != current]
+    for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[keep:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -69,7 +69,9 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         gap, widest = _gap(w, g, energy, temperature, noise)
         # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
         enough = state.kept_energy + ARMIJO * state.length * state.slope
-        fell = (energy < enough) | ((energy <= enough + noise) & (gap < state.gap))
+        # (at the end there is nothing left to fall: what is still certified is as good)
+        better = (gap < state.gap) | ((state.finishing > 0) & (gap <= tol))
+        fell = (energy < enough) | ((energy <= enough + noise) & better)
         accepted = state.unconditional | fell
 
         # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
@@ -113,14 +115,17 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         return ~state.converged & ~state.failed & (state.passes < max_passes)
 
     zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
-    z = _normalise(start)
+    z = jnp.where(eps > 0.0, _normalise(start), jnp.nan)
     first = _State(
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
         length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, rejections=zero.astype(int), finishing=zero.astype(int),
-        passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=no,
+        passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=~(eps > 0.0),
     )  # fmt: skip
     last = lax.while_loop(running, turn, first)
-    return last.z, jnp.where(last.failed, jnp.inf, last.gap), last.passes, last.converged
+    # what was not reached is the last accepted point; its gap counts if it is that of the right temperature
+    z = jnp.where(last.converged | last.failed, last.z, last.kept_z)
+    known = last.converged | (~last.failed & (last.temperature <= eps))
+    return z, jnp.where(known, last.gap, jnp.inf), last.passes, last.converged
 
 
 def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_prior):

@@ -157,6 +157,53 @@ def _gap(w, g, mean, temperature, noise):
 
 
 @compiled()
+def _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g):
+    """Fill g with the gradient; return the energy w.g and the size whose rounding g carries (see `gradient_size`)."""
+    energy = size = 0.0
+    for a in range(z.size):
+        g[a] = linear[a] + entropy[a] + temperature * (z[a] - log_prior[a])
+        energy += w[a] * g[a]
+        regulariser = temperature * (1.0 + abs(z[a]) + abs(log_prior[a]))
+        size = max(size, magnitude[a] - min(entropy[a], 0.0) + 1.0 + regulariser)
+    return energy, size
+
+
+@compiled()
+def _cool(z, w, log_prior, g, energy, gap, temperature, eps, noise):
+    """Lower the temperature while the point is good enough for it; g follows. (temperature, energy, gap)"""
+    while temperature > eps and gap <= 0.1 * temperature:
+        cooler = max(eps, COOLING * temperature)
+        energy = 0.0
+        for a in range(z.size):
+            g[a] += (cooler - temperature) * (z[a] - log_prior[a])
+            energy += w[a] * g[a]
+        temperature = cooler
+        gap, _ = _gap(w, g, energy, temperature, noise)
+    return temperature, energy, gap
+
+
+@compiled()
+def _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors, step):
+    """Fill `step` with the Newton step in ln w and return the slope of the energy along it."""
+    root_w, force, y = vectors[0], vectors[1], vectors[2]
+    for a in range(w.size):
+        # a primitive on the floor that wants to fall further is held: its step would mean nothing
+        held = w[a] <= RESTING and g[a] >= energy
+        root_w[a] = 0.0 if held else math.sqrt(w[a])
+        force[a] = root_w[a] * (energy - g[a])
+    if wide:
+        reduction = min(CG_FORCING, math.sqrt(gap / temperature))
+        _direction_cg(matrix, over_p, root_w, force, temperature, reduction, vectors[3:], y)
+    else:
+        _direction_cholesky(squares[0], root_w, force, temperature, squares[1], y)
+    slope = 0.0
+    for a in range(w.size):
+        step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
+        slope -= force[a] * y[a]
+    return slope
+
+
+@compiled()
 def _descend(
     matrix, wide, linear, magnitude, eps, log_prior, z, warm, tol, max_passes, vectors, squares, ln_p, over_p, scaled
 ):
@@ -164,41 +211,26 @@ def _descend(
 
     Leaves the log-weights in z and returns (gap, passes, converged).
     """
-    n = z.size
-    w, entropy, g, root_w = vectors[0], vectors[1], vectors[2], vectors[3]
-    force, y, step, kept_z = vectors[4], vectors[5], vectors[6], vectors[7]
-    kept_g, work = vectors[8], vectors[9:]
-    curvature, factor = squares[0], squares[1]
-    d = ln_p.size
-    factor_of_rounding = _rounding_factor(d)
-
-    temperature = eps
-    homotopy = False
-    length = 1.0
-    rejections = 0
-    kept_energy = math.inf
-    slope = 0.0
-    gap = trial_gap = widest = math.inf
-    finishing = 0
+    w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+    relative_noise = _rounding_factor(ln_p.size)
+    temperature, homotopy = eps, False
+    length, slope, rejections, finishing = 1.0, 0.0, 0, 0
+    kept_energy = gap = trial_gap = widest = math.inf
     unconditional = True  # first point, restart or mirror step: nothing to compare with
     if not warm:
         z[:] = log_prior
+    if not eps > 0.0:
+        z[:] = math.nan
+        return math.inf, 0, False
     _normalise(z, w)
 
     for passes in range(1, max_passes + 1):
         if wide:
             sweep_rows(matrix, w, entropy, ln_p, over_p)
         else:
-            sweep_dense(matrix, w, entropy, curvature, ln_p, over_p, scaled)
-        energy = 0.0
-        noise = 0.0
-        for a in range(n):
-            g[a] = linear[a] + entropy[a] + temperature * (z[a] - log_prior[a])
-            energy += w[a] * g[a]
-            # what `gradient_size` of objective.py says
-            regulariser = temperature * (1.0 + abs(z[a]) + abs(log_prior[a]))
-            noise = max(noise, magnitude[a] - min(entropy[a], 0.0) + 1.0 + regulariser)
-        noise *= factor_of_rounding
+            sweep_dense(matrix, w, entropy, squares[0], ln_p, over_p, scaled)
+        energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
+        noise = relative_noise * size
         if energy != energy:
             z[:] = math.nan
             return math.inf, passes, False
@@ -208,63 +240,38 @@ def _descend(
         accepted = unconditional or energy < enough
         if accepted or energy <= enough + noise:
             trial_gap, widest = _gap(w, g, energy, temperature, noise)
-            accepted = accepted or trial_gap < gap
+            # at the end there is nothing left to fall: what is still certified is as good
+            accepted = accepted or trial_gap < gap or (finishing > 0 and trial_gap <= tol)
         if accepted:
-            unconditional = False
-            rejections = 0
-            gap = trial_gap
-            if temperature <= eps and gap <= tol:
+            if temperature <= eps and trial_gap <= tol:
                 finishing += 1
                 if widest <= SETTLED or finishing > FINISHING_PASSES:
                     _extend_log_weights(matrix, wide, z, w, g, energy, temperature, over_p)
-                    return gap, passes, True
-            while temperature > eps and gap <= 0.1 * temperature:
-                cooler = max(eps, COOLING * temperature)
-                energy = 0.0
-                for a in range(n):
-                    g[a] += (cooler - temperature) * (z[a] - log_prior[a])
-                    energy += w[a] * g[a]
-                temperature = cooler
-                gap, widest = _gap(w, g, energy, temperature, noise)
-            for a in range(n):
-                # a primitive on the floor that wants to fall further is held: its step would mean nothing
-                held = w[a] <= RESTING and g[a] >= energy
-                root_w[a] = 0.0 if held else math.sqrt(w[a])
-                force[a] = root_w[a] * (energy - g[a])
-                kept_z[a] = z[a]
-                kept_g[a] = g[a]
-            if wide:
-                reduction = min(CG_FORCING, math.sqrt(gap / temperature))
-                _direction_cg(matrix, over_p, root_w, force, temperature, reduction, work, y)
-            else:
-                _direction_cholesky(curvature, root_w, force, temperature, factor, y)
-            slope = 0.0
-            for a in range(n):
-                step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
-                slope -= force[a] * y[a]
-            kept_energy = energy
-            length = 1.0
+                    return trial_gap, passes, True
+            temperature, energy, gap = _cool(z, w, log_prior, g, energy, trial_gap, temperature, eps, noise)
+            slope = _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors[6:], step)
+            kept_z[:], kept_g[:], kept_energy = z, g, energy
+            length, rejections, unconditional = 1.0, 0, False
         elif not homotopy and eps < 1.0:
-            homotopy = True
-            temperature = 1.0
+            temperature, homotopy, unconditional = 1.0, True, True
             z[:] = log_prior
-            unconditional = True
             _normalise(z, w)
             continue
         else:
             rejections += 1
             length *= BACKTRACK
 
-        if rejections >= REJECTIONS_BEFORE_MIRROR:
-            for a in range(n):
-                z[a] = kept_z[a] - kept_g[a] / (1.0 + temperature)
-            unconditional = True
+        unconditional = rejections >= REJECTIONS_BEFORE_MIRROR
+        if unconditional:
             rejections = 0
+            for a in range(z.size):
+                z[a] = kept_z[a] - kept_g[a] / (1.0 + temperature)
         else:
-            for a in range(n):
+            for a in range(z.size):
                 z[a] = kept_z[a] + length * step[a]
         _normalise(z, w)
-    return gap, max_passes, False
+    z[:] = kept_z
+    return gap if temperature <= eps else math.inf, max_passes, False
 
 
 @compiled()

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Scalars, is_traced, namespace, require_float64
+from ._checks import check_number
 from .equilibrium import ConvergenceError
 from .objective import Problem
 
@@ -15,9 +16,8 @@ Record = TypeVar("Record")
 
 
 def check_times(t1: float, tau: float, save: int) -> None:
-    for name, value in (("t1", t1), ("tau", tau)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} = {value}: a time must be positive and finite.")
+    check_number("t1", t1)
+    check_number("tau", tau)
     if not (isinstance(save, int | np.integer) and save >= 2):
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 

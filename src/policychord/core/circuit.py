@@ -11,10 +11,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, is_traced, namespace
-from ._checks import check_simplex, joint_batch
-from ._method import MIXTURE_FLOOR
+from ._checks import as_floats, check_simplex, joint_batch
+from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
 from ._paths import check_times, integrated
-from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, spread_over
+from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, require_problem, spread_over
 
 RTOL, ATOL = 1e-6, 1e-9
 # Full Newton steps converge quadratically, so a loose test leaves an exact answer; a tight one trips over rounding,
@@ -66,8 +66,9 @@ def time_scales(eps: Scalars | float, tau: Scalars | float = 1.0, ratio: Scalars
     Layer y really has the time constant tau~_g/eps and the loop a gain of up to 1/eps, so each of its two slower
     steps is shortened by min(eps, 1); `ratio` alone is not enough.
     """
-    if not np.all(np.asarray(ratio) > 1):
-        raise ValueError(f"ratio = {ratio}: each layer must be faster than the next, so pass a number above 1.")
+    for name, value, least in (("eps", eps, 0.0), ("tau", tau, 0.0), ("ratio", ratio, 1.0)):
+        if not is_traced(value) and not np.all(np.asarray(as_floats(name, value)) > least):
+            raise ValueError(f"{name} = {value}: pass numbers above {least:g}.")
     xp = namespace(eps, tau)
     slack = xp.minimum(eps, 1.0)
     softmax = slack * tau / ratio
@@ -89,14 +90,17 @@ def circuit(
     reduction with 5n + 1 states: once a = Pi v holds it holds for ever, so v and Pi^T b say everything. With
     reduced=False all 2d + 3n + 1 neurons are integrated, which is slow for many actions.
     """
-    scales = _ladder(problem.eps) if time_scales is None else time_scales
+    require_problem(problem)
     check_times(t1, 1.0, save)
+    scales = _ladder(problem.eps) if time_scales is None else time_scales
+    check_scales(scales)
     n = problem.pi.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
     batch = np.broadcast_shapes(joint_batch("start", first, problem.log_prior), *(np.shape(t) for t in scales))
-    if time_scales is not None and not is_traced(*problem, *scales):
-        _check_scales(scales)
-        _warn_if_unstable(problem, scales)
+    if not is_traced(*problem, *scales):
+        _refuse_if_too_stiff(scales, t1)
+        if time_scales is not None:
+            _warn_if_unstable(problem, scales)
     return integrated(
         "circuit", lambda: _circuit(problem, scales, first, t1, reduced, save, batch), problem, first, *scales
     )
@@ -105,10 +109,23 @@ def circuit(
 _ladder = time_scales  # `circuit` has an argument of that name
 
 
-def _check_scales(scales: TimeScales) -> None:
+def check_scales(scales: TimeScales) -> None:
+    """Four positive, finite time constants, or a complaint."""
+    if not isinstance(scales, TimeScales):
+        raise ValueError(f"time_scales = {scales!r}: pass TimeScales(hidden, gradient, softmax, weights).")
     for name, value in zip(TimeScales._fields, scales, strict=True):
-        if not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+        if not is_traced(value) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"time_scales.{name} = {value}: time constants must be positive and finite.")
+
+
+def _refuse_if_too_stiff(scales: TimeScales, t1: float) -> None:
+    """Rounding is magnified by t1/tau_g; beyond what Newton's method tolerates, the step size would go to zero."""
+    fastest, shortest = float(np.min(scales.hidden, initial=np.inf)), t1 * UNIT_ROUNDOFF / NEWTON_ATOL
+    if fastest < shortest:
+        raise ValueError(
+            f"time_scales.hidden = {fastest:.3g} is too short to be integrated to t1 = {t1:g} (limit {shortest:.1e}): "
+            "raise eps (to 1e-3 with the default ladder), or take the equilibrium from `solve`."
+        )
 
 
 def _warn_if_unstable(problem: Problem, scales: TimeScales) -> None:

@@ -25,9 +25,9 @@ from jax import dtypes, lax
 
 from .._types import ArrayLike, Counts, Flags, Weights, is_traced, namespace, require_float64
 from . import _descent
-from ._checks import check_simplex, joint_batch
+from ._checks import check_number, check_simplex, joint_batch
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES
-from .objective import Certificate, Problem, certificate_from_gap, spread_over
+from .objective import Certificate, Problem, certificate_from_gap, require_problem, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
 
@@ -58,8 +58,8 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support `jax.grad`; forward mode and second derivatives need "jax".
     """
-    if not is_traced(tol) and not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol = {tol}: the tolerance on the gap must be a positive number, such as 1e-10.")
+    require_problem(problem)
+    tol = tol if is_traced(tol) else check_number("tol", tol)
     if route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {route!r}: choose "auto", "compiled" or "jax".')
     log_start = None

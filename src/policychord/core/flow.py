@@ -11,7 +11,7 @@ from jaxtyping import Float
 from .._types import Array, ArrayLike, Scalars, Weights, namespace
 from ._checks import check_simplex, joint_batch
 from ._paths import check_times, integrated
-from .objective import Certificate, Problem, along_path, certificate_at, energy, gate, spread_over
+from .objective import Certificate, Problem, along_path, certificate_at, energy, gate, require_problem, spread_over
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
 RTOL, ATOL = 1e-10, 1e-13
@@ -33,6 +33,7 @@ def flow(problem: Problem, t1: float = 20.0, start: ArrayLike | None = None, tau
 
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
+    require_problem(problem)
     check_times(t1, tau, save)
     n = problem.pi.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)

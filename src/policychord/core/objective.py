@@ -77,6 +77,15 @@ def problem(*, pi=None, log_pi=None, action_cost=None, eps=None, prior=None, log
     )
 
 
+def require_problem(value) -> None:
+    """Refuse what is not a problem, before it fails in a way that nobody understands."""
+    if not isinstance(value, Problem):
+        raise ValueError(
+            f"expected a Problem but got {type(value).__name__}: build one with "
+            "problem(pi=..., action_cost=..., eps=...)."
+        )
+
+
 def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
     """The same problem with its batch axes broadcast to `batch`."""
     xp = namespace(*problem)

@@ -7,10 +7,10 @@ from jaxtyping import Complex
 
 from .._types import Flags, Scalars
 from ._method import LOG_FLOOR, MIXTURE_FLOOR
-from .circuit import TimeScales
+from .circuit import TimeScales, check_scales
 from .circuit import time_scales as ladder
 from .equilibrium import solve
-from .objective import Problem
+from .objective import Problem, require_problem
 
 # Integrating an oscillation that dies out this slowly would look unstable as well.
 MARGIN = 1e-9
@@ -33,14 +33,16 @@ def circuit_stability(problem: Problem, time_scales: TimeScales | None = None) -
         (1 + tau L)(1 + tau_s L)(1 + tau_g L)^2 (eps + tau~_g L) + mu = 0
         (1 + tau L)(1 + tau_s L)^2 (1 + tau_g L)^2 (eps + tau~_g L) + tau_s L = 0        (mass)
     """
+    require_problem(problem)
     scales = ladder(np.asarray(problem.eps)) if time_scales is None else time_scales
+    check_scales(scales)
     batch = np.broadcast_shapes(np.shape(problem.eps), *(np.shape(t) for t in scales))
     mu = np.broadcast_to(curvatures(problem), (*batch, problem.pi.shape[-1] - 1))
     eps = np.broadcast_to(np.asarray(problem.eps, float), batch)
     scales = TimeScales(*(np.broadcast_to(np.asarray(t, float), batch) for t in scales))
     modes = _roots(_loop(eps[..., None], TimeScales(*(t[..., None] for t in scales)), mu))
     mass = _roots(_mass_loop(eps, scales))
-    spectrum = np.concatenate([modes.reshape((*batch, -1)), mass], axis=-1)
+    spectrum = np.concatenate([modes.reshape((*batch, 5 * mu.shape[-1])), mass], axis=-1)
     growth = spectrum.real.max(axis=-1)
     return Stability(np.asarray(growth < -MARGIN), growth, spectrum)
 

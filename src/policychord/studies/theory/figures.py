@@ -56,7 +56,7 @@ def landscape(settings: TheorySettings) -> Figure:
     for axis, label in ((ax.taxis, "$w_1$"), (ax.laxis, "$w_2$"), (ax.raxis, "$w_3$")):
         axis.set_label_text(label)
         axis.set_ticks([0.0, 0.5, 1.0])
-    fig.suptitle("The flow descends the energy to its optimum", fontsize=9, fontweight="bold")
+    fig.suptitle(r"The flow descends the energy to its optimum ($\epsilon$ = 0.3)", fontsize=9, fontweight="bold")
     fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.14, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
     return fig
 
@@ -70,7 +70,7 @@ def decay(settings: TheorySettings) -> Figure:
         gap = path.energy - energy(batch, solve(batch, tol=1e-20).weights)[:, None]
         shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]  # below that the energies have no digits left
         ax.semilogy(path.times, shown[:25].T, color=COLOURS[0], linewidth=0.5, alpha=0.35)
-    ax.plot([], [], color=COLOURS[0], linewidth=0.8, label="flow, 75 random problems")
+    ax.plot([], [], color=COLOURS[0], linewidth=0.8, label="flow, 75 of the random problems")
     ax.semilogy(path.times, np.exp(-path.times), color=COLOURS[1], linewidth=2, label=r"bound $e^{-t/\tau}$")
     ax.set(
         xlim=(0, settings.horizon), ylim=(1e-12, 1.5), xlabel=r"time ($\tau$)", ylabel="energy gap, relative to start"
@@ -127,7 +127,7 @@ def stability_map(settings: TheorySettings) -> Figure:
         ax.set(xscale="log", yscale="log", xlabel=r"temperature $\epsilon$")
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("ratio of successive time scales")
-    fig.colorbar(shading, ax=panels, label=r"growth rate of the slowest mode ($1/\tau$)", extend="max")
+    fig.colorbar(shading, ax=panels, label="growth rate, worst of 8 problems ($1/\\tau$)", extend="max")
     return fig
 
 
