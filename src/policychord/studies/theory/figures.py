@@ -68,15 +68,15 @@ def decay(settings: TheorySettings) -> Figure:
     for k, batch in enumerate(random_problems(settings.seed, settings.problems)):
         path = flow(batch, t1=settings.horizon, start=random_weights(settings.seed + k, batch))
         gap = path.energy - energy(batch, solve(batch, tol=1e-20).weights)[:, None]
-        shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]  # below that the energies have no digits left
+        shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]  # curves end where the energies have no digits left
         ax.semilogy(path.times, shown[:25].T, color=COLOURS[0], linewidth=0.5, alpha=0.35)
-    ax.plot([], [], color=COLOURS[0], linewidth=0.8, label="flow, 75 of the random problems")
+    ax.plot([], [], color=COLOURS[0], linewidth=0.8, label="75 random problems")
     ax.semilogy(path.times, np.exp(-path.times), color=COLOURS[1], linewidth=2, label=r"bound $e^{-t/\tau}$")
     ax.set(
         xlim=(0, settings.horizon), ylim=(1e-12, 1.5), xlabel=r"time ($\tau$)", ylabel="energy gap, relative to start"
     )
     ax.set_title("The gap never exceeds its bound", loc="left")
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper right", fontsize=8, handlelength=1.2)
     return fig
 
 
