@@ -276,9 +276,12 @@ def _descend(
 
 @compiled()
 def _extend_log_weights(matrix, wide, z, w, g, mean, temperature, over_p):
-    """Give primitives resting on the floor their log-weight, by the diagonal of a Newton step."""
+    """Give primitives on the floor their log-weight, by the diagonal of a Newton step.
+
+    Nobody above it is moved: the weights that leave must be the ones that were certified.
+    """
     for a in range(z.size):
-        if w[a] <= RESTING:
+        if z[a] <= LOG_FLOOR:
             own = 0.0
             for i in range(over_p.size):
                 entry = matrix[i, a] if wide else matrix[a, i]
