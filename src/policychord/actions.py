@@ -1,0 +1,154 @@
+"""Action sets: what an agent can do, as points. A finite list, or a grid on a box, cut to a ball if wanted."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Shaped
+
+MOST_CELLS = 10_000_000  # 80 MB for one primitive; beyond it a grid is a typing error more often than a wish
+
+
+class AbstractActions(eqx.Module):
+    """d points. An index gives one of them, a distribution over them gives a mean, and a mean an action."""
+
+    points: eqx.AbstractVar[Shaped[Array, "d ..."]]
+
+    @property
+    def size(self) -> int:
+        """d, the number of actions."""
+        return self.points.shape[0]
+
+    def at(self, index: Int[Array, ""] | int) -> Shaped[Array, "..."]:
+        """The action with this index."""
+        return self.points[index]
+
+    @abstractmethod
+    def mean(self, prob: Float[Array, " d"]) -> Shaped[Array, "..."]:
+        """The action that stands for the mean of a distribution over the points."""
+
+    @abstractmethod
+    def inside(self, action: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The nearest action that is allowed: what a saturating actuator makes of a command."""
+
+
+class Finite(AbstractActions):
+    """A list of actions: `Finite(3)` are the labels 0, 1, 2; `Finite([[0, 1], [1, 0]])` are two vectors.
+
+    The mean of labels is not an action, so `selection="mean"` refuses them; the mean of vectors becomes the nearest
+    vector of the list.
+    """
+
+    points: Shaped[Array, "d ..."]
+
+    def __init__(self, points):
+        if isinstance(points, int | np.integer):
+            points = np.arange(points)
+        points = np.asarray(points)
+        if points.ndim == 0 or points.shape[0] == 0:
+            raise ValueError(f"points has shape {points.shape}: a finite action set needs at least one action.")
+        if points.dtype.kind not in "iuf" or not np.all(np.isfinite(points)):
+            raise ValueError("points must be finite numbers, one row for each action, or the number of labels.")
+        self.points = jnp.asarray(points)
+
+    @property
+    def labels(self) -> bool:
+        """Whether the actions are names rather than quantities."""
+        return jnp.issubdtype(self.points.dtype, jnp.integer)
+
+    def mean(self, prob):
+        if self.labels:
+            raise ValueError(
+                "the actions are labels, and the mean of labels is not an action: use selection='sample' or 'dither', "
+                "or give the actions as vectors, Finite([[0.0, 1.0], [1.0, 0.0]])."
+            )
+        return self.inside(jnp.tensordot(prob, self.points, axes=1))
+
+    def inside(self, action):
+        offsets = (self.points - action).reshape(self.size, -1)
+        return self.points[jnp.argmin(jnp.sum(offsets**2, axis=-1))]
+
+
+class Grid(AbstractActions):
+    """A uniform grid on the box [low, high], optionally only the points within `radius` of the box's centre.
+
+    `count` is the number of points along each axis, ends included; a single number serves all axes.
+    """
+
+    points: Float[Array, "d dim"]
+    axes: tuple[Float[Array, " _"], ...]
+    kept: Int[Array, " d"] | None  # positions within the full grid, in row-major order; None for all of it
+    mask: Float[Array, "..."] | None  # the same as ones and zeros over the full grid
+    radius: float | None = eqx.field(static=True)
+
+    def __init__(self, low, high, count, radius: float | None = None):
+        low, high, count = _box(low, high, count)
+        axes = [np.linspace(a, b, c) for a, b, c in zip(low, high, count, strict=True)]
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        kept = None
+        if radius is not None:
+            if not (np.isfinite(radius) and radius > 0):
+                raise ValueError(f"radius = {radius!r}: pass a positive number, or None for the whole box.")
+            # the points that lie on the sphere up to rounding belong to the ball
+            distance = np.linalg.norm(points - (low + high) / 2, axis=-1)
+            kept = np.flatnonzero(distance <= radius * (1 + 1e-12))
+            if len(kept) == 0:
+                raise ValueError(
+                    f"radius = {radius!r} keeps none of the {len(points)} grid points: use more points or a larger one."
+                )
+            points = points[kept]
+        self.points = jnp.asarray(points)
+        self.axes = tuple(jnp.asarray(axis) for axis in axes)
+        self.kept = None if kept is None else jnp.asarray(kept)
+        self.mask = None if kept is None else jnp.zeros(count.prod()).at[self.kept].set(1.0).reshape(count)
+        self.radius = None if radius is None else float(radius)
+
+    @property
+    def low(self) -> Float[Array, " dim"]:
+        """The lower corner of the box."""
+        return jnp.stack([axis[0] for axis in self.axes])
+
+    @property
+    def high(self) -> Float[Array, " dim"]:
+        """The upper corner of the box."""
+        return jnp.stack([axis[-1] for axis in self.axes])
+
+    @property
+    def spacing(self) -> Float[Array, " dim"]:
+        """The distance of neighbouring points along each axis."""
+        return jnp.stack([axis[1] - axis[0] for axis in self.axes])
+
+    def mean(self, prob):
+        return prob @ self.points
+
+    def inside(self, action):
+        if self.radius is None:
+            return jnp.clip(action, self.low, self.high)
+        centre = (self.low + self.high) / 2
+        offset = action - centre
+        length = jnp.linalg.norm(jnp.where(offset == 0, 1e-300, offset))  # the norm has no derivative at zero
+        return centre + offset * jnp.minimum(1.0, self.radius / length)
+
+
+def _box(low, high, count) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The box's corners and counts as vectors of one length, or what is wrong with them."""
+    low, high, count = (np.atleast_1d(np.asarray(value)) for value in (low, high, count))
+    try:
+        low, high, count = np.broadcast_arrays(low.astype(float), high.astype(float), count)
+    except ValueError:
+        raise ValueError(
+            f"low {low.shape}, high {high.shape} and count {count.shape} do not agree: one entry for each axis, "
+            "or a single number for all."
+        ) from None
+    if low.ndim != 1:
+        raise ValueError(f"low and high have shape {low.shape}: pass one number for each axis.")
+    if not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
+        raise ValueError(f"low = {low.tolist()}, high = {high.tolist()}: the box needs finite corners with low < high.")
+    if count.dtype.kind not in "iu" or np.any(count < 2):
+        raise ValueError(f"count = {count.tolist()}: a grid needs a whole number of at least 2 points along each axis.")
+    if (cells := int(np.prod(count, dtype=np.float64))) > MOST_CELLS:
+        raise ValueError(
+            f"count = {count.tolist()} makes {cells:.3g} points (limit {MOST_CELLS:.0e}): use fewer along each axis."
+        )
+    return low, high, count

@@ -1,0 +1,97 @@
+"""`Trace`: what happened, step by step, and how it becomes a labelled dataset."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from .._types import Array
+from ..envs.base import Variable
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Labels(NamedTuple):
+    """What the numbers of a trace mean."""
+
+    primitives: tuple[str, ...]
+    episodes: tuple[int, ...]
+    variables: Mapping[str, Variable]  # of the state's fields
+    population: bool = False  # whether decisions have an agent axis
+    action_unit: str = "1"
+
+
+class Trace(NamedTuple):
+    """Episodes of one agent or population. Leading axes (episode, time), then (agent) for a population."""
+
+    state: Any  # before each decision
+    final_state: Any
+    action: Shaped[Array, "episode time ..."]
+    weights: Float[Array, "episode time *agent n"]
+    gap: Float[Array, "episode time *agent"]  # certificate: V(w) - V* <= gap
+    distance: Float[Array, "episode time *agent"]  # certificate: ||w - w*||_1 <= distance
+    converged: Bool[Array, "episode time *agent"]
+    reward: Float[Array, "episode time"]
+    alive: Bool[Array, "episode time"]  # False once the episode was over, or where nothing was recorded
+    log_prob: Float[Array, "episode time"] | None  # ln probability of recorded actions (replay only)
+    labels: Labels
+
+    @property
+    def total_reward(self) -> Float[Array, " episode"]:
+        """The return of each episode."""
+        return self.reward.sum(axis=1)
+
+
+def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
+    """The trace as an `xarray.Dataset` with dims episode, time, agent, primitive; `settings` become attributes.
+
+    Each field of the state is a variable of its own, with its unit. A single agent has an agent axis of length one.
+    """
+    import xarray as xr
+
+    labels = trace.labels
+    fixed = ("episode", "time")
+    each = (*fixed, "agent")
+
+    def per_agent(values, *more):
+        values = np.asarray(values)
+        return (*each, *more), values if labels.population else np.expand_dims(values, 2)
+
+    action = per_agent(trace.action)[1]
+    action_dims = ("action_axis",) * (action.ndim - 3)
+    variables = {
+        "weights": (*per_agent(trace.weights, "primitive"), {"long_name": "mixture weights", "units": "1"}),
+        "gap": (*per_agent(trace.gap), {"long_name": "certificate: V(w) - V* is at most this", "units": "nat"}),
+        "distance": (
+            *per_agent(trace.distance),
+            {"long_name": "certificate: |w - w*|_1 is at most this", "units": "1"},
+        ),
+        "converged": per_agent(trace.converged),
+        "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
+        "reward": (fixed, np.asarray(trace.reward), {"units": "1"}),
+        "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
+    }
+    if trace.log_prob is not None:
+        described = {"long_name": "ln probability of the recorded action", "units": "nat"}
+        variables["log_prob"] = (fixed, np.asarray(trace.log_prob), described)
+    for name, variable in labels.variables.items():
+        described = {"units": variable.unit}
+        values = np.asarray(getattr(trace.state, name))
+        variables[name] = ((*fixed, *variable.dims), values, described)
+        final = np.asarray(getattr(trace.final_state, name))
+        variables[f"final_{name}"] = (("episode", *variable.dims), final, described)
+    coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
+    coordinates["time"] = np.arange(trace.reward.shape[1])
+    coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if labels.population else 1)
+    attributes = {name: _storable(value) for name, value in settings.items()}
+    return xr.Dataset(variables, coords=coordinates, attrs=attributes)
+
+
+def _storable(value):
+    """Numbers and text as they are; anything else as JSON, which every file format can keep."""
+    if isinstance(value, str | int | float):
+        return value
+    return json.dumps(value, default=str)

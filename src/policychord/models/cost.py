@@ -1,0 +1,84 @@
+"""`Cost`: good behaviour is cheap behaviour, now or over a horizon."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .base import AbstractModel
+
+
+class Cost(AbstractModel):
+    """q proportional to q~ exp(-c), so s(u) = c_action(x, u) + c_state(x'), x' = predict(x, u), up to a constant.
+
+    - `action_cost`: a number for each action of the set, or a function of (state, action, k).
+    - `predict`: a function of (state, action, k) that gives the next state.
+    - `state_cost`: a function of (next state, its time k + 1).
+    - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term.
+
+    State costs may be square matrices M instead of functions: (x' - r)^T M (x' - r), with r = target(k + 1) (zero
+    unless given). The parts are `action`, and `state` or `cost_to_go`.
+    """
+
+    action_cost: Callable[[Any, Any, Any], Any] | Float[Array, " d"] | None
+    predict: Callable[[Any, Any, Any], Any] | None
+    state_cost: Callable[[Any, Any], Any] | Float[Array, "dim dim"] | None
+    cost_to_go: Callable[[Any, Any], Any] | Float[Array, "dim dim"] | None
+    target: Callable[[Any], Any] | Float[Array, " dim"] | None
+
+    def __init__(self, action_cost=None, *, predict=None, state_cost=None, cost_to_go=None, target=None):
+        if state_cost is not None and cost_to_go is not None:
+            raise ValueError("cost_to_go already counts the next state: pass it or state_cost, not both.")
+        pricing = state_cost if cost_to_go is None else cost_to_go
+        if pricing is not None and predict is None:
+            raise ValueError("a cost of the next state needs predict, a function of (state, action, k).")
+        if pricing is None and predict is not None:
+            raise ValueError("predict is given but nothing prices the next state: pass state_cost or cost_to_go.")
+        if pricing is None and action_cost is None:
+            raise ValueError("nothing has a price: pass action_cost, state_cost or cost_to_go.")
+        if target is not None and (pricing is None or callable(pricing)):
+            raise ValueError("target is used with a matrix as state_cost or cost_to_go; a function knows its own.")
+        self.action_cost = _function_or("action_cost", action_cost, 1)
+        self.predict = predict
+        self.state_cost = _function_or("state_cost", state_cost, 2)
+        self.cost_to_go = _function_or("cost_to_go", cost_to_go, 2)
+        self.target = _function_or("target", target, 1)
+
+    def parts(self, actions, state, k):
+        parts = {}
+        if callable(self.action_cost):
+            parts["action"] = jax.vmap(lambda action: self.action_cost(state, action, k))(actions.points)
+        elif self.action_cost is not None:
+            if self.action_cost.shape != (actions.size,):
+                raise ValueError(
+                    f"action_cost has shape {self.action_cost.shape}: one number for each of {actions.size} actions."
+                )
+            parts["action"] = self.action_cost
+        if self.predict is not None:
+            name, pricing = ("state", self.state_cost) if self.cost_to_go is None else ("cost_to_go", self.cost_to_go)
+            following = jax.vmap(lambda action: self.predict(state, action, k))(actions.points)
+            if callable(pricing):
+                parts[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
+            else:
+                target = self.target(k + 1) if callable(self.target) else self.target
+                offset = following if target is None else following - target
+                parts[name] = jnp.sum((offset @ pricing) * offset, axis=-1)
+        for name, part in parts.items():
+            if jnp.shape(part) != (actions.size,):
+                raise ValueError(
+                    f"the {name} cost of one action has shape {jnp.shape(part)[1:]}: it must be one number."
+                )
+        return parts
+
+
+def _function_or(name: str, value, ndim: int):
+    """A function as it is, numbers as an array with this many axes."""
+    if value is None or callable(value):
+        return value
+    array = jnp.asarray(value, dtype=float)
+    if array.ndim != ndim or (ndim == 2 and array.shape[0] != array.shape[1]):
+        wanted = "a square matrix" if ndim == 2 else "a vector"
+        raise ValueError(f"{name} has shape {array.shape}: pass {wanted} or a function.")
+    return array

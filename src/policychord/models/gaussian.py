@@ -1,0 +1,103 @@
+"""`GaussianTarget`: where the next state should be, against where each action would take it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from .._types import is_traced
+from .base import AbstractModel
+
+
+class GaussianTarget(AbstractModel):
+    """s(u) = KL( N(predict(x,u), P), N(target(x), Q) ), in closed form.
+
+    `predict(state, action, k)` is the mean of the next state and `target(state, k)` the desired mean, or an array.
+    `covariance` (P) and `target_covariance` (Q) are numbers (times the identity), vectors (diagonals) or matrices; P
+    may also be a function of (state, action, k) and Q of (state, k). The parts are `distance`, half the squared
+    Mahalanobis distance of the means, and `spread`, which compares the covariances and matters only if they change
+    with the action.
+    """
+
+    predict: Callable[[Any, Any, Any], Any]
+    target: Callable[[Any, Any], Any] | Float[Array, " dim"]
+    covariance: Callable[[Any, Any, Any], Any] | Float[Array, "..."]
+    target_covariance: Callable[[Any, Any], Any] | Float[Array, "..."]
+
+    def __init__(self, predict, target, covariance, target_covariance=None):
+        """Without `target_covariance` the target is as wide as the prediction."""
+        if not callable(predict):
+            raise ValueError(
+                "predict must be a function of (state, action, k) that returns the mean of the next state."
+            )
+        if target_covariance is None:
+            if callable(covariance):
+                raise ValueError("covariance is a function, so target_covariance must be given.")
+            target_covariance = covariance
+        self.predict = predict
+        self.target = target if callable(target) else jnp.asarray(target, dtype=float)
+        self.covariance = _checked("covariance", covariance)
+        self.target_covariance = _checked("target_covariance", target_covariance)
+
+    def parts(self, actions, state, k):
+        target = jnp.asarray(self.target(state, k) if callable(self.target) else self.target)
+        wanted = self.target_covariance(state, k) if callable(self.target_covariance) else self.target_covariance
+        root = _cholesky(wanted, target.shape[0])
+
+        def for_action(action):
+            mean = jnp.asarray(self.predict(state, action, k))
+            if mean.shape != target.shape:
+                raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
+            given = self.covariance(state, action, k) if callable(self.covariance) else self.covariance
+            return _terms(mean - target, _cholesky(given, target.shape[0]), root)
+
+        distance, spread = jax.vmap(for_action)(actions.points)
+        return {"distance": distance, "spread": spread}
+
+
+def gaussian_kl(mean, covariance, target, target_covariance) -> Float[Array, ""]:
+    """KL( N(m,P), N(r,Q) ) = ( tr Q^-1 P - dim + ln det Q - ln det P + (m-r)^T Q^-1 (m-r) ) / 2."""
+    mean, target = jnp.atleast_1d(jnp.asarray(mean, dtype=float)), jnp.atleast_1d(jnp.asarray(target, dtype=float))
+    dim = mean.shape[0]
+    return sum(_terms(mean - target, _cholesky(covariance, dim), _cholesky(target_covariance, dim)))
+
+
+def _terms(offset, root, target_root):
+    """(distance, spread) from Cholesky factors: half of z.z with z = L^-1 (m - r), and the rest of the divergence."""
+    if root.ndim == 1 and target_root.ndim == 1:
+        z, ratio = offset / target_root, root / target_root
+        return 0.5 * jnp.sum(z**2), jnp.sum(0.5 * (ratio**2 - 1.0) - jnp.log(ratio))
+    full, target_full = (jnp.diag(r) if r.ndim == 1 else r for r in (root, target_root))
+    z = solve_triangular(target_full, offset, lower=True)
+    ratio = solve_triangular(target_full, full, lower=True)
+    logs = jnp.log(jnp.diag(target_full)) - jnp.log(jnp.diag(full))
+    return 0.5 * jnp.sum(z**2), 0.5 * (jnp.sum(ratio**2) - offset.shape[0]) + jnp.sum(logs)
+
+
+def _cholesky(covariance, dim: int):
+    """The factor of a covariance: standard deviations (a vector) if the axes are independent, else a matrix."""
+    covariance = jnp.asarray(covariance, dtype=float)
+    if covariance.ndim == 2:
+        return jnp.linalg.cholesky(covariance)
+    return jnp.sqrt(jnp.broadcast_to(covariance, (dim,)))
+
+
+def _checked(name: str, covariance):
+    if callable(covariance) or is_traced(covariance):
+        return covariance
+    values = np.asarray(covariance, dtype=float)
+    if values.ndim < 2:
+        good = bool(np.all(np.isfinite(values) & (values > 0)))
+    else:
+        symmetric = values.ndim == 2 and values.shape[0] == values.shape[1] and np.allclose(values, values.T)
+        good = bool(symmetric and np.all(np.linalg.eigvalsh(values) > 0))
+    if not good:
+        raise ValueError(
+            f"{name} = {values.tolist()}: pass a positive number, a vector of positive numbers (a diagonal), or a "
+            "symmetric positive definite matrix."
+        )
+    return jnp.asarray(values)

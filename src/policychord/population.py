@@ -1,0 +1,82 @@
+"""`Population`: many agents as one stacked Composer under vmap."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key
+
+from .agent import Composer, Decision, Memory
+
+
+class Population(eqx.Module):
+    """Agents that differ in numbers only. What all of them share is kept once, what differs has a leading agent axis.
+
+    `Population([leader, follower, follower])` stacks composers, `Population(composer, count)` repeats one.
+    It decides for all at once: the state it is given has a leading agent axis (what each agent sees).
+    """
+
+    stacked: Composer
+    differs: tuple[bool, ...] = eqx.field(static=True)  # for each array of the composer
+    count: int = eqx.field(static=True)
+
+    def __init__(self, composers: Composer | Sequence[Composer], count: int | None = None):
+        if isinstance(composers, Composer):
+            if count is None or count < 1:
+                raise ValueError(f"count = {count!r}: say how many agents share this composer.")
+            composers = [composers] * count
+        elif count is not None:
+            raise ValueError("count belongs to a single composer; a list already says how many agents there are.")
+        if not composers:
+            raise ValueError("composers is empty: a population needs at least one agent.")
+        split = [eqx.partition(composer, eqx.is_array) for composer in composers]
+        first_arrays, rest = split[0]
+        for i, (_, other) in enumerate(split):
+            if not eqx.tree_equal(rest, other):
+                raise ValueError(
+                    f"composers[{i}] differs from composers[0] in more than numbers (classes, functions, names or "
+                    "options): agents of one population share those. Functions must be the same object."
+                )
+        leaves = [jax.tree_util.tree_leaves(arrays) for arrays, _ in split]
+        stacked, differs = [], []
+        for i, variants in enumerate(zip(*leaves, strict=True)):
+            if any(v.shape != variants[0].shape for v in variants):
+                raise ValueError(
+                    f"array {i} of the composers has different shapes: {sorted({v.shape for v in variants})}."
+                )
+            same = all(v is variants[0] or np.array_equal(v, variants[0]) for v in variants)
+            differs.append(not same)
+            stacked.append(variants[0] if same else jnp.stack(variants))
+        arrays = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(first_arrays), stacked)
+        self.stacked, self.differs, self.count = eqx.combine(arrays, rest), tuple(differs), len(composers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The primitives' names."""
+        return self.stacked.names
+
+    def start(self) -> Memory:
+        """The memories of agents that have not decided yet."""
+        return self._for_each(lambda composer, i: composer.start(), jnp.arange(self.count))
+
+    def decide(self, key: Key[Array, ""], state, k=0, memory: Memory | None = None) -> Decision:
+        """Every agent decides on what it sees, with a random stream of its own."""
+        memory = self.start() if memory is None else memory
+
+        def one(composer, i, view, memory):
+            return composer.decide(jax.random.fold_in(key, i), view, k, memory)
+
+        return self._for_each(one, jnp.arange(self.count), state, memory)
+
+    def _for_each(self, function, *arguments):
+        """vmap over the agents: of the composer only what differs."""
+        arrays, rest = eqx.partition(self.stacked, eqx.is_array)
+        structure = jax.tree_util.tree_structure(arrays)
+        axes = jax.tree_util.tree_unflatten(structure, [0 if differs else None for differs in self.differs])
+
+        def one(arrays, *arguments):
+            return function(eqx.combine(arrays, rest), *arguments)
+
+        return jax.vmap(one, in_axes=(axes, *(0 for _ in arguments)), axis_size=self.count)(arrays, *arguments)

@@ -1,0 +1,140 @@
+"""`Gaussian`: a command with a spread around it."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from .._types import is_traced
+from ..actions import AbstractActions, Grid
+from .base import AbstractPrimitive
+
+# On a ball the best point of each axis need not belong to the ball, and the product of the axes loses exp of
+# dim/2 (spacing/sd)^2 against it; with this bound and up to four axes that stays far from underflow.
+LARGEST_SPACING_IN_SD = 15.0
+
+
+class Gaussian(AbstractPrimitive):
+    """pi(u | x) proportional to exp( -(u - m)^T C^-1 (u - m) / 2 ) on the points of the action set, m = mean(state, k).
+
+    Give the spread as `sd` (a number, or one for each axis) or as `covariance` (a matrix). A mean outside the set is
+    moved to the nearest action that is allowed, as a saturating actuator would (`outside="clip"`), or kept where it
+    is, so that the points carry the Gaussian's tail (`outside="tail"`; far out, the nearest point takes it all).
+    Both are computed in log space and never underflow to nothing. Near the border either is narrower than a Gaussian
+    and has less entropy, which by itself moves the weights: extend the grid past the limits if that matters.
+    """
+
+    mean: Callable[[Any, Any], Any]
+    sd: Float[Array, "..."] | None
+    cholesky: Float[Array, "dim dim"] | None
+    outside: Literal["clip", "tail"] = eqx.field(static=True)
+
+    def __init__(self, mean, sd=None, *, covariance=None, outside: Literal["clip", "tail"] = "clip"):
+        if (sd is None) == (covariance is None):
+            raise ValueError("pass exactly one of sd (a standard deviation for each axis) and covariance (a matrix).")
+        if outside not in ("clip", "tail"):
+            raise ValueError(f"outside = {outside!r}: use 'clip' (move the mean to the border) or 'tail' (leave it).")
+        self.mean = mean if callable(mean) else _constant(mean)
+        self.sd, self.cholesky = _spread(sd, covariance)
+        self.outside = outside
+
+    def centre(self, actions: AbstractActions, state, k) -> Float[Array, " dim"]:
+        """The mean at this state, where it will be used."""
+        dim = actions.points.shape[1:]
+        mean = jnp.asarray(self.mean(state, k), dtype=actions.points.dtype)
+        if mean.shape != dim:
+            raise ValueError(f"mean(state, k) has shape {mean.shape}, but an action has shape {dim}.")
+        return actions.inside(mean) if self.outside == "clip" else mean
+
+    def log_prob(self, actions, state, k):
+        centre = self.centre(actions, state, k)
+        if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
+            axes = [z - logsumexp(z) for z in self._along_axes(actions, centre)]
+            return _outer(axes, jnp.add)
+        offsets = (actions.points - centre).reshape(actions.size, -1)
+        scaled = (
+            offsets / self.sd if self.cholesky is None else solve_triangular(self.cholesky, offsets.T, lower=True).T
+        )
+        z = -0.5 * jnp.sum(scaled**2, axis=-1)
+        return z - logsumexp(z)
+
+    def separable_on(self, actions: AbstractActions) -> bool:
+        """Whether `factors` may be used: the axes are independent, and the set is a box or a ball not too coarse."""
+        if self.sd is None or not isinstance(actions, Grid):
+            return False
+        if actions.kept is None:
+            return True
+        if self.outside == "tail" or is_traced(self.sd, actions.points):
+            return False
+        return len(actions.axes) <= 4 and bool(np.all(actions.spacing <= LARGEST_SPACING_IN_SD * self.sd))
+
+    def factors(self, actions: Grid, state, k) -> list[Float[Array, " c"]]:
+        """One vector for each axis; their outer product, cut to the set, is the distribution.
+
+        A full exponential costs one exp for each point, this one for each point of each axis.
+        """
+        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, self.centre(actions, state, k))]
+        if actions.kept is None:
+            return [axis / jnp.sum(axis) for axis in axes]
+        total = jnp.asarray(actions.mask)
+        for axis in reversed(axes):
+            total = total @ axis
+        return [axes[0] / total, *axes[1:]]
+
+    def _along_axes(self, actions: Grid, centre) -> list[Float[Array, " c"]]:
+        sd = jnp.broadcast_to(jnp.asarray(self.sd), centre.shape)
+        return [-0.5 * ((axis - m) / s) ** 2 for axis, m, s in zip(actions.axes, centre, sd, strict=True)]
+
+
+def product_of(factors: list[Float[Array, "c n"]], actions: Grid) -> Float[Array, "d n"]:
+    """The columns that the factors of n primitives stand for."""
+    whole = _outer(factors, jnp.multiply)
+    return whole if actions.kept is None else whole[actions.kept]
+
+
+def _outer(axes, combine):
+    """Combine one array for each axis into one over the grid, in row-major order; trailing axes go along."""
+    whole = axes[0]
+    for axis in axes[1:]:
+        whole = combine(whole[:, None], axis[None]).reshape(-1, *axis.shape[1:])
+    return whole
+
+
+def _constant(mean):
+    value = np.atleast_1d(np.asarray(mean, dtype=float))
+    if not np.all(np.isfinite(value)):
+        raise ValueError(f"mean = {value.tolist()}: pass finite numbers, or a function of state and k.")
+    return jax.tree_util.Partial(_first, value)
+
+
+def _first(value, state, k):
+    return value
+
+
+def _spread(sd, covariance):
+    """(sd, None) or (None, the Cholesky factor of a covariance that couples the axes)."""
+    if sd is not None:
+        if not is_traced(sd):
+            values = np.asarray(sd, dtype=float)
+            if values.ndim > 1 or not np.all(np.isfinite(values) & (values > 0)):
+                raise ValueError(f"sd = {values.tolist()}: pass a positive number, or one for each axis.")
+        return jnp.asarray(sd, dtype=float), None
+    matrix = np.asarray(covariance, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
+        raise ValueError(f"covariance has shape {matrix.shape}: pass a symmetric matrix; for independent axes pass sd.")
+    try:
+        cholesky = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        lowest = np.linalg.eigvalsh(matrix)[0] if np.all(np.isfinite(matrix)) else np.nan
+        raise ValueError(
+            f"covariance is not positive definite (smallest eigenvalue {lowest:.3g}): every direction needs a spread."
+        ) from None
+    if np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:
+        return jnp.sqrt(jnp.asarray(np.diag(matrix))), None
+    return None, jnp.asarray(cholesky)

@@ -1,0 +1,103 @@
+"""`Policy`: anybody's trained policy as a primitive, through plain Python."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._types import is_traced
+from ..actions import AbstractActions, Finite
+from .base import AbstractPrimitive
+from .gaussian import Gaussian
+
+
+class Policy(AbstractPrimitive):
+    """Whatever `predict(observation)` answers, with a spread around it.
+
+    `policy` is an object with Stable-Baselines3's `predict(observation, state=None, episode_start=None,
+    deterministic=False)`, or a callable from one observation to one action. It runs as ordinary Python (torch, NumPy,
+    a look-up), outside the compiled loop. On a grid, `spread` is the standard deviation of a Gaussian around the
+    answer. On a list of labels, it is the probability shared by the other actions. `observe(state, k)` makes the
+    observation; without it the state is the observation. A policy that keeps its own state (recurrent) is refused.
+    """
+
+    policy: "_Same" = eqx.field(static=True)
+    spread: Float[Array, "..."]
+    observe: Callable[[Any, Any], Any] | None
+
+    def __init__(self, policy, spread, observe: Callable[[Any, Any], Any] | None = None):
+        if not (callable(getattr(policy, "predict", None)) or callable(policy)):
+            raise ValueError(
+                f"policy is a {type(policy).__name__}: pass an object with predict(observation, ...), or a function."
+            )
+        values = np.asarray(spread, dtype=float)
+        if not np.all(np.isfinite(values) & (values > 0)):
+            raise ValueError(
+                f"spread = {values.tolist()}: pass a positive number; a policy without any spread cannot be mixed."
+            )
+        self.policy, self.spread, self.observe = _Same(policy), jnp.asarray(values), observe
+
+    def log_prob(self, actions, state, k):
+        observation = jnp.asarray(state if self.observe is None else self.observe(state, k))
+        if isinstance(actions, Finite) and actions.labels:
+            if not is_traced(self.spread) and not np.all(self.spread < 1):
+                raise ValueError(f"spread = {self.spread}: with labels it is a probability, so it lies below 1.")
+            answer = self._ask(actions, observation, ())
+            chosen = actions.points == answer
+            others = jnp.log(self.spread) - np.log(max(actions.size - 1, 1))
+            # an answer that is not in the list gives NaN, which no certificate survives
+            log_prob = jnp.where(chosen, jnp.log1p(-self.spread), others)
+            return jnp.where(jnp.any(chosen), log_prob, jnp.nan)
+        answer = self._ask(actions, observation, actions.points.shape[1:])
+        return Gaussian(lambda state, k: answer, sd=self.spread).log_prob(actions, state, k)
+
+    def _ask(self, actions: AbstractActions, observation, shape: tuple[int, ...]):
+        ask = _Asker(self.policy.value, observation.ndim, shape, np.dtype(actions.points.dtype))
+        answer = jax.ShapeDtypeStruct(shape, actions.points.dtype)
+        return jax.pure_callback(ask, answer, observation, vmap_method="broadcast_all")
+
+
+class _Same:
+    """Anything, compared by identity, so that it can be part of what a compiled function is known by."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+class _Asker:
+    """Calls the policy with NumPy observations: many at once if it has `predict`, else one by one."""
+
+    def __init__(self, policy, ndim: int, shape: tuple[int, ...], dtype: np.dtype):
+        self.policy, self.ndim, self.shape, self.dtype = policy, ndim, shape, dtype
+
+    def __call__(self, observation):
+        observation = np.asarray(observation)
+        batch = observation.shape[: observation.ndim - self.ndim]
+        many = observation.reshape(-1, *observation.shape[len(batch) :])
+        answer = self._predict(many) if hasattr(self.policy, "predict") else [self.policy(one) for one in many]
+        answer = np.asarray(answer)
+        if answer.size != len(many) * int(np.prod(self.shape)):
+            raise ValueError(
+                f"the policy answered with shape {answer.shape} to {len(many)} observations: "
+                f"one action of shape {self.shape} for each was expected."
+            )
+        return answer.reshape(*batch, *self.shape).astype(self.dtype)
+
+    def _predict(self, many):
+        answer, state = self.policy.predict(many, deterministic=True)
+        if state is not None:
+            raise ValueError(
+                "the policy returned a state of its own, so its answers depend on what it saw before: recurrent "
+                "policies cannot be primitives. Wrap it in a function that keeps and resets that state."
+            )
+        return answer

@@ -1,0 +1,62 @@
+"""Primitives that state their probabilities: `Table` as numbers, `Categorical` as a function."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .base import AbstractPrimitive
+
+
+class Table(AbstractPrimitive):
+    """pi(u | x) read from a table: one distribution, or a row for each discrete state.
+
+    `row(state, k)` says which row; without it the state itself is the row's number.
+    """
+
+    log_rows: Float[Array, "rows d"]
+    row: Callable[[Any, Any], Any] | None
+
+    def __init__(self, probabilities, row: Callable[[Any, Any], Any] | None = None):
+        rows = np.atleast_2d(np.asarray(probabilities, dtype=float))
+        if rows.ndim != 2 or rows.size == 0:
+            raise ValueError(f"probabilities has shape {rows.shape}: pass (actions,) or (states, actions).")
+        bad = ~(np.isfinite(rows) & (rows >= 0))
+        if np.any(bad):
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(f"probabilities[{where[0]}, {where[1]}] = {rows[where]:g}: probabilities lie in [0, 1].")
+        total = rows.sum(axis=1)
+        off = np.abs(total - 1) > 1e-6
+        if np.any(off):
+            first = int(np.argmax(off))
+            raise ValueError(
+                f"probabilities[{first}] sums to {total[first]:.9g}: divide every row by its sum "
+                "(a row for each state, a column for each action)."
+            )
+        with np.errstate(divide="ignore"):
+            self.log_rows = jnp.asarray(np.log(rows / total[:, None]))
+        self.row = row
+
+    def log_prob(self, actions, state, k):
+        if self.log_rows.shape[1] != actions.size:
+            raise ValueError(f"the table has {self.log_rows.shape[1]} actions, the action set {actions.size}.")
+        if self.log_rows.shape[0] == 1:
+            return self.log_rows[0]
+        row = state if self.row is None else self.row(state, k)
+        # a row that is not there gives NaN, which no certificate survives, instead of its neighbour
+        return self.log_rows.at[row].get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
+
+
+class Categorical(AbstractPrimitive):
+    """pi(u | x) = softmax(logits(state, k)); -inf forbids an action."""
+
+    logits: Callable[[Any, Any], Any]
+
+    def log_prob(self, actions, state, k):
+        logits = jnp.asarray(self.logits(state, k), dtype=float)
+        if logits.shape != (actions.size,):
+            raise ValueError(f"logits(state, k) has shape {logits.shape}: one for each of the {actions.size} actions.")
+        return jax.nn.log_softmax(logits)
