@@ -36,7 +36,7 @@ class AbstractActions(eqx.Module):
 class Finite(AbstractActions):
     """A list of actions: `Finite(3)` are the labels 0, 1, 2; `Finite([[0, 1], [1, 0]])` are two vectors.
 
-    The mean of labels is not an action, so `selection="mean"` refuses them; the mean of vectors becomes the nearest
+    A plain list of whole numbers are labels, `Finite([0.0, 1.0])` are quantities. The mean of labels is not an action, so `selection="mean"` refuses them; the mean of vectors becomes the nearest
     vector of the list.
     """
 
@@ -50,7 +50,7 @@ class Finite(AbstractActions):
             raise ValueError(f"points has shape {points.shape}: a finite action set needs at least one action.")
         if points.dtype.kind not in "iuf" or not np.all(np.isfinite(points)):
             raise ValueError("points must be finite numbers, one row for each action, or the number of labels.")
-        self.points = jnp.asarray(points)
+        self.points = jnp.asarray(points if points.ndim == 1 else points.astype(float))
 
     @property
     def labels(self) -> bool:
@@ -125,10 +125,20 @@ class Grid(AbstractActions):
     def inside(self, action):
         if self.radius is None:
             return jnp.clip(action, self.low, self.high)
-        centre = (self.low + self.high) / 2
+        centre, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         offset = action - centre
-        length = jnp.linalg.norm(jnp.where(offset == 0, 1e-300, offset))  # the norm has no derivative at zero
-        return centre + offset * jnp.minimum(1.0, self.radius / length)
+        largest = jnp.max(jnp.abs(offset))
+        direction = offset / jnp.where(largest > 0, largest, 1.0)  # so that no square overflows
+        # The nearest point of ball and box is clip(t offset): where the ball reaches past the box, the axes that meet
+        # the box's side stop there and the others go on to the sphere, which may let another one meet its side.
+        stopped = jnp.zeros(offset.shape, bool)
+        for _ in self.axes:
+            left = self.radius**2 - jnp.sum(jnp.where(stopped, half**2, 0.0))
+            free = jnp.sum(jnp.where(stopped, 0.0, direction**2))
+            reach = jnp.sqrt(jnp.maximum(left, 1e-300) / jnp.where(free > 0, free, 1.0))
+            scaled = jnp.where(largest <= reach, offset, reach * direction)
+            stopped = stopped | (jnp.abs(scaled) > half)
+        return centre + jnp.clip(scaled, -half, half)
 
 
 def _box(low, high, count) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

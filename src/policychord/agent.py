@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Key, Shaped
 
 from ._types import Array, is_traced, require_float64
 from .actions import AbstractActions, Finite
-from .core._checks import check_eps, check_number, normalised_prior
+from .core._checks import as_floats, check_eps, check_number, normalised_prior
 from .core.equilibrium import solve
 from .core.objective import Certificate, Problem, certificate_at, problem
 from .core.one_step import one_step
@@ -99,12 +99,17 @@ class Composer(eqx.Module):
             actions.mean(jnp.ones(actions.size))  # says why not
 
     def replace(self, **changes) -> "Composer":
-        """The same agent with other arguments: `composer.replace(gate="prior")`."""
+        """The same agent with other arguments: `composer.replace(gate="prior")`.
+
+        A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
+        """
         log_prior = self.log_prior
         prior = log_prior.args[0] if isinstance(log_prior, eqx.Partial) else jnp.exp(jnp.asarray(log_prior))
+        if "primitives" in changes and _named(changes["primitives"])[0] != self.names:
+            prior = None
         arguments: dict[str, Any] = {
             "primitives": dict(zip(self.names, self.primitives, strict=True)), "model": self.model,
-            "actions": self.actions, "eps": self.eps, "prior": None if "primitives" in changes else prior,
+            "actions": self.actions, "eps": self.eps, "prior": prior,
             "selection": self.selection, "gate": self.gate, "tol": self.tol,
         }  # fmt: skip
         if unknown := set(changes) - set(arguments):
@@ -127,6 +132,11 @@ class Composer(eqx.Module):
         cost = action_cost(self.model, self.actions, state, k)
         eps = jnp.asarray(self.eps(state, k) if callable(self.eps) else self.eps, dtype=float)
         log_prior = self.log_prior(state, k) if callable(self.log_prior) else self.log_prior
+        if eps.shape != () or log_prior.shape != (len(self.names),):
+            raise ValueError(
+                f"at this state eps has shape {eps.shape} and the prior {log_prior.shape}: one temperature, and one "
+                f"entry for each of the {len(self.names)} primitives."
+            )
         if self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior):
             return Problem(pi, cost, eps, log_prior)  # the parts were checked when they were made, shapes and sums hold
         return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
@@ -172,14 +182,18 @@ class Composer(eqx.Module):
 def _draw(key, prob):
     """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
 
-    An action without probability is never drawn: equal values of the distribution function are skipped.
+    An action without probability is never drawn. (Sums in parallel need not be monotone in the last digit, so it is
+    not enough that the distribution function does not rise there.)
     """
-    below = jnp.cumsum(prob)
-    level = jnp.minimum(jax.random.uniform(key, dtype=below.dtype) * below[-1], jnp.nextafter(below[-1], 0.0))
-    return jnp.sum(below <= level)
+    up_to = jnp.where(prob > 0, jnp.cumsum(prob), 0.0)
+    top = jnp.max(up_to)
+    level = jnp.minimum(jax.random.uniform(key, dtype=up_to.dtype) * top, jnp.nextafter(top, 0.0))
+    return jnp.argmax(up_to > level)
 
 
 def _named(primitives) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
+    if not isinstance(primitives, Mapping | Sequence):
+        raise ValueError(f"primitives is a {type(primitives).__name__}: pass a dict of names to primitives, or a list.")
     if not isinstance(primitives, Mapping):
         primitives = {f"primitive {i}": primitive for i, primitive in enumerate(primitives)}
     if not primitives:
@@ -203,15 +217,18 @@ def _one_of(name: str, value, kind):
 
 
 def _temperature(eps):
+    eps = as_floats("eps", eps)
+    if eps.shape != ():
+        raise ValueError(f"eps has shape {eps.shape}: one number (agents that differ in it make a Population).")
     check_eps(eps)
-    return jnp.asarray(eps, dtype=float)
+    return jnp.asarray(eps)
 
 
 def _log_prior(prior, names):
     if prior is None:
         return jnp.full(len(names), -np.log(len(names)))
-    prior = jnp.asarray(prior, dtype=float)
-    if prior.shape[-1:] != (len(names),):
+    prior = as_floats("prior", prior)
+    if prior.shape != (len(names),):
         raise ValueError(f"prior has shape {prior.shape}: one entry for each of the {len(names)} primitives.")
     return jnp.asarray(normalised_prior("prior", prior, 1e-6))
 

@@ -1,9 +1,12 @@
 """Gymnasium and Stable-Baselines3: our environments for their agents, our agents for their environments.
 
-Importing this module registers our environments: `gymnasium.make("policychord/Pendulum-v0")`.
+Importing this module registers our environments: `gymnasium.make("policychord/Pendulum-v0", gravity=9.81)`. Programs
+that do not import it say `gymnasium.make("policychord.gym:policychord/Pendulum-v0")`.
 """
 
+import inspect
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,6 +14,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 
 from .actions import Finite
 from .agent import Composer, Memory
@@ -28,58 +32,91 @@ REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
 
 
 class GymEnv(gymnasium.Env):
-    """One of our environments behind Gymnasium's interface; observations are its `signals` in float32."""
+    """One of our environments behind Gymnasium's interface; observations are its `signals` in float32.
 
-    def __init__(self, env: AbstractEnv, render_mode: str | None = None):
-        self.env, self.render_mode, self.metadata = env, render_mode, {"render_modes": []}
+    `reset(seed=s)` begins episode s of `rollout(agent, env, seed=0)`, with the same start and the same weather.
+    Without a seed the number of the episode is drawn.
+    """
+
+    def __init__(self, env: AbstractEnv):
+        self.env, self.metadata = env, {"render_modes": []}
         signals, action = env.spaces()
         self.observation_space = _space(signals)
         self.action_space = _space(action)
-        self._move = eqx.filter_jit(
-            lambda env, root, state, action, k: env.step(jax.random.fold_in(root, k), state, action, k)
-        )
-        self._state, self._root, self._k = None, None, 0
+        self._state, self._episode, self._k = None, 0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         super().reset(seed=seed)
-        number = int(self.np_random.integers(2**31))
-        root = jax.random.key(number)
-        self._state = self.env.reset(stream(root, 0, START))
-        self._root, self._k = stream(root, 0, WEATHER), 0
-        return self._observation(), {}
+        # a seed too large to number an episode still seeds the generator that draws the number
+        numbered = seed is not None and seed < 2**32
+        self._episode = int(seed if numbered else self.np_random.integers(2**32))  # type: ignore[arg-type]
+        self._state, seen = _begin(self.env, np.asarray(self._episode, dtype=np.uint32))
+        self._k = 0
+        return self._observation(seen), {}
 
     def step(self, action):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before step().")
-        step = self._move(self.env, self._root, self._state, jnp.asarray(action), self._k)
+        # as arrays, since JAX compiles anew for every plain number
+        episode, k = np.asarray(self._episode, dtype=np.uint32), np.asarray(self._k)
+        step, seen = _move(self.env, episode, k, self._state, self._allowed(action))
         self._state, self._k = step.state, self._k + 1
-        return self._observation(), float(step.reward), bool(step.terminated), False, {}
+        return self._observation(seen), float(step.reward), bool(step.terminated), False, {}
 
-    def _observation(self):
-        return np.asarray(self.env.signals(self._state), dtype=self.observation_space.dtype)
+    def _allowed(self, action) -> np.ndarray:
+        """The action as the physics takes it. JAX would take the nearest label for one that is not there."""
+        values, space = np.asarray(action), self.action_space
+        if isinstance(space, spaces.Discrete):
+            if values.shape == () and values in space:
+                return values
+        elif values.shape == space.shape and np.all(np.isfinite(values)):
+            return values.astype(float)  # float32 here would round the physics too
+        raise ValueError(f"action = {action!r}: the environment takes {space}.")
+
+    def _observation(self, seen) -> np.ndarray:
+        return np.asarray(seen, dtype=self.observation_space.dtype)
 
 
-def register() -> None:
-    """Make our environments known to Gymnasium; again changes nothing."""
-    for name, (kind, steps) in REGISTERED.items():
-        if name not in gymnasium.registry:
-            gymnasium.register(name, entry_point=_Maker(kind), max_episode_steps=steps)
+# Keys are made inside from the episode's number, so that an environment in mid-episode can be pickled.
+@eqx.filter_jit
+def _begin(env: AbstractEnv, episode):
+    state = env.reset(stream(jax.random.key(0), episode, START))
+    return state, env.signals(state)
 
 
-class _Maker:
-    """Builds an environment from Gymnasium's keyword arguments; those of the environment are its fields."""
-
-    def __init__(self, kind: type[AbstractEnv]):
-        self.kind = kind
-
-    def __call__(self, render_mode: str | None = None, **fields) -> GymEnv:
-        return GymEnv(self.kind(**fields), render_mode=render_mode)
+@eqx.filter_jit
+def _move(env: AbstractEnv, episode, k, state, action):
+    weather = stream(jax.random.key(0), episode, WEATHER)
+    step = env.step(jax.random.fold_in(weather, k), state, action, k)
+    return step, env.signals(step.state)
 
 
 def _space(space: Box | Discrete) -> gymnasium.Space:
     if isinstance(space, Discrete):
-        return gymnasium.spaces.Discrete(space.size)
-    return gymnasium.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+        return spaces.Discrete(space.size)
+    return spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+
+
+def register() -> None:
+    """Make our environments known to Gymnasium; again changes nothing."""
+    for name, (_, steps) in REGISTERED.items():
+        if name not in gymnasium.registry:
+            # by words, not by objects, so that the registration can be stored and sent to other processes
+            entry = f"{__name__}:_make"
+            gymnasium.register(name, entry_point=entry, kwargs={"registered": name}, max_episode_steps=steps)
+
+
+def _make(registered: str, render_mode: str | None = None, **settings) -> GymEnv:
+    """An environment from Gymnasium's keyword arguments, which are those of the environment's own class."""
+    kind, _ = REGISTERED[registered]
+    known = list(inspect.signature(kind).parameters)
+    # TypeErrors, because Stable-Baselines3 asks for pictures first and on that error again without; Gymnasium goes on
+    # with "was raised from the environment creator", hence no full stops
+    if render_mode is not None:
+        raise TypeError(f"render_mode = {render_mode!r}: {registered} draws no pictures, so leave it out")
+    if unknown := sorted(set(settings) - set(known)):
+        raise TypeError(f"{registered} has no setting {', '.join(unknown)}: it has {', '.join(known)}")
+    return GymEnv(kind(**settings))
 
 
 class PredictState(NamedTuple):
@@ -92,10 +129,10 @@ class PredictState(NamedTuple):
 class Predictor:
     """A Composer behind Stable-Baselines3's `predict`, so that anybody's `evaluate_policy` can run it.
 
-    `observe(observation)` makes the state that the composer's parts expect; without it they get the observation, which
-    has `ndim` axes. With `deterministic=True` an agent that samples takes the mean instead, or the most probable label.
-    Gates and selections with a memory (`one-step`, `dither`), and parts that use k, need the state passed on from call
-    to call.
+    `observe(observation)`, written with jax.numpy, makes the state that the composer's parts expect; without it they
+    get the observation, which has `ndim` axes. With `deterministic=True` nothing is drawn: an agent that samples takes
+    the mean instead, or the most probable label. Gates and selections with a memory (`one-step`, `dither`), and parts
+    that use k, need the state passed on from call to call.
     """
 
     def __init__(
@@ -103,27 +140,35 @@ class Predictor:
     ):
         self.composer, self.observe, self.ndim = composer, observe, ndim
         self.certain = composer
-        if composer.selection == "sample":
-            self.certain = composer.replace(selection="mode" if _has_labels(composer) else "mean")
+        labels = _has_labels(composer)
+        if composer.selection == "sample" or (composer.selection == "dither" and labels):
+            self.certain = composer.replace(selection="mode" if labels else "mean")
         self._root, self._calls = jax.random.key(seed), 0
 
     def predict(self, observation, state: PredictState | None = None, episode_start=None, deterministic: bool = False):
-        """(action, state) for one observation, or (actions, state) for a batch of them."""
-        observation = np.asarray(observation)
-        if observation.ndim not in (self.ndim, self.ndim + 1):
+        """(action, state) for one observation, or (actions, state) for a batch of them.
+
+        Where `episode_start` is true the memory begins anew. Every call draws new random numbers.
+        """
+        seen = _numbers(observation)
+        if seen.ndim not in (self.ndim, self.ndim + 1):
             raise ValueError(
-                f"observation has shape {observation.shape}: {self.ndim} axes for one, {self.ndim + 1} for a batch."
+                f"observation has shape {seen.shape}: one has {self.ndim} axes and a batch {self.ndim + 1}, or pass "
+                "ndim=... to Predictor."
             )
-        many = observation if observation.ndim > self.ndim else observation[None]
+        many = seen if seen.ndim > self.ndim else seen[None]
         agent = self.certain if deterministic else self.composer
-        fresh = np.ones(len(many), bool) if state is None else np.zeros(len(many), bool)
-        if episode_start is not None:
-            fresh = fresh | np.asarray(episode_start, dtype=bool)
         state = _beginning(agent, len(many)) if state is None else state
+        if len(state.k) != len(many):
+            raise ValueError(
+                f"state remembers {len(state.k)} environments, but there are {len(many)} observations: pass the state "
+                "of the last call with this batch, or None to begin."
+            )
+        fresh = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, dtype=bool), len(many))
         self._calls += 1
         decision, state = _predict(agent, self.observe, jax.random.fold_in(self._root, self._calls), many, state, fresh)
         action = np.asarray(decision.action)
-        return (action if observation.ndim > self.ndim else action[0]), state
+        return (action if seen.ndim > self.ndim else action[0]), state
 
 
 def _beginning(agent: Composer, count: int) -> PredictState:
@@ -138,11 +183,27 @@ def _predict(agent: Composer, observe, key, many, state: PredictState, fresh):
     def one(i, observation, memory, k, fresh):
         memory = jax.tree_util.tree_map(lambda new, old: jnp.where(fresh, new, old), start, memory)
         k = jnp.where(fresh, 0, k)
-        view = observation if observe is None else observe(observation)
-        decision = agent.decide(jax.random.fold_in(key, i), view, k, memory)
+        decision = agent.decide(jax.random.fold_in(key, i), _view(observe, observation), k, memory)
         return decision, PredictState(decision.memory, k + 1)
 
     return jax.vmap(one)(jnp.arange(len(many)), many, *state, fresh)
+
+
+def _view(observe, observation):
+    """What the composer's parts see, in float64 like everything that is certified, though environments send less."""
+    if jnp.issubdtype(observation.dtype, jnp.floating):
+        observation = observation.astype(float)
+    return observation if observe is None else observe(observation)
+
+
+def _numbers(observation) -> np.ndarray:
+    values = np.asarray(observation)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"observation is a {type(observation).__name__}: one array of numbers is expected. Wrap the environment in "
+            "gymnasium.wrappers.FlattenObservation."
+        )
+    return values
 
 
 class Observed(NamedTuple):
@@ -162,44 +223,42 @@ def play(
     """Run a Composer in any Gymnasium environment, one episode for each seed, all side by side.
 
     `env` is a registered name or a function that makes one. The composer's model predicts what an action will bring
-    about; the environment says what it did. `observe(observation)` makes the state that the composer's parts expect.
-    The same seed gives the same start and the same random numbers to every agent.
+    about; the environment says what it did. `observe(observation)`, written with jax.numpy, makes the state that the
+    composer's parts expect. The same seed gives the same start and the same random numbers to every agent.
+
+    Labels are the environment's own; quantities beyond its limits are cut to them, as an actuator would. The trace
+    ends with the longest episode, or after `steps`. However it ends, by an error or Ctrl-C too, all environments are
+    closed.
     """
     numbers = episode_numbers(seeds)
-    make = (lambda: gymnasium.make(env)) if isinstance(env, str) else env
-    worlds = [make() for _ in numbers]
-    try:
+    with ExitStack() as closing:
+        worlds = _open(env, len(numbers), closing)
         steps = _length(worlds[0], steps)
         to_env = _translator(agent, worlds[0].action_space)
+        dtype = _dtype(worlds[0].observation_space)
         luck = jax.vmap(lambda number: stream(jax.random.key(0), number, AGENT))(jnp.asarray(numbers))
-        seen = np.stack([world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)])
+        first = [world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)]
+        seen = np.stack([np.asarray(one, dtype=dtype) for one in first])
         memory = _beginning(agent, len(worlds)).memory
         alive, records = np.ones(len(worlds), bool), []
         for k in range(steps):
-            decision = _decide_all(agent, observe, luck, seen, jnp.asarray(k), memory)
+            decision = _decide_all(agent, observe, luck, seen, np.asarray(k), memory)
             action, memory = np.asarray(decision.action), decision.memory
-            record = (
-                seen,
-                action,
-                *(np.asarray(a) for a in (decision.weights, *decision.certificate, decision.converged)),
-            )
-            seen, reward, over = seen.copy(), np.zeros(len(worlds)), np.zeros(len(worlds), bool)
+            proof = (np.asarray(a) for a in (decision.weights, *decision.certificate, decision.converged))
+            before, seen, reward, over = seen, seen.copy(), np.zeros(len(worlds)), np.zeros(len(worlds), bool)
             for i in np.flatnonzero(alive):
                 seen[i], reward[i], terminated, truncated, _ = worlds[i].step(to_env(action[i]))
                 over[i] = terminated or truncated
-            records.append((*record, reward, alive))
+            records.append((before, action, *proof, reward, alive))
             alive = alive & ~over
             if not alive.any():
                 break
-    finally:
-        for world in worlds:
-            world.close()
-    before, action, weights, gap, distance, converged, reward, was_alive = (
+    state, action, weights, gap, distance, converged, reward, was_alive = (
         np.stack(column, axis=1) for column in zip(*records, strict=True)
     )
     variables = {"observation": Variable(tuple(f"signal_{i}" for i in range(seen.ndim - 1)))}
     trace = Trace(
-        Observed(before), Observed(seen), action, weights, gap, distance, converged, reward, was_alive,
+        Observed(state), Observed(seen), action, weights, gap, distance, converged, reward, was_alive,
         log_prob=None, labels=Labels(agent.names, tuple(numbers.tolist()), variables),
     )  # fmt: skip
     warn_if_not_converged(trace)
@@ -209,38 +268,72 @@ def play(
 @eqx.filter_jit
 def _decide_all(agent: Composer, observe, luck, seen, k, memory: Memory):
     def one(luck, observation, memory):
-        view = observation if observe is None else observe(observation)
-        return agent.decide(jax.random.fold_in(luck, k), view, k, memory)
+        return agent.decide(jax.random.fold_in(luck, k), _view(observe, observation), k, memory)
 
     return jax.vmap(one)(luck, seen, memory)
 
 
-def _has_labels(agent: Composer) -> bool:
-    return isinstance(agent.actions, Finite) and agent.actions.labels
+def _open(env: str | Callable[[], gymnasium.Env], count: int, closing: ExitStack) -> list[gymnasium.Env]:
+    """That many environments, each of which will be closed whatever happens to the others."""
+    if not (isinstance(env, str) or callable(env)):
+        raise ValueError(f"env is a {type(env).__name__}: pass a registered name, or a function that makes one.")
+    worlds: list[gymnasium.Env] = []
+    for _ in range(count):
+        world = gymnasium.make(env) if isinstance(env, str) else env()
+        if any(world is other for other in worlds):
+            raise ValueError("env() gave the same environment twice: episodes run side by side, make one for each.")
+        closing.callback(world.close)
+        worlds.append(world)
+    return worlds
 
 
 def _length(world: gymnasium.Env, steps: int | None) -> int:
     limit = None if world.spec is None else world.spec.max_episode_steps
     steps = limit if steps is None else steps
     if steps is None:
-        raise ValueError("this environment has no step limit of its own: pass steps=...")
+        raise ValueError("steps is not given, and the environment's spec does not limit an episode: pass steps=...")
     if steps < 1:
         raise ValueError(f"steps = {steps}: pass at least 1.")
     return steps
 
 
+def _dtype(space: gymnasium.Space):
+    """Of the observations: some environments reset to other types than they step to."""
+    if isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return space.dtype
+    raise ValueError(
+        f"the environment's observations are a {type(space).__name__}, one array of numbers is expected: wrap it, "
+        "env=lambda: gymnasium.wrappers.FlattenObservation(gymnasium.make(...))."
+    )
+
+
 def _translator(agent: Composer, space: gymnasium.Space) -> Callable[[np.ndarray], Any]:
     """From one of the composer's actions to one that the environment takes, or why there is none."""
-    shape = agent.actions.points.shape[1:]
-    if isinstance(space, gymnasium.spaces.Discrete):
-        if not _has_labels(agent):
-            raise ValueError(f"the environment takes {space}, so the composer needs labels: Finite({space.n}).")
-        if agent.actions.size > space.n:
-            raise ValueError(f"the composer has {agent.actions.size} actions, the environment takes {space}.")
-        return lambda action: int(action) + int(space.start)
-    if isinstance(space, gymnasium.spaces.Box) and int(np.prod(space.shape)) == int(np.prod(shape)):
-        return lambda action: np.asarray(action).reshape(space.shape).astype(space.dtype)
-    raise ValueError(f"the composer's actions have shape {shape}, but the environment takes {space}.")
+    points = np.asarray(agent.actions.points)
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        if _has_labels(agent):
+            raise ValueError(
+                f"the composer's actions are labels, but the environment takes {space}: use a Grid, or numbers with a "
+                "point, Finite([[-1.0], [1.0]])."
+            )
+        if points[0].size != int(np.prod(space.shape)):
+            raise ValueError(
+                f"the composer's actions have shape {points.shape[1:]}, but the environment takes {space}."
+            )
+        return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        raise ValueError(f"the environment takes {space}, which no action set of ours describes: wrap it.")
+    whole = isinstance(agent.actions, Finite) and points.dtype.kind in "iu"
+    if not (whole and all(point in space for point in points)):
+        example = f"Finite({space.n})" if isinstance(space, spaces.Discrete) and space.start == 0 else "Finite([...])"
+        raise ValueError(
+            f"the environment takes {space}, so each of the composer's actions must be one of those: {example}."
+        )
+    return lambda action: int(action) if space.shape == () else action.astype(space.dtype)
+
+
+def _has_labels(agent: Composer) -> bool:
+    return isinstance(agent.actions, Finite) and agent.actions.labels
 
 
 register()

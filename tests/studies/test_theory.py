@@ -7,9 +7,10 @@ import pytest
 
 from policychord import circuit_stability, solve
 from policychord.studies.claim import Claim, judge
+from policychord.studies.drawing import styled
 from policychord.studies.theory import claims, problems
 from policychord.studies.theory.claims import LEDGER
-from policychord.studies.theory.figures import FIGURES, draw
+from policychord.studies.theory.figures import FIGURES
 from policychord.studies.theory.settings import TheorySettings
 
 SMALL = TheorySettings(problems=24, judged=6, circuits=2, stability_draws=200)
@@ -64,7 +65,7 @@ def test_same_seed_same_problems():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_draw(name, tmp_path):
-    figure = draw(name, SMALL)
+    figure = styled(FIGURES[name], SMALL)
     assert isinstance(figure, matplotlib.figure.Figure)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5_000

@@ -18,7 +18,7 @@ def one_step(problem: Problem, weights: Weights) -> Weights:
     pi, s, eps, log_prior = problem
     xp = namespace(*problem, weights)
     mixture = (pi @ weights[..., None])[..., 0]
-    surprise = xp.log(mixture + FLOOR) - xp.log(xp.exp(-s) + FLOOR)
+    surprise = xp.log(mixture + FLOOR) - xp.logaddexp(-s, np.log(FLOOR))  # exp(-s) may be too large to write down
     y = log_prior - (surprise[..., None, :] @ pi)[..., 0, :] / eps[..., None]
     response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
     response = response / xp.sum(response, axis=-1, keepdims=True)

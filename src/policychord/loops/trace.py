@@ -61,7 +61,7 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
         return (*each, *more), values if labels.population else np.expand_dims(values, 2)
 
     action = per_agent(trace.action)[1]
-    action_dims = ("action_axis",) * (action.ndim - 3)
+    action_dims = ("action_axis",) if action.ndim == 4 else tuple(f"action_axis_{i}" for i in range(action.ndim - 3))
     variables = {
         "weights": (*per_agent(trace.weights, "primitive"), {"long_name": "mixture weights", "units": "1"}),
         "gap": (*per_agent(trace.gap), {"long_name": "certificate: V(w) - V* is at most this", "units": "nat"}),
@@ -78,6 +78,8 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
         described = {"long_name": "ln probability of the recorded action", "units": "nat"}
         variables["log_prob"] = (fixed, np.asarray(trace.log_prob), described)
     for name, variable in labels.variables.items():
+        if name in variables:
+            raise ValueError(f"the state has a field {name!r}, which is also a variable of every trace: rename it.")
         described = {"units": variable.unit}
         values = np.asarray(getattr(trace.state, name))
         variables[name] = ((*fixed, *variable.dims), values, described)
@@ -92,6 +94,7 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
 
 def _storable(value):
     """Numbers and text as they are; anything else as JSON, which every file format can keep."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # arrays and numbers of NumPy and JAX
     if isinstance(value, str | int | float):
         return value
-    return json.dumps(value, default=str)
+    return json.dumps(value, default=lambda part: part.tolist() if hasattr(part, "tolist") else str(part))

@@ -62,6 +62,11 @@ class Cost(AbstractModel):
             if callable(pricing):
                 parts[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
             else:
+                if jnp.shape(following) != (actions.size, len(pricing)):
+                    raise ValueError(
+                        f"predict gives a state of shape {jnp.shape(following)[1:]}, but {name} is priced by a matrix "
+                        f"of shape {pricing.shape}: pass a function for states that are not such vectors."
+                    )
                 target = self.target(k + 1) if callable(self.target) else self.target
                 offset = following if target is None else following - target
                 parts[name] = jnp.sum((offset @ pricing) * offset, axis=-1)
@@ -70,7 +75,7 @@ class Cost(AbstractModel):
                 raise ValueError(
                     f"the {name} cost of one action has shape {jnp.shape(part)[1:]}: it must be one number."
                 )
-        return parts
+        return {name: jnp.asarray(part, dtype=float) for name, part in parts.items()}
 
 
 def _function_or(name: str, value, ndim: int):

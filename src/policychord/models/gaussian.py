@@ -44,12 +44,12 @@ class GaussianTarget(AbstractModel):
         self.target_covariance = _checked("target_covariance", target_covariance)
 
     def parts(self, actions, state, k):
-        target = jnp.asarray(self.target(state, k) if callable(self.target) else self.target)
+        target = jnp.atleast_1d(self.target(state, k) if callable(self.target) else self.target)
         wanted = self.target_covariance(state, k) if callable(self.target_covariance) else self.target_covariance
         root = _cholesky(wanted, target.shape[0])
 
         def for_action(action):
-            mean = jnp.asarray(self.predict(state, action, k))
+            mean = jnp.atleast_1d(self.predict(state, action, k))
             if mean.shape != target.shape:
                 raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
             given = self.covariance(state, action, k) if callable(self.covariance) else self.covariance
@@ -63,6 +63,8 @@ def gaussian_kl(mean, covariance, target, target_covariance) -> Float[Array, ""]
     """KL( N(m,P), N(r,Q) ) = ( tr Q^-1 P - dim + ln det Q - ln det P + (m-r)^T Q^-1 (m-r) ) / 2."""
     mean, target = jnp.atleast_1d(jnp.asarray(mean, dtype=float)), jnp.atleast_1d(jnp.asarray(target, dtype=float))
     dim = mean.shape[0]
+    covariance = _checked("covariance", covariance)
+    target_covariance = _checked("target_covariance", target_covariance)
     return sum(_terms(mean - target, _cholesky(covariance, dim), _cholesky(target_covariance, dim)))
 
 
@@ -81,6 +83,8 @@ def _terms(offset, root, target_root):
 def _cholesky(covariance, dim: int):
     """The factor of a covariance: standard deviations (a vector) if the axes are independent, else a matrix."""
     covariance = jnp.asarray(covariance, dtype=float)
+    if covariance.shape not in ((), (1,), (dim,), (dim, dim)):
+        raise ValueError(f"a covariance of shape {covariance.shape} does not fit a state of {dim} numbers.")
     if covariance.ndim == 2:
         return jnp.linalg.cholesky(covariance)
     return jnp.sqrt(jnp.broadcast_to(covariance, (dim,)))

@@ -15,9 +15,10 @@ from .._types import is_traced
 from ..actions import AbstractActions, Grid
 from .base import AbstractPrimitive
 
-# On a ball the best point of each axis need not belong to the ball, and the product of the axes loses exp of
-# dim/2 (spacing/sd)^2 against it; with this bound and up to four axes that stays far from underflow.
-LARGEST_SPACING_IN_SD = 15.0
+# On a ball the best point of each axis need not belong to the ball, and the product of the axes loses
+# exp( (distance/sd)^2 / 2 ) against it. From a mean in the ball to the nearest of its points it is never farther than
+# the diagonal of one cell, so with this bound the loss stays below 1e266, far from underflow.
+LARGEST_DIAGONAL_IN_SD = 35.0
 
 
 class Gaussian(AbstractPrimitive):
@@ -47,9 +48,12 @@ class Gaussian(AbstractPrimitive):
     def centre(self, actions: AbstractActions, state, k) -> Float[Array, " dim"]:
         """The mean at this state, where it will be used."""
         dim = actions.points.shape[1:]
-        mean = jnp.asarray(self.mean(state, k), dtype=actions.points.dtype)
+        mean = jnp.asarray(self.mean(state, k), dtype=float)
+        if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
+            mean = mean.reshape(dim)  # one number is one number
         if mean.shape != dim:
             raise ValueError(f"mean(state, k) has shape {mean.shape}, but an action has shape {dim}.")
+        self._fits(actions)
         return actions.inside(mean) if self.outside == "clip" else mean
 
     def log_prob(self, actions, state, k):
@@ -64,15 +68,23 @@ class Gaussian(AbstractPrimitive):
         z = -0.5 * jnp.sum(scaled**2, axis=-1)
         return z - logsumexp(z)
 
+    def _fits(self, actions: AbstractActions) -> None:
+        dim = int(np.prod(actions.points.shape[1:]))
+        if self.sd is not None and self.sd.shape not in ((), (1,), (dim,)):
+            raise ValueError(f"sd has shape {self.sd.shape}: one number, or one for each of {dim} axes.")
+        if self.cholesky is not None and self.cholesky.shape != (dim, dim):
+            raise ValueError(f"covariance has shape {self.cholesky.shape}, but an action has {dim} axes.")
+
     def separable_on(self, actions: AbstractActions) -> bool:
         """Whether `factors` may be used: the axes are independent, and the set is a box or a ball not too coarse."""
         if self.sd is None or not isinstance(actions, Grid):
             return False
+        self._fits(actions)
         if actions.kept is None:
             return True
         if self.outside == "tail" or is_traced(self.sd, actions.points):
             return False
-        return len(actions.axes) <= 4 and bool(np.all(actions.spacing <= LARGEST_SPACING_IN_SD * self.sd))
+        return bool(np.linalg.norm(actions.spacing) <= LARGEST_DIAGONAL_IN_SD * np.min(self.sd))
 
     def factors(self, actions: Grid, state, k) -> list[Float[Array, " c"]]:
         """One vector for each axis; their outer product, cut to the set, is the distribution.
@@ -125,6 +137,8 @@ def _spread(sd, covariance):
             if values.ndim > 1 or not np.all(np.isfinite(values) & (values > 0)):
                 raise ValueError(f"sd = {values.tolist()}: pass a positive number, or one for each axis.")
         return jnp.asarray(sd, dtype=float), None
+    if is_traced(covariance):
+        return None, jnp.linalg.cholesky(covariance)
     matrix = np.asarray(covariance, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
         raise ValueError(f"covariance has shape {matrix.shape}: pass a symmetric matrix; for independent axes pass sd.")

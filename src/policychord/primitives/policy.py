@@ -44,19 +44,22 @@ class Policy(AbstractPrimitive):
     def log_prob(self, actions, state, k):
         observation = jnp.asarray(state if self.observe is None else self.observe(state, k))
         if isinstance(actions, Finite) and actions.labels:
-            if not is_traced(self.spread) and not np.all(self.spread < 1):
-                raise ValueError(f"spread = {self.spread}: with labels it is a probability, so it lies below 1.")
+            if self.spread.ndim or (not is_traced(self.spread) and not self.spread < 1):
+                raise ValueError(f"spread = {self.spread}: with labels it is one probability, so it lies below 1.")
             answer = self._ask(actions, observation, ())
             chosen = actions.points == answer
-            others = jnp.log(self.spread) - np.log(max(actions.size - 1, 1))
+            spread = self.spread if actions.size > 1 else 0.0  # nobody to share it with
+            others = jnp.log(spread) - np.log(max(actions.size - 1, 1))
             # an answer that is not in the list gives NaN, which no certificate survives
-            log_prob = jnp.where(chosen, jnp.log1p(-self.spread), others)
+            log_prob = jnp.where(chosen, jnp.log1p(-spread), others)
             return jnp.where(jnp.any(chosen), log_prob, jnp.nan)
         answer = self._ask(actions, observation, actions.points.shape[1:])
         return Gaussian(lambda state, k: answer, sd=self.spread).log_prob(actions, state, k)
 
     def _ask(self, actions: AbstractActions, observation, shape: tuple[int, ...]):
         ask = _Asker(self.policy.value, observation.ndim, shape, np.dtype(actions.points.dtype))
+        if not is_traced(observation):
+            return jnp.asarray(ask(observation))  # an error in the policy arrives as it was raised
         answer = jax.ShapeDtypeStruct(shape, actions.points.dtype)
         return jax.pure_callback(ask, answer, observation, vmap_method="broadcast_all")
 
@@ -91,7 +94,10 @@ class _Asker:
                 f"the policy answered with shape {answer.shape} to {len(many)} observations: "
                 f"one action of shape {self.shape} for each was expected."
             )
-        return answer.reshape(*batch, *self.shape).astype(self.dtype)
+        exact = answer.reshape(*batch, *self.shape).astype(self.dtype)
+        if self.dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
+            raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
+        return exact
 
     def _predict(self, many):
         answer, state = self.policy.predict(many, deterministic=True)

@@ -55,6 +55,12 @@ class Categorical(AbstractPrimitive):
 
     logits: Callable[[Any, Any], Any]
 
+    def __check_init__(self):
+        if not callable(self.logits):
+            raise ValueError(
+                f"logits is a {type(self.logits).__name__}: pass a function of (state, k); for fixed numbers use Table."
+            )
+
     def log_prob(self, actions, state, k):
         logits = jnp.asarray(self.logits(state, k), dtype=float)
         if logits.shape != (actions.size,):

@@ -1,15 +1,14 @@
-"""Judging a study's claims and drawing its figures, one after another."""
+"""Reproducing a study: do its work, judge its claims, draw its figures, keep everything."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..studies.claim import Claim, judge
-from ..studies.theory.claims import LEDGER
-from ..studies.theory.figures import FIGURES, draw
-from ..studies.theory.settings import TheorySettings
-from .store import prepare, save_figure, write_json
+from ..studies.drawing import styled
+from ..studies.study import Study
+from .store import prepare, save_figure, write_dataset, write_json
 
 
 class Reproduction(NamedTuple):
@@ -23,27 +22,24 @@ class Reproduction(NamedTuple):
 Watcher = Callable[[str, int, int], None]
 
 
-def reproduce_theory(
-    settings: TheorySettings, out: Path, watch: Watcher = lambda words, done, total: None
-) -> Reproduction:
-    """Judge T1 to T12 and draw the figures into `out`."""
+def reproduce(study: Study, settings: Any, out: Path, watch: Watcher = lambda words, done, total: None) -> Reproduction:
+    """Judge the study's claims and write claims.json, figures and datasets into `out`."""
     prepare(out)
-    judging = [(f"{entry.id} {entry.statement}", partial(judge, entry, settings)) for entry in LEDGER]
-    drawing = [(f"figure {name}", partial(_draw_into, out / "figures", name, settings)) for name in FIGURES]
-    results = _run([*judging, *drawing], watch)
-    claims = results[: len(judging)]
-    figures = [path for made in results[len(judging) :] for path in made]
-    ledger = write_json(out / "claims.json", [claim._asdict() for claim in claims])
-    return Reproduction(claims, [ledger, *figures])
+    work = study.work(settings)
+    total = len(work) + len(study.ledger) + len(study.figures)
+    done = 0
 
+    def step(words: str, call: Callable[[], Any]) -> Any:
+        nonlocal done
+        watch(words, done, total)
+        done += 1
+        return call()
 
-def _run(steps: Sequence[tuple[str, Callable]], watch: Watcher) -> list:
-    results = []
-    for done, (words, step) in enumerate(steps):
-        watch(words, done, len(steps))
-        results.append(step())
-    return results
-
-
-def _draw_into(folder: Path, name: str, settings: TheorySettings) -> list[Path]:
-    return save_figure(folder / name, draw(name, settings))
+    evidence = {name: step(name, call) for name, call in work.items()}
+    claims = [step(f"{e.id} {e.statement}", partial(judge, e, settings, evidence)) for e in study.ledger]
+    files = [write_json(out / "claims.json", [claim._asdict() for claim in claims])]
+    for name, draw in study.figures.items():
+        figure = step(f"figure {name}", partial(styled, draw, settings, evidence))
+        files += save_figure(out / "figures" / name, figure)
+    files += [write_dataset(out / "data" / f"{n}.zarr", data) for n, data in study.datasets(settings, evidence).items()]
+    return Reproduction(claims, files)

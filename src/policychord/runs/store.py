@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -38,22 +39,41 @@ def save_figure(stem: Path, figure: Any) -> list[Path]:
     return [_whole(stem.with_suffix(".svg"), svg), _whole(stem.with_suffix(".png"), png)]
 
 
+def write_dataset(path: Path, dataset: Any) -> Path:
+    """An `xarray.Dataset` as a Zarr folder."""
+
+    def replace_folder(target: Path) -> None:
+        dataset.to_zarr(target, mode="w", zarr_format=3)
+        if path.exists():
+            shutil.rmtree(path)
+
+    return _whole(path, replace_folder)
+
+
 def _whole(path: Path, write: Callable[[Path], Any]) -> Path:
     """Write to a temporary name, make it durable, and only then give it its own."""
     target = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(target)
-        with open(target, "rb") as written:
-            os.fsync(written.fileno())
+        for written in [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]:
+            with open(written, "rb") as file:
+                os.fsync(file.fileno())
         target.replace(path)
     except OSError as error:
-        target.unlink(missing_ok=True)
+        _discard(target)
         raise StoreError(
             f"could not write {path} ({error.strerror or error}): free some space or choose another folder with --out; "
             "files written before are complete."
         ) from error
     return path
+
+
+def _discard(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""The paper's theorems, measured: claims T1 to T12."""
+"""The theory study: what the paper proves, checked by measurement."""

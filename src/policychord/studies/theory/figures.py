@@ -3,43 +3,27 @@
 from itertools import pairwise
 from typing import Any
 
-import matplotlib
 import mpltern  # noqa: F401  registers the ternary projection
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from ...core.circuit import circuit, time_scales
 from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import Problem, energy, problem
 from ...core.stability import circuit_stability
+from ..drawing import COLOURS, OUTLINE, blank
 from .claims import geometric_ladder
 from .problems import STUDIES, bandit_problems, random_problems, random_weights
 from .settings import TheorySettings
-
-STYLE: dict = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "policychord",  # the same figure gives the same file
-    "lines.linewidth": 1.4,
-}
-OUTLINE = withStroke(linewidth=2.5, foreground="white")  # keeps a label readable on any shade
-# Okabe-Ito: told apart by colour-blind readers and in print
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
 def landscape(settings: TheorySettings) -> Figure:
     """Energy over the simplex of three primitives, with the flow from many starts."""
     one = _illustration()
     best = solve(one)
-    fig = _figure(4.4, 3.3)
+    fig = blank(4.4, 3.3)
     ax: Any = fig.add_subplot(projection="ternary")
     fine = _simplex_grid(120)
     height = energy(Problem(*(field[None] for field in one)), fine) - float(energy(one, best.weights))
@@ -63,7 +47,7 @@ def landscape(settings: TheorySettings) -> Figure:
 
 def decay(settings: TheorySettings) -> Figure:
     """The energy gap along the flow of random problems against the bound exp(-t/tau)."""
-    fig = _figure(3.6, 2.9)
+    fig = blank(3.6, 2.9)
     ax = fig.add_subplot()
     for k, batch in enumerate(random_problems(settings.seed, settings.problems)):
         path = flow(batch, t1=settings.horizon, start=random_weights(settings.seed + k, batch))
@@ -82,7 +66,7 @@ def decay(settings: TheorySettings) -> Figure:
 
 def circuit_and_flow(settings: TheorySettings) -> Figure:
     """Weights in time, circuit over flow, for a problem of each study."""
-    fig = _figure(7.2, 2.5)
+    fig = blank(7.2, 2.5)
     for k, (name, draw) in enumerate(STUDIES.items()):
         ax = fig.add_subplot(1, 3, k + 1)
         batch = draw(settings.seed, settings.circuits)
@@ -107,7 +91,7 @@ def stability_map(settings: TheorySettings) -> Figure:
     """The circuit's growth rate over temperature and ratio of time scales: as stated, and as corrected."""
     eps, ratio = np.logspace(-3, 1, 81), np.logspace(0.3, 3, 73)
     base = bandit_problems(settings.seed, 8)
-    fig = _figure(7.4, 3.0)
+    fig = blank(7.4, 3.0)
     panels: Any = fig.subplots(1, 2, sharey=True)
     titles = (
         r"As stated: $\tau_g, \tilde\tau_g, \tau_s, \tau$ in one ratio",
@@ -174,13 +158,3 @@ def _simplex_grid(steps: int) -> np.ndarray:
     i, j = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij")
     inside = i + j <= steps
     return np.stack([i[inside], j[inside], steps - i[inside] - j[inside]], -1) / steps
-
-
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def draw(name: str, settings: TheorySettings) -> Figure:
-    """One figure by name."""
-    with matplotlib.rc_context(STYLE):
-        return FIGURES[name](settings)

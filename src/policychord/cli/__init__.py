@@ -1,0 +1,6 @@
+"""The command line: parse, call, print. Each module adds its commands to the app when it is imported."""
+
+from . import reproduce
+from .app import app, main
+
+__all__ = ["app", "main", "reproduce"]
