@@ -230,7 +230,7 @@ def play(
     ends with the longest episode, or after `steps`. However it ends, by an error or Ctrl-C too, all environments are
     closed.
     """
-    numbers = episode_numbers(seeds)
+    numbers = episode_numbers(seeds, "seeds")
     with ExitStack() as closing:
         worlds = _open(env, len(numbers), closing)
         steps = _length(worlds[0], steps)

@@ -34,15 +34,15 @@ def rollout(agent, env: AbstractEnv, *, steps: int, episodes: int | Iterable[int
     return trace
 
 
-def episode_numbers(episodes: int | Iterable[int]) -> np.ndarray:
-    """Which episodes: 0, ..., n - 1 for a number, else those named."""
+def episode_numbers(episodes: int | Iterable[int], argument: str = "episodes") -> np.ndarray:
+    """Which episodes: 0, ..., n - 1 for a number, else those named. `argument` is what the caller calls them."""
     if isinstance(episodes, int | np.integer):
         if episodes < 1:
-            raise ValueError(f"episodes = {episodes}: pass at least 1, or the numbers of the episodes.")
+            raise ValueError(f"{argument} = {episodes}: pass at least 1, or the numbers of the episodes.")
         return np.arange(episodes)
     numbers = np.asarray(list(episodes))
     if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu" or np.any(numbers < 0):
-        raise ValueError(f"episodes = {episodes!r}: pass a positive number, or whole numbers from 0 up.")
+        raise ValueError(f"{argument} = {episodes!r}: pass a positive number, or whole numbers from 0 up.")
     return numbers
 
 
