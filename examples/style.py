@@ -1,0 +1,39 @@
+"""How the examples' figures look, and where they go."""
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+# Okabe-Ito: told apart by colour-blind readers and in print
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
+
+matplotlib.rcParams.update(
+    {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 9,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "lines.linewidth": 1.4,
+    }
+)
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(fig: Figure, name: str) -> None:
+    """Write the figure into the folder given by `--out` on the command line, and say where."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, default=Path("out/examples"), help="the folder for figures")
+    folder = parser.parse_args().out
+    folder.mkdir(parents=True, exist_ok=True)
+    fig.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+    print(f"figure: {folder / name}.png")

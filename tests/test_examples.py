@@ -1,0 +1,88 @@
+"""Every example runs, draws a figure that shows something, and says what it promises to say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+# What has no main guard is a module that the scripts share. A new script is covered without a line here.
+SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text())
+
+
+def says_weights_and_their_proof(printed: str) -> None:
+    weights = dict(re.findall(r"^(keep left|press on|keep right) +([\d.]+)$", printed, re.MULTILINE))
+    assert weights == {"keep left": "0.2026", "press on": "0.5328", "keep right": "0.2647"}
+    gap, distance = re.search(r"certificate: energy within (\S+), weights within (\S+)", printed).groups()
+    assert 0 < float(gap) <= 1e-10
+    assert 0 < float(distance) <= 1e-4
+
+
+def returns_of(table: str) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of each agent in the pendulum's table."""
+    lines = re.findall(r"^(\S.*?) {2,}(-\d+\.\d) ± +(\d+\.\d)", table, re.MULTILINE)
+    return {name: (float(mean), float(sd)) for name, mean, sd in lines}
+
+
+def composing_beats_each_controller_and_their_average(printed: str) -> None:
+    assert "100 episodes" in printed
+    returns = returns_of(printed)
+    ours, _ = returns["composed, cost-to-go"]
+    for other in ("pump alone", "balance alone", "fixed 50/50", "composed, one-step cost"):
+        assert ours > returns[other][0]
+        gain, error = re.search(rf"^{other}.* (\d+\.\d) ± +(\d+\.\d) +\d+$", printed, re.MULTILINE).groups()
+        assert float(gain) > 4 * float(error), f"the gain over {other} could be luck"
+        assert float(gain) == pytest.approx(ours - returns[other][0], abs=0.11)
+    # golden numbers: the bare controllers in a plain NumPy loop, without primitives or Composer
+    assert returns["pump alone"] == pytest.approx((-561.9, 59.7), abs=0.5)
+    assert returns["fixed 50/50"] == pytest.approx((-194.5, 135.1), abs=0.5)
+    # a horizon of one step is worse than no model at all
+    assert returns["composed, one-step cost"][0] < returns["fixed 50/50"][0]
+
+
+def evidence_rules_when_cold_and_habit_when_hot(printed: str) -> None:
+    line = r"^ *([\d,]+) +(-\d+\.\d) ± +\S+ +(\d\.\d\d) +(-\d+\.\d) ± +\S+ +(\d\.\d\d)$"
+    rows = [[float(c.replace(",", "")) for c in row] for row in re.findall(line, printed, re.MULTILINE)]
+    assert [row[0] for row in rows] == [10.0**i for i in range(7)]
+    cold, hot, hot_weight = (np.array([row[i] for row in rows]) for i in (1, 3, 4))
+    assert np.ptp(cold) < 5.0
+    assert hot[0] > -200.0
+    assert hot[-1] < -500.0
+    assert hot_weight[-1] == 1.0
+    wise = re.findall(r"^ +([\d.]+) +(-\d+\.\d) ± +\d+\.\d +(-\d+\.\d) ± +\d+\.\d$", printed, re.MULTILINE)
+    assert len(wise) == 4
+    assert all(float(habit) > float(none) for _, none, habit in wise)
+
+
+# One test for each script, so that no script runs twice however tests are spread over the cores.
+PROMISES = {
+    "first_composition": says_weights_and_their_proof,
+    "habit": evidence_rules_when_cold_and_habit_when_hot,
+    "pendulum": composing_beats_each_controller_and_their_average,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_it_runs_draws_and_keeps_its_promise(name, tmp_path):
+    command = [sys.executable, EXAMPLES / f"{name}.py", "--out", tmp_path]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
+    assert done.returncode == 0, done.stderr
+    figures = sorted(tmp_path.iterdir())
+    assert figures, "no figure was saved"
+    for figure in figures:
+        assert str(figure) in done.stdout
+        pixels = matplotlib.image.imread(figure)[..., :3]
+        assert min(pixels.shape[:2]) > 300
+        inked = np.mean(np.any(pixels < 0.9, axis=-1))
+        assert 0.01 < inked < 0.9, f"{figure.name} is blank or full"
+    PROMISES.get(name, lambda printed: None)(done.stdout)
+
+
+def test_promises_are_those_of_examples_that_exist():
+    assert set(PROMISES) <= set(SCRIPTS)
