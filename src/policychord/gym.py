@@ -30,6 +30,9 @@ REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
     "policychord/Pendulum-v0": (Pendulum, 200),
 }
 
+# Spaces whose members are one array of numbers.
+ARRAYS = spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete
+
 
 class GymEnv(gymnasium.Env):
     """One of our environments behind Gymnasium's interface; observations are its `signals` in float32.
@@ -292,14 +295,14 @@ def _length(world: gymnasium.Env, steps: int | None) -> int:
     steps = limit if steps is None else steps
     if steps is None:
         raise ValueError("steps is not given, and the environment's spec does not limit an episode: pass steps=...")
-    if steps < 1:
-        raise ValueError(f"steps = {steps}: pass at least 1.")
-    return steps
+    if not (isinstance(steps, int | np.integer) and steps >= 1):
+        raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")
+    return int(steps)
 
 
 def _dtype(space: gymnasium.Space):
     """Of the observations: some environments reset to other types than they step to."""
-    if isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+    if isinstance(space, ARRAYS):
         return space.dtype
     raise ValueError(
         f"the environment's observations are a {type(space).__name__}, one array of numbers is expected: wrap it, "
@@ -321,10 +324,11 @@ def _translator(agent: Composer, space: gymnasium.Space) -> Callable[[np.ndarray
                 f"the composer's actions have shape {points.shape[1:]}, but the environment takes {space}."
             )
         return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
-    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+    if not isinstance(space, ARRAYS):
         raise ValueError(f"the environment takes {space}, which no action set of ours describes: wrap it.")
-    whole = isinstance(agent.actions, Finite) and points.dtype.kind in "iu"
-    if not (whole and all(point in space for point in points)):
+    listed = _has_labels(agent) if space.shape == () else isinstance(agent.actions, Finite)
+    whole = points.astype(space.dtype)
+    if not (listed and np.array_equal(whole, points) and all(point in space for point in whole)):
         example = f"Finite({space.n})" if isinstance(space, spaces.Discrete) and space.start == 0 else "Finite([...])"
         raise ValueError(
             f"the environment takes {space}, so each of the composer's actions must be one of those: {example}."
