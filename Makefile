@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: install reproduce test check format bench stress clean
+.PHONY: install reproduce test check format bench bench-agents stress clean
 
 install: $(READY)
 
@@ -29,8 +29,12 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: install  ## speed against other solvers; prints a table, writes build/bench.json
+bench: install  ## speed against other solvers, then that of agents; prints tables, writes build/bench*.json
 	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json
+	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
+
+bench-agents: install  ## speed of agents alone
+	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
 
 stress: install  ## 100,000 random and adversarial problems
 	$(BIN)/python -m benchmarks.stress --problems 100000 --out build/stress.json

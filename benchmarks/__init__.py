@@ -1,4 +1,4 @@
-"""Speed against other solvers (`python -m benchmarks.equilibrium`) and 100,000 hard problems (`benchmarks.stress`)."""
+"""Speed of the solver (`python -m benchmarks.equilibrium`) and of `.agents`, and 100,000 hard problems (`.stress`)."""
 
 import os
 

@@ -3,36 +3,19 @@
 python -m benchmarks.equilibrium --out build/bench.json
 """
 
-import argparse
-import json
-import sys
-import time
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from policychord import Problem, certify, problem, solve
 
 from . import fresh, growth, traced
 from .families import SIZES, Arrays, flock_cost, gaussians, grid
+from .report import Parts, Target, report
 from .rivals import Clarabel, integrate, on_simplex
 from .timing import Contender, Record, take_turns
 
 PROBLEMS_FOR_RIVALS = 8
-
-
-class Target(NamedTuple):
-    """A ratio that was promised; `most` turns it into an upper bound."""
-
-    name: str
-    reference: str
-    bound: float
-    most: bool = False
 
 
 TARGETS = [
@@ -123,78 +106,17 @@ def warm_start(eps: float, seed: int) -> Record:
     return Record(f"warm start, size A, eps {eps:g}", times["warm"], "cold start", times["cold"], ratio, gap, note)
 
 
-def measure(seed: int, console: Console) -> list[Record]:
-    """Run every part, saying which."""
-    parts = {f"size {size} against others": lambda size=size: against_rivals(size, seed) for size in SIZES} | {
+def parts(seed: int) -> Parts:
+    """Everything that is measured, by name."""
+    return {f"size {size} against others": lambda size=size: against_rivals(size, seed) for size in SIZES} | {
         "one call": lambda: single_call(seed),
         "warm starts": lambda: [warm_start(eps, seed) for eps in (0.5, 0.01)],
         "inside jit": lambda: traced.records(seed),
         "growth": lambda: growth.records(seed),
         "new processes (compiling)": fresh.records,
     }
-    lines = []
-    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} {task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(parts))
-        for name, part in parts.items():
-            progress.update(task, description=name)
-            lines += part()
-            progress.advance(task)
-    return lines
-
-
-def duration(microseconds: float | None) -> str:
-    """Microseconds, but seconds for what takes that long."""
-    if microseconds is None:
-        return ""
-    return f"{microseconds:,.1f}" if microseconds < 3e5 else f"{1e-6 * microseconds:.1f} s"
-
-
-def show(lines: list[Record], console: Console) -> None:
-    """Print the table."""
-    table = Table(title="CPU microseconds per solve, one thread, medians of interleaved rounds")
-    for name, justify in (
-        ("measured", "left"), ("ours", "right"), ("reference", "left"), ("its time", "right"), ("ratio", "right"),
-        ("certificate", "right"), ("note", "left"),
-    ):  # fmt: skip
-        table.add_column(name, justify=justify, no_wrap=True)
-    for line in lines:
-        ratio = "" if line.ratio is None else f"{line.ratio:.2f}" if line.ratio < 100 else f"{line.ratio:,.0f}"
-        gap = "" if line.certificate is None else f"{line.certificate:.0e}"
-        times = duration(line.ours_us), line.reference or "", duration(line.reference_us)
-        table.add_row(line.name, *times, ratio, gap, line.note)
-    console.print(table)
-
-
-def judge(lines: list[Record], console: Console) -> None:
-    """Say in words which targets are met; a missed one is news, not an error."""
-    measured = {(line.name, line.reference): line.ratio for line in lines}
-    for target in TARGETS:
-        ratio = measured[target.name, target.reference]
-        met = ratio <= target.bound if target.most else ratio >= target.bound
-        against = f"times the {target.reference}" if target.most else f"times faster than {target.reference}"
-        bound = f"{'at most' if target.most else 'at least'} {target.bound:g}"
-        verdict = "met" if met else "NOT met"
-        console.print(
-            f"{target.name}: {ratio:,.1f} {against}; target {bound}: {verdict}", style=None if met else "yellow"
-        )
-
-
-def main() -> None:
-    """Read the command line, measure, write and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="where to write the records")
-    parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
-    given = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    begun = time.perf_counter()
-    lines = measure(given.seed, console)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps([line._asdict() for line in lines], indent=2))
-    show(lines, console)
-    judge(lines, console)
-    console.print(f"{time.perf_counter() - begun:.0f} s; written to {given.out}")
 
 
 if __name__ == "__main__":
-    main()
+    title = "CPU microseconds per solve, one thread, medians of interleaved rounds"
+    report(__doc__, parts, title, TARGETS, "build/bench.json")

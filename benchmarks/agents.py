@@ -1,0 +1,164 @@
+"""Speed of agents: building columns, deciding, and whole episodes: CPU time, one thread, contenders in turn.
+
+python -m benchmarks.agents --out build/bench-agents.json
+"""
+
+import runpy
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from policychord import Composer, rollout, solve
+from policychord.actions import Grid
+from policychord.agent import _draw
+from policychord.gym import play
+from policychord.models import Cost, action_cost
+from policychord.primitives import Gaussian, columns
+
+from .report import Parts, Target, report
+from .timing import Contender, Record, take_turns
+
+jax.config.update("jax_enable_x64", True)
+
+SD = float(np.sqrt(0.1))
+SETS = {"box of 900": Grid([-3, -3], [3, 3], 30), "disc of 648": Grid([-3, -3], [3, 3], 30, radius=3.0)}
+BATCHES = (40, 1000)
+STEPS = 200
+EPISODES = 1000  # in one call of rollout
+ALONE = 3  # of them, in a call each: enough to know what the others would take
+BESIDE = 100  # in Gymnasium, side by side
+
+TARGETS = [Target(f"columns, {name}, batch of {batch}", "full exp", 4.0) for name in SETS for batch in BATCHES]
+
+
+def three_gaussians(actions: Grid) -> Composer:
+    """A flock member's size: three commands (the rows of the state) with a spread, and a quadratic cost."""
+    primitives = [Gaussian(lambda state, k, a=a: state[a], sd=SD) for a in range(3)]
+    cost = Cost(lambda state, action, k: 50.0 * jnp.sum((state[0] + 0.05 * action) ** 2))
+    return Composer(primitives, cost, actions, eps=0.5)
+
+
+def full_exp(points, means):
+    """The same columns without their axes: one exp for each point and primitive, scaled to the largest."""
+    z = -0.5 * jnp.sum(((points[:, None] - means) / SD) ** 2, axis=-1)
+    pi = jnp.exp(z - jnp.max(z, axis=0))
+    return pi / jnp.sum(pi, axis=0)
+
+
+def exp_of_log(points, means):
+    """The same through normalised log-probabilities, as libraries of distributions do it: two exps for each."""
+    z = -0.5 * jnp.sum(((points[:, None] - means) / SD) ** 2, axis=-1)
+    return jnp.exp(z - logsumexp(z, axis=0))
+
+
+def building(seed: int) -> list[Record]:
+    """Columns of three Gaussians as products over the axes, against the full exponential."""
+    lines = []
+    for name, actions in SETS.items():
+        agent = three_gaussians(actions)
+        separable = jax.jit(jax.vmap(lambda state, a=agent: columns(a.primitives, a.actions, state, 0, a.by_axes)))
+        references = {
+            label: jax.jit(jax.vmap(lambda state, points=actions.points, build=build: build(points, state)))
+            for label, build in (("full exp", full_exp), ("exp of log", exp_of_log))
+        }
+        for batch in BATCHES:
+            # means inside the disc, where all compute the same
+            states = jnp.asarray(np.random.default_rng(seed).uniform(-2.0, 2.0, (batch, 3, 2)))
+            calls = {"ours": separable} | references
+            times = take_turns({label: waited(call, states) for label, call in calls.items()}, rounds=15)
+            for label, call in references.items():
+                apart = float(jnp.max(jnp.abs(separable(states) - call(states))))
+                ratio = times[label] / times["ours"]
+                line = f"columns, {name}, batch of {batch}", times["ours"], label, times[label], ratio
+                lines.append(Record(*line, note=f"apart by {apart:.0e}"))
+    return lines
+
+
+def waited(call, states, *more) -> Contender:
+    """A compiled function on a batch, waited for, because JAX returns before it has computed."""
+    return Contender(lambda: jax.block_until_ready(call(states, *more)), len(states))
+
+
+def deciding(seed: int) -> list[Record]:
+    """One decision of a batch and its parts, each compiled alone."""
+    agent, batch = three_gaussians(SETS["box of 900"]), 1000
+    states = jnp.asarray(np.random.default_rng(seed).uniform(-2.0, 2.0, (batch, 3, 2)))
+    keys = jax.random.split(jax.random.key(seed), batch)
+    problems = jax.jit(jax.vmap(agent.problem))(states)
+    optimum = jax.jit(solve)
+    found = optimum(problems)
+
+    def select(key, pi, weights):
+        return agent.actions.at(_draw(key, pi @ weights))
+
+    decide = jax.jit(jax.vmap(lambda state, key: agent.decide(key, state)))
+    build = jax.jit(jax.vmap(lambda state: columns(agent.primitives, agent.actions, state, 0, agent.by_axes)))
+    price = jax.jit(jax.vmap(lambda state: action_cost(agent.model, agent.actions, state, 0)))
+    contenders = {
+        "decide": waited(decide, states, keys),
+        "build": waited(build, states),
+        "cost": waited(price, states),
+        "solve": Contender(lambda: jax.block_until_ready(optimum(problems)), batch),
+        "select": waited(jax.jit(jax.vmap(select)), keys, problems.pi, found.weights),
+    }
+    times = take_turns(contenders)
+    whole = times.pop("decide")
+    gap = float(jnp.max(decide(states, keys).certificate.gap))
+    lines = [Record("decide, three Gaussians on 900, batch of 1000", whole, certificate=gap)]
+    for name, us in times.items():
+        lines.append(Record(f"  {name}", us, "decide", whole, note=f"{us / whole:.0%} of it"))
+    return lines
+
+
+def episodes(seed: int) -> list[Record]:
+    """A thousand episodes of the pendulum in one call, against one call for each, and against Gymnasium's loop."""
+    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "swing_up.py"))
+    agent, env = example["compose"](example["far_sighted"]()), example["PENDULUM"]
+
+    def signals(observation):
+        cos, sin, velocity = observation
+        return example["PendulumState"](jnp.arctan2(sin, cos), velocity)
+
+    def together():
+        return jax.block_until_ready(rollout(agent, env, steps=STEPS, episodes=EPISODES, seed=seed).reward)
+
+    def one_by_one():
+        single = [rollout(agent, env, steps=STEPS, episodes=[i], seed=seed).reward for i in range(ALONE)]
+        return jnp.concatenate(jax.block_until_ready(single))
+
+    def gymnasium():
+        return play(agent, "Pendulum-v1", seeds=BESIDE, observe=signals)
+
+    same = bool(jnp.allclose(together()[:ALONE], one_by_one(), rtol=0, atol=1e-9))
+    times = take_turns(
+        {
+            "ours": Contender(together, EPISODES * STEPS),
+            "one call each": Contender(one_by_one, ALONE * STEPS),
+            "Gymnasium loop": Contender(gymnasium, BESIDE * STEPS),
+        },
+        rounds=5,
+    )
+    ours = times.pop("ours")
+    notes = {
+        "one call each": f"{'the same rewards' if same else 'REWARDS DIFFER'} in the first {ALONE}",
+        "Gymnasium loop": f"play, {BESIDE} side by side",
+    }
+    label = f"rollout, pendulum, {EPISODES} episodes"
+    return [Record(label, ours, name, us, us / ours, note=notes[name]) for name, us in times.items()]
+
+
+def parts(seed: int) -> Parts:
+    """Everything that is measured, by name."""
+    return {
+        "building columns": lambda: building(seed),
+        "a decision and its parts": lambda: deciding(seed),
+        "episodes": lambda: episodes(seed),
+    }
+
+
+if __name__ == "__main__":
+    title = "CPU microseconds per state or decision, one thread, medians of interleaved rounds"
+    report(__doc__, parts, title, TARGETS, "build/bench-agents.json")
