@@ -1,9 +1,13 @@
 """Tests run in float64, with every shape type checked while it runs, and with fixed seeds."""
 
+import jaxtyping
 from jaxtyping import install_import_hook
 
 with install_import_hook("policychord", "beartype.beartype"):
-    import policychord  # noqa: F401
+    import policychord
+    import policychord.envs
+    import policychord.loops  # and with it the agents, which the package loads only when asked
+    import policychord.population  # noqa: F401
 
 import jax
 import numpy as np
@@ -18,3 +22,11 @@ settings.load_profile("fixed")
 @pytest.fixture
 def rng():
     return np.random.default_rng(20180725)
+
+
+@pytest.fixture
+def without_type_checks():
+    """What a user meets, who runs without the type checker: the library's own complaints."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

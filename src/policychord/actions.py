@@ -36,8 +36,8 @@ class AbstractActions(eqx.Module):
 class Finite(AbstractActions):
     """A list of actions: `Finite(3)` are the labels 0, 1, 2; `Finite([[0, 1], [1, 0]])` are two vectors.
 
-    A plain list of whole numbers are labels, `Finite([0.0, 1.0])` are quantities. The mean of labels is not an action, so `selection="mean"` refuses them; the mean of vectors becomes the nearest
-    vector of the list.
+    A plain list of whole numbers are labels, `Finite([0.0, 1.0])` are quantities. The mean of labels is not an action,
+    so `selection="mean"` refuses them; the mean of vectors becomes the nearest vector of the list.
     """
 
     points: Shaped[Array, "d ..."]
@@ -81,6 +81,7 @@ class Grid(AbstractActions):
     kept: Int[Array, " d"] | None  # positions within the full grid, in row-major order; None for all of it
     mask: Float[Array, "..."] | None  # the same as ones and zeros over the full grid
     radius: float | None = eqx.field(static=True)
+    cut: bool = eqx.field(static=True)  # whether the ball reaches past the box
 
     def __init__(self, low, high, count, radius: float | None = None):
         low, high, count = _box(low, high, count)
@@ -103,6 +104,7 @@ class Grid(AbstractActions):
         self.kept = None if kept is None else jnp.asarray(kept)
         self.mask = None if kept is None else jnp.zeros(count.prod()).at[self.kept].set(1.0).reshape(count)
         self.radius = None if radius is None else float(radius)
+        self.cut = radius is not None and bool(np.any(radius > (high - low) / 2))
 
     @property
     def low(self) -> Float[Array, " dim"]:
@@ -129,10 +131,10 @@ class Grid(AbstractActions):
         offset = action - centre
         largest = jnp.max(jnp.abs(offset))
         direction = offset / jnp.where(largest > 0, largest, 1.0)  # so that no square overflows
-        # The nearest point of ball and box is clip(t offset): where the ball reaches past the box, the axes that meet
-        # the box's side stop there and the others go on to the sphere, which may let another one meet its side.
+        # Where the ball reaches past the box, the axes that meet the box's side stop there and the others go on to
+        # the sphere, which may let another one meet its side.
         stopped = jnp.zeros(offset.shape, bool)
-        for _ in self.axes:
+        for _ in self.axes if self.cut else (0,):
             left = self.radius**2 - jnp.sum(jnp.where(stopped, half**2, 0.0))
             free = jnp.sum(jnp.where(stopped, 0.0, direction**2))
             reach = jnp.sqrt(jnp.maximum(left, 1e-300) / jnp.where(free > 0, free, 1.0))

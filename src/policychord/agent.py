@@ -1,5 +1,6 @@
 """`Composer`: from a state to a gating problem, to weights with their certificate, to an action."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -182,13 +183,23 @@ class Composer(eqx.Module):
 def _draw(key, prob):
     """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
 
-    An action without probability is never drawn. (Sums in parallel need not be monotone in the last digit, so it is
-    not enough that the distribution function does not rise there.)
+    First the block of actions that the number falls into, then the action: two short running sums cost a quarter of
+    a long one. An action without probability is never drawn, whatever rounding does to the sums.
     """
-    up_to = jnp.where(prob > 0, jnp.cumsum(prob), 0.0)
-    top = jnp.max(up_to)
-    level = jnp.minimum(jax.random.uniform(key, dtype=up_to.dtype) * top, jnp.nextafter(top, 0.0))
-    return jnp.argmax(up_to > level)
+    block = math.isqrt(prob.shape[0] - 1) + 1
+    blocks = jnp.pad(prob, (0, -prob.shape[0] % block)).reshape(-1, block)
+    share = jnp.sum(blocks, axis=1)
+    level = jax.random.uniform(key, dtype=prob.dtype) * jnp.sum(share)
+    row, below = _first_above(share, level)
+    return row * block + _first_above(blocks[row], level - below)[0]
+
+
+def _first_above(prob, level):
+    """The first index, among those with a probability, at which the running sum exceeds the level; the sum before."""
+    up_to = jnp.cumsum(prob)
+    reached = jnp.where(prob > 0, up_to, 0.0)
+    index = jnp.argmax(reached > jnp.minimum(level, jnp.nextafter(jnp.max(reached), 0.0)))
+    return index, jnp.where(index > 0, up_to[index - 1], 0.0)
 
 
 def _named(primitives) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:

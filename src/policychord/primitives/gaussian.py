@@ -45,7 +45,7 @@ class Gaussian(AbstractPrimitive):
         self.sd, self.cholesky = _spread(sd, covariance)
         self.outside = outside
 
-    def centre(self, actions: AbstractActions, state, k) -> Float[Array, " dim"]:
+    def centre(self, actions: AbstractActions, state, k) -> Float[Array, "..."]:
         """The mean at this state, where it will be used."""
         dim = actions.points.shape[1:]
         mean = jnp.asarray(self.mean(state, k), dtype=float)
@@ -54,19 +54,16 @@ class Gaussian(AbstractPrimitive):
         if mean.shape != dim:
             raise ValueError(f"mean(state, k) has shape {mean.shape}, but an action has shape {dim}.")
         self._fits(actions)
-        return actions.inside(mean) if self.outside == "clip" else mean
+        return _inside(actions, mean) if self.outside == "clip" else mean
 
     def log_prob(self, actions, state, k):
-        centre = self.centre(actions, state, k)
         if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
-            axes = [z - logsumexp(z) for z in self._along_axes(actions, centre)]
+            axes = [_normalised(z) for z in self._along_axes(actions, state, k)]
             return _outer(axes, jnp.add)
-        offsets = (actions.points - centre).reshape(actions.size, -1)
-        scaled = (
-            offsets / self.sd if self.cholesky is None else solve_triangular(self.cholesky, offsets.T, lower=True).T
-        )
-        z = -0.5 * jnp.sum(scaled**2, axis=-1)
-        return z - logsumexp(z)
+        anchor, beyond = self._anchored(actions, state, k)
+        offsets = (actions.points - anchor).reshape(actions.size, -1)
+        scaled, beyond = self._scaled(offsets), self._scaled(beyond.reshape(1, -1))
+        return _normalised(-jnp.sum((0.5 * scaled + beyond) * scaled, axis=-1))
 
     def _fits(self, actions: AbstractActions) -> None:
         dim = int(np.prod(actions.points.shape[1:]))
@@ -84,14 +81,15 @@ class Gaussian(AbstractPrimitive):
             return True
         if self.outside == "tail" or is_traced(self.sd, actions.points):
             return False
-        return bool(np.linalg.norm(actions.spacing) <= LARGEST_DIAGONAL_IN_SD * np.min(self.sd))
+        cell = [np.diff(np.asarray(axis)[:2]) for axis in actions.axes]  # NumPy, so that it has a value in a trace too
+        return bool(np.linalg.norm(cell) <= LARGEST_DIAGONAL_IN_SD * np.min(np.asarray(self.sd)))
 
-    def factors(self, actions: Grid, state, k) -> list[Float[Array, " c"]]:
+    def factors(self, actions: Grid, state, k) -> list[Float[Array, " _"]]:
         """One vector for each axis; their outer product, cut to the set, is the distribution.
 
         A full exponential costs one exp for each point, this one for each point of each axis.
         """
-        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, self.centre(actions, state, k))]
+        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, state, k)]
         if actions.kept is None:
             return [axis / jnp.sum(axis) for axis in axes]
         total = jnp.asarray(actions.mask)
@@ -99,15 +97,41 @@ class Gaussian(AbstractPrimitive):
             total = total @ axis
         return [axes[0] / total, *axes[1:]]
 
-    def _along_axes(self, actions: Grid, centre) -> list[Float[Array, " c"]]:
-        sd = jnp.broadcast_to(jnp.asarray(self.sd), centre.shape)
-        return [-0.5 * ((axis - m) / s) ** 2 for axis, m, s in zip(actions.axes, centre, sd, strict=True)]
+    def _anchored(self, actions: AbstractActions, state, k):
+        """(a, a - m), a the allowed action next to the mean: the squares of a mean far out would leave no digits.
+
+        (u - m)^2 = (u - a)^2 + 2 (u - a)(a - m) + the same for all u.
+        """
+        centre = self.centre(actions, state, k)
+        anchor = centre if self.outside == "clip" else _inside(actions, centre)
+        return anchor, anchor - centre
+
+    def _along_axes(self, actions: Grid, state, k) -> list[Float[Array, " _"]]:
+        anchor, beyond = self._anchored(actions, state, k)
+        sd = jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)
+        scaled = [(axis - a) / s for axis, a, s in zip(actions.axes, anchor, sd, strict=True)]
+        return [-(0.5 * z + b) * z for z, b in zip(scaled, beyond / sd, strict=True)]
+
+    def _scaled(self, offsets: Float[Array, "d dim"]) -> Float[Array, "d dim"]:
+        """In units of the spread."""
+        if self.cholesky is None:
+            return offsets / jnp.asarray(self.sd)
+        return solve_triangular(self.cholesky, offsets.T, lower=True).T
 
 
-def product_of(factors: list[Float[Array, "c n"]], actions: Grid) -> Float[Array, "d n"]:
+def product_of(factors: list[Float[Array, "_ n"]], actions: Grid) -> Float[Array, "d n"]:
     """The columns that the factors of n primitives stand for."""
     whole = _outer(factors, jnp.multiply)
     return whole if actions.kept is None else whole[actions.kept]
+
+
+def _inside(actions, mean):
+    return actions.inside(mean).astype(float)  # a list may hold whole numbers
+
+
+def _normalised(z):
+    z = z - jnp.max(z)
+    return z - logsumexp(z)
 
 
 def _outer(axes, combine):

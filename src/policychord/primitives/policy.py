@@ -44,7 +44,7 @@ class Policy(AbstractPrimitive):
     def log_prob(self, actions, state, k):
         observation = jnp.asarray(state if self.observe is None else self.observe(state, k))
         if isinstance(actions, Finite) and actions.labels:
-            if self.spread.ndim or (not is_traced(self.spread) and not self.spread < 1):
+            if self.spread.ndim or (not is_traced(self.spread) and not np.asarray(self.spread) < 1):
                 raise ValueError(f"spread = {self.spread}: with labels it is one probability, so it lies below 1.")
             answer = self._ask(actions, observation, ())
             chosen = actions.points == answer
@@ -94,7 +94,7 @@ class _Asker:
                 f"the policy answered with shape {answer.shape} to {len(many)} observations: "
                 f"one action of shape {self.shape} for each was expected."
             )
-        exact = answer.reshape(*batch, *self.shape).astype(self.dtype)
+        exact = answer.reshape((*batch, *self.shape)).astype(self.dtype)
         if self.dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
             raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
         return exact
