@@ -42,16 +42,23 @@ def three_gaussians(actions: Grid) -> Composer:
 
 
 def full_exp(points, means):
-    """The same columns without their axes: one exp for each point and primitive, scaled to the largest."""
-    z = -0.5 * jnp.sum(((points[:, None] - means) / SD) ** 2, axis=-1)
-    pi = jnp.exp(z - jnp.max(z, axis=0))
-    return pi / jnp.sum(pi, axis=0)
+    """The columns as one writes them: normalised log-probabilities of all points for each mean, then exp."""
+
+    def log_prob(mean):
+        z = -0.5 * jnp.sum(((points - mean) / SD) ** 2, axis=-1)
+        return z - logsumexp(z)
+
+    return jnp.stack([jnp.exp(log_prob(mean)) for mean in means], axis=-1)
 
 
-def exp_of_log(points, means):
-    """The same through normalised log-probabilities, as libraries of distributions do it: two exps for each."""
-    z = -0.5 * jnp.sum(((points[:, None] - means) / SD) ** 2, axis=-1)
-    return jnp.exp(z - logsumexp(z, axis=0))
+def full_exp_by_hand(points, means):
+    """The strongest rival without the axes' help: one exp for each point, arranged so that the loops vectorise."""
+    z = sum((points[:, axis] - means[:, axis, None]) ** 2 for axis in range(2)) * (-0.5 / SD**2)
+    pi = jnp.exp(z - jnp.max(z, axis=-1, keepdims=True))
+    return (pi / jnp.sum(pi, axis=-1, keepdims=True)).T
+
+
+REFERENCES = {"full exp": full_exp, "full exp by hand": full_exp_by_hand}
 
 
 def building(seed: int) -> list[Record]:
@@ -62,7 +69,7 @@ def building(seed: int) -> list[Record]:
         separable = jax.jit(jax.vmap(lambda state, a=agent: columns(a.primitives, a.actions, state, 0, a.by_axes)))
         references = {
             label: jax.jit(jax.vmap(lambda state, points=actions.points, build=build: build(points, state)))
-            for label, build in (("full exp", full_exp), ("exp of log", exp_of_log))
+            for label, build in REFERENCES.items()
         }
         for batch in BATCHES:
             # means inside the disc, where all compute the same
