@@ -114,7 +114,7 @@ def deciding(seed: int) -> list[Record]:
     times = take_turns(contenders)
     whole = times.pop("decide")
     gap = float(jnp.max(decide(states, keys).certificate.gap))
-    lines = [Record("decide, three Gaussians on 900, batch of 1000", whole, certificate=gap)]
+    lines = [Record("decide, box of 900, batch of 1000", whole, certificate=gap)]
     for name, us in times.items():
         lines.append(Record(f"  {name}", us, "decide", whole, note=f"{us / whole:.0%} of it"))
     return lines
@@ -150,7 +150,7 @@ def episodes(seed: int) -> list[Record]:
     )
     ours = times.pop("ours")
     notes = {
-        "one call each": f"{'the same rewards' if same else 'REWARDS DIFFER'} in the first {ALONE}",
+        "one call each": "the same rewards" if same else "OTHER REWARDS",
         "Gymnasium loop": f"play, {BESIDE} side by side",
     }
     label = f"rollout, pendulum, {EPISODES} episodes"
