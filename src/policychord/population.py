@@ -15,14 +15,18 @@ class Population(eqx.Module):
     """Agents that differ in numbers only. What all of them share is kept once, what differs has a leading agent axis.
 
     `Population([leader, follower, follower])` stacks composers, `Population(composer, count)` repeats one.
-    It decides for all at once: the state it is given has a leading agent axis (what each agent sees).
+    It decides for all at once: the state it is given has a leading agent axis (what each agent sees). With `chunk`
+    only so many decide at a time, which bounds the memory that thousands of agents need.
     """
 
     stacked: Composer
     differs: tuple[bool, ...] = eqx.field(static=True)  # for each array of the composer
     count: int = eqx.field(static=True)
+    chunk: int | None = eqx.field(static=True)
 
-    def __init__(self, composers: Composer | Sequence[Composer], count: int | None = None):
+    def __init__(self, composers: Composer | Sequence[Composer], count: int | None = None, *, chunk: int | None = None):
+        if chunk is not None and chunk < 1:
+            raise ValueError(f"chunk = {chunk!r}: how many agents decide at a time, at least 1, or None for all.")
         if isinstance(composers, Composer):
             if count is None or count < 1:
                 raise ValueError(f"count = {count!r}: say how many agents share this composer.")
@@ -51,6 +55,7 @@ class Population(eqx.Module):
             stacked.append(variants[0] if same else jnp.stack(variants))
         arrays = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(first_arrays), stacked)
         self.stacked, self.differs, self.count = eqx.combine(arrays, rest), tuple(differs), len(composers)
+        self.chunk = chunk
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,13 +75,30 @@ class Population(eqx.Module):
 
         return self._for_each(one, jnp.arange(self.count), state, memory)
 
+    def member(self, i) -> Composer:
+        """The composer of agent i."""
+        own, composer_of = self._split()
+        return composer_of([leaf[i] for leaf in own])
+
     def _for_each(self, function, *arguments):
         """vmap over the agents: of the composer only what differs."""
+        own, composer_of = self._split()
+
+        def one(own, *arguments):
+            return function(composer_of(own), *arguments)
+
+        if self.chunk is not None and self.chunk < self.count:
+            return jax.lax.map(lambda given: one(*given), (own, *arguments), batch_size=self.chunk)
+        return jax.vmap(one, axis_size=self.count)(own, *arguments)
+
+    def _split(self):
+        """(what differs, with a leading agent axis; the function that makes a composer of one agent's share of it)."""
         arrays, rest = eqx.partition(self.stacked, eqx.is_array)
-        structure = jax.tree_util.tree_structure(arrays)
-        axes = jax.tree_util.tree_unflatten(structure, [0 if differs else None for differs in self.differs])
+        leaves, structure = jax.tree_util.tree_flatten(arrays)
 
-        def one(arrays, *arguments):
-            return function(eqx.combine(arrays, rest), *arguments)
+        def composer_of(own) -> Composer:
+            left = iter(own)
+            filled = [next(left) if differs else leaf for leaf, differs in zip(leaves, self.differs, strict=True)]
+            return eqx.combine(jax.tree_util.tree_unflatten(structure, filled), rest)
 
-        return jax.vmap(one, in_axes=(axes, *(0 for _ in arguments)), axis_size=self.count)(arrays, *arguments)
+        return [leaf for leaf, differs in zip(leaves, self.differs, strict=True) if differs], composer_of

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.actions import AbstractActions, Finite, Grid
-from policychord.envs import AbstractEnv, Bandit, Pendulum
+from policychord.envs import AbstractEnv, Bandit, Flock, Pendulum, Vicsek, in_ring
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
 
@@ -92,4 +92,7 @@ ENVS: dict[str, AbstractEnv] = {
     "bandit, a known arm": Bandit([0.0, 100.0, 4.0], noise=1.0),
     "pendulum": Pendulum(),
     "pendulum, heavy": Pendulum(mass=3.0, largest_torque=20.0),
+    "flock": Flock(12),
+    "flock, found by a tree": Flock(12, search="tree", crowd=12),
+    "flock, others follow": Flock(8, agents=3, follower=Vicsek(2.0, 0.5, 1.0), start=in_ring()),
 }

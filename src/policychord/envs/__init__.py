@@ -2,9 +2,13 @@
 
 from .bandit import Bandit, BanditState, Belief, learn
 from .base import AbstractEnv, Box, Discrete, Spaces, Step, Variable
+from .flock import Flock, FlockState, in_ring, in_square
+from .followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
+from .neighbours import View, Zones
 from .pendulum import Pendulum, PendulumState, upright
 
 __all__ = [
-    "AbstractEnv", "Bandit", "BanditState", "Belief", "Box", "Discrete", "Pendulum", "PendulumState", "Spaces", "Step",
-    "Variable", "learn", "upright",
+    "AbstractEnv", "AbstractFollower", "Bandit", "BanditState", "Belief", "Box", "Couzin", "CuckerSmale", "Discrete",
+    "Flock", "FlockState", "Pendulum", "PendulumState", "Spaces", "Step", "Variable", "Vicsek", "View", "Zones",
+    "in_ring", "in_square", "learn", "upright",
 ]  # fmt: skip

@@ -1,0 +1,162 @@
+"""What a boid sees of the others: three zones around it, cut to its field of view."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import Array, namespace
+
+SOFTENING = 1e-6  # m, keeps the closeness of touching boids finite
+SLAB = 500  # boids looked after at once by the tree: bounds its memory to some 100 MB
+
+
+class Zones(NamedTuple):
+    """Annuli of distance, (0, separation], (separation, alignment], (alignment, cohesion], within the vision angle."""
+
+    separation: Float[Array, ""] | float = 1.0  # m
+    alignment: Float[Array, ""] | float = 3.0  # m
+    cohesion: Float[Array, ""] | float = 12.0  # m
+    vision_angle: Float[Array, ""] | float = 320.0  # degrees
+
+
+class View(NamedTuple):
+    """A boid's own motion and the means over its zones; an empty zone gives zero, or what the boid does itself."""
+
+    position: Float[Array, "*boid 2"]
+    velocity: Float[Array, "*boid 2"]
+    separation: Float[Array, "*boid 2"]  # mean of (1 - d/r) times the direction away
+    alignment: Float[Array, "*boid 2"]  # mean heading of the neighbours, or its own
+    cohesion: Float[Array, "*boid 2"]  # mean of (r - d)/(r - r_alignment) times the direction towards
+    mean_velocity: Float[Array, "*boid 2"]  # over the alignment zone, or its own
+    mean_position: Float[Array, "*boid 2"]  # over the cohesion zone, or its own
+    closeness: Float[Array, "*boid other 2"]  # in the separation zone: direction towards over distance; else zero
+
+
+def unit(vector: Float[Array, "*any 2"]) -> Float[Array, "*any 2"]:
+    """v/|v|, and zero for zero."""
+    xp = namespace(vector)
+    length = _length(vector)[..., None]
+    return vector / xp.where(length > 0, length, 1.0)
+
+
+def _length(vector):
+    xp = namespace(vector)
+    return xp.sqrt(vector[..., 0] ** 2 + vector[..., 1] ** 2)
+
+
+def is_seen(zones: Zones, offset, distance, velocity):
+    """Whether the angle between velocity and offset is at most half the vision angle.
+
+    A boid that stands still looks all around, and nobody sees whoever is in the same place, itself included.
+    """
+    xp = namespace(offset)
+    widest = xp.cos(xp.deg2rad(zones.vision_angle) / 2)
+    ahead = offset[..., 0] * velocity[..., 0] + offset[..., 1] * velocity[..., 1]
+    return (ahead >= widest * _length(velocity) * distance) & (distance > 0)
+
+
+def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 2"], i) -> View:
+    """What boid i sees, by looking at every other one."""
+    own, moving = position[i], velocity[i]
+    offset = position - own
+    distance = _length(offset)
+    towards = offset / jnp.where(distance > 0, distance, 1.0)[:, None]
+    seen = is_seen(zones, offset, distance, moving)
+    near, middle, far = (seen & inside for inside in _zones_of(zones, distance))
+    push, pull = _strengths(zones, distance)
+    nothing = jnp.zeros(2)
+    return View(
+        position=own,
+        velocity=moving,
+        separation=_mean(near, -push[:, None] * towards, nothing),
+        alignment=_mean(middle, unit(velocity), unit(moving)),
+        cohesion=_mean(far, pull[:, None] * towards, nothing),
+        mean_velocity=_mean(middle, velocity, moving),
+        mean_position=_mean(far, position, own),
+        closeness=jnp.where(near[:, None], towards / (distance + SOFTENING)[:, None], 0.0),
+    )
+
+
+def _zones_of(zones: Zones, distance):
+    near = distance <= zones.separation
+    middle = (distance > zones.separation) & (distance <= zones.alignment)
+    return near, middle, (distance > zones.alignment) & (distance <= zones.cohesion)
+
+
+def _strengths(zones: Zones, distance):
+    """How strongly the nearest push and the farthest pull: both fade out with distance."""
+    return 1.0 - distance / zones.separation, (zones.cohesion - distance) / (zones.cohesion - zones.alignment)
+
+
+def _mean(members, values, otherwise):
+    count = jnp.sum(members)
+    total = jnp.sum(jnp.where(members[:, None], values, 0.0), axis=0)
+    return jnp.where(count > 0, total / jnp.maximum(count, 1), otherwise)
+
+
+# ------------------------------------------------------------------------ large flocks: a tree, in NumPy
+
+
+def look_by_tree(zones: Zones, position: np.ndarray, velocity: np.ndarray, crowd: int) -> View:
+    """What all boids see, by looking at those within reach only; up to `crowd` of them in the separation zone.
+
+    A k-d tree lists the pairs within the cohesion radius, slab by slab, so that neither time nor memory grow with the
+    square of the flock's size as long as the zones are small against it.
+    """
+    from scipy.spatial import cKDTree  # small flocks need not wait for it
+
+    zones = Zones(*(float(z) for z in zones))
+    position, velocity = np.asarray(position), np.asarray(velocity)
+    tree = cKDTree(position)
+    rows = []
+    for low in range(0, len(position), SLAB):
+        slab = slice(low, low + SLAB)
+        # the tree's distances may differ from ours in the last digit, so it is asked for slightly more
+        pairs = cKDTree(position[slab]).sparse_distance_matrix(tree, zones.cohesion * (1 + 1e-9), output_type="ndarray")
+        rows.append(_look_from(zones, pairs["i"], pairs["j"], position, velocity, slab, crowd))
+    return View(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
+
+
+def _look_from(zones: Zones, i, j, position, velocity, slab: slice, crowd: int) -> View:
+    """What the boids of a slab see, i counted within it, of those boids j that are within reach."""
+    own, moving = position[slab], velocity[slab]
+    count = len(own)
+    offset = position[j] - own[i]
+    distance = _length(offset)
+    seen = is_seen(zones, offset, distance, moving[i])
+    push, pull = _strengths(zones, distance)
+    towards = offset / np.where(distance > 0, distance, 1.0)[:, None]
+    near, middle, far = (np.flatnonzero(seen & inside) for inside in _zones_of(zones, distance))
+
+    def mean(members, values, otherwise):
+        rows = i[members]
+        number = np.bincount(rows, minlength=count)[:, None]
+        total = np.stack([np.bincount(rows, values[:, axis], minlength=count) for axis in range(2)], axis=-1)
+        return np.where(number > 0, total / np.maximum(number, 1), otherwise)
+
+    return View(
+        position=own,
+        velocity=moving,
+        separation=mean(near, -push[near, None] * towards[near], 0.0),
+        alignment=mean(middle, unit(velocity[j[middle]]), unit(moving)),
+        cohesion=mean(far, pull[far, None] * towards[far], 0.0),
+        mean_velocity=mean(middle, velocity[j[middle]], moving),
+        mean_position=mean(far, position[j[far]], own),
+        closeness=_listed(i[near], towards[near] / (distance[near] + SOFTENING)[:, None], count, crowd),
+    )
+
+
+def _listed(rows: np.ndarray, values: np.ndarray, count: int, crowd: int) -> np.ndarray:
+    """The values of each row side by side, filled up with zeros."""
+    order = np.argsort(rows, kind="stable")
+    rows, values = rows[order], values[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    if len(place) and place.max() >= crowd:
+        raise ValueError(
+            f"a boid has {place.max() + 1} neighbours in its separation zone but crowd = {crowd}: raise crowd."
+        )
+    listed = np.zeros((count, crowd, 2))
+    listed[rows, place] = values
+    return listed

@@ -1,0 +1,137 @@
+"""A boid as an agent: three social forces as primitives, a model of good motion, and the world they live in."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from ...actions import Grid
+from ...agent import Composer
+from ...envs.flock import Flock, in_ring, in_square
+from ...envs.followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
+from ...envs.neighbours import View, Zones, unit
+from ...models import GaussianTarget, Reference, Sum
+from ...models.base import AbstractModel
+from ...population import Population
+from ...primitives import Categorical, Gaussian
+from .settings import SETTLED_LARGE, FlockSettings
+
+FORCES = ("separation", "alignment", "cohesion")
+CHUNK = 1000  # boids that decide at once in a large flock: some 60 MB
+
+
+def world(settings: FlockSettings) -> Flock:
+    """The flock as an environment. Boids of the literature move by themselves, all others are agents."""
+    composed = settings.followers == "composed"
+    zones = Zones(
+        settings.separation_radius, settings.alignment_radius, settings.cohesion_radius, settings.vision_angle
+    )
+    plain = composed and settings.update == "synchronous"
+    search = settings.search
+    if search == "auto":
+        search = "tree" if plain and settings.boids >= SETTLED_LARGE else "pairs"
+    ring = settings.start == "ring"
+    all_lead = settings.leaders == settings.boids
+    return Flock(
+        settings.boids,
+        agents=settings.boids if composed else settings.leaders,
+        follower=None if composed or all_lead else follower(settings, zones),
+        start=in_ring(settings.start_size) if ring else in_square(settings.start_size, settings.start_pace),
+        zones=zones,
+        dt=settings.dt,
+        max_speed=settings.max_speed,
+        max_acceleration=settings.max_acceleration,
+        search=search,
+    )
+
+
+def follower(settings: FlockSettings, zones: Zones) -> AbstractFollower:
+    """A rule of the literature: with the constants of the released scripts, or in its authors' form.
+
+    Couzin et al. 2002 and the constants with which their boids can be guided; Cucker and Smale 2007, who sum over
+    everybody; Vicsek et al. 1995, whose radius is the unit of length.
+    """
+    original, speed = settings.form == "original", settings.max_speed
+    if settings.followers == "couzin":
+        own = Zones(0.5, 6.0, 12.0, settings.vision_angle) if original else zones
+        return Couzin(own, turning=120.0, noise=0.05, speed=speed, original=original)
+    if settings.followers == "cucker-smale":
+        return CuckerSmale(strength=1.0, decay=0.4, radius=5.0, speed=speed, original=original)
+    return Vicsek(radius=1.0 if original else 5.0, noise=0.5, speed=speed)
+
+
+def boid(settings: FlockSettings, env: Flock, informed: bool) -> Composer:
+    """One boid. Who knows the goal differs from who does not in a number, not in kind."""
+    actions = _actions(settings)
+    sd = float(np.sqrt(settings.primitive_variance))
+    strength = jnp.asarray(settings.max_acceleration)
+    return Composer(
+        {name: Gaussian(eqx.Partial(_force, strength, name), sd) for name in FORCES},
+        _model(settings, env, actions, informed),
+        actions,
+        settings.eps,
+        selection=settings.selection,
+        gate="prior" if settings.fixed_weights else "equilibrium",
+        tol=settings.tol,
+    )
+
+
+def flock(settings: FlockSettings, env: Flock) -> Population:
+    """All agents of the flock, leaders first."""
+    leader, other = (boid(settings, env, informed) for informed in (True, False))
+    chunk = CHUNK if env.agents > CHUNK else None
+    return Population([leader] * settings.leaders + [other] * (env.agents - settings.leaders), chunk=chunk)
+
+
+def _actions(settings: FlockSettings) -> Grid:
+    """Accelerations: a grid on the disc of those allowed (648 of the 30^2 cells)."""
+    most = settings.max_acceleration
+    return Grid([-most, -most], [most, most], settings.grid, radius=most)
+
+
+def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -> AbstractModel:
+    """s(u) = |v'(u) - v_bar|^2/2 var + |p' - p_bar|^2/2 var - ln q(u).
+
+    Position moves with the old velocity, so its term is the same for all u: it belongs to the energy, and can never
+    change a weight. A uniform q(u) is left out for the same reason.
+    """
+    aim = jnp.asarray([*settings.goal, float(informed)])
+    demands: dict[str, AbstractModel] = {
+        "velocity": GaussianTarget(eqx.Partial(_next_velocity, env), eqx.Partial(_wanted_velocity, aim),
+                                   settings.state_variance),
+        "position": GaussianTarget(eqx.Partial(_next_position, env), eqx.Partial(_wanted_position, aim),
+                                   settings.state_variance),
+    }  # fmt: skip
+    if settings.collision_term:
+        strength = jnp.asarray(settings.collision_strength)
+        careful = Categorical(eqx.Partial(_collisions, actions.points, strength))
+        demands["collision"] = Reference(careful, floor=settings.collision_floor)
+    return Sum(**demands)
+
+
+def _force(strength, name: str, view: View, k):
+    """u_max times the mean over the zone."""
+    return strength * getattr(view, name)
+
+
+def _next_velocity(env: Flock, view: View, action, k):
+    return env.move(view.position, view.velocity, action)[1]
+
+
+def _next_position(env: Flock, view: View, action, k):
+    return env.move(view.position, view.velocity, action)[0]
+
+
+def _wanted_velocity(aim, view: View, k):
+    """Like the neighbours', or straight to the goal."""
+    goal, informed = aim[:2], aim[2]
+    return jnp.where(informed > 0, unit(goal - view.position), view.mean_velocity)
+
+
+def _wanted_position(aim, view: View, k):
+    """Amid the neighbours, or the goal."""
+    return jnp.where(aim[2] > 0, aim[:2], view.mean_position)
+
+
+def _collisions(points, strength, view: View, k):
+    """ln q(u) = - sum over the separation zone of strength max(0, u.n)/d, up to a constant."""
+    return -strength * jnp.sum(jnp.maximum(points @ view.closeness.T, 0.0), axis=-1)

@@ -1,0 +1,77 @@
+"""What a flock may be told; the defaults are the paper's Table S1 and its leaderless experiment."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Update = Literal["synchronous", "sequential"]
+Followers = Literal["composed", "couzin", "cucker-smale", "vicsek"]
+Form = Literal["released", "original"]
+
+
+class FlockSettings(BaseModel):
+    """One experiment with a flock; a misspelt setting is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    # Table S1
+    dt: float = Field(default=0.05, gt=0, description="time step dt, s")
+    boids: int = Field(default=40, ge=1, description="number of boids N")
+    grid: int = Field(default=30, ge=2, description="points along each axis of the action grid; d_u = 30^2")
+    max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max")
+    max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max")
+    vision_angle: float = Field(default=320.0, gt=0, le=360, description="vision angle alpha, degrees")
+    separation_radius: float = Field(default=1.0, gt=0, description="r_sep")
+    alignment_radius: float = Field(default=3.0, gt=0, description="r_ali")
+    cohesion_radius: float = Field(default=12.0, gt=0, description="r_coh")
+    primitive_variance: float = Field(default=0.1, gt=0, description="of separation, alignment and cohesion")
+    state_variance: float = Field(default=0.01, gt=0, description="of the predicted and of the desired next state")
+    eps: float = Field(default=0.5, ge=1e-9, le=1e9, description="temperature")
+
+    # what the table leaves open
+    steps: int = Field(default=440, ge=1, description="time steps")
+    seeds: int = Field(default=8, ge=1, description="episodes, each from its own random start")
+    seed: int = Field(default=0, ge=0, description="of all random draws")
+    update: Update = Field(default="synchronous", description="all boids at once, or one after another in place")
+    start: Literal["square", "ring"] = Field(default="square", description="where boids begin")
+    start_size: float = Field(default=2.5, gt=0, description="half width of the square, or radius of the ring")
+    start_pace: float = Field(default=1.0, gt=0, le=1, description="factor on the speeds of a start in the square")
+    leaders: int = Field(default=0, ge=0, description="boids that know the goal")
+    goal: tuple[float, float] = Field(default=(-15.0, -15.0), description="p_g")
+    collision_term: bool = Field(default=False, description="whether the model punishes accelerating into neighbours")
+    collision_strength: float = Field(default=2.0, ge=0, description="of that term")
+    collision_floor: float = Field(default=1e-10, gt=0, lt=1, description="least probability in that term")
+    fixed_weights: bool = Field(default=False, description="keep the weights at 1/3, a control")
+    followers: Followers = Field(default="composed", description="what boids without a goal do")
+    form: Form = Field(default="released", description="constants and form of the followers from the literature")
+    selection: Literal["sample", "mean", "mode"] = Field(default="sample", description="how actions are chosen")
+    tol: float = Field(default=1e-10, gt=0, description="bound on the certified gap of every decision")
+    search: Literal["auto", "pairs", "tree"] = Field(default="auto", description="how neighbours are found")
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if not self.separation_radius < self.alignment_radius < self.cohesion_radius:
+            raise ValueError("the radii must grow: separation_radius < alignment_radius < cohesion_radius.")
+        if self.leaders > self.boids:
+            raise ValueError(f"leaders = {self.leaders} of boids = {self.boids}: a flock cannot have that many.")
+        if self.followers == "composed" and self.form != "released":
+            raise ValueError(f"form = {self.form!r} belongs to followers of the literature: set followers as well.")
+        if self.fixed_weights and self.collision_term:
+            raise ValueError("with fixed_weights no model is consulted, so collision_term would be ignored.")
+        if self.search == "tree" and (self.followers != "composed" or self.update == "sequential"):
+            raise ValueError("search = 'tree' serves composed boids that are updated synchronously.")
+        return self
+
+
+SETTLED_LARGE = 1500  # boids from which a tree finds neighbours faster than looking at all pairs
+
+
+class FlockStudySettings(BaseModel):
+    """Sizes of the reproduction: how many seeds each claim gets."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(default=0, ge=0)
+    seeds: int = Field(default=8, ge=1, description="of every experiment but the temperature's")
+    temperature_seeds: int = Field(default=30, ge=1, description="as in the paper's Fig. S3c")
+    shorten: float = Field(default=1.0, gt=0, le=1, description="share of the steps, for tests of the machinery")
