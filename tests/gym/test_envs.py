@@ -92,8 +92,8 @@ def test_an_episode_ends_at_its_limit():
         assert ends == [(False, False)] * (limit - 1) + [(False, True)]
 
 
-@pytest.mark.parametrize("torque", [Grid(-2.0, 2.0, 5), Grid(-1.7, 1.7, 4)], ids=["whole", "not float32"])
-def test_pendulum_has_the_physics_of_rollout(torque):
+def test_pendulum_has_the_physics_of_rollout():
+    torque = Grid(-1.7, 1.7, 4)  # numbers that float32 does not hold
     primitives = {"left": Gaussian([-1.0], sd=1.0), "right": Gaussian([1.0], sd=1.0)}
     agent = Composer(primitives, Cost(lambda state, action, k: 0.1 * state.velocity * action[0]), torque, eps=0.1)
     check_physics(agent, Pendulum(gravity=9.81), "policychord/Pendulum-v0", gravity=9.81)

@@ -50,8 +50,7 @@ def test_one_is_a_row_of_many(observations):
         np.testing.assert_allclose(alone, action, atol=1e-9)
 
 
-@pytest.mark.parametrize("gate", ["equilibrium", "one-step"])
-@pytest.mark.parametrize("selection", ["mean", "dither"])
+@pytest.mark.parametrize(("selection", "gate"), [("mean", "one-step"), ("dither", "equilibrium")])
 def test_memory_is_passed_on(observations, selection, gate):
     agent = PUSHER.replace(selection=selection, gate=gate)
     predictor, state, actions = Predictor(agent), None, []
