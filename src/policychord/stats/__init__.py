@@ -1,0 +1,14 @@
+"""Statistics that the studies need and that stand on their own: arrays in, records out."""
+
+from .glm import ChoiceFit, fit_choices, log_choice_prob
+from .model_selection import ModelSelection, exceedance, select_families, select_models
+
+__all__ = [
+    "ChoiceFit",
+    "ModelSelection",
+    "exceedance",
+    "fit_choices",
+    "log_choice_prob",
+    "select_families",
+    "select_models",
+]

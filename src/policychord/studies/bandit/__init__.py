@@ -1,0 +1,1 @@
+"""The bandit study: human choices between arms, explained trial by trial."""
