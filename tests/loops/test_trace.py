@@ -1,0 +1,107 @@
+"""Traces as labelled datasets. The traces are made by hand, so that every number is known."""
+
+import json
+
+import numpy as np
+import pytest
+
+from policychord.envs import Pendulum, PendulumState, Variable
+from policychord.loops import Labels, Trace, to_dataset
+
+EPISODES, TIMES, AGENTS = (3, 7), 4, 3
+RNG = np.random.default_rng(2)
+
+
+def trace(*agents, action_shape=(1,), state=None, variables=Pendulum.variables, log_prob=None):
+    lead = (len(EPISODES), TIMES)
+    state = state or (PendulumState(RNG.random(lead), RNG.random(lead)), PendulumState(RNG.random(2), RNG.random(2)))
+    return Trace(
+        state=state[0], final_state=state[1], action=RNG.random((*lead, *agents, *action_shape)),
+        weights=RNG.dirichlet(np.ones(2), size=(*lead, *agents)), gap=RNG.random((*lead, *agents)),
+        distance=RNG.random((*lead, *agents)), converged=np.ones((*lead, *agents), bool), reward=RNG.random(lead),
+        alive=np.ones(lead, bool), log_prob=log_prob,
+        labels=Labels(("push", "pull"), EPISODES, variables, population=bool(agents), action_unit="N m"),
+    )  # fmt: skip
+
+
+def test_a_single_agent_has_an_agent_axis_of_length_one():
+    one = trace()
+    data = to_dataset(one)
+    assert dict(data.sizes) == {"episode": 2, "time": 4, "agent": 1, "primitive": 2, "action_axis": 1}
+    assert data.weights.dims == ("episode", "time", "agent", "primitive")
+    np.testing.assert_array_equal(data.weights[:, :, 0], one.weights)
+    np.testing.assert_array_equal(data.action[:, :, 0], one.action)
+    for name in ("gap", "distance", "converged"):
+        assert data[name].dims == ("episode", "time", "agent")
+        np.testing.assert_array_equal(data[name][:, :, 0], getattr(one, name))
+    for name in ("reward", "alive"):
+        assert data[name].dims == ("episode", "time")
+
+
+def test_a_population_keeps_its_axis():
+    many = trace(AGENTS)
+    data = to_dataset(many)
+    assert data.sizes["agent"] == AGENTS
+    np.testing.assert_array_equal(data.weights, many.weights)
+    np.testing.assert_array_equal(data.action.sel(agent=2), many.action[:, :, 2])
+    assert data.gap.dims == ("episode", "time", "agent")
+
+
+def test_things_are_found_by_their_names():
+    one = trace()
+    data = to_dataset(one)
+    assert data.episode.values.tolist() == [3, 7]
+    assert data.time.values.tolist() == [0, 1, 2, 3]
+    pull = data.weights.sel(episode=7, primitive="pull", agent=0)
+    np.testing.assert_array_equal(pull, one.weights[1, :, 1])
+
+
+def test_states_are_variables_with_units():
+    one = trace()
+    data = to_dataset(one)
+    np.testing.assert_array_equal(data.angle, one.state.angle)
+    np.testing.assert_array_equal(data.final_velocity, one.final_state.velocity)
+    assert data.velocity.attrs["units"] == "rad/s"
+    assert data.final_angle.attrs["units"] == "rad"
+    assert data.final_angle.dims == ("episode",)
+    assert data.action.attrs["units"] == "N m"
+    assert data.gap.attrs["units"] == "nat"
+
+
+def test_likelihoods_are_there_after_a_replay_only():
+    assert "log_prob" not in to_dataset(trace())
+    data = to_dataset(trace(log_prob=np.full((2, 4), -0.5)))
+    assert data.log_prob.dims == ("episode", "time")
+    assert data.log_prob.sum() == -4.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((), ()), ((2,), ("action_axis",)), ((2, 2), ("action_axis_0", "action_axis_1"))]
+)
+def test_actions_of_any_shape(shape, dims):
+    data = to_dataset(trace(action_shape=shape))
+    assert data.action.dims == ("episode", "time", "agent", *dims)
+
+
+def test_settings_become_attributes():
+    data = to_dataset(
+        trace(), eps=0.1, name="swing", count=np.int64(3), temperature=np.float64(0.5), grid=np.array([1, 2]),
+        nested={"a": [1, None], "b": np.float64(2.5)}, nothing=None,
+    )  # fmt: skip
+    assert data.attrs["eps"] == 0.1
+    assert data.attrs["name"] == "swing"
+    assert data.attrs["count"] == 3
+    assert data.attrs["temperature"] == 0.5
+    assert json.loads(data.attrs["grid"]) == [1, 2]
+    assert json.loads(data.attrs["nested"]) == {"a": [1, None], "b": 2.5}
+    assert data.attrs["nothing"] == "null"
+    for value in data.attrs.values():
+        assert isinstance(value, str | int | float)
+
+
+def test_a_state_may_not_hide_a_variable_of_the_trace():
+    class Clash:
+        reward = np.zeros((2, 4))
+
+    with pytest.raises(ValueError, match="the state has a field 'reward', which is also a variable of every trace"):
+        to_dataset(trace(state=(Clash(), Clash()), variables={"reward": Variable()}))

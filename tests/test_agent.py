@@ -1,0 +1,247 @@
+"""Composer: the problem it builds, the weights it finds, and the ways to make an agent."""
+
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord import Composer, certify, problem, solve
+from policychord.actions import Finite, Grid
+from policychord.models import Cost, Reference, Sum
+from policychord.primitives import Gaussian, Table
+
+LINE = Grid(-2.0, 2.0, 41)
+TORQUE = np.asarray(LINE.points)[:, 0]
+X, K = jnp.array([0.7, -0.3]), 4
+
+
+def push(x, k):
+    return x[:1] + 0.1 * k
+
+
+def pull(x, k):
+    return -2.0 * x[1:]
+
+
+def price(x, u, k):
+    return (x[0] + 0.3 * u[0]) ** 2 + 0.1 * k
+
+
+BASE = Composer({"push": Gaussian(push, 0.3), "pull": Gaussian(pull, 0.5)}, Cost(price), LINE, 0.1, prior=[0.3, 0.7])
+build = eqx.filter_jit(lambda agent, x, k: agent.problem(x, k))
+weigh = eqx.filter_jit(lambda agent, x, k, memory=None: agent.weigh(x, k, memory))
+decide = eqx.filter_jit(lambda agent, key, x, k, memory=None: agent.decide(key, x, k, memory))
+
+
+def by_hand(eps=0.1, prior=(0.3, 0.7)):
+    pi = np.exp(-0.5 * ((TORQUE[:, None] - np.array([1.1, 0.6])) / np.array([0.3, 0.5])) ** 2)
+    return problem(pi=pi / pi.sum(0), action_cost=(0.7 + 0.3 * TORQUE) ** 2 + 0.4, eps=eps, prior=np.array(prior))
+
+
+def assert_same_problem(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_builds_the_problem_of_a_state():
+    assert_same_problem(BASE.problem(X, K), by_hand())
+    assert_same_problem(build(BASE, X, K), by_hand())
+    assert BASE.names == ("push", "pull")
+    np.testing.assert_allclose(BASE.parts(X, K)["action"], by_hand().action_cost, rtol=1e-14)
+
+
+def test_primitives_that_are_not_products_build_the_same_problem():
+    slow = BASE.replace(primitives={"push": Gaussian(push, 0.3), "pull": Table(np.full(41, 1 / 41))})
+    assert BASE.by_axes
+    assert not slow.by_axes
+    pi = np.stack([by_hand().pi[:, 0], np.full(41, 1 / 41)], axis=-1)
+    assert_same_problem(build(slow, X, K), by_hand()._replace(pi=pi))
+
+
+def test_weights_are_optimal_and_certified():
+    weighed = weigh(BASE, X, K)
+    np.testing.assert_allclose(weighed.weights, solve(by_hand()).weights, atol=1e-5)
+    assert weighed.converged
+    assert weighed.certificate.gap <= BASE.tol
+    # judged anew, from the problem built by hand
+    judged = certify(by_hand(), np.asarray(weighed.weights))
+    assert judged.gap <= 1.01e-10
+
+
+def test_temperature_and_habits_may_follow_the_situation():
+    agent = BASE.replace(
+        eps=lambda x, k: 0.1 * k + x[0],
+        prior=lambda x, k: jnp.array([0.1 * k, 1 - 0.1 * k]) + 0.1 * jnp.array([x[0], -x[0]]),
+    )
+    assert_same_problem(agent.problem(X, K), by_hand(eps=1.1, prior=(0.47, 0.53)))
+    assert_same_problem(build(agent, X, K), by_hand(eps=1.1, prior=(0.47, 0.53)))
+    np.testing.assert_allclose(agent.start().weights, [0.5, 0.5])  # a habit is not known before the first state
+
+
+def test_a_habit_that_is_no_distribution_has_no_certificate():
+    bad = BASE.replace(prior=lambda x, k: jnp.array([0.5, 0.6]))
+    with pytest.raises(ValueError, match=r"prior\(state, k\) sums to 1.1"):
+        bad.problem(X, K)
+    assert not weigh(bad, X, K).converged
+
+
+def test_a_warm_start_changes_nothing_but_the_way():
+    cold = weigh(BASE.replace(tol=1e-14), X, K)
+    for first in ([0.999, 0.001], [1e-12, 1 - 1e-12]):
+        memory = BASE.start()._replace(weights=jnp.array(first))
+        warm = weigh(BASE.replace(tol=1e-14), X, K, memory)
+        np.testing.assert_allclose(warm.weights, cold.weights, atol=1e-7)
+        assert warm.certificate.gap <= 1e-14
+
+
+def test_the_prior_as_a_gate_is_a_fixed_mixture():
+    weighed = weigh(BASE.replace(gate="prior"), X, K)
+    np.testing.assert_allclose(weighed.weights, [0.3, 0.7], rtol=1e-14)
+    judged = certify(by_hand(), np.array([0.3, 0.7]))
+    np.testing.assert_allclose(weighed.certificate.gap, judged.gap, rtol=1e-9)
+    assert judged.gap > 1e-3  # and says how far from optimal it is
+
+
+def test_one_step_swings_where_the_optimum_stands_still():
+    """The released scripts' 2-cycle between 4.5e-5 and 1 - 4.5e-5, on two narrow primitives of equal cost."""
+    narrow = {"left": Gaussian([-0.8], 0.15), "right": Gaussian([0.8], 0.15)}
+    agent = Composer(narrow, Cost(np.zeros(41)), LINE, 0.05, selection="mean", gate="one-step")
+    memory = agent.start()._replace(weights=jnp.array([0.6, 0.4]))
+    path = []
+    for k in range(12):
+        decision = decide(agent, jax.random.key(0), X, jnp.asarray(k), memory)
+        memory = decision.memory
+        path.append(float(decision.weights[0]))
+    np.testing.assert_allclose(path[6::2], np.exp(-10), rtol=1e-2)
+    np.testing.assert_allclose(1 - np.array(path[7::2]), np.exp(-10), rtol=1e-2)
+    assert decision.converged  # that is, finite
+    assert decision.certificate.gap > 0.1
+    still = decide(agent.replace(gate="equilibrium"), jax.random.key(0), X, jnp.asarray(0), memory)
+    np.testing.assert_allclose(still.weights, [0.5, 0.5], atol=1e-4)
+
+
+def test_replace_keeps_the_rest():
+    changed = BASE.replace(selection="mean", eps=0.2)
+    assert changed.selection == "mean"
+    assert changed.names == BASE.names
+    assert_same_problem(changed.problem(X, K), by_hand(eps=0.2))
+    same_names = BASE.replace(primitives={"push": BASE.primitives[1], "pull": BASE.primitives[0]})
+    np.testing.assert_allclose(np.exp(same_names.log_prior), [0.3, 0.7])
+    other_names = BASE.replace(primitives=[BASE.primitives[0]] * 3)
+    np.testing.assert_allclose(np.exp(other_names.log_prior), [1 / 3] * 3)
+    assert other_names.names == ("primitive 0", "primitive 1", "primitive 2")
+
+
+def test_a_batch_is_one_by_one():
+    states = np.array([[0.7, -0.3], [0.0, 0.0], [1e6, -1e6], [-2.0, 1.0]])
+    batch = jax.jit(jax.vmap(lambda x: BASE.weigh(x, K)))(states)
+    assert batch.converged.all()
+    for i, x in enumerate(states):
+        np.testing.assert_allclose(batch.weights[i], weigh(BASE, jnp.asarray(x), K).weights, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "eps", "prior"])
+def test_gradients_go_through_the_composer(kind):
+    """The expected cost as a function of one parameter, against finite differences."""
+
+    def agent(value):
+        sd, eps, prior = 0.5, 0.1, jnp.array([0.3, 0.7])
+        if kind == "gaussian":
+            sd = value
+        elif kind == "eps":
+            eps = value
+        else:
+            prior = jnp.stack([value, 1 - value])
+        primitives = {"push": Gaussian(push, 0.3), "pull": Gaussian(pull, sd)}
+        return Composer(primitives, Cost(price), LINE, eps, prior, tol=1e-15)
+
+    def expected_cost(value):
+        weighed = agent(value).weigh(X, K)
+        return (weighed.problem.pi @ weighed.weights) @ weighed.problem.action_cost
+
+    at, step = 0.4, 1e-4
+    slope = jax.jit(jax.grad(expected_cost))(at)
+    value = jax.jit(expected_cost)
+    differences = (value(at + step) - value(at - step)) / (2 * step)
+    assert abs(differences) > 1e-3
+    np.testing.assert_allclose(slope, differences, rtol=1e-5)
+
+
+def test_forbidden_actions_and_sums_of_demands():
+    """Zeros in tables and floors in references meet without NaN."""
+    agent = Composer(
+        [Table([0.5, 0.5, 0.0]), Table([0.0, 0.5, 0.5])],
+        Sum(like=Reference(Table([1.0, 0.0, 0.0]), floor=1e-6), cost=Cost([0.0, 1.0, 2.0])),
+        Finite(3), 0.1,
+    )  # fmt: skip
+    weighed = agent.weigh(None)
+    cost = np.array([0.0, 1.0, 2.0]) - np.log([1, 1e-6, 1e-6])
+    expected = problem(pi=np.array([[0.5, 0.0], [0.5, 0.5], [0.0, 0.5]]), action_cost=cost, eps=0.1)
+    assert certify(expected, np.asarray(weighed.weights)).gap <= 1e-9
+
+
+GOOD = {"primitives": BASE.primitives, "model": BASE.model, "actions": LINE, "eps": 0.1}
+COMPLAINTS = {
+    "no primitives": ({"primitives": []}, "primitives is empty"),
+    "one primitive": ({"primitives": BASE.primitives[0]}, "primitives is a Gaussian: pass a dict"),
+    "a function": ({"primitives": [push, push]}, r"primitives\['primitive 0'\] is a .*wrap a policy or a function"),
+    "model": ({"model": price}, "model is a .*: pass an instance of AbstractModel"),
+    "actions": ({"actions": TORQUE}, "actions is a ndarray: pass an instance of AbstractActions"),
+    "zero eps": ({"eps": 0.0}, "eps = 0: the temperature must lie between"),
+    "negative eps": ({"eps": -1.0}, "eps = -1"),
+    "nan eps": ({"eps": np.nan}, "eps = nan"),
+    "no eps": ({"eps": None}, "eps is missing"),
+    "many eps": ({"eps": [0.1, 0.2]}, r"eps has shape \(2,\): one number .* Population"),
+    "length of prior": ({"prior": [0.2, 0.3, 0.5]}, r"prior has shape \(3,\): one entry for each of the 2"),
+    "many priors": ({"prior": [[0.5, 0.5], [0.5, 0.5]]}, r"prior has shape \(2, 2\)"),
+    "zero prior": ({"prior": [0.0, 1.0]}, r"prior\[0\] = 0: a prior must be positive"),
+    "sum of prior": ({"prior": [0.5, 0.6]}, "prior sums to 1.1"),
+    "selection": ({"selection": "best"}, "selection = 'best': use one of 'sample', 'mean', 'mode', 'dither'"),
+    "gate": ({"gate": "softmax"}, "gate = 'softmax': use one of 'equilibrium', 'one-step', 'prior'"),
+    "tol": ({"tol": -1e-10}, "tol = -1e-10: pass a positive, finite number"),
+    "mean of labels": (
+        {"actions": Finite(3), "primitives": [Table([0.2, 0.3, 0.5])], "selection": "mean"}, "the actions are labels"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLAINTS)
+@pytest.mark.usefixtures("without_type_checks")
+def test_complaints_name_the_argument(name):
+    changes, message = COMPLAINTS[name]
+    with pytest.raises(ValueError, match=message):
+        Composer(**(GOOD | changes))
+
+
+LATE = {
+    "unknown argument": (lambda: BASE.replace(temperature=1.0), "a composer has no temperature: it has primitives"),
+    "shape of eps": (lambda: BASE.replace(eps=lambda x, k: x).problem(X, K), r"eps has shape \(2,\)"),
+    "shape of prior": (
+        lambda: BASE.replace(prior=lambda x, k: jnp.full(4, 0.25)).problem(X, K), r"the prior \(4,\).* 2 primitives"
+    ),
+    "nan state": (lambda: BASE.problem(X * jnp.nan, K), "nan"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LATE)
+@pytest.mark.usefixtures("without_type_checks")
+def test_complaints_at_a_state(name):
+    make, message = LATE[name]
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_single_precision_is_refused():
+    """In a program of its own: this one has chosen float64."""
+    code = (
+        "from policychord import Composer; from policychord.actions import Finite; "
+        "from policychord.models import Cost; from policychord.primitives import Table; "
+        "Composer([Table([0.5, 0.5])], Cost([0.0, 1.0]), Finite(2), 0.1)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "ValueError: JAX is restricted to float32, in which no certificate is honest: call" in run.stderr

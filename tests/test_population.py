@@ -1,0 +1,95 @@
+"""Populations: many agents as one, each as if it were alone."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord import Composer, Population
+from policychord.actions import Finite, Grid
+from policychord.models import Cost
+from policychord.primitives import Gaussian, Table
+
+LINE = Grid(-2.0, 2.0, 21)
+VIEWS = jnp.array([[0.3], [-0.5], [1.2]])
+
+
+def follow(x, k):
+    return x
+
+
+def price(x, u, k):
+    return (x[0] + u[0]) ** 2
+
+
+def agent(sd=0.3, eps=0.1, prior=(0.5, 0.5), constant=1.0, **options):
+    primitives = {"follow": Gaussian(follow, sd), "constant": Gaussian([constant], 0.4)}
+    return Composer(primitives, Cost(price), LINE, eps, prior, **options)
+
+
+DIFFERENT = [agent(), agent(sd=0.6, eps=0.5), agent(prior=(0.2, 0.8), constant=-1.0)]
+decide = eqx.filter_jit(lambda who, key, x, k, memory: who.decide(key, x, k, memory))
+
+
+@pytest.mark.parametrize("options", [{}, {"selection": "dither", "gate": "one-step"}], ids=["sample", "dither"])
+def test_each_decides_as_if_it_were_alone(options):
+    alone = [one.replace(**options) for one in DIFFERENT]
+    together = Population(alone)
+    key, memory = jax.random.key(3), together.start()
+    assert memory.weights.shape == (3, 2)
+    for k in (jnp.asarray(0), jnp.asarray(1)):
+        before, decision = memory, decide(together, key, VIEWS, k, memory)
+        memory = decision.memory
+        for i, one in enumerate(alone):
+            own = jax.tree.map(lambda a, i=i: a[i], before)
+            expected = decide(one, jax.random.fold_in(key, i), VIEWS[i], k, own)
+            np.testing.assert_allclose(decision.weights[i], expected.weights, atol=1e-7)
+            np.testing.assert_allclose(decision.action[i], expected.action, atol=1e-9)
+            np.testing.assert_allclose(memory.debt[i], expected.memory.debt, atol=1e-7)
+            assert decision.converged[i]
+
+
+def test_what_is_shared_is_kept_once():
+    together = Population(DIFFERENT)
+    assert together.stacked.actions.points.shape == (21, 1)
+    assert together.stacked.eps.shape == (3,)
+    assert together.stacked.log_prior.shape == (3, 2)
+    assert together.stacked.primitives[0].sd.shape == (3,)
+    assert together.stacked.primitives[1].sd.shape == ()
+    assert together.count == 3
+    assert together.names == ("follow", "constant")
+
+
+def test_one_composer_many_times():
+    together = Population(agent(), 4)
+    assert not any(together.differs)
+    decision = decide(together, jax.random.key(0), jnp.zeros((4, 1)), jnp.asarray(0), together.start())
+    np.testing.assert_allclose(decision.weights, np.tile(decision.weights[0], (4, 1)), rtol=1e-12)
+    assert len(np.unique(decision.action)) > 1  # each has a random stream of its own
+    unused = decide(together, jax.random.key(0), jnp.zeros((4, 1)), jnp.asarray(0), None)
+    np.testing.assert_array_equal(unused.action, decision.action)  # without a memory they begin
+
+
+def other_table(actions):
+    return Composer([Table(np.full(actions, 1 / actions))], Cost(np.zeros(actions)), Finite(actions), 0.1)
+
+
+COMPLAINTS = {
+    "no count": (lambda: Population(agent()), "count = None: say how many agents"),
+    "zero": (lambda: Population(agent(), 0), "count = 0"),
+    "count and list": (lambda: Population(DIFFERENT, 3), "count belongs to a single composer"),
+    "empty": (lambda: Population([]), "composers is empty"),
+    "options": (lambda: Population([agent(), agent(selection="mean")]), r"composers\[1\] differs from composers\[0\]"),
+    "functions": (
+        lambda: Population([agent(), agent().replace(model=Cost(lambda x, u, k: 0.0))]), "Functions must be the same"
+    ),
+    "shapes": (lambda: Population([other_table(3), other_table(4)]), "array 0 of the composers has different shapes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLAINTS)
+def test_complaints_name_the_argument(name):
+    make, message = COMPLAINTS[name]
+    with pytest.raises(ValueError, match=message):
+        make()
