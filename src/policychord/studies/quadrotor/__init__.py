@@ -1,0 +1,1 @@
+"""The quadrotor study: two insufficient controllers, composed, against standard baselines."""

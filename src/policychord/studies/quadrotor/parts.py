@@ -1,0 +1,118 @@
+"""Agents of the quadrotor study: controllers flown alone, and composers of two of them."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...actions import Grid
+from ...agent import Composer, Decision
+from ...core.objective import Certificate
+from ...envs.paths import path
+from ...envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST, Quadrotor, saturated
+from ...models.cost import Cost
+from ...primitives.gaussian import Gaussian
+from .controllers import Cascade, Lqr, hover_model, regulator
+from .settings import Composition, Experiment, QuadrotorSettings
+
+
+class Pilot(eqx.Module):
+    """One controller, flown alone: an agent with a single primitive, whose weight is always one."""
+
+    controller: Cascade | Lqr
+    names: ClassVar[tuple[str, ...]] = ("alone",)  # the same for all, so that one compilation serves all
+
+    def start(self):
+        return self.controller.start()
+
+    def decide(self, key, view, k, memory) -> Decision:
+        thrust, memory = self.controller.act(view, k, memory)
+        nothing = jnp.zeros(())
+        return Decision(thrust, jnp.ones(1), Certificate(nothing, nothing), jnp.asarray(True), memory)
+
+
+class Within(eqx.Module):
+    """A controller whose commands are cut to what the motors can do."""
+
+    controller: Cascade | Lqr
+
+    def __call__(self, view, k) -> Float[Array, "2"]:
+        return saturated(self.controller(view, k))
+
+
+class Tracking(eqx.Module):
+    """c(x'(u), u) = (x' - r)^T M (x' - r) + q |u - hover|^2, x' = A x + B (u - hover), r the path's next row.
+
+    A quadratic in d = u - hover: d^T (q I + B^T M B) d + 2 d^T B^T M (A x - r) + the same for all actions. Written so,
+    a price takes a few multiplications instead of two matrices for each of 900 actions.
+    """
+
+    path: Float[Array, "sample 6"]
+    A: Float[Array, "6 6"]
+    slope: Float[Array, "2 6"]  # 2 B^T M
+    bend: Float[Array, "2 2"]  # q I + B^T M B
+
+    def __init__(self, path, A, B, M, thrust_weight: float):
+        self.path, self.A = jnp.asarray(path), jnp.asarray(A)
+        self.slope, self.bend = jnp.asarray(2 * B.T @ M), jnp.asarray(thrust_weight * np.eye(2) + B.T @ M @ B)
+
+    def __call__(self, view, thrust, k) -> Float[Array, ""]:
+        row = self.path[jnp.minimum(k + 1, len(self.path) - 1)]
+        linear = self.slope @ (self.A @ view.x - row)
+        (a, b), ((aa, ab), (_, bb)) = thrust - HOVER, self.bend
+        return (aa * a + 2 * ab * b + linear[0]) * a + (bb * b + linear[1]) * b
+
+
+def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:
+    """The drone of an experiment; only that with LQR primitives meets an impulse."""
+    return Quadrotor(
+        path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period),
+        start=settings.start,
+        disturbance=settings.disturbance,
+        force_sd=settings.force_sd,
+        thrust_sd=settings.thrust_sd,
+        impulse=settings.impulse if experiment == "lqr" else 0.0,
+        drag=settings.drag,
+        state_weights=settings.cost.state,
+        thrust_weight=settings.cost.thrust,
+    )
+
+
+def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Cascade | Lqr]:
+    """The two primitives and the baseline."""
+    along = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
+    if experiment == "pd":
+        return {
+            "stabilise": Cascade(along, settings.pd_stabilise, hold=True),
+            "track": Cascade(along, settings.pd_track),
+            "baseline": Cascade(along, settings.pid_baseline),
+        }
+    return {
+        "stabilise": Lqr(along, settings.lqr_stabilise, hold=True),
+        "track": Lqr(along, settings.lqr_track),
+        "baseline": Lqr(along, settings.lqr_baseline),
+    }
+
+
+def pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> Pilot:
+    """A primitive or the baseline alone."""
+    return Pilot(controllers(settings, experiment)[name])
+
+
+def composer(settings: QuadrotorSettings, experiment: Experiment, how: Composition) -> Composer:
+    """Two Gaussian primitives around the controllers' commands, and the tracking cost as the generative model.
+
+    s(u) = (x' - r)^T M (x' - r) + r_u |u - hover|^2 with x' from the drone's model near hover and r the path's next
+    row. M = Q counts one step; M = P, the cost-to-go of the baseline's LQR, all that follow.
+    """
+    flown = controllers(settings, experiment)
+    along = flown["track"].path
+    # the released scripts, whose gate this is, predict by the exact solution of the linear model
+    A, B = hover_model(exact=how.gate == "one-step")
+    M = regulator(settings.lqr_baseline)[1] if how.horizon == "cost-to-go" else np.diag(settings.cost.state)
+    model = Cost(Tracking(along, A, B, M, settings.cost.thrust))
+    primitives = {name: Gaussian(Within(flown[name]), how.spread) for name in ("stabilise", "track")}
+    grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points)
+    return Composer(primitives, model, grid, how.eps, gate=how.gate, selection=how.selection)

@@ -1,0 +1,93 @@
+"""Flights: every controller of an experiment through the same weather, a thousand seeds in one call each."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from ...envs.quadrotor import seen
+from ...loops.rollout import rollout
+from .parts import composer, pilot, world
+from .settings import Composition, Experiment, QuadrotorSettings
+
+ALONE = ("baseline", "stabilise", "track")
+SHOWN = 16  # episodes of which the whole flight is kept
+
+
+class Flight(NamedTuple):
+    """What one controller did in all episodes."""
+
+    cost: Float[np.ndarray, " episode"]  # total, as the paper counts it
+    distance: Float[np.ndarray, "episode sample"]  # from the path's row, in metres
+    stabilising: Float[np.ndarray, "episode time"]  # weight of the stabilising primitive (1 for a controller alone)
+    impulse_time: Int[np.ndarray, " episode"]
+    states: Float[np.ndarray, "shown sample 6"]  # as seen, of the first episodes
+
+
+# a controller's name -> the controller alone, or how it composes
+Roster = Mapping[str, Composition | None]
+
+
+def roster(settings: QuadrotorSettings) -> dict[str, Composition | None]:
+    """All that are compared: the controllers alone, compositions of the primitives, and a fixed mixture."""
+    given = settings.composition
+    mean = given.model_copy(update={"selection": "mean"})
+    ahead = mean.model_copy(update={"horizon": "cost-to-go"})
+    return dict.fromkeys(ALONE) | {
+        "equilibrium, sample": given.model_copy(update={"selection": "sample"}),
+        "equilibrium, dither": given.model_copy(update={"selection": "dither"}),
+        "equilibrium, mean": mean,
+        "one-step gate": mean.model_copy(update={"gate": "one-step"}),
+        "fixed 50/50": mean.model_copy(update={"gate": "prior"}),
+        "cost-to-go, mean": ahead,
+        "cost-to-go, useful": ahead.model_copy(update={"eps": settings.useful_eps, "margin": settings.useful_margin}),
+    }
+
+
+def fly(settings: QuadrotorSettings, experiment: Experiment, name: str, how: Composition | None) -> Flight:
+    """One controller in every episode. Disturbances depend on the seed, the episode and the step only."""
+    if how is not None and how.selection == "sample":
+        # a sampled thrust has the actuators' noise in it already: that is what the primitives' spread stands for
+        env = world(settings.model_copy(update={"thrust_sd": 0.0}), experiment)
+    else:
+        env = world(settings, experiment)
+    agent = pilot(settings, experiment, name) if how is None else composer(settings, experiment, how)
+    trace = rollout(agent, env, steps=settings.steps, episodes=settings.seeds, seed=settings.seed)
+    states = _all_states(trace.state, trace.final_state)
+    path = np.asarray(env.path)[: settings.steps + 1]
+    return Flight(
+        cost=-np.asarray(trace.total_reward),
+        distance=np.hypot(states[..., 0] - path[:, 0], states[..., 2] - path[:, 2]),
+        stabilising=np.asarray(trace.weights)[..., 0],
+        impulse_time=np.asarray(trace.final_state.impulse_time),
+        states=states[:SHOWN].copy(),
+    )
+
+
+def fly_all(settings: QuadrotorSettings, experiment: Experiment, who: Roster | None = None) -> dict[str, Flight]:
+    """Every controller of a roster. Those that differ in numbers only share a compilation, the others take turns."""
+    who = roster(settings) if who is None else who
+    groups: dict[tuple, list[str]] = {}
+    for name, how in who.items():
+        groups.setdefault(() if how is None else (how.gate, how.selection, how.points), []).append(name)
+
+    def in_turn(names: Sequence[str]) -> dict[str, Flight]:
+        return {name: fly(settings, experiment, name, who[name]) for name in names}
+
+    with ThreadPoolExecutor(2) as pool:  # two at once: one compiles while the other flies
+        found = {name: flight for some in pool.map(in_turn, groups.values()) for name, flight in some.items()}
+    return {name: found[name] for name in who}
+
+
+@jax.jit
+def _seen(states):
+    return jax.vmap(jax.vmap(seen))(states)
+
+
+def _all_states(before, final) -> Float[np.ndarray, "episode sample 6"]:
+    last = jax.tree.map(lambda a: jnp.asarray(a)[:, None], final)
+    return np.concatenate([np.asarray(_seen(before)), np.asarray(_seen(last))], axis=1)
