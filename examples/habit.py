@@ -1,19 +1,19 @@
-"""The swing-up with a habit: a prior over the controllers, at a low and a high temperature.
+"""The swing-up with a habit: a prior over the controllers, at three temperatures.
 
-A habit has the strength eps ln(odds) in the energy. At a low temperature evidence overrides it; at a high one the
-habit rules, for better or worse. The pendulum is the library's own, which runs all episodes in one compiled call; its
-starts are not those of `pendulum.py`.
+A habit has the strength eps ln(odds) in the energy, to be weighed against differences in cost. When cold, evidence
+overrides it; when hot and strong, the habit rules, for better or worse. The pendulum is the library's own, which runs
+all episodes in one compiled call; its starts are not those of `pendulum.py`.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from style import BLUE, GREEN, GREY, ORANGE, figure, save
+from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 from swing_up import PENDULUM, compose, far_sighted, short_sighted
 
 from policychord import rollout
 
-COLD, HOT = 0.05, 5.0
+COLD, WARM, HOT = 0.05, 1.0, 5.0
 ODDS = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000]  # in favour of pumping
 TEMPERATURES = [0.05, 0.2, 1.0, 5.0]
 
@@ -36,11 +36,11 @@ def measure(agent) -> dict[str, float]:
 
 
 def a_blind_habit() -> dict[float, list[dict[str, float]]]:
-    """Ever stronger habits of pumping against a model that knows better, at both temperatures."""
+    """Ever stronger habits of pumping against a model that knows better, at each temperature."""
     agent = compose(far_sighted())
     return {
         eps: [measure(agent.replace(eps=eps, prior=[odds / (odds + 1), 1 / (odds + 1)])) for odds in ODDS]
-        for eps in (COLD, HOT)
+        for eps in (COLD, WARM, HOT)
     }
 
 
@@ -50,28 +50,32 @@ def a_wise_habit() -> dict[str, list[dict[str, float]]]:
     return {
         "no habit": [measure(agent.replace(eps=eps)) for eps in TEMPERATURES],
         "habit": [measure(agent.replace(eps=eps, prior=experience)) for eps in TEMPERATURES],
+        # no model at all: this habit is a good switch by itself, and what a hot agent gains it owes to the habit alone
+        "habit alone": [measure(agent.replace(gate="prior", prior=experience))],
     }
 
 
 def show(blind, wise) -> None:
     """Both experiments as tables."""
     print("A habit of pumping, cost-to-go: mean return ± se, and mean weight of pumping")
-    print(f"{'odds':>10} {f'eps = {COLD:g}':>24} {f'eps = {HOT:g}':>24}")
+    print(f"{'odds':>10}", *(f"{f'eps = {eps:g}':>23}" for eps in blind))
     for i, odds in enumerate(ODDS):
-        cells = (blind[eps][i] for eps in (COLD, HOT))
+        cells = (blind[eps][i] for eps in blind)
         print(f"{odds:>10,}", *(f"{c['return']:>10.1f} ± {c['error']:>4.1f}  {c['pump']:.2f}" for c in cells))
     print("\nA habit that follows the situation, one-step cost: mean return ± se")
     print(f"{'eps':>10} {'no habit':>18} {'habit':>18}")
     for i, eps in enumerate(TEMPERATURES):
         cells = (wise[kind][i] for kind in ("no habit", "habit"))
         print(f"{eps:>10g}", *(f"{c['return']:>11.1f} ± {c['error']:>4.1f}" for c in cells))
+    alone = wise["habit alone"][0]
+    print(f"the habit alone, without a model: {alone['return']:.1f} ± {alone['error']:.1f}")
 
 
 def draw(blind, wise):
     """Returns and weights against the strength of the habit, and the habit that stands in for foresight."""
     fig = figure(7.4, 2.7)
     returns, weights, rescue = fig.subplots(1, 3)
-    for eps, colour, marker in ((COLD, BLUE, "o"), (HOT, ORANGE, "s")):
+    for eps, colour, marker in ((COLD, BLUE, "o"), (WARM, PINK, "^"), (HOT, ORANGE, "s")):
         cells, label = blind[eps], rf"$\epsilon$ = {eps:g}"
         error = [c["error"] for c in cells]
         returns.errorbar(
@@ -89,8 +93,8 @@ def draw(blind, wise):
         cells = wise[kind]
         error = [c["error"] for c in cells]
         rescue.errorbar(TEMPERATURES, [c["return"] for c in cells], error, color=colour, marker=marker, markersize=4)
-    rescue.axhline(blind[COLD][0]["return"], color=BLUE, linestyle=":")
-    rescue.text(0.045, -149, "cost-to-go, no habit", color=BLUE, fontsize=8)
+    rescue.axhline(wise["habit alone"][0]["return"], color=GREEN, linestyle=":")
+    rescue.text(0.045, -148, "habit alone, no model", color=GREEN, fontsize=8)
     rescue.text(0.06, -196, "one-step,\nhabit", color=GREEN, fontsize=8)
     rescue.text(0.7, -266, "one-step,\nno habit", color=GREY, fontsize=8)
     rescue.set(xscale="log", xlabel=r"temperature $\epsilon$", ylabel="mean return ± s.e.", ylim=(-285, -130))

@@ -46,17 +46,22 @@ def composing_beats_each_controller_and_their_average(printed: str) -> None:
 
 
 def evidence_rules_when_cold_and_habit_when_hot(printed: str) -> None:
-    line = r"^ *([\d,]+) +(-\d+\.\d) ± +\S+ +(\d\.\d\d) +(-\d+\.\d) ± +\S+ +(\d\.\d\d)$"
-    rows = [[float(c.replace(",", "")) for c in row] for row in re.findall(line, printed, re.MULTILINE)]
-    assert [row[0] for row in rows] == [10.0**i for i in range(7)]
-    cold, hot, hot_weight = (np.array([row[i] for row in rows]) for i in (1, 3, 4))
+    cell = r" +(-\d+\.\d) ± +\S+ +(\d\.\d\d)"
+    found = re.findall(rf"^ *([\d,]+){cell}{cell}{cell}$", printed, re.MULTILINE)
+    rows = np.array([[float(c.replace(",", "")) for c in row] for row in found])
+    assert rows[:, 0].tolist() == [10.0**i for i in range(7)]
+    cold, warm, hot, hot_weight = rows[:, [1, 3, 5, 6]].T
     assert np.ptp(cold) < 5.0
+    assert warm.min() > -200.0
     assert hot[0] > -200.0
     assert hot[-1] < -500.0
     assert hot_weight[-1] == 1.0
     wise = re.findall(r"^ +([\d.]+) +(-\d+\.\d) ± +\d+\.\d +(-\d+\.\d) ± +\d+\.\d$", printed, re.MULTILINE)
     assert len(wise) == 4
     assert all(float(habit) > float(none) for _, none, habit in wise)
+    # the hotter, the closer to the habit alone, which needs no model
+    alone = float(re.search(r"the habit alone, without a model: (\S+)", printed)[1])
+    assert float(wise[-1][2]) == pytest.approx(alone, abs=2.0)
 
 
 # One test for each script, so that no script runs twice however tests are spread over the cores.
