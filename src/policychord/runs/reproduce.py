@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..studies.claim import Claim, judge
 from ..studies.drawing import styled
 from ..studies.study import Study
-from .store import prepare, save_figure, write_dataset, write_json
+from .store import prepare, save_figure, write_dataset, write_json, write_text
 
 
 class Reproduction(NamedTuple):
@@ -42,4 +42,6 @@ def reproduce(study: Study, settings: Any, out: Path, watch: Watcher = lambda wo
         figure = step(f"figure {name}", partial(styled, draw, settings, evidence))
         files += save_figure(out / "figures" / name, figure)
     files += [write_dataset(out / "data" / f"{n}.zarr", data) for n, data in study.datasets(settings, evidence).items()]
+    if study.notes is not None:
+        files.append(write_text(out / "notes.md", study.notes(settings, evidence)))
     return Reproduction(claims, files)

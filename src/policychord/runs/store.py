@@ -32,6 +32,25 @@ def write_json(path: Path, value: Any) -> Path:
     return _whole(path, lambda target: target.write_text(text, encoding="utf-8"))
 
 
+def write_text(path: Path, text: str) -> Path:
+    return _whole(path, lambda target: target.write_text(text, encoding="utf-8"))
+
+
+def save_animation(path: Path, animation: Any, fps: float) -> Path:
+    """A `matplotlib` animation; GIF through Pillow, anything else through ffmpeg."""
+    writer = "pillow" if path.suffix == ".gif" else "ffmpeg"
+
+    def save(target: Path) -> None:
+        named = target.with_name(target.name + path.suffix)  # writers go by the ending
+        try:
+            animation.save(named, writer=writer, fps=fps)
+            named.replace(target)
+        finally:
+            named.unlink(missing_ok=True)
+
+    return _whole(path, save)
+
+
 def save_figure(stem: Path, figure: Any) -> list[Path]:
     """A figure as SVG, for print, and as PNG, for everything else."""
     svg = partial(figure.savefig, format="svg", metadata={"Date": None})  # no date: the same figure, the same file

@@ -23,3 +23,4 @@ class Study(NamedTuple):
     ledger: Sequence[Entry]
     figures: Mapping[str, Callable[[Any, Evidence], Any]]
     datasets: Callable[[Any, Evidence], Mapping[str, Any]]  # what is kept as labelled data, by name
+    notes: Callable[[Any, Evidence], str] | None = None  # what it all means, in plain words (Markdown)
