@@ -28,9 +28,13 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: str | Path, task: Task, source: str | None = None) -> Choices:
-    """Read a CSV file, check it, and leave out slow trials; a `DataError` lists every problem with its rows."""
+    """Read a CSV file, check it, and leave out slow trials; a `DataError` lists every problem with its rows.
+
+    A column `source`, such as simulated choices have, is carried along to every output.
+    """
     path = Path(path)
     cells, problems = read_cells(path)
+    said = cells.pop("source").unique() if "source" in cells else ()
     numbers = cells.apply(pd.to_numeric, errors="coerce")
     problems += _broken_cells(numbers, cells, task) + _broken_order(numbers)
     if problems:
@@ -44,7 +48,7 @@ def read_choices(path: str | Path, task: Task, source: str | None = None) -> Cho
         raise complain(path.name, [Problem(words)])
     whole = {name: kept[name].to_numpy(dtype=int) for name in ("subject", "block", "trial", "choice")}
     whole["choice"] = whole["choice"] - 1
-    return Choices(**whole, reward=kept["reward"].to_numpy(float), task=task, source=source or path.name,
+    return Choices(**whole, reward=kept["reward"].to_numpy(float), task=task, source=source or ", ".join([path.name, *said]),
                    left_out=int(slow.sum()))  # fmt: skip
 
 

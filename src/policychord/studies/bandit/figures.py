@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ...stats.glm import Link
 from ..drawing import COLOURS, blank
@@ -74,7 +75,7 @@ def cross_validation(settings: BanditSettings, evidence: Evidence) -> Figure:
                 ax.hlines(values.mean(), at - 0.34, at + 0.34, color=MODEL_COLOURS[model], linewidth=2)
                 words = f"{values.mean():.4f}\nbest {found.best_in(model)}/{len(found.score)}"
                 ax.annotate(words, (at, values.max()), (0, 4), textcoords="offset points", ha="center", fontsize=6.5)
-            ax.set_xticks(range(len(found.models)), found.models)
+            ax.set_xticks(range(len(found.models)), found.models, fontsize=7.5)
             ax.margins(x=0.08, y=0.3)
             ax.set_title(f"Experiment {experiment}, {link}", loc="left")
             if column == 0:
@@ -99,7 +100,7 @@ def temperature(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.set(xlabel=r"temperature $\epsilon$", ylim=(-0.03, 1.1))
         ax.set_title(f"Experiment {experiment}", loc="left")
     panels[0].set_ylabel("PXP")
-    panels[0].legend(loc="center left", fontsize=7, handlelength=1.8)
+    panels[-1].legend(loc="center left", fontsize=7, handlelength=1.8)
     _entitle(fig, "A high temperature makes the weights uniform and the fit worse", settings.source)
     return fig
 
@@ -119,7 +120,7 @@ def recovery(settings: BanditSettings, evidence: Evidence) -> Figure:
             )
         ax.set_xticks(range(len(found.models)), found.models, rotation=30, ha="right")
         ax.set_yticks(range(len(found.models)), found.models)
-        ax.set(xlabel="least BIC", ylabel="simulated with" if column == 0 else "")
+        ax.set(xlabel="fitted best (least BIC)", ylabel="simulated with" if column == 0 else "")
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         ax.set_title(f"Experiment {experiment}: share of people", loc="left")
@@ -172,23 +173,25 @@ def own_weights(fit: Analysis) -> Figure:
 def draw_course(ax: Any, fit: Analysis) -> None:
     """Mean and sd over people for every primitive; the first block again, larger, in an inset on the right."""
     course = weights_in_course(fit)
-    moments = np.arange(1, len(course.block) + 1)
     first = course.block == course.block.min()
+    # an empty moment between blocks: beliefs start anew, so lines do not go on
+    breaks = np.flatnonzero(np.diff(course.block)) + 1
+    moments = np.insert(np.arange(1.0, len(course.block) + 1), breaks, breaks + 0.5)
+    shown_mean, low, high = (
+        np.insert(values, breaks, np.nan, axis=0)
+        for values in (course.mean, np.maximum(course.mean - course.sd, 0), np.minimum(course.mean + course.sd, 1))
+    )
+    zoomed = np.arange(len(moments)) < first.sum()
     inset = ax.inset_axes((1.05, 0.12, 0.26, 0.76))
-    for name, colour, mean, sd in zip(
-        fit.primitives, _colours(fit.primitives), course.mean.T, course.sd.T, strict=True
-    ):
-        for panel, shown in ((ax, np.ones_like(first)), (inset, first)):
-            panel.fill_between(
-                moments[shown], (mean - sd)[shown], (mean + sd)[shown], color=colour, alpha=0.16, linewidth=0
-            )
-            panel.plot(moments[shown], mean[shown], color=colour, linewidth=1.0, label=name)
-    for edge in np.flatnonzero(np.diff(course.block)) + 1.5:
-        ax.axvline(edge, color="0.92", linewidth=0.6, zorder=0)
-    ax.set(ylabel="weight", ylim=(-0.02, 1.02), xlim=(1, len(moments)))
+    for k, (name, colour) in enumerate(zip(fit.primitives, _colours(fit.primitives), strict=True)):
+        for panel, shown in ((ax, slice(None)), (inset, zoomed)):
+            panel.fill_between(moments[shown], low[shown, k], high[shown, k], color=colour, alpha=0.16, linewidth=0)
+            panel.plot(moments[shown], shown_mean[shown, k], color=colour, linewidth=1.1, label=name)
+    ax.set(ylabel="weight", ylim=(-0.02, 1.02), xlim=(0.5, len(course.block) + 0.5))
     ax.legend(loc="upper center", ncols=len(fit.primitives), fontsize=8, bbox_to_anchor=(0.62, 1.2))
     inset.set_title("first block", fontsize=8, fontweight="normal")
-    inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1))
+    inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 0.3))
+    inset.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     inset.tick_params(labelsize=7)
 
 
@@ -199,7 +202,8 @@ def _bars(ax: Any, compared: Comparison, colour: str, title: str) -> None:
         bar.set_alpha(1.0 if model == OURS else 0.45)
         ax.text(bar.get_x() + 0.3, value + 0.02, _percent(float(value)), ha="center", fontsize=8)
     ax.set(ylim=(0, 1.14), ylabel="PXP", yticks=(0, 0.5, 1))
-    ax.set_title(f"{title}   BOR {compared.selection.bor:.2g}".strip(), loc="left", fontweight="normal")
+    ax.text(0.02, 0.97, f"BOR {compared.selection.bor:.2g}", transform=ax.transAxes, va="top", fontsize=8, color="0.35")
+    ax.set_title(title, loc="left", fontweight="normal")
 
 
 def _coefficients(ax: Any, parameters) -> None:

@@ -147,7 +147,7 @@ class Composed(ChoiceModel):
         return np.stack([self._own(start, take(trials, rows)) for start, rows in zip(coef, groups, strict=True)])
 
     def _own(self, start: np.ndarray, trials: Trials) -> np.ndarray:
-        """The best of several climbs: the likelihood has several hills, and plains where the policy is at its border."""
+        """The best of several climbs: the likelihood has hills, and plains where the policy is at its border."""
         pi, x = columns(self.primitives, trials), features(self.classic, trials)
         row = np.arange(len(trials.choice))
 

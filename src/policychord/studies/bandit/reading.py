@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 REQUIRED = ("subject", "block", "trial", "choice", "reward")
-OPTIONAL = ("rt",)
+OPTIONAL = ("rt", "source")
 _SHOWN = 5  # rows named for each kind of problem; the rest are counted
 
 

@@ -1,6 +1,7 @@
 """What modellers ask of a fit: does it predict other people, what does the temperature do, is a floor behind it?"""
 
-from typing import NamedTuple, get_args
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -37,6 +38,8 @@ def cross_validate(trials: Trials, link: Link, *, eps: float, folds: int, splits
     x = {name: features(name, trials) for name in CLASSIC}
     pi = columns(PAPER, trials)
     row = np.arange(len(trials.choice))
+    # what fits everybody is close to what fits two thirds of them
+    start = {name: fit_choices(x[name], trials.choice, link, engine="scoring").coef for name in CLASSIC}
     score = np.zeros((splits, len(CLASSIC) + 1))
     for split in range(splits):
         shuffled = np.random.default_rng((seed, split)).permutation(people)
@@ -44,7 +47,7 @@ def cross_validate(trials: Trials, link: Link, *, eps: float, folds: int, splits
             test = np.isin(trials.subject, left_out)
             log_q = {}
             for name in CLASSIC:
-                coef = fit_choices(x[name][~test], trials.choice[~test], link, engine="scoring").coef
+                coef = fit_choices(x[name][~test], trials.choice[~test], link, engine="scoring", start=start[name]).coef
                 log_q[name] = log_choice_prob(x[name][test], coef, link)
             log_q[OURS] = compose(pi[test], log_q["Hybrid"], eps).log_prob
             chosen = row[: test.sum()], trials.choice[test]
@@ -81,22 +84,27 @@ class Controlled(NamedTuple):
     bor: float
 
 
-def controls(trials: Trials, link: Link, eps: float, *, own: bool) -> dict[str, Controlled]:
+def controls(trials: Trials, link: Link, eps: float, *, own: bool, primitives=tuple(PAPER)) -> dict[str, Controlled]:
     """Floors under the Hybrid with no more parameters, another count of ours, ties taken exactly, own coefficients."""
     hybrid = Classic("Hybrid", link).fit(trials)
-    ours = _with_coefficients_of(hybrid, Composed(link=link, eps=eps), trials)
-    floor = {rule: _with_coefficients_of(hybrid, Control(rule, link=link), trials) for rule in get_args(Rule)}
+    more: dict[str, Any] = {"link": link, "eps": eps}
+    ours = _with_coefficients_of(hybrid, Composed(primitives, **more), trials)
+    count = ours.parameters + 1
+    by_paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2  # some controls are about its primitives
+    rules = get_args(Rule) if by_paper else ("clip", "lapse")
+    floor = {rule: _with_coefficients_of(hybrid, Control(rule, link=link), trials) for rule in rules}
     rivals: dict[str, tuple[ChoiceModel, ChoiceModel]] = {  # (ours, theirs)
         "Hybrid clipped to [.01, .99]": (ours, floor["clip"]),
-        ".98 Hybrid + .01": (ours, floor["lapse"]),
-        "Hybrid clipped to the primitives' hull": (ours, floor["hull"]),
-        "Hybrid, ours counted with 3 parameters": (
-            _with_coefficients_of(hybrid, Composed(link=link, eps=eps, parameters=3), trials), hybrid),
-        "Hybrid, ties within rounding taken as ties": (
-            _with_coefficients_of(hybrid, Composed(_tied_schemas(), link=link, eps=eps), trials), hybrid),
+        f"{1 - 0.01 * trials.arms:g} Hybrid + .01": (ours, floor["lapse"]),
+        f"Hybrid, ours counted with {count} parameters": (
+            _with_coefficients_of(hybrid, Composed(primitives, **more, parameters=count), trials), hybrid),
     }  # fmt: skip
+    if by_paper:
+        tied = Composed(dict(PAPER) | {"exploit": partial(exploit, ties=1e-9)}, **more)
+        rivals["Hybrid clipped to the primitives' hull"] = (ours, floor["hull"])
+        rivals["Hybrid, ties within rounding taken as ties"] = (_with_coefficients_of(hybrid, tied, trials), hybrid)
     if own:
-        fitted = Composed(link=link, eps=eps, coefficients="own").fit(trials)
+        fitted = Composed(primitives, **more, coefficients="own").fit(trials)
         rivals["Hybrid, ours fitted by its own likelihood"] = (fitted, hybrid)
     found = {}
     for name, (mine, theirs) in rivals.items():
@@ -114,10 +122,6 @@ def rare_choices(trials: Trials, link: Link, eps: float, threshold: float = 0.01
     log_q, log_p = hybrid.log_proba(trials)[chosen], ours.log_proba(trials)[chosen]
     gain = log_p - log_q
     return float(gain.sum()), float(gain[log_q < np.log(threshold)].sum())
-
-
-def _tied_schemas():
-    return dict(PAPER) | {"exploit": lambda trials: exploit(trials, ties=1e-9)}
 
 
 def _with_coefficients_of(hybrid: ChoiceModel, model: ChoiceModel, trials: Trials) -> ChoiceModel:
