@@ -19,6 +19,7 @@ class Study(StrEnum):
 
     theory = "theory"
     bandit = "bandit"
+    quadrotor = "quadrotor"
 
 
 @app.command(

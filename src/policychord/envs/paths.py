@@ -6,16 +6,16 @@ import numpy as np
 from jaxtyping import Float
 
 PathName = Literal["lemniscate", "circle", "square", "hover"]
-HEIGHT = 1.0  # m, of the paths' centre
+HEIGHT = 1.0  # m, where all paths begin
 
 
 def path(
     name: PathName = "lemniscate", *, steps: int = 300, dt: float = 0.02, scale: float = 0.75, period: float = 6.0
 ) -> Float[np.ndarray, "sample 6"]:
-    """steps + 1 rows (x, vx, z, vz, pitch, pitch rate), pitch and its rate zero; `scale` in metres, `period` in seconds.
+    """steps + 1 rows (x, vx, z, vz, pitch, pitch rate), the last two zero; `scale` s in metres, `period` in seconds.
 
-    lemniscate: x = s sin wt, z = 1 + s sin wt cos wt. circle: x = s sin wt, z = 1 + s (1 - cos wt)/2, so that it begins
-    below its centre. square: sides of length s, once around in a period. hover: stay at (0, 1).
+    lemniscate: x = s sin wt, z = 1 + s sin wt cos wt. circle: x = s/2 sin wt, z = 1 + s/2 (1 - cos wt), of diameter s.
+    square: sides of length s, once around in a period. hover: stay at (0, 1). All begin there.
     """
     if name not in get_args(PathName):
         raise ValueError(f"path = {name!r}: use one of {', '.join(map(repr, get_args(PathName)))}.")
@@ -36,7 +36,8 @@ def _lemniscate(t, s, w):
 
 
 def _circle(t, s, w):
-    return s * np.sin(w * t), s * w * np.cos(w * t), s * (1 - np.cos(w * t)) / 2, s * w * np.sin(w * t) / 2
+    r = s / 2
+    return r * np.sin(w * t), r * w * np.cos(w * t), r * (1 - np.cos(w * t)), r * w * np.sin(w * t)
 
 
 def _square(t, s, w):

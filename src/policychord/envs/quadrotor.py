@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -198,7 +198,7 @@ def saturated(thrust) -> Float[Array, "..."]:
     return jnp.clip(thrust, LEAST_THRUST, LARGEST_THRUST)
 
 
-def _path(given) -> Float[Array, "sample 6"]:
+def _path(given: Any) -> Float[Array, "sample 6"]:
     rows = path(given) if isinstance(given, str) else np.asarray(given, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != 6 or len(rows) < 2 or not np.all(np.isfinite(rows)):
         raise ValueError(f"path has shape {rows.shape}: pass a name, or two or more rows (x, vx, z, vz, pitch, rate).")

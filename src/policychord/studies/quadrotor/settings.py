@@ -61,8 +61,8 @@ class QuadrotorSettings(_Frozen):
     drag: float = Field(default=0.0, ge=0)
     cost: CostWeights = CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1)  # Q, R
     composition: Composition = Composition()
-    useful_eps: PositiveFloat = 0.5  # where the cost-to-go makes composing useful: a warm gate ...
-    useful_margin: float = Field(default=0.04, ge=0)  # ... and a grid that does not cut primitives at the limits
+    warm_eps: PositiveFloat = 0.5  # a second temperature for the cost-to-go
+    wide_margin: float = Field(default=0.04, ge=0, description="margin of a grid that does not cut primitives short")
     temperatures: tuple[PositiveFloat, ...] = (0.005, 0.05, 0.5, 5.0)  # for the figure of cost against temperature
     recovered: PositiveFloat = Field(default=0.25, description="distance from the path that counts as back, in metres")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples for the interval of Cliff's delta")

@@ -36,15 +36,19 @@ def roster(settings: QuadrotorSettings) -> dict[str, Composition | None]:
     """All that are compared: the controllers alone, compositions of the primitives, and a fixed mixture."""
     given = settings.composition
     mean = given.model_copy(update={"selection": "mean"})
-    ahead = mean.model_copy(update={"horizon": "cost-to-go"})
+    wide = mean.model_copy(update={"margin": settings.wide_margin})
+    ahead = wide.model_copy(update={"horizon": "cost-to-go"})
     return dict.fromkeys(ALONE) | {
         "equilibrium, sample": given.model_copy(update={"selection": "sample"}),
+        "equilibrium, sample, wide": given.model_copy(update={"selection": "sample", "margin": settings.wide_margin}),
         "equilibrium, dither": given.model_copy(update={"selection": "dither"}),
         "equilibrium, mean": mean,
-        "one-step gate": mean.model_copy(update={"gate": "one-step"}),
-        "fixed 50/50": mean.model_copy(update={"gate": "prior"}),
-        "cost-to-go, mean": ahead,
-        "cost-to-go, useful": ahead.model_copy(update={"eps": settings.useful_eps, "margin": settings.useful_margin}),
+        "equilibrium, mean, wide": wide,
+        # the scripts apply the primitives' own means, and on the wide grid a primitive's mean is its own
+        "one-step gate": wide.model_copy(update={"gate": "one-step"}),
+        "fixed 50/50": wide.model_copy(update={"gate": "prior"}),
+        "cost-to-go": ahead,
+        "cost-to-go, warm": ahead.model_copy(update={"eps": settings.warm_eps}),
     }
 
 

@@ -1,0 +1,56 @@
+"""One flight in motion: the drone over its path, the weight of the stabilising primitive beside it."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import FuncAnimation, writers
+from matplotlib.collections import LineCollection
+
+from ...envs.paths import path
+from ..drawing import COLOURS, blank
+from .controllers import DT
+from .settings import QuadrotorSettings
+from .silhouette import silhouette
+from .simulate import Flight
+
+EVERY = 3  # decisions from one picture to the next
+FPS = 1 / (EVERY * DT)  # as fast as it flew
+
+
+def can_write(ending: str) -> bool:
+    """Whether animations with this ending can be written here: .gif always, .mp4 where ffmpeg is installed."""
+    return ending == ".gif" or (ending == ".mp4" and writers.is_available("ffmpeg"))
+
+
+def animate(settings: QuadrotorSettings, flight: Flight, episode: int = 0, title: str = "") -> FuncAnimation:
+    """An animation of one kept episode."""
+    if not 0 <= episode < len(flight.states):
+        raise ValueError(f"episode = {episode}: whole flights are kept of episodes 0 to {len(flight.states) - 1}.")
+    states, weight = flight.states[episode], flight.stabilising[episode]
+    row = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
+    fig = blank(5.0, 3.6)
+    air, gauge = fig.subplots(1, 2, width_ratios=[12, 1])
+    air.plot(row[:, 0], row[:, 2], color="0.8", linewidth=3)
+    low, high = np.minimum(states.min(0), row.min(0)), np.maximum(states.max(0), row.max(0))
+    air.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[2] - 0.2, high[2] + 0.2), aspect="equal")
+    air.set(xlabel="x (m)", ylabel="z (m)")
+    air.set_title(title, loc="left")
+    (trail,) = air.plot([], [], color=COLOURS[0], linewidth=1.2)
+    (target,) = air.plot([], [], "o", color=COLOURS[1], markersize=5)
+    drone = LineCollection([], colors="black", linewidths=1.8, zorder=3)
+    air.add_collection(drone)
+    clock = air.text(0.99, 0.99, "", transform=air.transAxes, ha="right", va="top")
+    (bar,) = gauge.bar([0], [0.0], color=COLOURS[0])
+    gauge.set(ylim=(0, 1), xticks=[], yticks=[0, 0.5, 1])
+    gauge.set_ylabel("weight of the stabilising primitive")
+    gauge.yaxis.set_label_position("right")
+
+    def show(k: int) -> list[Any]:
+        trail.set_data(states[: k + 1, 0], states[: k + 1, 2])
+        target.set_data(row[k : k + 1, 0], row[k : k + 1, 2])
+        drone.set_segments(silhouette(states[k, 0], states[k, 2], states[k, 4]))
+        bar.set_height(weight[min(k, len(weight) - 1)])
+        clock.set_text(f"{DT * k:.1f} s")
+        return [trail, target, drone, bar, clock]
+
+    return FuncAnimation(fig, show, frames=range(0, len(states), EVERY), interval=1000 / FPS, blit=False)

@@ -1,0 +1,118 @@
+"""Claims Q1 to Q5, each judged for the paper's released gate and for the optimum that its theory defines."""
+
+import numpy as np
+
+from ..claim import Entry, Finding, Verdict
+from ..study import Evidence
+from .metrics import Row, recovery, table
+from .settings import QuadrotorSettings
+from .simulate import Flight
+
+# Both are "our model" of the paper: what its scripts compute, and what its text defines.
+RELEASED, WRITTEN = "one-step gate", "equilibrium, sample"
+CONTROL, USEFUL = "fixed 50/50", "cost-to-go, warm"
+LEAST_EVIDENCE = 0.05  # a p-value above it is no difference
+
+
+def _verdict(released: bool, written: bool) -> Verdict:
+    if released and written:
+        return "reproduced"
+    return "partly" if released or written else "not reproduced"
+
+
+def _rows(settings: QuadrotorSettings, flights: dict[str, Flight]) -> dict[str, Row]:
+    return {row.name: row for row in table(settings, flights)}
+
+
+def _against(rows: dict[str, Row], name: str) -> str:
+    effect = rows[name].against
+    return f"{effect.delta:+.2f} [{effect.low:+.2f}, {effect.high:+.2f}], p {effect.p:.1g}"
+
+
+def composing_tracks(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
+    rows = _rows(settings, evidence["pd, stale-point"])
+    best = min(rows["stabilise"].cost.median, rows["track"].cost.median)
+    centre = _rows(settings, evidence["pd, centre"])
+    measured = {
+        "seeds": settings.seeds,
+        "median cost, primitives": f"{rows['stabilise'].cost.median:.0f} and {rows['track'].cost.median:.0f}",
+        **{
+            f"median cost, {name}": rows[name].cost.median for name in (RELEASED, WRITTEN, "equilibrium, mean", CONTROL)
+        },
+        "centre: primitives": f"{centre['stabilise'].cost.median:.0f} and {centre['track'].cost.median:.0f}",
+        f"centre: {RELEASED}": centre[RELEASED].cost.median,
+    }
+    return Finding(measured, _verdict(rows[RELEASED].cost.median < best, rows[WRITTEN].cost.median < best))
+
+
+def cheaper_than_pid(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
+    rows = _rows(settings, evidence["pd, stale-point"])
+    centre = _rows(settings, evidence["pd, centre"])
+    measured = _deltas(rows, centre) | {"median cost, PID": rows["baseline"].cost.median}
+    return Finding(measured, _verdict(_cheaper(rows[RELEASED]), _cheaper(rows[WRITTEN])))
+
+
+def less_variable(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
+    rows = _rows(settings, evidence["pd, stale-point"])
+    centre = _rows(settings, evidence["pd, centre"])
+    pid = rows["baseline"].cost.range
+    measured = {
+        "inter-quartile range, PID": pid,
+        **{name: rows[name].cost.range for name in (RELEASED, WRITTEN, "equilibrium, mean", CONTROL, USEFUL)},
+        "centre: PID": centre["baseline"].cost.range,
+        f"centre: {RELEASED}": centre[RELEASED].cost.range,
+    }
+    return Finding(measured, _verdict(rows[RELEASED].cost.range < pid, rows[WRITTEN].cost.range < pid))
+
+
+def cheaper_than_lqr(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
+    rows = _rows(settings, evidence["lqr, stale-point"])
+    centre = _rows(settings, evidence["lqr, centre"])
+    best = min(rows["stabilise"].cost.median, rows["track"].cost.median)
+    medians = {f"median cost, {n}": rows[n].cost.median for n in ("baseline", "stabilise", "track", RELEASED, WRITTEN)}
+    holds = [_cheaper(rows[name]) and rows[name].cost.median < best for name in (RELEASED, WRITTEN)]
+    return Finding(_deltas(rows, centre) | medians, _verdict(*holds))
+
+
+def recovers_faster(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
+    measured, holds = {}, []
+    for world in ("stale-point", "centre"):
+        found = {n: recovery(settings, f) for n, f in evidence[f"lqr, {world}"].items()}
+        for name in ("baseline", RELEASED, WRITTEN, CONTROL, USEFUL):
+            time, error = float(np.median(found[name].time)), float(np.median(found[name].error))
+            measured[f"{world}: {name}"] = f"{time:.2f} s, {error:.2f} m s"
+        if world == "stale-point":
+            holds = [_faster(found[name], found["baseline"]) for name in (RELEASED, WRITTEN)]
+    return Finding(measured, _verdict(*holds))
+
+
+def _deltas(rows: dict[str, Row], centre: dict[str, Row]) -> dict[str, str]:
+    shown = (RELEASED, WRITTEN, "equilibrium, mean", CONTROL, USEFUL)
+    return {f"delta, {name}": _against(rows, name) for name in shown} | {
+        f"centre: delta, {name}": _against(centre, name) for name in shown
+    }
+
+
+def _cheaper(row: Row) -> bool:
+    return row.against.delta < 0 and row.against.p < LEAST_EVIDENCE
+
+
+def _faster(composed, baseline) -> bool:
+    quicker = np.median(composed.time) < np.median(baseline.time)
+    return bool(quicker and np.median(composed.error) < np.median(baseline.error))
+
+
+_BOTH = "; reproduced if it holds for the released gate and for the optimum as written, partly if for one of them"
+LEDGER = (
+    Entry("Q1", "composing two insufficient PD controllers tracks the lemniscate", "Fig. 5b",
+          "composed median cost below both primitives" + _BOTH, composing_tracks),
+    Entry("Q2", "lower median cost than PID (delta = -0.14, p < 1e-7, 1000 seeds)", "Fig. 5c",
+          "delta < 0 and Mann-Whitney p < 0.05" + _BOTH, cheaper_than_pid),
+    Entry("Q3", "less variable than PID", "Fig. 5c",
+          "smaller inter-quartile range" + _BOTH, less_variable),
+    Entry("Q4", "LQR pair under an impulse: below both primitives and the LQR baseline (delta = -0.34, p < 1e-38)",
+          "Fig. S7b", "as Q2, and median cost below both primitives" + _BOTH, cheaper_than_lqr),
+    Entry("Q5", "recovers faster from the impulse", "Fig. S7a",
+          "lower median time to return within 0.25 m, and lower median error over the next 2 s" + _BOTH,
+          recovers_faster),
+)  # fmt: skip

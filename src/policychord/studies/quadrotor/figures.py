@@ -1,0 +1,193 @@
+"""Figures of the quadrotor study: flights, total costs, weights around the impulse, cost against temperature."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from ...envs.paths import path
+from ..drawing import COLOURS, blank
+from ..study import Evidence
+from .claims import CONTROL, RELEASED, USEFUL, WRITTEN
+from .controllers import DT
+from .settings import Experiment, QuadrotorSettings
+from .silhouette import silhouette
+from .simulate import Flight
+
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = COLOURS
+BASELINE: dict[Experiment, str] = {"pd": "PID", "lqr": "LQR"}
+TITLES = {"pd": "PD pair", "lqr": "LQR pair, impulse"}
+BEFORE, AFTER = 25, 75  # steps around the impulse that are shown
+
+
+def draw_flights(
+    ax: Axes, settings: QuadrotorSettings, experiment: Experiment, shown: Mapping[str, np.ndarray]
+) -> None:
+    """Flights (sample, 6) over the path, with the drone drawn along the first of them."""
+    row = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
+    ax.plot(row[:, 0], row[:, 2], color="0.75", linewidth=3, label="path")
+    for (name, states), colour in reversed(list(zip(shown.items(), (BLUE, PINK, GREEN), strict=False))):
+        ax.plot(states[:, 0], states[:, 2], color=colour, linewidth=1.0, label=name)
+    drone = next(iter(shown.values()))
+    for k in range(10, len(drone), 29):
+        lines = silhouette(drone[k, 0], drone[k, 2], drone[k, 4])
+        ax.add_collection(LineCollection(lines, colors=BLUE, linewidths=1.3, alpha=0.55, zorder=3))
+    ax.plot(*settings.start[0:3:2], "x", color="#C00000", markersize=7, markeredgewidth=2, label="start", zorder=4)
+    ax.set(xlabel="x (m)", ylabel="z (m)", aspect="equal")
+    ax.set_title(TITLES[experiment], loc="left")
+    handles, labels = ax.get_legend_handles_labels()
+    order = [labels.index(name) for name in (*shown, "path", "start")]
+    ax.legend(
+        [handles[i] for i in order], [labels[i] for i in order],
+        loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8,
+    )  # fmt: skip
+
+
+def typical(flights: Mapping[str, Flight], name: str) -> int:
+    """The kept episode whose cost is nearest the median of all."""
+    cost = flights[name].cost
+    return int(np.argmin(np.abs(cost[: len(flights[name].states)] - np.median(cost))))
+
+
+def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
+    """A typical flight of the composed controller and of the baseline, through the same disturbances."""
+    fig = blank(7.2, 3.6)
+    panels = fig.subplots(1, 2)
+    for ax, experiment in zip(panels, BASELINE, strict=True):
+        flights = evidence[f"{experiment}, stale-point"]
+        one = typical(flights, RELEASED)
+        shown = {
+            "composed (released gate)": flights[RELEASED].states[one],
+            f"{BASELINE[experiment]} baseline": flights["baseline"].states[one],
+        }
+        draw_flights(ax, settings, experiment, shown)
+        if experiment == "lqr":
+            k = int(flights[RELEASED].impulse_time[one])
+            x, z = flights[RELEASED].states[one][k, 0:3:2]
+            ax.annotate(
+                "impulse", (x, z), (-12, 22), textcoords="offset points", ha="right", fontsize=8,
+                arrowprops={"arrowstyle": "->", "color": "black", "linewidth": 1.0},
+            )  # fmt: skip
+    return fig
+
+
+def draw_costs(ax: Axes, experiment: Experiment, worlds: Mapping[str, Mapping[str, Flight]]) -> None:
+    """Boxes of the total cost, one row for each controller and one colour for each world."""
+    names = list(next(iter(worlds.values())))[::-1]
+    height = 0.7 / len(worlds)
+    for i, (flights, colour) in enumerate(zip(worlds.values(), (ORANGE, BLUE), strict=False)):
+        places = np.arange(len(names)) + (len(worlds) / 2 - i - 0.5) * height
+        boxes = ax.boxplot(
+            [flights[name].cost for name in names], positions=places.tolist(), widths=0.8 * height,
+            orientation="horizontal", showfliers=False, patch_artist=True, manage_ticks=False,
+            medianprops={"color": "black", "linewidth": 1.2},
+            whiskerprops={"color": colour}, capprops={"color": colour},
+        )  # fmt: skip
+        for box in boxes["boxes"]:
+            box.set(facecolor=colour, edgecolor=colour, alpha=0.55)
+        middle = float(np.median(flights["baseline"].cost))
+        ax.axvline(middle, color=colour, linewidth=0.9, linestyle=":", zorder=0)
+    labels = [BASELINE[experiment] + " baseline" if name == "baseline" else name for name in names]
+    ax.set_yticks(np.arange(len(names)), labels)
+    ax.set(xscale="log", xlabel="total cost of an episode")
+    ax.set_title(TITLES[experiment], loc="left")
+
+
+def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
+    """Total cost of all controllers, with forces as recorded and with forces at the centre of mass."""
+    fig = blank(7.4, 4.2)
+    panels = fig.subplots(1, 2, sharey=False)
+    for ax, experiment in zip(panels, BASELINE, strict=True):
+        draw_costs(ax, experiment, {w: evidence[f"{experiment}, {w}"] for w in ("stale-point", "centre")})
+    panels[1].set_yticklabels(
+        [label.get_text().replace("LQR baseline", "baseline") for label in panels[1].get_yticklabels()]
+    )
+    handles = [panels[0].plot([], [], "s", color=c, alpha=0.55, markersize=8)[0] for c in (ORANGE, BLUE)]
+    fig.legend(
+        handles, ["forces as recorded (stale point)", "forces at the centre of mass"],
+        loc="outside upper center", ncols=2, fontsize=8,
+    )  # fmt: skip
+    return fig
+
+
+def around_impulse(flight: Flight, values: np.ndarray) -> np.ndarray:
+    """Rows of `values` (episode, time) from 0.5 s before the impulse to 1.5 s after, where there is so much."""
+    inside = np.flatnonzero((flight.impulse_time >= BEFORE) & (flight.impulse_time + AFTER < values.shape[1]))
+    return np.stack([values[i, flight.impulse_time[i] - BEFORE : flight.impulse_time[i] + AFTER] for i in inside])
+
+
+def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
+    """Weight of the stabilising primitive, and distance from the path, around the impulse."""
+    flights = evidence["lqr, stale-point"]
+    time = DT * np.arange(-BEFORE, AFTER)
+    fig = blank(7.2, 2.9)
+    one, many, far = fig.subplots(1, 3)
+    released = around_impulse(flights[RELEASED], flights[RELEASED].stabilising)
+    one.plot(time, released[0], ".", markersize=3, color=BLUE)
+    one.plot(time, released[0], color=BLUE, linewidth=0.4, alpha=0.6)
+    one.set(ylabel="weight of the stabilising primitive", ylim=(-0.04, 1.04))
+    one.set_title("Released gate, one flight", loc="left")
+    for name, colour, label in (
+        (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"), (USEFUL, GREEN, "cost-to-go, warm")
+    ):  # fmt: skip
+        weight = around_impulse(flights[name], flights[name].stabilising)
+        many.plot(time, weight.mean(0), color=colour, label=label)
+    many.set(ylim=(-0.04, 1.04), ylabel="its mean over flights")
+    many.set_title("All flights", loc="left")
+    for name, colour, label in (
+        ("baseline", PINK, "LQR baseline"), (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"),
+        (CONTROL, GREY, "fixed 50/50"), (USEFUL, GREEN, "cost-to-go, warm"),
+    ):  # fmt: skip
+        distance = around_impulse(flights[name], flights[name].distance[:, :-1])
+        far.plot(time, np.median(distance, axis=0), color=colour, label=label)
+    far.axhline(settings.recovered, color="0.6", linewidth=0.8, linestyle=":")
+    far.set(ylabel="distance from the path (m)", ylim=(0, None))
+    far.set_title("Medians", loc="left")
+    for ax in (one, many, far):
+        ax.axvline(0.0, color="0.5", linewidth=0.8)
+        ax.set_xlabel("time after the impulse (s)")
+    handles, labels = far.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+    return fig
+
+
+def temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
+    """Median cost and its quartiles against eps, for the cost of one step and for the cost-to-go."""
+    sweep, flights = evidence["temperatures"], evidence["pd, stale-point"]
+    fig = blank(4.4, 3.1)
+    ax = fig.add_subplot()
+    eps = np.array(settings.temperatures)
+    for found, colour, label in ((sweep.one_step, ORANGE, "cost of one step"), (sweep.cost_to_go, GREEN, "cost-to-go")):
+        low, middle, high = np.quantile([found[t].cost for t in settings.temperatures], [0.25, 0.5, 0.75], axis=1)
+        ax.fill_between(eps, low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.plot(eps, middle, "o-", color=colour, markersize=4, label=label)
+    for name, colour, label in (("baseline", PINK, "PID"), (CONTROL, GREY, "fixed 50/50")):
+        ax.axhline(np.median(flights[name].cost), color=colour, linestyle="--", linewidth=1.1, label=label)
+    ax.set(xscale="log", xlabel=r"temperature $\epsilon$", ylabel="total cost, median and quartiles")
+    ax.set_title("PD pair, mean action, wide grid", loc="left")
+    ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return fig
+
+
+FIGURES = {"trajectories": trajectories, "costs": costs, "impulse": impulse, "temperature": temperature}
+
+
+def flown(settings: QuadrotorSettings, experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
+    """A typical flight of a composition beside its baseline."""
+    fig = blank(4.4, 4.2)
+    one = typical(flights, "composed")
+    shown = {
+        "composed": flights["composed"].states[one],
+        f"{BASELINE[experiment]} baseline": flights["baseline"].states[one],
+    }
+    draw_flights(fig.add_subplot(), settings, experiment, shown)
+    return fig
+
+
+def compared(experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
+    """Total costs of one experiment."""
+    fig = blank(4.8, 2.6)
+    draw_costs(fig.add_subplot(), experiment, {"here": flights})
+    return fig
