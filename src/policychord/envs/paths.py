@@ -10,7 +10,7 @@ HEIGHT = 1.0  # m, where all paths begin
 
 
 def path(
-    name: PathName = "lemniscate", *, steps: int = 300, dt: float = 0.02, scale: float = 0.75, period: float = 6.0
+    name: str = "lemniscate", *, steps: int = 300, dt: float = 0.02, scale: float = 0.75, period: float = 6.0
 ) -> Float[np.ndarray, "sample 6"]:
     """steps + 1 rows (x, vx, z, vz, pitch, pitch rate), the last two zero; `scale` s in metres, `period` in seconds.
 
