@@ -90,8 +90,8 @@ def _by_glm(design: np.ndarray, first: np.ndarray, link: Link) -> tuple[np.ndarr
 
     links = {"probit": sm.families.links.Probit, "logit": sm.families.links.Logit}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # overflow on the way, and features that say nothing
         warnings.simplefilter("error", category=_separation_warning())
-        warnings.simplefilter("ignore", category=RuntimeWarning)
         try:
             fit = sm.GLM(first.astype(float), design, family=sm.families.Binomial(links[link]())).fit()
         except (_separation_warning(), _separation_error(), np.linalg.LinAlgError, ValueError):

@@ -48,7 +48,8 @@ def read_choices(path: str | Path, task: Task, source: str | None = None) -> Cho
         raise complain(path.name, [Problem(words)])
     whole = {name: kept[name].to_numpy(dtype=int) for name in ("subject", "block", "trial", "choice")}
     whole["choice"] = whole["choice"] - 1
-    return Choices(**whole, reward=kept["reward"].to_numpy(float), task=task, source=source or ", ".join([path.name, *said]),
+    reward = kept["reward"].to_numpy(float)
+    return Choices(**whole, reward=reward, task=task, source=source or ", ".join([path.name, *said]),
                    left_out=int(slow.sum()))  # fmt: skip
 
 

@@ -1,0 +1,138 @@
+"""Group model selection: closed forms, simulation as a judge, and what the published programs give."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from policychord.stats import exceedance, select_families, select_models
+
+
+def evidence(rng, subjects=30, favour=(1.0, 0.0, -1.0)):
+    return rng.normal(scale=2.0, size=(subjects, len(favour))) + np.asarray(favour)
+
+
+def test_two_models_have_a_closed_form():
+    for a, b in [(1.0, 1.0), (3.0, 7.5), (0.2, 0.9), (40.0, 4.0), (900.0, 1000.0)]:
+        np.testing.assert_allclose(exceedance([a, b])[0], beta.sf(0.5, a, b), atol=1e-12)
+
+
+@given(st.lists(st.floats(0.05, 500.0), min_size=2, max_size=6))
+def test_exceedance_is_a_distribution_and_permutes(alpha):
+    xp = exceedance(alpha)
+    assert (xp >= 0).all()
+    assert xp.sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(exceedance(alpha[::-1]), xp[::-1], atol=1e-10)
+    order = np.argsort(alpha)
+    assert (np.diff(xp[order]) >= -1e-10).all()  # a larger count is never less likely to be the largest
+
+
+def test_exceedance_agrees_with_sampling(rng):
+    for alpha in ([5.0, 4.0, 3.5, 1.0], [0.3, 0.2, 0.5], np.linspace(1, 6, 12)):
+        drawn = rng.dirichlet(alpha, 200_000).argmax(1)
+        share = np.bincount(drawn, minlength=len(alpha)) / drawn.size
+        np.testing.assert_allclose(exceedance(alpha), share, atol=5e-3)
+
+
+def test_equal_counts_share_alike_whatever_their_number():
+    for models in (1, 2, 3, 10, 60):
+        np.testing.assert_allclose(exceedance(np.full(models, 3.0)), 1.0 / models, atol=1e-12)
+
+
+def test_the_posterior_is_a_fixed_point(rng):
+    found = select_models(evidence(rng), tol=1e-12)
+    np.testing.assert_allclose(found.alpha, 1.0 + found.responsibilities.sum(0), atol=1e-10)
+    np.testing.assert_allclose(found.responsibilities.sum(1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(found.expected, found.alpha / found.alpha.sum())
+    np.testing.assert_allclose(found.pxp, (1 - found.bor) * found.xp + found.bor / 3)
+    assert 0 <= found.bor <= 1
+
+
+def test_a_constant_for_each_person_changes_nothing(rng):
+    table = evidence(rng)
+    moved = table + rng.normal(scale=1e3, size=(len(table), 1))
+    for a, b in zip(select_models(table), select_models(moved), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_no_evidence_is_no_preference():
+    found = select_models(np.zeros((20, 4)))
+    np.testing.assert_allclose(found.pxp, 0.25, atol=1e-9)
+    assert found.bor > 0.5  # nothing speaks against equal frequencies
+
+
+def test_strong_evidence_is_believed():
+    found = select_models(np.tile([0.0, -30.0, -30.0], (25, 1)))
+    assert found.bor < 1e-4
+    assert found.pxp[0] > 0.999
+    np.testing.assert_allclose(found.alpha, [26.0, 1.0, 1.0], atol=1e-6)
+
+
+def test_chance_raises_the_risk_and_protects(rng):
+    found = select_models(evidence(rng, subjects=6, favour=(0.2, 0.0)))
+    assert found.bor > 0.3
+    assert abs(found.pxp[0] - 0.5) < abs(found.xp[0] - 0.5)
+
+
+def test_one_person_cannot_tell_frequencies_apart():
+    """A flat Dirichlet and equal frequencies predict one person alike, and the bound on the former errs to its loss."""
+    table = np.array([[0.0, -1.5]])
+    assert 0.5 <= select_models(table, tol=1e-12).bor < 0.7
+
+
+def test_families_share_their_prior(rng):
+    table = evidence(rng, favour=(0.5, 0.5, 0.0, 0.0))
+    found = select_families(table, {"good": [0, 1], "bad": [2, 3]}, tol=1e-10)
+    assert found.alpha.shape == (2,)
+    assert found.alpha.sum() == pytest.approx(2 + len(table))
+    np.testing.assert_allclose(found.responsibilities.sum(1), 1.0, atol=1e-12)
+    alone = select_families(table, {str(k): [k] for k in range(4)}, tol=1e-10)
+    for a, b in zip(alone, select_models(table, tol=1e-10), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    # copies of a model do not make its family more probable
+    doubled = select_families(table[:, [0, 0, 0, 2]], {"a": [0, 1, 2], "b": [3]}, tol=1e-10)
+    single = select_models(table[:, [0, 2]], tol=1e-10)
+    assert abs(doubled.expected[0] - single.expected[0]) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ([1.0, 2.0], "shape"),
+        ([[1.0, np.nan]], r"log_evidence\[0, 1\]"),
+        ([[1.0, -np.inf]], "finite"),
+        ([["a", "b"]], "numbers"),
+        (np.zeros((0, 2)), "shape"),
+    ],
+)
+def test_bad_tables_are_named(table, words):
+    with pytest.raises(ValueError, match=words):
+        select_models(table)
+
+
+def test_bad_options_are_named():
+    with pytest.raises(ValueError, match="prior"):
+        select_models(np.zeros((2, 2)), prior=0)
+    with pytest.raises(ValueError, match="tol"):
+        select_models(np.zeros((2, 2)), tol=np.nan)
+    with pytest.raises(ValueError, match="every model belongs"):
+        select_families(np.zeros((2, 3)), {"a": [0, 1], "b": [1, 2]})
+    with pytest.raises(ValueError, match="names model 7"):
+        select_families(np.zeros((2, 3)), {"a": [0, 7]})
+    with pytest.raises(ValueError, match="alpha"):
+        exceedance([1.0, -1.0])
+
+
+def test_it_stands_alone():
+    """Somebody who only compares models loads neither statsmodels nor pandas nor the solver."""
+    code = (
+        "import sys; from policychord.stats import select_models; import numpy as np; "
+        "select_models(np.zeros((3, 2))); "
+        "heavy = {'statsmodels', 'pandas', 'numba', 'matplotlib', 'equinox'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,53 @@
+"""Where the public data are, and a small cohort for everything that does not need them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policychord.studies.bandit.beliefs import believe
+from policychord.studies.bandit.cohort import synthetic
+from policychord.studies.bandit.data import read_choices
+from policychord.studies.bandit.fetch import FILES, VARIABLE
+from policychord.studies.bandit.settings import TASKS, BanditSettings
+
+BESIDE = Path(__file__).parents[3].parent / "shared" / "data" / "gershman2018"
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder with the public data, or a skip that says how to get them."""
+    folder = Path(os.environ.get(VARIABLE, BESIDE))
+    if not all((folder / name).is_file() for name in FILES):
+        pytest.skip(f"public data not found: fetch them with `policychord bandit data fetch` and set {VARIABLE}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def people(data_folder):
+    """Trials of both experiments."""
+    return {e: believe(read_choices(data_folder / f"data{e}.csv", TASKS[e])) for e in TASKS}
+
+
+@pytest.fixture(scope="session")
+def small():
+    return BanditSettings(seed=3, splits=2, recovery_cohorts=1, blocks=4, trials=8, temperatures=(0.01, 1.0))
+
+
+@pytest.fixture(scope="session")
+def cohort(small):
+    """A few simulated people in each experiment."""
+    return {e: believe(synthetic(e, small, subjects=8)) for e in TASKS}
+
+
+@pytest.fixture
+def table():
+    """Rows of a correct file, to be spoilt: 2 people, 2 blocks, 6 trials."""
+    rng = np.random.default_rng(5)
+    rows = [["subject", "block", "trial", "choice", "reward", "RT"]]
+    for subject in (1, 2):
+        for block in (1, 2):
+            for trial in range(1, 7):
+                rows.append([subject, block, trial, int(rng.integers(1, 3)), int(rng.integers(-9, 9)), 400])
+    return rows

@@ -1,0 +1,197 @@
+"""A table of choices is read whole, or refused with every problem and its rows."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from policychord import cli
+from policychord.studies.bandit import fetch as fetching
+from policychord.studies.bandit.data import DataError, as_table, read_choices
+from policychord.studies.bandit.settings import TASKS, Task
+
+
+def text_of(rows) -> bytes:
+    return ("\n".join(",".join(map(str, row)) for row in rows) + "\n").encode()
+
+
+def spoil(table, row, column, value):
+    table[row][table[0].index(column)] = value
+    return table
+
+
+def without(table, column):
+    at = table[0].index(column)
+    return [row[:at] + row[at + 1 :] for row in table]
+
+
+def drop(table, keep):
+    return [table[0], *(row for row in table[1:] if keep(row))]
+
+
+# what is done to a correct table, and what the message must say
+BROKEN = {
+    "missing column": (lambda t: text_of(without(t, "choice")), ["missing column choice", "'reward'"]),
+    "two missing columns": (lambda t: text_of(without(without(t, "block"), "trial")), ["columns block, trial"]),
+    "column without a name": (lambda t: text_of([[*row, ""] for row in t]), ["column 7 has no name"]),
+    "column twice": (lambda t: text_of([[*row, row[3]] for row in t]), ["occur twice", "'choice'"]),
+    "extra cell": (lambda t: text_of([*t[:4], [*t[4], 9], *t[5:]]), ["row 5 (7 cells)", "6 cells of the header"]),
+    "row of commas": (lambda t: text_of([*t, [""] * 6]), ["row 26", "no values"]),
+    "empty cell": (lambda t: text_of(spoil(t, 3, "reward", "")), ["reward must be a number", "row 4 (empty)"]),
+    "text for a number": (lambda t: text_of(spoil(t, 3, "reward", "many")), ["reward must be", "row 4 ('many')"]),
+    "decimal comma": (lambda t: text_of(spoil(t, 3, "reward", '"1,5"')), ["row 4 ('1,5')"]),
+    "choice 0": (lambda t: text_of(spoil(t, 6, "choice", 0)), ["choice must be 1 or 2", "row 7 ('0')"]),
+    "choice 3": (lambda t: text_of(spoil(t, 6, "choice", 3)), ["choice must be 1 or 2", "row 7 ('3')"]),
+    "half a choice": (lambda t: text_of(spoil(t, 6, "choice", 1.5)), ["row 7 ('1.5')"]),
+    "reward NaN": (lambda t: text_of(spoil(t, 2, "reward", "nan")), ["reward must be a number", "row 3 ('nan')"]),
+    "reward infinite": (lambda t: text_of(spoil(t, 2, "reward", "inf")), ["finite", "row 3 ('inf')"]),
+    "same trial twice": (lambda t: text_of([*t, t[5]]), ["occur twice", "row 26 (subject 1, block 1, trial 5)"]),
+    "gap in trials": (
+        lambda t: text_of(drop(t, lambda r: (r[0], r[1], r[2]) != (2, 1, 3))),
+        ["trials of a block count", "subject 2, block 1, trial 4"],
+    ),
+    "gap in blocks": (
+        lambda t: text_of([[r[0], 3 if r[:2] == [2, 2] else r[1], *r[2:]] for r in t]),
+        ["blocks of a subject count", "row 20 (subject 2, block 3"],
+    ),
+    "negative RT": (lambda t: text_of(spoil(t, 8, "RT", -5)), ["RT cannot be negative", "row 9 ('-5')"]),
+    "one trial": (lambda t: text_of([*t, [3, 1, 1, 1, 0, 400]]), ["fewer than 10 trials", "row 26 (subject 3"]),
+    "slow throughout": (
+        lambda t: text_of([t[0], *([*r[:5], 30_000 if r[0] == 2 else 400] for r in t[1:])]),
+        ["fewer than 10 trials are left", "subject 2"],
+    ),
+    "half a subject": (lambda t: text_of(spoil(t, 2, "subject", 1.5)), ["subject must be a whole number", "row 3"]),
+    "name for a subject": (lambda t: text_of(spoil(t, 2, "subject", "Ann")), ["subject must be a number", "'Ann'"]),
+    "markup": (lambda t: text_of(spoil(t, 2, "reward", "[/red]")), ["row 3 ('[/red]')"]),
+    "semicolons": (lambda t: text_of(t).replace(b",", b";"), ["semicolons"]),
+    "tabs": (lambda t: text_of(t).replace(b",", b"\t"), ["tabs"]),
+    "no trials": (lambda t: text_of(t[:1]), ["header but no trials"]),
+    "empty": (lambda t: b"", ["the file is empty"]),
+    "binary": (lambda t: bytes(range(256)) * 9, ["not text"]),
+    "spreadsheet": (lambda t: b"PK\x03\x04" + b"x" * 200, ["not text", "save it as CSV"]),
+    "UTF-16": (lambda t: text_of(t).decode().encode("utf-16"), ["UTF-16"]),
+    "Latin-1": (lambda t: text_of(spoil(t, 4, "reward", "fünf")).decode().encode("latin-1"), ["row 5", "not UTF-8"]),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_table_is_refused_in_words(kind, table, tmp_path, monkeypatch, capsys):
+    """As a user meets it: one message, exit code 2, and no folder of results."""
+    make, words = BROKEN[kind]
+    (tmp_path / "choices.csv").write_bytes(make(table))
+    out = tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "fit", str(tmp_path / "choices.csv"), "--out", str(out)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    for word in [*words, "choices.csv"]:
+        assert word in said
+    assert "Traceback" not in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("path", ["nowhere.csv", "."])
+def test_a_file_that_is_not_there(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "fit", str(tmp_path / path)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert str(tmp_path) in capsys.readouterr().err.replace("\n", "")
+
+
+def test_all_problems_at_once(table, tmp_path):
+    table = spoil(spoil(spoil(table, 1, "choice", 9), 2, "reward", "x"), 8, "RT", -1)
+    (tmp_path / "c.csv").write_bytes(text_of([*table, table[5]]))
+    with pytest.raises(DataError, match="4 kinds of problems") as found:
+        read_choices(tmp_path / "c.csv", TASKS["2"])
+    for word in ("row 2 ('9')", "row 3 ('x')", "row 9 ('-1')", "row 26"):
+        assert word in str(found.value)
+
+
+def test_many_rows_are_counted_not_listed(table, tmp_path):
+    (tmp_path / "c.csv").write_bytes(text_of([table[0], *([*r[:3], 0, *r[4:]] for r in table[1:])]))
+    with pytest.raises(DataError, match=r"row 6 \('0'\) and 19 more rows"):
+        read_choices(tmp_path / "c.csv", TASKS["2"])
+
+
+def test_a_good_table_in_any_order_and_dress(table, tmp_path):
+    plain = tmp_path / "plain.csv"
+    plain.write_bytes(text_of(table))
+    known = read_choices(plain, TASKS["2"])
+    assert known.choice.min() == 0
+    odd = [[" Subject", "BLOCK", "trial", "choice", "reward", "rt", "comment"], *([*r, "x"] for r in table[:0:-1])]
+    (tmp_path / "odd.csv").write_bytes(b"\xef\xbb\xbf" + text_of(odd).replace(b"\n", b"\r\n\r\n"))
+    other = read_choices(tmp_path / "odd.csv", TASKS["2"])
+    for name in ("subject", "block", "trial", "choice", "reward"):
+        np.testing.assert_array_equal(getattr(known, name), getattr(other, name))
+
+
+def test_slow_trials_are_left_out_and_counted(table, tmp_path):
+    spoil(spoil(table, 3, "RT", 20_000), 9, "RT", 90_000)
+    (tmp_path / "c.csv").write_bytes(text_of(table))
+    choices = read_choices(tmp_path / "c.csv", TASKS["2"])
+    assert choices.left_out == 2
+    assert len(choices.choice) == 22
+
+
+def test_more_arms_and_no_rt(table, tmp_path):
+    rows = [table[0][:5], *([*r[:3], 1 + k % 4, *r[4:5]] for k, r in enumerate(table[1:]))]
+    (tmp_path / "c.csv").write_bytes(text_of(rows))
+    assert read_choices(tmp_path / "c.csv", Task("own", (1.0,) * 4)).choice.max() == 3
+    with pytest.raises(DataError, match="whole number from 1 to 3"):
+        read_choices(tmp_path / "c.csv", Task("own", (1.0,) * 3))
+
+
+def test_tables_go_round(table, tmp_path):
+    (tmp_path / "c.csv").write_bytes(text_of(table))
+    once = read_choices(tmp_path / "c.csv", TASKS["2"])
+    as_table(once).assign(source="synthetic cohort").to_csv(tmp_path / "d.csv", index=False)
+    again = read_choices(tmp_path / "d.csv", TASKS["2"])
+    np.testing.assert_array_equal(once.choice, again.choice)
+    assert again.source == "d.csv, synthetic cohort"
+
+
+def test_data_are_looked_for_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv(fetching.VARIABLE, raising=False)
+    assert fetching.find_data() is None
+    for folder in ("cache", "named", "given"):
+        (tmp_path / folder).mkdir()
+        for name in fetching.FILES:
+            (tmp_path / folder / name).write_text("")
+    assert fetching.find_data() == tmp_path / "cache"
+    monkeypatch.setenv(fetching.VARIABLE, str(tmp_path / "named"))
+    assert fetching.find_data() == tmp_path / "named"
+    assert fetching.find_data(tmp_path / "given") == tmp_path / "given"
+    with pytest.raises(ValueError, match=r"--data points to .* no data1\.csv and no data2\.csv"):
+        fetching.find_data(tmp_path)
+
+
+def test_fetching_without_a_network_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fetching, "_ADDRESS", "http://127.0.0.1:9/")  # nobody listens there
+    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "data", "fetch", "--out", str(tmp_path / "new")])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    said = capsys.readouterr().err
+    assert stop.value.code == 1
+    assert "network" in said
+    assert fetching.VARIABLE in said
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_fetching_refuses_other_content(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    for name in fetching.FILES:
+        (tmp_path / "there" / name).write_text("something else")
+    monkeypatch.setattr(fetching, "_ADDRESS", (tmp_path / "there").as_uri() + "/")
+    with pytest.raises((ValueError, OSError), match="--data"):
+        fetching.fetch(tmp_path / "new")
+
+
+def test_fetched_files_are_kept(data_folder, tmp_path, monkeypatch):
+    """Files that are there with the right checksum are not asked for again."""
+    for name in fetching.FILES:
+        (tmp_path / name).write_bytes((data_folder / name).read_bytes())
+    monkeypatch.setattr(fetching, "_ADDRESS", "http://127.0.0.1:9/")
+    assert [path.name for path in fetching.fetch(tmp_path)] == list(fetching.FILES)
