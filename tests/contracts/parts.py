@@ -7,6 +7,7 @@ import numpy as np
 
 from policychord.actions import AbstractActions, Finite, Grid
 from policychord.envs import AbstractEnv, Bandit, Flock, Pendulum, Vicsek, in_ring
+from policychord.envs.quadrotor import Quadrotor
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
 
@@ -91,6 +92,7 @@ ENVS: dict[str, AbstractEnv] = {
     "bandit": Bandit(),
     "bandit, a known arm": Bandit([0.0, 100.0, 4.0], noise=1.0),
     "pendulum": Pendulum(),
+    "quadrotor": Quadrotor(impulse=1.0),
     "pendulum, heavy": Pendulum(mass=3.0, largest_torque=20.0),
     "flock": Flock(12),
     "flock, found by a tree": Flock(12, search="tree", crowd=12),

@@ -99,9 +99,17 @@ def test_settings_become_attributes():
         assert isinstance(value, str | int | float)
 
 
-def test_a_state_may_not_hide_a_variable_of_the_trace():
+def test_a_state_hides_nothing_of_the_trace():
     class Clash:
-        reward = np.zeros((2, 4))
+        reward = time = np.full((2, 4), 7.0)
 
-    with pytest.raises(ValueError, match="the state has a field 'reward', which is also a variable of every trace"):
-        to_dataset(trace(state=(Clash(), Clash()), variables={"reward": Variable()}))
+    names = {"reward": Variable(unit="points"), "time": Variable()}
+    data = to_dataset(trace(state=(Clash(), FinalClash()), variables=names))
+    assert (data.state_reward == 7.0).all()
+    assert (data.state_time == 7.0).all()
+    assert data.time.values.tolist() == [0, 1, 2, 3]
+    assert (data.reward != 7.0).all()
+
+
+class FinalClash:
+    reward = time = np.full(2, 7.0)

@@ -103,10 +103,13 @@ def test_the_products_of_a_coarse_disc_never_underflow():
     for actions, mean in ((lopsided, [0.9, 0.0]), (coarse, [1.0, 0.0, 0.0, 0.0]), (DISC, [0.7, 0.7])):
         for sd in (3e-4, 3e-3, 0.02, 0.04, 0.1):
             primitive = Gaussian(mean, sd)
-            found = by_columns(primitive, actions, separable((primitive,), actions))
+            if not separable((primitive,), actions):
+                continue  # then the columns are log_prob's own
+            found = by_columns(primitive, actions, True)
             expected = np.exp(log_prob(primitive, actions))
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
     assert separable((Gaussian([0.0, 0.0], 0.2),), DISC)
+    assert not separable((Gaussian([0.0, 0.0], 3e-3),), lopsided)
 
 
 def test_which_products_are_taken_by_axes():

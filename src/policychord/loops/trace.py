@@ -48,7 +48,8 @@ class Trace(NamedTuple):
 def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
     """The trace as an `xarray.Dataset` with dims episode, time, agent, primitive; `settings` become attributes.
 
-    Each field of the state is a variable of its own, with its unit. A single agent has an agent axis of length one.
+    Each field of the state is a variable of its own, with its unit; one that has the name of something else here, such
+    as `time`, is called `state_time`. A single agent has an agent axis of length one.
     """
     import xarray as xr
 
@@ -77,12 +78,12 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
     if trace.log_prob is not None:
         described = {"long_name": "ln probability of the recorded action", "units": "nat"}
         variables["log_prob"] = (fixed, np.asarray(trace.log_prob), described)
+    taken = {*variables, *each, "primitive"}
     for name, variable in labels.variables.items():
-        if name in variables:
-            raise ValueError(f"the state has a field {name!r}, which is also a variable of every trace: rename it.")
         described = {"units": variable.unit}
         values = np.asarray(getattr(trace.state, name))
-        variables[name] = ((*fixed, *variable.dims), values, described)
+        own = f"state_{name}" if name in taken else name
+        variables[own] = ((*fixed, *variable.dims), values, described)
         final = np.asarray(getattr(trace.final_state, name))
         variables[f"final_{name}"] = (("episode", *variable.dims), final, described)
     coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
