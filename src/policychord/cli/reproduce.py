@@ -18,6 +18,7 @@ class Study(StrEnum):
     """The studies that can be reproduced."""
 
     theory = "theory"
+    flock = "flock"
     bandit = "bandit"
     quadrotor = "quadrotor"
 

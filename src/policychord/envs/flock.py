@@ -162,4 +162,5 @@ def _in_ring(radius, spread, jitter, noise, key, boids: int) -> FlockState:
     outward = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=-1)
     distance = radius + spread * jax.random.uniform(keys[1], (boids, 1), float, -1.0, 1.0)
     tangent = jnp.stack([-outward[:, 1], outward[:, 0]], axis=-1)
-    return FlockState(distance * outward, unit(tangent + noise * jax.random.normal(keys[2], (boids, 2), float)))
+    velocity = jnp.asarray(unit(tangent + noise * jax.random.normal(keys[2], (boids, 2), float)))
+    return FlockState(distance * outward, velocity)

@@ -149,7 +149,9 @@ def _look_from(zones: Zones, i, j, position, velocity, slab: slice, crowd: int) 
 
 
 def _listed(rows: np.ndarray, values: np.ndarray, count: int, crowd: int) -> np.ndarray:
-    """The values of each row side by side, filled up with zeros."""
+    """The values of each row side by side, filled up with zeros; nothing if nobody asks for any."""
+    if crowd == 0:
+        return np.zeros((count, 0, 2))
     order = np.argsort(rows, kind="stable")
     rows, values = rows[order], values[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)

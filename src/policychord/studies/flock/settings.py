@@ -72,6 +72,7 @@ class FlockStudySettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = Field(default=0, ge=0)
-    seeds: int = Field(default=8, ge=1, description="of every experiment but the temperature's")
+    seeds: int = Field(default=8, ge=1, description="of the leaderless flock; its rule asks for 8")
+    goal_seeds: int = Field(default=8, ge=1, description="of milling, leaders and followers of the literature")
     temperature_seeds: int = Field(default=30, ge=1, description="as in the paper's Fig. S3c")
     shorten: float = Field(default=1.0, gt=0, le=1, description="share of the steps, for tests of the machinery")

@@ -1,0 +1,69 @@
+"""A film of a flock."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import FuncAnimation, writers
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+
+from ..drawing import COLOURS, blank
+from .simulate import Experiment
+
+TAIL = 20  # steps that stay visible behind a boid
+FRAMES_PER_SECOND = 25
+MOST_FRAMES = 300  # more make a film that nobody can open in a browser
+
+
+def film(found: Experiment) -> FuncAnimation:
+    """The first seed: boids as arrows with a tail, leaders in another colour, the goal as a star."""
+    settings, (position, velocity) = found.settings, (field[0] for field in found.shown.state)
+    every = -(-len(position) // MOST_FRAMES)
+    shown = np.arange(0, len(position), every)
+    fig = blank(4.2, 4.4)
+    FigureCanvasAgg(fig)
+    ax = fig.add_subplot()
+    low, high = _window(position, settings.goal if settings.leaders else None)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="x (m)", ylabel="y (m)", aspect="equal")
+    colours = [COLOURS[1]] * settings.leaders + [COLOURS[0]] * (settings.boids - settings.leaders)
+    tails = LineCollection([], colors=colours, linewidths=0.6, alpha=0.35)
+    ax.add_collection(tails)
+    size = (high - low).max()
+    arrows = ax.quiver(
+        *position[0].T, *_arrow(velocity[0]).T, color=colours, pivot="mid", scale_units="width", scale=28.0,
+        width=0.006, headwidth=4, headlength=5, headaxislength=4.5, zorder=3,
+    )  # fmt: skip
+    if settings.leaders:
+        ax.plot(*settings.goal, "*", color="black", markersize=11, markeredgecolor="white", zorder=2)
+    clock = ax.set_title("", loc="left")
+    ax.plot([low[0] + 0.05 * size, low[0] + 0.05 * size + 5], [low[1] + 0.04 * size] * 2, color="0.4", linewidth=2)
+    ax.text(low[0] + 0.05 * size + 2.5, low[1] + 0.055 * size, "5 m", ha="center", fontsize=7, color="0.4")
+
+    def draw(frame: int) -> list[Any]:
+        now = int(shown[frame])
+        arrows.set_offsets(position[now])
+        arrows.set_UVC(*_arrow(velocity[now]).T)
+        tails.set_segments(list(position[max(now - TAIL, 0) : now + 1].swapaxes(0, 1)))
+        order = found.metrics.polarization[0, now], found.metrics.milling[0, now]
+        clock.set_text(f"{settings.dt * now:5.1f} s   polarization {order[0]:.2f}   milling {order[1]:.2f}")
+        return [arrows, tails, clock]
+
+    return FuncAnimation(fig, draw, frames=len(shown), interval=1000 / FRAMES_PER_SECOND)
+
+
+def endings() -> tuple[str, ...]:
+    """What can be written here: .gif always, .mp4 where ffmpeg is installed."""
+    return (".gif", ".mp4") if writers.is_available("ffmpeg") else (".gif",)
+
+
+def _window(position: np.ndarray, goal) -> tuple[np.ndarray, np.ndarray]:
+    """A square that holds everything that happens."""
+    points = position.reshape(-1, 2) if goal is None else np.concatenate([position.reshape(-1, 2), [goal]])
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = max((high - low).max() / 2 * 1.06, 3.0)
+    centre = (low + high) / 2
+    return centre - half, centre + half
+
+
+def _arrow(velocity: np.ndarray) -> np.ndarray:
+    return velocity / np.maximum(np.linalg.norm(velocity, axis=-1, keepdims=True), 1e-12)
