@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Key, Shaped
 from ._types import Array, is_traced, require_float64
 from .actions import AbstractActions, Finite
 from .core._checks import as_floats, check_eps, check_number, normalised_prior
-from .core.equilibrium import solve
+from .core.equilibrium import Route, solve
 from .core.objective import Certificate, Problem, certificate_at, problem
 from .core.one_step import one_step
 from .models.base import AbstractModel, Parts, action_cost
@@ -61,6 +61,8 @@ class Composer(eqx.Module):
     - `gate`: `equilibrium` are the optimal weights; `one-step` is a single undamped relaxation from the previous
       weights, as in the paper's released control scripts; `prior` keeps the weights at the prior, a fixed mixture to
       compare with.
+    - `tol`, `route`: as in `solve`. Inside a compiled loop "auto" calls the compiled solver, which pays for batches;
+      `route="jax"` is faster for one agent in one episode, and gives forward derivatives.
     """
 
     primitives: tuple[AbstractPrimitive, ...]
@@ -72,6 +74,7 @@ class Composer(eqx.Module):
     selection: Selection = eqx.field(static=True)
     gate: Gate = eqx.field(static=True)
     tol: float = eqx.field(static=True)
+    route: Route = eqx.field(static=True)
     by_axes: bool = eqx.field(static=True)
 
     def __init__(
@@ -85,6 +88,7 @@ class Composer(eqx.Module):
         selection: Selection = "sample",
         gate: Gate = "equilibrium",
         tol: float = 1e-10,
+        route: Route = "auto",
     ):
         require_float64()
         self.names, self.primitives = _named(primitives)
@@ -95,6 +99,7 @@ class Composer(eqx.Module):
         self.selection = _one_of("selection", selection, Selection)
         self.gate = _one_of("gate", gate, Gate)
         self.tol = check_number("tol", tol)
+        self.route = _one_of("route", route, Route)
         self.by_axes = separable(self.primitives, actions)
         if selection == "mean" and isinstance(actions, Finite) and actions.labels:
             actions.mean(jnp.ones(actions.size))  # says why not
@@ -111,7 +116,7 @@ class Composer(eqx.Module):
         arguments: dict[str, Any] = {
             "primitives": dict(zip(self.names, self.primitives, strict=True)), "model": self.model,
             "actions": self.actions, "eps": self.eps, "prior": prior,
-            "selection": self.selection, "gate": self.gate, "tol": self.tol,
+            "selection": self.selection, "gate": self.gate, "tol": self.tol, "route": self.route,
         }  # fmt: skip
         if unknown := set(changes) - set(arguments):
             raise ValueError(f"a composer has no {', '.join(sorted(unknown))}: it has {', '.join(arguments)}.")
@@ -129,6 +134,7 @@ class Composer(eqx.Module):
 
     def problem(self, state, k=0) -> Problem:
         """The gating problem at this state."""
+        state = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, state)
         pi = columns(self.primitives, self.actions, state, k, self.by_axes)
         cost = action_cost(self.model, self.actions, state, k)
         eps = jnp.asarray(self.eps(state, k) if callable(self.eps) else self.eps, dtype=float)
@@ -148,7 +154,7 @@ class Composer(eqx.Module):
         given = jax.lax.optimization_barrier(self.problem(state, k))
         memory = self.start() if memory is None else memory
         if self.gate == "equilibrium":
-            found = solve(given, tol=self.tol, start=memory.weights)
+            found = solve(given, tol=self.tol, start=memory.weights, route=self.route)
             return Weighing(given, found.weights, found.certificate, found.converged)
         weights = jnp.exp(given.log_prior) if self.gate == "prior" else one_step(given, memory.weights)
         certificate = certificate_at(given, weights)

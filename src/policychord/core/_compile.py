@@ -73,7 +73,8 @@ def _announced():
             flush=True,
         )
 
-    timer = threading.Timer(1.0, announce)
+    # loading kernels that are there already may take a second or two on a busy machine, and is not worth a word
+    timer = threading.Timer(5.0 if any(cache_folder().rglob("*.nbc")) else 1.0, announce)
     timer.daemon = True
     timer.start()
     try:

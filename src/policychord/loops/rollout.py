@@ -21,7 +21,8 @@ def rollout(agent, env: AbstractEnv, *, steps: int, episodes: int | Iterable[int
     """Let the agent act in the environment for `steps` steps, in all episodes at once.
 
     `episodes` is how many, or which: an episode's random numbers depend on `seed` and its own number only, so
-    the first ten of a thousand are the same ten alone, and every agent meets the same starts and disturbances.
+    the first ten of a thousand are (to rounding) the same ten alone, and every agent meets the same starts and
+    disturbances.
     An agent is a Composer, a Population, or anything with `names`, `start()` and `decide(key, view, k, memory)`.
     """
     numbers = episode_numbers(episodes)
