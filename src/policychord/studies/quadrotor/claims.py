@@ -80,7 +80,8 @@ def recovers_faster(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
         found = {n: recovery(settings, f) for n, f in evidence[f"lqr, {world}"].items()}
         for name in ("baseline", RELEASED, WRITTEN, CONTROL, USEFUL):
             time, error = float(np.median(found[name].time)), float(np.median(found[name].error))
-            measured[f"{world}: {name}"] = f"{time:.2f} s, {error:.2f} m s"
+            back = f"{time:.2f} s" if np.isfinite(time) else "not in the episode"
+            measured[f"{world}: {name}"] = f"back {back}, error {error:.2f} m s"
         if world == "stale-point":
             holds = [_faster(found[name], found["baseline"]) for name in (RELEASED, WRITTEN)]
     return Finding(measured, _verdict(*holds))

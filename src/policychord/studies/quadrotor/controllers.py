@@ -94,6 +94,31 @@ class Lqr(eqx.Module):
         return self.act(view, k, ())[0]
 
 
+class Controller(eqx.Module):
+    """A cascade or an LQR, whichever is chosen.
+
+    Both are worked out and one is taken: that is little beside 900 actions, and one compiled program serves all.
+    """
+
+    cascade: Cascade
+    lqr: Lqr
+    lqr_is_chosen: Float[Array, ""]
+
+    def __init__(self, cascade: Cascade, lqr: Lqr, lqr_is_chosen: bool):
+        self.cascade, self.lqr, self.lqr_is_chosen = cascade, lqr, jnp.asarray(float(lqr_is_chosen))
+
+    def start(self) -> Float[Array, "2"]:
+        return self.cascade.start()
+
+    def act(self, view: QuadrotorView, k, integral: Float[Array, "2"]):
+        """(thrusts, integrals)"""
+        thrust, integral = self.cascade.act(view, k, integral)
+        return jnp.where(self.lqr_is_chosen > 0, self.lqr(view, k), thrust), integral
+
+    def __call__(self, view: QuadrotorView, k) -> Float[Array, "2"]:
+        return self.act(view, k, self.start())[0]
+
+
 def _aim(controller: Cascade | Lqr, view: QuadrotorView, k) -> Float[Array, "6"]:
     """The state that a controller wants: the path's row, or to stop where it is."""
     here = view.x * jnp.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0])

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from ...envs.paths import path
 from ..drawing import COLOURS, blank
@@ -37,12 +38,6 @@ def draw_flights(
     ax.plot(*settings.start[0:3:2], "x", color="#C00000", markersize=7, markeredgewidth=2, label="start", zorder=4)
     ax.set(xlabel="x (m)", ylabel="z (m)", aspect="equal")
     ax.set_title(TITLES[experiment], loc="left")
-    handles, labels = ax.get_legend_handles_labels()
-    order = [labels.index(name) for name in (*shown, "path", "start")]
-    ax.legend(
-        [handles[i] for i in order], [labels[i] for i in order],
-        loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8,
-    )  # fmt: skip
 
 
 def typical(flights: Mapping[str, Flight], name: str) -> int:
@@ -53,23 +48,25 @@ def typical(flights: Mapping[str, Flight], name: str) -> int:
 
 def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """A typical flight of the composed controller and of the baseline, through the same disturbances."""
-    fig = blank(7.2, 3.6)
-    panels = fig.subplots(1, 2)
+    fig = blank(7.2, 2.5)
+    panels = fig.subplots(1, 2, sharey=True)
     for ax, experiment in zip(panels, BASELINE, strict=True):
         flights = evidence[f"{experiment}, stale-point"]
         one = typical(flights, RELEASED)
         shown = {
             "composed (released gate)": flights[RELEASED].states[one],
-            f"{BASELINE[experiment]} baseline": flights["baseline"].states[one],
+            "baseline (PID, LQR)": flights["baseline"].states[one],
         }
         draw_flights(ax, settings, experiment, shown)
         if experiment == "lqr":
             k = int(flights[RELEASED].impulse_time[one])
             x, z = flights[RELEASED].states[one][k, 0:3:2]
             ax.annotate(
-                "impulse", (x, z), (-12, 22), textcoords="offset points", ha="right", fontsize=8,
+                "impulse", (x, z), (16, 24), textcoords="offset points", ha="left", fontsize=8,
                 arrowprops={"arrowstyle": "->", "color": "black", "linewidth": 1.0},
             )  # fmt: skip
+    panels[1].set_ylabel("")
+    fig.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     return fig
 
 
@@ -89,21 +86,20 @@ def draw_costs(ax: Axes, experiment: Experiment, worlds: Mapping[str, Mapping[st
             box.set(facecolor=colour, edgecolor=colour, alpha=0.55)
         middle = float(np.median(flights["baseline"].cost))
         ax.axvline(middle, color=colour, linewidth=0.9, linestyle=":", zorder=0)
-    labels = [BASELINE[experiment] + " baseline" if name == "baseline" else name for name in names]
-    ax.set_yticks(np.arange(len(names)), labels)
     ax.set(xscale="log", xlabel="total cost of an episode")
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
     ax.set_title(TITLES[experiment], loc="left")
 
 
 def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """Total cost of all controllers, with forces as recorded and with forces at the centre of mass."""
     fig = blank(7.4, 4.2)
-    panels = fig.subplots(1, 2, sharey=False)
+    panels = fig.subplots(1, 2, sharey=True)
     for ax, experiment in zip(panels, BASELINE, strict=True):
         draw_costs(ax, experiment, {w: evidence[f"{experiment}, {w}"] for w in ("stale-point", "centre")})
-    panels[1].set_yticklabels(
-        [label.get_text().replace("LQR baseline", "baseline") for label in panels[1].get_yticklabels()]
-    )
     handles = [panels[0].plot([], [], "s", color=c, alpha=0.55, markersize=8)[0] for c in (ORANGE, BLUE)]
     fig.legend(
         handles, ["forces as recorded (stale point)", "forces at the centre of mass"],
@@ -132,9 +128,10 @@ def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     for name, colour, label in (
         (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"), (USEFUL, GREEN, "cost-to-go, warm")
     ):  # fmt: skip
-        weight = around_impulse(flights[name], flights[name].stabilising)
-        many.plot(time, weight.mean(0), color=colour, label=label)
-    many.set(ylim=(-0.04, 1.04), ylabel="its mean over flights")
+        weight = around_impulse(flights[name], flights[name].stabilising).mean(0)
+        # over two steps, or the released gate's turns would hide everything else
+        many.plot(time[1:], (weight[1:] + weight[:-1]) / 2, color=colour, label=label)
+    many.set(ylim=(-0.04, 1.04), ylabel="its mean, over two steps")
     many.set_title("All flights", loc="left")
     for name, colour, label in (
         ("baseline", PINK, "LQR baseline"), (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"),
@@ -176,13 +173,15 @@ FIGURES = {"trajectories": trajectories, "costs": costs, "impulse": impulse, "te
 
 def flown(settings: QuadrotorSettings, experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
     """A typical flight of a composition beside its baseline."""
-    fig = blank(4.4, 4.2)
+    fig = blank(4.4, 3.4)
     one = typical(flights, "composed")
     shown = {
         "composed": flights["composed"].states[one],
         f"{BASELINE[experiment]} baseline": flights["baseline"].states[one],
     }
-    draw_flights(fig.add_subplot(), settings, experiment, shown)
+    ax = fig.add_subplot()
+    draw_flights(ax, settings, experiment, shown)
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
     return fig
 
 

@@ -14,14 +14,14 @@ from ...envs.paths import path
 from ...envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST, Quadrotor, saturated
 from ...models.cost import Cost
 from ...primitives.gaussian import Gaussian
-from .controllers import Cascade, Lqr, hover_model, regulator
+from .controllers import Cascade, Controller, Lqr, hover_model, regulator
 from .settings import Composition, Experiment, QuadrotorSettings
 
 
 class Pilot(eqx.Module):
     """One controller, flown alone: an agent with a single primitive, whose weight is always one."""
 
-    controller: Cascade | Lqr
+    controller: Controller
     names: ClassVar[tuple[str, ...]] = ("alone",)  # the same for all, so that one compilation serves all
 
     def start(self):
@@ -36,7 +36,7 @@ class Pilot(eqx.Module):
 class Within(eqx.Module):
     """A controller whose commands are cut to what the motors can do."""
 
-    controller: Cascade | Lqr
+    controller: Controller
 
     def __call__(self, view, k) -> Float[Array, "2"]:
         return saturated(self.controller(view, k))
@@ -80,20 +80,20 @@ def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:
     )
 
 
-def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Cascade | Lqr]:
+def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Controller]:
     """The two primitives and the baseline."""
     along = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
-    if experiment == "pd":
-        return {
-            "stabilise": Cascade(along, settings.pd_stabilise, hold=True),
-            "track": Cascade(along, settings.pd_track),
-            "baseline": Cascade(along, settings.pid_baseline),
-        }
-    return {
+    cascades = {
+        "stabilise": Cascade(along, settings.pd_stabilise, hold=True),
+        "track": Cascade(along, settings.pd_track),
+        "baseline": Cascade(along, settings.pid_baseline),
+    }
+    regulators = {
         "stabilise": Lqr(along, settings.lqr_stabilise, hold=True),
         "track": Lqr(along, settings.lqr_track),
         "baseline": Lqr(along, settings.lqr_baseline),
     }
+    return {name: Controller(cascades[name], regulators[name], experiment == "lqr") for name in cascades}
 
 
 def pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> Pilot:
@@ -108,7 +108,7 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     row. M = Q counts one step; M = P, the cost-to-go of the baseline's LQR, all that follow.
     """
     flown = controllers(settings, experiment)
-    along = flown["track"].path
+    along = flown["track"].lqr.path
     # the released scripts, whose gate this is, predict by the exact solution of the linear model
     A, B = hover_model(exact=how.gate == "one-step")
     M = regulator(settings.lqr_baseline)[1] if how.horizon == "cost-to-go" else np.diag(settings.cost.state)
