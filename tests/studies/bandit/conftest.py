@@ -32,13 +32,14 @@ def people(data_folder):
 
 @pytest.fixture(scope="session")
 def small():
-    return BanditSettings(seed=3, splits=2, recovery_cohorts=1, blocks=4, trials=8, temperatures=(0.01, 1.0))
+    sizes = {"splits": 2, "recovery_cohorts": 1, "subjects": 8, "blocks": 8, "trials": 8}
+    return BanditSettings(seed=3, **sizes, temperatures=(0.01, 1.0), own_likelihood=False)
 
 
 @pytest.fixture(scope="session")
 def cohort(small):
     """A few simulated people in each experiment."""
-    return {e: believe(synthetic(e, small, subjects=8)) for e in TASKS}
+    return {e: believe(synthetic(e, small)) for e in TASKS}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import numpy as np
 from .beliefs import Trials, learn_all, prior_belief
 from .data import Choices
 from .models import ChoiceModel, Classic
-from .settings import GROUPS, SUBJECTS, TASKS, BanditSettings, Group, Task
+from .settings import GROUPS, TASKS, BanditSettings, Group, Task
 
 SYNTHETIC = "synthetic cohort"
 
@@ -50,7 +50,7 @@ def draw_people(group: Group, count: int, seed=0) -> np.ndarray:
 
 def synthetic(experiment: str, settings: BanditSettings, subjects: int | None = None) -> Choices:
     """A cohort that plays by the Hybrid model, with coefficients like those of the people in the public data."""
-    count = SUBJECTS[experiment] if subjects is None else subjects
+    count = settings.cohort_size(experiment) if subjects is None else subjects
     seed = (settings.seed, int(experiment))
     people = draw_people(GROUPS[experiment]["Hybrid"], count, (*seed, 0))
     size = {"blocks": settings.blocks, "trials": settings.trials}

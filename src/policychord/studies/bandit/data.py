@@ -36,7 +36,8 @@ def read_choices(path: str | Path, task: Task, source: str | None = None) -> Cho
     cells, problems = read_cells(path)
     said = cells.pop("source").unique() if "source" in cells else ()
     numbers = cells.apply(pd.to_numeric, errors="coerce")
-    problems += _broken_cells(numbers, cells, task) + _broken_order(numbers)
+    if len(numbers):
+        problems += _broken_cells(numbers, cells, task) + _broken_order(numbers)
     if problems:
         raise complain(path.name, problems)
     slow = numbers["rt"] >= LONGEST_RT if "rt" in numbers else pd.Series(False, index=numbers.index)

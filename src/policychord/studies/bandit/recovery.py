@@ -9,7 +9,7 @@ from .beliefs import believe
 from .cohort import draw_people, simulate
 from .features import CLASSIC, FEATURES
 from .models import ChoiceModel, Classic, Composed
-from .settings import GROUPS, SUBJECTS, TASKS, BanditSettings
+from .settings import GROUPS, TASKS, BanditSettings
 
 
 class Recovered(NamedTuple):
@@ -49,11 +49,12 @@ def recover(experiment: str, settings: BanditSettings) -> Recovery:
     size = len(names), len(names)
     best, frequency, won = np.zeros(size), np.zeros(size), np.zeros(size)
     parameters: list[Recovered] = []
+    size_of_cohort = settings.cohort_size(experiment)
     for row, name in enumerate(names):
         true, estimate = [], []
         for cohort in range(settings.recovery_cohorts):
             seed = (settings.seed, int(experiment), 7, cohort)
-            people = draw_people(GROUPS[experiment]["Hybrid" if name == OURS else name], SUBJECTS[experiment], seed)
+            people = draw_people(GROUPS[experiment]["Hybrid" if name == OURS else name], size_of_cohort, seed)
             choices = simulate(TASKS[experiment], _model(name, settings), people, blocks=settings.blocks,
                                trials=settings.trials, seed=(*seed, row))  # fmt: skip
             trials = believe(choices)

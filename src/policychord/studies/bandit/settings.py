@@ -68,8 +68,13 @@ class BanditSettings(BaseModel):
     splits: int = Field(default=20, ge=1, description="random splits into folds")
     recovery_cohorts: int = Field(default=6, ge=1, description="simulated cohorts for each generating model")
     own_likelihood: bool = Field(default=True, description="also fit the composed model by its own likelihood")
+    subjects: int | None = Field(default=None, ge=3, description="of a simulated cohort; as many as in the data")
     blocks: int = Field(default=20, ge=1, description="of a simulated participant (Table S2)")
     trials: int = Field(default=10, ge=1, description="of a block (Table S2)")
+
+    def cohort_size(self, experiment: str) -> int:
+        """How many people are simulated."""
+        return SUBJECTS[experiment] if self.subjects is None else self.subjects
 
     @property
     def synthetic(self) -> bool:

@@ -1,0 +1,180 @@
+"""The composed policy: the general solver, the exact reduction, and the agents' own replay give the same weights."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from policychord import Composer, replay
+from policychord.actions import Finite
+from policychord.envs.bandit import Belief, learn
+from policychord.models import Reference
+from policychord.primitives import Categorical
+from policychord.studies.bandit.beliefs import believe, learn_all, prior_belief
+from policychord.studies.bandit.cohort import simulate
+from policychord.studies.bandit.compose import compose, slope
+from policychord.studies.bandit.features import FEATURES
+from policychord.studies.bandit.models import Classic, Composed
+from policychord.studies.bandit.primitives import KNOWN, PAPER, columns, exploit, named
+from policychord.studies.bandit.reduction import two_arm_weights
+from policychord.studies.bandit.settings import TASKS, Task
+
+
+@pytest.mark.parametrize("experiment", TASKS)
+@pytest.mark.parametrize("eps", [0.001, 0.01, 1.0])
+def test_solver_and_reduction_agree(people, experiment, eps):
+    trials = people[experiment]
+    ours = Composed(eps=eps).fit(trials)
+    log_q = ours.base.log_proba(trials, ours.rows(trials))
+    exact = two_arm_weights(columns(PAPER, trials)[:, 0], log_q[:, 0] - log_q[:, 1], eps)
+    found = ours.weigh(trials)
+    np.testing.assert_allclose(found.weights, exact, atol=1e-9)
+    assert found.distance.max() <= 1e-9
+
+
+@given(
+    first=st.lists(st.floats(0.001, 0.999), min_size=2, max_size=5),
+    log_odds=st.floats(-300.0, 300.0),
+    eps=st.floats(1e-3, 10.0),
+)
+def test_solver_and_reduction_agree_anywhere(first, log_odds, eps):
+    a = np.array([first])
+    log_q = -np.logaddexp(0.0, np.array([[-log_odds, log_odds]]))
+    found = compose(np.stack([a, 1 - a], axis=1), log_q, eps).weights
+    np.testing.assert_allclose(found, two_arm_weights(a, np.array([log_odds]), eps), atol=1e-8)
+
+
+def test_the_exact_reference_is_copied_where_primitives_can(rng):
+    """Two primitives that are the arms themselves: p = softmax of ln q / (1 + eps)."""
+    log_q = np.log(rng.dirichlet([1.0, 1.0], 20))
+    eps = 0.3
+    found = compose(np.tile(np.eye(2), (20, 1, 1)), log_q, eps)
+    expected = np.exp(log_q / (1 + eps))
+    np.testing.assert_allclose(np.exp(found.log_prob), expected / expected.sum(1, keepdims=True), atol=1e-9)
+
+
+def test_slope_is_the_derivative(cohort, rng):
+    trials = cohort["2"]
+    pi = columns(KNOWN, trials)[:6]
+    log_q = np.log(rng.dirichlet([2.0, 2.0], 6))
+    choice = trials.choice[:6]
+    found = compose(pi, log_q, 0.05)
+    by_hand = slope(pi, found.weights, choice, 0.05)
+    for t in range(6):
+
+        def value(row, t=t):
+            return compose(pi[t : t + 1], row[None], 0.05).log_prob[0, choice[t]]
+
+        np.testing.assert_allclose(by_hand[t], approx_fprime(log_q[t], value, 1e-6), atol=1e-4)
+
+
+def test_beliefs_are_those_of_the_environment(rng):
+    mean, variance = prior_belief(TASKS["2"], 7)
+    belief = [Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance)) for _ in range(7)]
+    for _ in range(5):
+        choice, reward = rng.integers(0, 2, 7), rng.normal(scale=5.0, size=7)
+        mean, variance = learn_all(mean, variance, choice, reward, 10.0)
+        belief = [learn(b, c, r, 10.0) for b, c, r in zip(belief, choice, reward, strict=True)]
+        np.testing.assert_allclose(mean, np.stack([b.mean for b in belief]), atol=1e-12)
+        np.testing.assert_allclose(variance, np.stack([b.variance for b in belief]), atol=1e-12)
+
+
+def test_beliefs_start_anew_and_remember(cohort):
+    trials = cohort["1"]
+    first = trials.trial == 1
+    assert (trials.mean[first] == 0).all()
+    assert (trials.previous[first] == -1).all()
+    np.testing.assert_array_equal(trials.previous[~first], trials.choice[np.flatnonzero(~first) - 1])
+    assert (trials.variance[:, 1] == 0).all()
+
+
+def test_replay_with_a_composer_gives_the_same_weights(small):
+    """One person's choices, explained by the agents' layer: `policychord.replay` over a `Composer`."""
+    person = np.array([[0.9, 0.2]])
+    choices = simulate(TASKS["2"], Classic("Hybrid"), person, blocks=3, trials=6, seed=11)
+    trials = believe(choices)
+    model = Composed()
+    model.pooled, model.coef_ = True, person
+
+    def log_q(belief, k):
+        total = jnp.sqrt(belief.variance.sum())
+        z = 0.9 * (belief.mean[0] - belief.mean[1]) / total + 0.2 * (jnp.sqrt(belief.variance) @ jnp.array([1.0, -1.0]))
+        from jax.scipy.special import log_ndtr
+
+        return jnp.stack([log_ndtr(z), log_ndtr(-z)])
+
+    def by_sign(belief, k):
+        better = jnp.sign(belief.mean[0] - belief.mean[1])
+        return jnp.log(0.5 + 0.49 * better * jnp.array([1.0, -1.0]))
+
+    composer = Composer(
+        {
+            "exploit": Categorical(by_sign),
+            "uncertainty": Categorical(lambda belief, k: jnp.log(belief.variance)),
+            "risk": Categorical(lambda belief, k: -belief.variance),
+        },
+        Reference(Categorical(log_q)),
+        Finite(2),
+        eps=0.01,
+        tol=1e-22,
+    )
+    start = Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance))
+    trace = replay(
+        composer,
+        start,
+        lambda belief, choice, reward, k: learn(belief, choice, reward, 10.0),
+        choices=choices.choice.reshape(3, 6),
+        observed=choices.reward.reshape(3, 6),
+    )
+    found = model.weigh(trials)
+    np.testing.assert_allclose(np.asarray(trace.weights).reshape(-1, 3), found.weights, atol=1e-8)
+    chosen = found.log_prob[np.arange(18), trials.choice]
+    np.testing.assert_allclose(np.asarray(trace.log_prob).ravel(), chosen, atol=1e-8)
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+def test_schemas_are_policies_for_any_number_of_arms(arms, rng):
+    task = Task("own", (40.0,) * arms)
+    coef = np.tile([0.8, 0.2], (3, 1))
+    trials = believe(simulate(task, Classic("Hybrid", "logit"), coef, blocks=2, trials=6, seed=1))
+    pi = columns(KNOWN, trials)
+    assert pi.shape == (36, arms, len(KNOWN))
+    np.testing.assert_allclose(pi.sum(1), 1.0, atol=1e-12)
+    assert (pi >= 0).all()
+    first = trials.trial == 1
+    np.testing.assert_allclose(pi[first], 1.0 / arms)  # nothing is known, so nobody prefers anything
+    fitted = Composed(tuple(KNOWN), link="logit").fit(trials)
+    np.testing.assert_allclose(fitted.predict_proba(trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(fitted.weigh(trials).weights.sum(1), 1.0, atol=1e-12)
+
+
+def test_exploitation_shares_ties(cohort):
+    trials = cohort["2"]
+    tied = trials._replace(mean=np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12], [0.0, 2.0]]))
+    np.testing.assert_allclose(exploit(tied), [[0.5, 0.5], [0.01, 0.99], [0.01, 0.99]])
+    np.testing.assert_allclose(exploit(tied, ties=1e-9), [[0.5, 0.5], [0.5, 0.5], [0.01, 0.99]])
+
+
+def test_own_schemas_by_function_and_bad_ones_are_named(cohort):
+    trials = cohort["2"]
+    stay = {"first": lambda t: np.tile([0.9, 0.1], (len(t.choice), 1)), "risk": PAPER["risk"]}
+    fitted = Composed(stay).fit(trials)
+    assert fitted.names == ("first", "risk")
+    assert fitted.weigh(trials).weights.shape == (len(trials.choice), 2)
+    with pytest.raises(ValueError, match=r"'sing'.*known are exploit"):
+        named(["exploit", "sing"])
+    with pytest.raises(ValueError, match="primitive 'short' answered with shape"):
+        columns({"short": lambda t: np.ones(3)}, trials)
+    with pytest.raises(ValueError, match="empty"):
+        named([])
+
+
+def test_every_classic_model_names_its_features():
+    assert {name: [label for label, _ in parts] for name, parts in FEATURES.items()} == {
+        "UCB": ["V", "RU"],
+        "Thompson": ["V/TU"],
+        "Hybrid": ["V/TU", "RU"],
+        "Value": ["V"],
+    }

@@ -1,0 +1,180 @@
+"""The study as a whole, on a small synthetic cohort: claims, labels, figures, data, and the commands."""
+
+import json
+import os
+import sys
+
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import pydantic
+import pytest
+
+from policychord import cli
+from policychord.runs.reproduce import reproduce
+from policychord.studies.bandit import figures
+from policychord.studies.bandit.analysis import analyse, weights_in_course
+from policychord.studies.bandit.claims import LEDGER
+from policychord.studies.bandit.fetch import VARIABLE
+from policychord.studies.bandit.figures import FIGURES
+from policychord.studies.bandit.settings import TASKS, BanditSettings
+from policychord.studies.bandit.study import STUDY, choices_of
+from policychord.studies.bandit.summary import describe, weight_table
+from policychord.studies.claim import judge
+from policychord.studies.drawing import styled
+
+
+@pytest.fixture(scope="module")
+def evidence(small):
+    return {name: step() for name, step in STUDY.work(small).items()}
+
+
+def test_ledger_is_complete():
+    assert [entry.id for entry in LEDGER] == [f"B{k}" for k in range(1, 11)]
+    assert STUDY.settings(quick=True).splits == STUDY.settings(quick=False).splits == 20  # the rule of B5
+
+
+@pytest.mark.parametrize("entry", LEDGER, ids=lambda e: e.id)
+def test_claims_are_labelled_synthetic(entry, small, evidence):
+    claim = judge(entry, small, evidence)
+    assert claim.measured["data"] == "synthetic cohort"
+    assert claim.verdict in ("reproduced", "partly", "not reproduced")
+    json.dumps(claim.measured, default=float)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_draw_and_are_labelled(name, small, evidence):
+    figure = styled(FIGURES[name], small, evidence)
+    assert isinstance(figure, matplotlib.figure.Figure)
+    assert any(word in figure.get_suptitle() for word in ("synthetic cohort", "simulated cohorts"))
+
+
+def test_datasets_are_labelled(small, evidence):
+    kept = STUDY.datasets(small, evidence)
+    assert set(kept) == {f"experiment_{e}_{link}" for e in "12" for link in small.links} | {"recovery_1", "recovery_2"}
+    assert kept["experiment_1_probit"].attrs["data"] == "synthetic cohort"
+    assert kept["experiment_1_probit"].weights.dims == ("row", "primitive")
+
+
+def test_claims_can_fail(small, evidence):
+    """Verdicts follow what was found: with the weights of the other experiment, the orderings do not hold."""
+    swapped = dict(evidence) | {"fit 1 probit": evidence["fit 2 probit"]}
+    entry = next(entry for entry in LEDGER if entry.id == "B3")
+    assert judge(entry, small, swapped).verdict == "not reproduced"
+
+
+def test_course_is_mean_and_sd_over_people(small, evidence):
+    fit = evidence["fit 2 probit"]
+    course = weights_in_course(fit)
+    at = (fit.trials.block == 2) & (fit.trials.trial == 3)
+    row = np.flatnonzero(course.block == 2)[2]
+    np.testing.assert_allclose(course.mean[row], fit.composition.weights[at].mean(0))
+    np.testing.assert_allclose(course.sd[row], fit.composition.weights[at].std(0), atol=1e-9)
+
+
+def test_real_data_are_used_and_labelled(data_folder):
+    settings = BanditSettings(data=data_folder)
+    assert choices_of(settings, "1").source == "human data (Gershman 2018)"
+    assert len(choices_of(settings, "1").choice) == 8990
+
+
+def test_reproduce_writes_everything(small, evidence, tmp_path):
+    done = {name: lambda value=value: value for name, value in evidence.items()}
+    study = STUDY._replace(work=lambda settings: done, figures={"temperature": FIGURES["temperature"]})
+    result = reproduce(study, small, tmp_path)
+    assert len(result.claims) == 10
+    assert (tmp_path / "claims.json").is_file()
+    assert (tmp_path / "data" / "experiment_2_logit.zarr").is_dir()
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+def test_misspelt_setting_is_an_error():
+    with pytest.raises(pydantic.ValidationError, match="splitz"):
+        BanditSettings(splitz=3)
+
+
+def test_summary_in_words(cohort, small):
+    fit = analyse(choices_of(small, "2"))
+    text = describe(fit, {})
+    assert "synthetic" in text
+    assert "PXP" in text
+    table = weight_table(fit)
+    assert (table["data"] == "synthetic cohort").all()
+    np.testing.assert_allclose(table.filter(like="weight_").sum(axis=1), 1.0, atol=1e-9)
+    for draw in (figures.own_comparison, figures.own_weights):
+        assert "synthetic cohort" in styled(draw, fit).get_suptitle()
+
+
+def command(monkeypatch, *words) -> int:
+    monkeypatch.setattr(sys, "argv", ["policychord", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code
+
+
+def test_simulate_then_fit(tmp_path, monkeypatch, capsys):
+    made = tmp_path / "made.csv"
+    assert not command(monkeypatch, "bandit", "simulate", made, "--subjects", 5, "--experiment", 1)
+    assert not command(monkeypatch, "bandit", "fit", made, "--experiment", 1, "--out", tmp_path / "out",
+                       "--primitives", "exploit,uncertainty,risk,repeat")  # fmt: skip
+    said = capsys.readouterr().out
+    for word in ("Hybrid", "Composed", "BOR", "PXP", "Next:", "synthetic"):
+        assert word in said
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "summary.md", "weights.csv", "subjects.csv", "models.csv", "figures"}  # fmt: skip
+    weights = pd.read_csv(tmp_path / "out" / "weights.csv")
+    assert len(weights) == 5 * 200
+    assert "weight_repeat" in weights
+    assert "synthetic" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_own_data_with_three_arms(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    rows = [(s, b, t, rng.integers(1, 4), rng.integers(-9, 9))
+            for s in (1, 2) for b in (1, 2) for t in range(1, 9)]  # fmt: skip
+    pd.DataFrame(rows, columns=["subject", "block", "trial", "choice", "reward"]).to_csv(
+        tmp_path / "c.csv", index=False
+    )
+    words = ("bandit", "fit", tmp_path / "c.csv", "--experiment", "custom", "--variance", "5,5,5")
+    assert command(monkeypatch, *words, "--out", tmp_path / "no") == 2
+    assert "logit" in capsys.readouterr().err
+    assert not command(monkeypatch, *words, "--link", "logit", "--out", tmp_path / "out")
+    assert "3 arms" in (tmp_path / "out" / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--experiment", "custom"], "--variance"),
+        (["--experiment", "custom", "--variance", "1"], "two or more arms"),
+        (["--experiment", "custom", "--variance", "1,x"], "two or more arms"),
+        (["--experiment", "2", "--variance", "1,1"], "custom"),
+        (["--experiment", "3"], "3"),
+        (["--link", "cauchit"], "cauchit"),
+        (["--primitives", "exploit,sing"], "'sing'"),
+        (["--eps", "-1"], "eps"),
+    ],
+)
+def test_bad_options_get_a_sentence(words, said, tmp_path, monkeypatch, capsys, table):
+    (tmp_path / "c.csv").write_text("\n".join(",".join(map(str, row)) for row in table))
+    assert command(monkeypatch, "bandit", "fit", tmp_path / "c.csv", "--out", tmp_path / "out", *words) == 2
+    words = capsys.readouterr().err.replace("\u2502", " ").split()  # the box breaks lines anywhere
+    assert said in " ".join(words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_tasks_are_those_of_the_paper():
+    assert (TASKS["1"].variance, TASKS["2"].variance) == ((10.0, 0.0), (100.0, 100.0))
+    assert TASKS["1"].noise == TASKS["2"].noise == 10.0
+    assert (BanditSettings().eps, BanditSettings().blocks, BanditSettings().trials) == (0.01, 20, 10)
+
+
+def test_without_data_it_is_synthetic(tmp_path, monkeypatch):
+    from policychord.studies.bandit import fetch
+
+    monkeypatch.setattr(fetch, "cache", lambda: tmp_path)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert STUDY.settings().source == "synthetic cohort"
+    monkeypatch.setenv(VARIABLE, os.fspath(tmp_path))
+    with pytest.raises(ValueError, match=VARIABLE):
+        STUDY.settings()
