@@ -21,6 +21,7 @@ from .agent import Composer, Memory
 from .envs.bandit import Bandit
 from .envs.base import AbstractEnv, Box, Discrete, Variable
 from .envs.pendulum import Pendulum
+from .envs.quadrotor import Quadrotor
 from .loops.rollout import AGENT, START, WEATHER, episode_numbers, stream, warn_if_not_converged
 from .loops.trace import Labels, Trace
 
@@ -28,6 +29,7 @@ from .loops.trace import Labels, Trace
 REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
     "policychord/Bandit-v0": (Bandit, 10),
     "policychord/Pendulum-v0": (Pendulum, 200),
+    "policychord/Quadrotor-v0": (Quadrotor, 300),
 }
 
 # Spaces whose members are one array of numbers.

@@ -13,7 +13,7 @@ from .settings import QuadrotorSettings
 from .silhouette import silhouette
 from .simulate import Flight
 
-EVERY = 3  # decisions from one picture to the next
+EVERY = 4  # decisions from one picture to the next
 FPS = 1 / (EVERY * DT)  # as fast as it flew
 
 
@@ -28,7 +28,7 @@ def animate(settings: QuadrotorSettings, flight: Flight, episode: int = 0, title
         raise ValueError(f"episode = {episode}: whole flights are kept of episodes 0 to {len(flight.states) - 1}.")
     states, weight = flight.states[episode], flight.stabilising[episode]
     row = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
-    fig = blank(5.0, 3.6)
+    fig = blank(5.6, 2.8)
     air, gauge = fig.subplots(1, 2, width_ratios=[12, 1])
     air.plot(row[:, 0], row[:, 2], color="0.8", linewidth=3)
     low, high = np.minimum(states.min(0), row.min(0)), np.maximum(states.max(0), row.max(0))

@@ -41,9 +41,9 @@ def draw_flights(
 
 
 def typical(flights: Mapping[str, Flight], name: str) -> int:
-    """The kept episode whose cost is nearest the median of all."""
-    cost = flights[name].cost
-    return int(np.argmin(np.abs(cost[: len(flights[name].states)] - np.median(cost))))
+    """The kept episode in which this controller and the baseline both cost about what they do in the median."""
+    off = [np.log(flights[one].cost / np.median(flights[one].cost)) ** 2 for one in (name, "baseline")]
+    return int(np.argmin(sum(off)[: len(flights[name].states)]))
 
 
 def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
