@@ -95,7 +95,7 @@ def quadrotor(
     from ..studies.quadrotor.settings import Composition, QuadrotorSettings
     from ..studies.quadrotor.simulate import ALONE, fly_all
 
-    if eps <= 0:
+    if not 0 < eps < float("inf"):
         raise typer.BadParameter(f"{eps} is not a temperature: pass a positive number.", param_hint="--eps")
     how = Composition(gate=gate.value, selection=selection.value, horizon=horizon.value, eps=eps, margin=margin)
     settings = QuadrotorSettings(
@@ -117,11 +117,12 @@ def quadrotor(
     skipped = ""
     for wanted, ending in ((animation, ".gif"), (video, ".mp4")):
         if wanted and can_write(ending):
-            motion = styled(animate, settings, flights["composed"], 0, f"{experiment.upper()} pair, composed")
+            motion = animate(settings, flights["composed"], title=f"{experiment.upper()} pair, composed")
             files.append(save_animation(out / f"flight{ending}", motion, FPS))
         elif wanted:
             skipped = "No flight.mp4: ffmpeg is not installed here. --animation writes a GIF without it."
-    screen.print(_table(rows, f"{experiment.upper()} pair, {gate} gate, {selection} action, {disturbance} forces, eps {eps:g}"))
+    title = f"{experiment.upper()} pair, {gate} gate, {selection} action, {disturbance} forces, eps {eps:g}"
+    screen.print(_table(rows, title))
     screen.print(
         "delta: Cliff's delta of the cost against the baseline's, with a 95% bootstrap interval; negative is cheaper.\n"
         f"Wrote {files[0]} and {len(files) - 1} more files in {out}.",

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.animation import FuncAnimation, writers
 from matplotlib.collections import LineCollection
 
 from ...envs.paths import path
-from ..drawing import COLOURS, blank
+from ..drawing import COLOURS, STYLE, blank
 from .controllers import DT
 from .settings import QuadrotorSettings
 from .silhouette import silhouette
@@ -23,7 +24,12 @@ def can_write(ending: str) -> bool:
 
 
 def animate(settings: QuadrotorSettings, flight: Flight, episode: int = 0, title: str = "") -> FuncAnimation:
-    """An animation of one kept episode."""
+    """An animation of one kept episode, in our style."""
+    with matplotlib.rc_context(STYLE):
+        return _animate(settings, flight, episode, title)
+
+
+def _animate(settings: QuadrotorSettings, flight: Flight, episode: int, title: str) -> FuncAnimation:
     if not 0 <= episode < len(flight.states):
         raise ValueError(f"episode = {episode}: whole flights are kept of episodes 0 to {len(flight.states) - 1}.")
     states, weight = flight.states[episode], flight.stabilising[episode]

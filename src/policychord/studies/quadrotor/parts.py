@@ -45,24 +45,27 @@ class Within(eqx.Module):
 class Tracking(eqx.Module):
     """c(x'(u), u) = (x' - r)^T M (x' - r) + q |u - hover|^2, x' = A x + B (u - hover), r the path's next row.
 
-    A quadratic in d = u - hover: d^T (q I + B^T M B) d + 2 d^T B^T M (A x - r) + the same for all actions. Written so,
-    a price takes a few multiplications instead of two matrices for each of 900 actions.
+    A quadratic in d = u - hover: d^T (q I + B^T M B) d + 2 d^T B^T M f + f^T M f, f = A x - r. Written so, a price takes
+    a few multiplications instead of two matrices for each of 900 actions. The last term is the same for all of them,
+    but the one-step gate has a floor under exp(-c) and so takes notice of it.
     """
 
     path: Float[Array, "sample 6"]
     A: Float[Array, "6 6"]
+    M: Float[Array, "6 6"]
     slope: Float[Array, "2 6"]  # 2 B^T M
     bend: Float[Array, "2 2"]  # q I + B^T M B
 
     def __init__(self, path, A, B, M, thrust_weight: float):
-        self.path, self.A = jnp.asarray(path), jnp.asarray(A)
+        self.path, self.A, self.M = jnp.asarray(path), jnp.asarray(A), jnp.asarray(M)
         self.slope, self.bend = jnp.asarray(2 * B.T @ M), jnp.asarray(thrust_weight * np.eye(2) + B.T @ M @ B)
 
     def __call__(self, view, thrust, k) -> Float[Array, ""]:
         row = self.path[jnp.minimum(k + 1, len(self.path) - 1)]
-        linear = self.slope @ (self.A @ view.x - row)
+        free = self.A @ view.x - row
+        linear, constant = self.slope @ free, free @ self.M @ free
         (a, b), ((aa, ab), (_, bb)) = thrust - HOVER, self.bend
-        return (aa * a + 2 * ab * b + linear[0]) * a + (bb * b + linear[1]) * b
+        return (aa * a + 2 * ab * b + linear[0]) * a + (bb * b + linear[1]) * b + constant
 
 
 def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:

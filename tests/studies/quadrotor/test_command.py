@@ -1,0 +1,46 @@
+"""`policychord quadrotor` as a user runs it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def run(*words):
+    command = [sys.executable, "-m", "policychord", "quadrotor", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+def test_it_prints_the_table_and_writes_what_it_says(tmp_path):
+    done = run("lqr", "--seeds", "3", "--gate", "prior", "--out", str(tmp_path / "new"), "--seed", "2")
+    assert done.returncode == 0, done.stderr
+    for word in ("baseline", "stabilise", "track", "composed", "delta", "table.json", "Next:"):
+        assert word in done.stdout
+    kept = json.loads((tmp_path / "new" / "table.json").read_text())
+    assert [row["name"] for row in kept["controllers"]] == ["baseline", "stabilise", "track", "composed"]
+    assert kept["settings"]["composition"]["gate"] == "prior"
+    assert kept["settings"]["disturbance"] == "centre"  # our default outside replication
+    assert kept["controllers"][3]["stabilising"] == 0.5
+    assert {path.name for path in (tmp_path / "new" / "figures").iterdir()} == {
+        "flights.png", "flights.svg", "costs.png", "costs.svg"
+    }  # fmt: skip
+    assert "Warning" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["wings"], "wings"),
+        (["pd", "--gate", "open"], "open"),
+        (["pd", "--eps", "-1"], "eps"),
+        (["pd", "--seeds", "1"], "seeds"),
+        (["pd", "--sedes", "10"], "sedes"),
+        (["pd", "--eps", "nan"], "eps"),
+    ],
+)
+def test_wrong_words_get_a_sentence_and_exit_code_2(words, said):
+    answer = run(*words)
+    assert answer.returncode == 2
+    assert said in answer.stderr
+    assert "Traceback" not in answer.stderr
