@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
@@ -21,6 +21,7 @@ def test_two_models_have_a_closed_form():
         np.testing.assert_allclose(exceedance([a, b])[0], beta.sf(0.5, a, b), atol=1e-12)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0.05, 500.0), min_size=2, max_size=6))
 def test_exceedance_is_a_distribution_and_permutes(alpha):
     xp = exceedance(alpha)

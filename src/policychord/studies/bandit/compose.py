@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.equilibrium import solve
+from ...core.equilibrium import ConvergenceError, solve
 from ...core.objective import problem
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above
 GAP = 1e-22
-LEAST = 1e-300  # no choice is impossible, only unheard of
+PLAIN_GAP = (
+    1e-12  # where rounding does not allow as much: very cold, or very sure; the certificate says what was reached
+)
+LEAST = 1e-300  # no choice is impossible, only unheard of (as in `models.Reference`)
 
 
 class Composition(NamedTuple):
@@ -22,7 +25,11 @@ class Composition(NamedTuple):
 
 def compose(pi: np.ndarray, log_q: np.ndarray, eps: float, prior=None) -> Composition:
     """min_w KL(Pi w, q) + eps KL(w, prior) for every trial. State terms cancel (q(x|.) = p(x|.)), so s = -ln q."""
-    best = solve(problem(pi=pi, action_cost=-np.maximum(log_q, np.log(LEAST)), eps=eps, prior=prior), tol=GAP)
+    problems = problem(pi=pi, action_cost=-np.maximum(log_q, np.log(LEAST)), eps=eps, prior=prior)
+    try:
+        best = solve(problems, tol=GAP)
+    except ConvergenceError:
+        best = solve(problems, tol=PLAIN_GAP)
     weights, distance = np.asarray(best.weights), np.asarray(best.certificate.distance)
     # Both arms by the same sum, never as 1 - p: a primitive that excludes an arm leaves it to the others.
     prob = np.einsum("tan,tn->ta", pi, weights)
