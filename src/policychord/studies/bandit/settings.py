@@ -35,7 +35,8 @@ class Group(NamedTuple):
     sd: tuple[float, ...]
 
 
-# Mean and sd over participants of the probit fits to the public data, rounded. A composed cohort has the Hybrid's.
+# Means over participants of the probit fits to the public data, rounded. The sds are somewhat smaller than those of the
+# fits, which hold estimation noise too; how much smaller is a choice. A composed cohort has the Hybrid's.
 GROUPS = {
     "1": {
         "UCB": Group((1.3, 0.6), (0.8, 0.5)),
