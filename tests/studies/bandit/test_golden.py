@@ -1,4 +1,4 @@
-"""What the definitions give on the public data, to the digits recorded elsewhere (counts and BOR of four models: here)."""
+"""What the definitions give on the public data, to the digits recorded elsewhere (four counts and BOR: here)."""
 
 import numpy as np
 import pytest
