@@ -92,6 +92,7 @@ def quadrotor(
     from ..studies.quadrotor.datasets import dataset
     from ..studies.quadrotor.figures import compared, flown
     from ..studies.quadrotor.metrics import table
+    from ..studies.quadrotor.parts import FIXED
     from ..studies.quadrotor.settings import Composition, QuadrotorSettings
     from ..studies.quadrotor.simulate import ALONE, fly_all
 
@@ -102,8 +103,7 @@ def quadrotor(
         seed=seed, seeds=seeds, disturbance=disturbance.value, path=course.value, impulse=impulse, composition=how
     )
     out = prepare(Path("out") / f"quadrotor-{experiment}" if out is None else out)
-    fixed = how.model_copy(update={"gate": "prior"})
-    who = dict.fromkeys(ALONE) | {"composed": how} | ({} if gate == Gate.prior else {"fixed 50/50": fixed})
+    who = dict.fromkeys(ALONE) | {"composed": how, FIXED: None}
     with watching() as watch:
         watch(f"flying {len(who)} controllers, {seeds} seeds each", 0, 2)
         flights = fly_all(settings, experiment.value, who)

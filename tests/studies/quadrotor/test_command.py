@@ -18,7 +18,7 @@ def test_it_prints_the_table_and_writes_what_it_says(tmp_path):
     for word in ("baseline", "stabilise", "track", "composed", "delta", "table.json", "Next:"):
         assert word in done.stdout
     kept = json.loads((tmp_path / "new" / "table.json").read_text())
-    assert [row["name"] for row in kept["controllers"]] == ["baseline", "stabilise", "track", "composed"]
+    assert [row["name"] for row in kept["controllers"]] == ["baseline", "stabilise", "track", "composed", "fixed 50/50"]
     assert kept["settings"]["composition"]["gate"] == "prior"
     assert kept["settings"]["disturbance"] == "centre"  # our default outside replication
     assert kept["controllers"][3]["stabilising"] == 0.5

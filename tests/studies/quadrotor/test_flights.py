@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from policychord.actions import Grid
-from policychord.envs.quadrotor import HOVER, QuadrotorView
+from policychord.envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST, QuadrotorView, saturated
 from policychord.models import Cost, action_cost
 from policychord.studies.quadrotor.controllers import hover_model, regulator
 from policychord.studies.quadrotor.parts import composer, controllers, pilot, world
@@ -112,8 +112,17 @@ def test_what_is_set_changes_what_happens(flights, name, change):
     assert np.abs(changed.cost - flights[name].cost).max() > 1e-3
 
 
-def test_a_pilot_is_an_agent_with_one_primitive():
-    alone = pilot(SHORT, "lqr", "baseline")
+def test_a_pilot_is_an_agent_with_fixed_weights():
+    flown = controllers(SHORT, "lqr")
+    alone, mixed = (pilot(SHORT, "lqr", name) for name in ("baseline", "fixed 50/50"))
     decision = alone.decide(None, VIEW, 0, alone.start())
-    np.testing.assert_allclose(decision.action, controllers(SHORT, "lqr")["baseline"](VIEW, 0))
-    np.testing.assert_array_equal(decision.weights, [1.0])
+    np.testing.assert_allclose(decision.action, np.clip(flown["baseline"](VIEW, 0), LEAST_THRUST, LARGEST_THRUST))
+    np.testing.assert_array_equal(decision.weights, [1.0, 0.0])
+    half = (saturated(flown["stabilise"](VIEW, 0)) + saturated(flown["track"](VIEW, 0))) / 2
+    np.testing.assert_allclose(mixed.decide(None, VIEW, 0, mixed.start()).action, half)
+
+
+def test_the_fixed_mixture_is_the_composer_without_its_gate(flights):
+    """On the wide grid, where the mean of a primitive is its command."""
+    wide = fly(SHORT, "pd", "", Composition(gate="prior", selection="mean", margin=0.04))
+    np.testing.assert_allclose(fly(SHORT, "pd", "fixed 50/50", None).cost, wide.cost, rtol=1e-3)

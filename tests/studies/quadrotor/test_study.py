@@ -142,6 +142,6 @@ def test_every_composition_has_its_line():
     assert lines["cost-to-go, warm"] == Composition(
         points=20, eps=0.7, margin=0.02, selection="mean", horizon="cost-to-go"
     )
-    assert lines["fixed 50/50"].gate == "prior"
+    assert lines["fixed 50/50"] is None
     assert lines["one-step gate"].gate == "one-step"
     assert lines["baseline"] is None

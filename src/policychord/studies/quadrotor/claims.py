@@ -1,7 +1,10 @@
 """Claims Q1 to Q5, each judged for the paper's released gate and for the optimum that its theory defines."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from ...stats.effect_size import Spread, spread
 from ..claim import Entry, Finding, Verdict
 from ..study import Evidence
 from .metrics import Row, recovery, table
@@ -11,6 +14,7 @@ from .simulate import Flight
 # Both are "our model" of the paper: what its scripts compute, and what its text defines.
 RELEASED, WRITTEN = "one-step gate", "equilibrium, sample"
 CONTROL, USEFUL = "fixed 50/50", "cost-to-go, warm"
+SHOWN = (RELEASED, WRITTEN, "equilibrium, mean", "equilibrium, mean, wide", CONTROL, USEFUL)
 LEAST_EVIDENCE = 0.05  # a p-value above it is no difference
 
 
@@ -20,8 +24,8 @@ def _verdict(released: bool, written: bool) -> Verdict:
     return "partly" if released or written else "not reproduced"
 
 
-def _rows(settings: QuadrotorSettings, flights: dict[str, Flight]) -> dict[str, Row]:
-    return {row.name: row for row in table(settings, flights)}
+def _rows(settings: QuadrotorSettings, flights: Mapping[str, Flight]) -> dict[str, Row]:
+    return {row.name: row for row in table(settings, {name: flights[name] for name in ("baseline", *SHOWN)})}
 
 
 def _against(rows: dict[str, Row], name: str) -> str:
@@ -29,48 +33,49 @@ def _against(rows: dict[str, Row], name: str) -> str:
     return f"{effect.delta:+.2f} [{effect.low:+.2f}, {effect.high:+.2f}], p {effect.p:.1g}"
 
 
+def _costs(flights: Mapping[str, Flight]) -> dict[str, Spread]:
+    return {name: spread(flight.cost) for name, flight in flights.items()}
+
+
 def composing_tracks(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
-    rows = _rows(settings, evidence["pd, stale-point"])
-    best = min(rows["stabilise"].cost.median, rows["track"].cost.median)
-    centre = _rows(settings, evidence["pd, centre"])
+    costs, centre = _costs(evidence["pd, stale-point"]), _costs(evidence["pd, centre"])
+    best = min(costs["stabilise"].median, costs["track"].median)
     measured = {
         "seeds": settings.seeds,
-        "median cost, primitives": f"{rows['stabilise'].cost.median:.0f} and {rows['track'].cost.median:.0f}",
-        **{
-            f"median cost, {name}": rows[name].cost.median for name in (RELEASED, WRITTEN, "equilibrium, mean", CONTROL)
-        },
-        "centre: primitives": f"{centre['stabilise'].cost.median:.0f} and {centre['track'].cost.median:.0f}",
-        f"centre: {RELEASED}": centre[RELEASED].cost.median,
+        "median cost, primitives": f"{costs['stabilise'].median:.0f} and {costs['track'].median:.0f}",
+        **{f"median cost, {name}": costs[name].median for name in SHOWN},
+        "centre: primitives": f"{centre['stabilise'].median:.0f} and {centre['track'].median:.0f}",
+        f"centre: {RELEASED}": centre[RELEASED].median,
+        f"centre: {CONTROL}": centre[CONTROL].median,
     }
-    return Finding(measured, _verdict(rows[RELEASED].cost.median < best, rows[WRITTEN].cost.median < best))
+    return Finding(measured, _verdict(costs[RELEASED].median < best, costs[WRITTEN].median < best))
 
 
 def cheaper_than_pid(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
-    rows = _rows(settings, evidence["pd, stale-point"])
-    centre = _rows(settings, evidence["pd, centre"])
+    rows, centre = (_rows(settings, evidence[f"pd, {world}"]) for world in ("stale-point", "centre"))
     measured = _deltas(rows, centre) | {"median cost, PID": rows["baseline"].cost.median}
     return Finding(measured, _verdict(_cheaper(rows[RELEASED]), _cheaper(rows[WRITTEN])))
 
 
 def less_variable(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
-    rows = _rows(settings, evidence["pd, stale-point"])
-    centre = _rows(settings, evidence["pd, centre"])
-    pid = rows["baseline"].cost.range
+    costs, centre = _costs(evidence["pd, stale-point"]), _costs(evidence["pd, centre"])
+    pid = costs["baseline"].range
     measured = {
         "inter-quartile range, PID": pid,
-        **{name: rows[name].cost.range for name in (RELEASED, WRITTEN, "equilibrium, mean", CONTROL, USEFUL)},
-        "centre: PID": centre["baseline"].cost.range,
-        f"centre: {RELEASED}": centre[RELEASED].cost.range,
+        **{name: costs[name].range for name in SHOWN},
+        "centre: PID": centre["baseline"].range,
+        f"centre: {RELEASED}": centre[RELEASED].range,
+        f"centre: {CONTROL}": centre[CONTROL].range,
     }
-    return Finding(measured, _verdict(rows[RELEASED].cost.range < pid, rows[WRITTEN].cost.range < pid))
+    return Finding(measured, _verdict(costs[RELEASED].range < pid, costs[WRITTEN].range < pid))
 
 
 def cheaper_than_lqr(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
-    rows = _rows(settings, evidence["lqr, stale-point"])
-    centre = _rows(settings, evidence["lqr, centre"])
-    best = min(rows["stabilise"].cost.median, rows["track"].cost.median)
-    medians = {f"median cost, {n}": rows[n].cost.median for n in ("baseline", "stabilise", "track", RELEASED, WRITTEN)}
-    holds = [_cheaper(rows[name]) and rows[name].cost.median < best for name in (RELEASED, WRITTEN)]
+    rows, centre = (_rows(settings, evidence[f"lqr, {world}"]) for world in ("stale-point", "centre"))
+    costs = _costs(evidence["lqr, stale-point"])
+    best = min(costs["stabilise"].median, costs["track"].median)
+    medians = {f"median cost, {n}": costs[n].median for n in ("baseline", "stabilise", "track", RELEASED, WRITTEN)}
+    holds = [_cheaper(rows[name]) and costs[name].median < best for name in (RELEASED, WRITTEN)]
     return Finding(_deltas(rows, centre) | medians, _verdict(*holds))
 
 
@@ -88,9 +93,8 @@ def recovers_faster(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
 
 
 def _deltas(rows: dict[str, Row], centre: dict[str, Row]) -> dict[str, str]:
-    shown = (RELEASED, WRITTEN, "equilibrium, mean", CONTROL, USEFUL)
-    return {f"delta, {name}": _against(rows, name) for name in shown} | {
-        f"centre: delta, {name}": _against(centre, name) for name in shown
+    return {f"delta, {name}": _against(rows, name) for name in SHOWN} | {
+        f"centre: delta, {name}": _against(centre, name) for name in SHOWN
     }
 
 

@@ -17,20 +17,29 @@ from ...primitives.gaussian import Gaussian
 from .controllers import Cascade, Controller, Lqr, hover_model, regulator
 from .settings import Composition, Experiment, QuadrotorSettings
 
+FIXED = "fixed 50/50"
+
 
 class Pilot(eqx.Module):
-    """One controller, flown alone: an agent with a single primitive, whose weight is always one."""
+    """A fixed mixture of two controllers' commands, u = share u1 + (1 - share) u2: an agent whose weights never change.
 
-    controller: Controller
-    names: ClassVar[tuple[str, ...]] = ("alone",)  # the same for all, so that one compilation serves all
+    With a share of one, a controller flown alone. Only controllers without integrals may be mixed.
+    """
+
+    first: Controller
+    second: Controller
+    share: Float[Array, ""]
+    names: ClassVar[tuple[str, ...]] = ("first", "second")  # the same for all, so that one compilation serves all
 
     def start(self):
-        return self.controller.start()
+        return self.first.start()
 
     def decide(self, key, view, k, memory) -> Decision:
-        thrust, memory = self.controller.act(view, k, memory)
+        thrust, memory = self.first.act(view, k, memory)
+        weights = jnp.stack([self.share, 1.0 - self.share])
+        thrust = weights @ jnp.stack([saturated(thrust), saturated(self.second(view, k))])
         nothing = jnp.zeros(())
-        return Decision(thrust, jnp.ones(1), Certificate(nothing, nothing), jnp.asarray(True), memory)
+        return Decision(thrust, weights, Certificate(nothing, nothing), jnp.asarray(True), memory)
 
 
 class Within(eqx.Module):
@@ -45,9 +54,9 @@ class Within(eqx.Module):
 class Tracking(eqx.Module):
     """c(x'(u), u) = (x' - r)^T M (x' - r) + q |u - hover|^2, x' = A x + B (u - hover), r the path's next row.
 
-    A quadratic in d = u - hover: d^T (q I + B^T M B) d + 2 d^T B^T M f + f^T M f, f = A x - r. Written so, a price takes
-    a few multiplications instead of two matrices for each of 900 actions. The last term is the same for all of them,
-    but the one-step gate has a floor under exp(-c) and so takes notice of it.
+    A quadratic in d = u - hover: d^T (q I + B^T M B) d + 2 d^T B^T M f + f^T M f, f = A x - r. Written so, a price
+    takes a few multiplications instead of two matrices for each of 900 actions. The last term is the same for all of
+    them, but the one-step gate has a floor under exp(-c) and so takes notice of it.
     """
 
     path: Float[Array, "sample 6"]
@@ -100,8 +109,11 @@ def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str
 
 
 def pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> Pilot:
-    """A primitive or the baseline alone."""
-    return Pilot(controllers(settings, experiment)[name])
+    """A primitive or the baseline alone, or the fixed mixture of the primitives."""
+    flown = controllers(settings, experiment)
+    if name == FIXED:
+        return Pilot(flown["stabilise"], flown["track"], jnp.asarray(0.5))
+    return Pilot(flown[name], flown[name], jnp.asarray(1.0))
 
 
 def composer(settings: QuadrotorSettings, experiment: Experiment, how: Composition) -> Composer:

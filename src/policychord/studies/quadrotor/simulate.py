@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from ...envs.quadrotor import seen
 from ...loops.rollout import rollout
-from .parts import composer, pilot, world
+from .parts import FIXED, composer, pilot, world
 from .settings import Composition, Experiment, QuadrotorSettings
 
 ALONE = ("baseline", "stabilise", "track")
@@ -28,7 +28,7 @@ class Flight(NamedTuple):
     states: Float[np.ndarray, "shown sample 6"]  # as seen, of the first episodes
 
 
-# a controller's name -> the controller alone, or how it composes
+# a name -> how it composes; None: a controller alone or the fixed mixture
 Roster = Mapping[str, Composition | None]
 
 
@@ -46,7 +46,7 @@ def roster(settings: QuadrotorSettings) -> dict[str, Composition | None]:
         "equilibrium, mean, wide": wide,
         # the scripts apply the primitives' own means, and on the wide grid a primitive's mean is its own
         "one-step gate": wide.model_copy(update={"gate": "one-step"}),
-        "fixed 50/50": wide.model_copy(update={"gate": "prior"}),
+        FIXED: None,
         "cost-to-go": ahead,
         "cost-to-go, warm": ahead.model_copy(update={"eps": settings.warm_eps}),
     }
