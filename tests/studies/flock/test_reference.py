@@ -31,7 +31,6 @@ CASES = {
     "leaders": ({"leaders": 3, "start_size": 2.0}, {"leaders": 3, "goal": np.array([-15.0, -15.0])}),
     # a start that is close enough to collide
     "milling": ({"start": "square", "start_size": 1.2}, {"collision_term": True}),
-    "polarization": ({"start_size": 8.0}, {}),
 }
 
 
@@ -42,7 +41,6 @@ CASES = {
         ("leaders", "sequential", "sample"),
         ("milling", "synchronous", "mean"),
         ("milling", "sequential", "mean"),
-        ("polarization", "synchronous", "sample"),
     ],
 )
 def test_agrees_with_the_plain_simulation(name, update, selection):

@@ -51,7 +51,9 @@ def draw_paths(ax: Axes, found: Experiment, title: str) -> LineCollection:
     return lines
 
 
-def draw_simplex(ax: Any, weights: np.ndarray, *, labels: bool = True, size: float = 3.0) -> Any:
+def draw_simplex(
+    ax: Any, weights: np.ndarray, *, labels: bool = True, size: float = 3.0, in_layout: bool = True
+) -> Any:
     """Weights (time, 3) as dots on the simplex, time as colour; a cross marks the balanced mixture."""
     dots = ax.scatter(*weights.T, c=np.arange(len(weights)), cmap=TIME, s=size, linewidths=0, rasterized=True)
     ax.plot([1 / 3], [1 / 3], [1 / 3], "+", color=COLOURS[1], markersize=4 + size, markeredgewidth=1.2)
@@ -62,7 +64,7 @@ def draw_simplex(ax: Any, weights: np.ndarray, *, labels: bool = True, size: flo
             ((1, 0, 0), INITIALS[0], "center", "bottom"), ((0, 1, 0), INITIALS[1], "right", "center"),
             ((0, 0, 1), INITIALS[2], "left", "center"),
         ):  # fmt: skip
-            ax.text(*at, f" {name} ", ha=side, va=up, fontsize=8)
+            ax.text(*at, f" {name} ", ha=side, va=up, fontsize=8).set_in_layout(in_layout)
     return dots
 
 
@@ -126,7 +128,7 @@ def all_weights(found: Experiment) -> Figure:
     fig = blank(7.2, 0.92 * rows + 0.5)
     for i in range(boids):
         ax = fig.add_subplot(rows, columns, i + 1, projection="ternary")
-        dots = draw_simplex(ax, weights[:, i], labels=i == 0, size=1.5)
+        dots = draw_simplex(ax, weights[:, i], labels=i == 0, size=1.5, in_layout=False)
     bar = fig.colorbar(dots, ax=fig.axes, orientation="horizontal", shrink=0.4, aspect=40, pad=0.02)
     bar.set_ticks([0, len(weights) - 1], labels=["start", f"{found.settings.dt * len(weights):g} s"])
     more = f" (the first {boids} of {found.settings.boids})" if boids < found.settings.boids else ""
@@ -164,7 +166,7 @@ def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     for ax, title, metric, label, curves in (
         (panels[0, 0], "No leaders", "polarization", "polarization",
          {"polarization": "composed", "polarization, fixed weights": "fixed w = 1/3"}),
-        (panels[0, 1], "From the ring", "milling", "milling",
+        (panels[0, 1], "Milling, from the ring", "milling", "milling",
          {"milling": "collision term", "milling, no collision term": "without",
           "milling, random start": "random start"}),
         (panels[1, 0], "Leaders", "polarization", "polarization",
