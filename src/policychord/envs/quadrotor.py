@@ -127,7 +127,8 @@ class Quadrotor(AbstractEnv):
         return QuadrotorState(*start, jnp.zeros(()), jnp.asarray(0), when)
 
     def step(self, key, state, action, k):
-        luck = jax.random.normal(key, (4,), dtype=float)
+        # one after the other: XLA takes a second longer to compile four at once
+        luck = jax.lax.map(lambda i: jax.random.normal(jax.random.fold_in(key, i), dtype=float), jnp.arange(4))
         noise, force = self.thrust_sd * luck[:2], self.force_sd * luck[2:]
         force = force + jnp.where(state.time == state.impulse_time, self.impulse, 0.0)
         # an actuator cuts twice: what it is asked for, and what becomes of that with the noise

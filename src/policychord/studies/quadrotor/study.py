@@ -12,7 +12,8 @@ from .mechanism import explain
 from .settings import Experiment, QuadrotorSettings
 from .simulate import Flight, fly_all
 
-QUICK_SEEDS = 100
+QUICK_SEEDS = 60
+ENOUGH_SEEDS = 200  # for a median in a figure
 
 
 class Sweep(NamedTuple):
@@ -38,8 +39,7 @@ def work(settings: QuadrotorSettings) -> Mapping[str, Callable[[], Any]]:
 
 def temperatures(settings: QuadrotorSettings, experiment: Experiment = "pd") -> Sweep:
     """The mean action of the equilibrium at each temperature."""
-    # a fifth of the seeds is enough for a median, and the compilation is there already
-    fewer = settings.model_copy(update={"seeds": max(20, settings.seeds // 5)})
+    fewer = settings.model_copy(update={"seeds": min(settings.seeds, ENOUGH_SEEDS)})
     found = []
     for horizon in ("one-step", "cost-to-go"):
         mean = settings.composition.model_copy(update={"selection": "mean", "horizon": horizon})
