@@ -29,11 +29,14 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+# read at once: a misspelt option should not cost half a minute
+_parser = argparse.ArgumentParser()
+_parser.add_argument("--out", type=Path, default=Path("out/examples"), help="the folder for figures")
+FOLDER = _parser.parse_args().out
+
+
 def save(fig: Figure, name: str) -> None:
     """Write the figure into the folder given by `--out` on the command line, and say where."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path, default=Path("out/examples"), help="the folder for figures")
-    folder = parser.parse_args().out
-    folder.mkdir(parents=True, exist_ok=True)
-    fig.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
-    print(f"figure: {folder / name}.png")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    fig.savefig(FOLDER / f"{name}.png", dpi=200, metadata={"Software": None})
+    print(f"figure: {FOLDER / name}.png")

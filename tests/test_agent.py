@@ -245,3 +245,16 @@ def test_single_precision_is_refused():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 1
     assert "ValueError: JAX is restricted to float32, in which no certificate is honest: call" in run.stderr
+
+
+def test_a_primitive_that_is_not_a_number_is_named():
+    broken = Composer(
+        {"sound": Gaussian(push, 0.3), "broken": Gaussian(lambda x, k: x[:1] / 0.0 * 0.0, 0.3)}, Cost(price), LINE, 0.1
+    )
+    with pytest.raises(ValueError, match="primitives\\['broken'\\] is NaN at 41 of 41 actions"):
+        broken.problem(X, K)
+
+
+def test_a_table_of_another_length_is_named_at_once():
+    with pytest.raises(ValueError, match="primitives\\['long'\\] is a table of 3 actions, but the action set has 2"):
+        Composer({"short": Table([0.5, 0.5]), "long": Table([0.2, 0.3, 0.5])}, Cost([0.0, 1.0]), Finite(2), 0.1)

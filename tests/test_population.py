@@ -93,3 +93,8 @@ def test_complaints_name_the_argument(name):
     make, message = COMPLAINTS[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_views_without_an_agent_axis_are_refused():
+    with pytest.raises(ValueError, match=r"3 agents, but what they see has shape .*leading agent axis of 3"):
+        Population(agent(), 3).decide(jax.random.key(0), jnp.array([0.3]))

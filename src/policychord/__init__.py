@@ -66,3 +66,7 @@ def __getattr__(name: str):
     if name not in _ON_REQUEST:
         raise AttributeError(f"module 'policychord' has no attribute {name!r}")
     return getattr(import_module(f".{_ON_REQUEST[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

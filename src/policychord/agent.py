@@ -19,6 +19,7 @@ from .core.one_step import one_step
 from .models.base import AbstractModel, Parts, action_cost
 from .primitives.base import AbstractPrimitive
 from .primitives.columns import columns, separable
+from .primitives.table import Table
 
 Selection = Literal["sample", "mean", "mode", "dither"]
 Gate = Literal["equilibrium", "one-step", "prior"]
@@ -101,6 +102,12 @@ class Composer(eqx.Module):
         self.tol = check_number("tol", tol)
         self.route = _one_of("route", route, Route)
         self.by_axes = separable(self.primitives, actions)
+        for name, primitive in zip(self.names, self.primitives, strict=True):
+            if isinstance(primitive, Table) and primitive.log_rows.shape[1] != actions.size:
+                raise ValueError(
+                    f"primitives[{name!r}] is a table of {primitive.log_rows.shape[1]} actions, but the action set has "
+                    f"{actions.size}."
+                )
         if selection == "mean" and isinstance(actions, Finite) and actions.labels:
             actions.mean(jnp.ones(actions.size))  # says why not
 
@@ -146,7 +153,17 @@ class Composer(eqx.Module):
             )
         if self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior):
             return Problem(pi, cost, eps, log_prior)  # the parts were checked when they were made, shapes and sums hold
+        if not is_traced(pi):
+            self._name_the_undefined(pi, state)
         return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+
+    def _name_the_undefined(self, pi, state) -> None:
+        for name, column in zip(self.names, np.asarray(pi).T, strict=True):
+            if np.isnan(column).any():
+                raise ValueError(
+                    f"primitives[{name!r}] is NaN at {int(np.isnan(column).sum())} of {len(column)} actions in state "
+                    f"{state}: its mean, logits or answer is not a finite number there."
+                )
 
     def weigh(self, state, k=0, memory: Memory | None = None) -> Weighing:
         """The weights at this state, by the gate chosen, with their certificate."""

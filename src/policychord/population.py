@@ -69,6 +69,12 @@ class Population(eqx.Module):
     def decide(self, key: Key[Array, ""], state, k=0, memory: Memory | None = None) -> Decision:
         """Every agent decides on what it sees, with a random stream of its own."""
         memory = self.start() if memory is None else memory
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+            if jnp.shape(leaf)[:1] != (self.count,):
+                raise ValueError(
+                    f"the population has {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
+                    f"view{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
+                )
 
         def one(composer, i, view, memory):
             return composer.decide(jax.random.fold_in(key, i), view, k, memory)

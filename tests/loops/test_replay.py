@@ -5,8 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import problem, replay, solve
+from policychord import Composer, problem, replay, solve
+from policychord.actions import Finite
 from policychord.envs import Belief, learn
+from policychord.loops import to_dataset
+from policychord.models import Cost
+from policychord.primitives import Categorical, Table
 
 from .parts import BELIEF, CHOOSER
 
@@ -61,7 +65,7 @@ def test_the_trace_holds_beliefs_before_each_choice(trace):
         jax.tree.map(lambda a: a[:, -1], trace.state), CHOICES[:, -1], REWARDS[:, -1]
     )
     np.testing.assert_allclose(trace.final_state.mean, last.mean, rtol=1e-12)
-    np.testing.assert_array_equal(trace.reward, np.zeros((EPISODES, TRIALS)))
+    assert np.isnan(trace.reward).all()  # what a reward is, only `update` knows
 
 
 def test_missing_trials_are_neither_scored_nor_learned_from(trace):
@@ -112,3 +116,18 @@ def test_complaints_name_the_argument(name):
     changes, message = COMPLAINTS[name]
     with pytest.raises(ValueError, match=message):
         replay(CHOOSER, BELIEF, update, **({"choices": CHOICES, "observed": jnp.asarray(REWARDS)} | changes))
+
+
+def test_a_belief_in_whole_numbers_learns_fractions_and_is_labelled():
+    def delta_rule(values, choice, reward, k):
+        return values.at[choice].add(0.3 * (reward - values[choice]))
+
+    chooser = Composer(
+        {"greedy": Categorical(lambda q, k: 3.0 * q), "any": Table([0.5, 0.5])}, Cost([0.0, 0.1]), Finite(2), eps=0.5
+    )
+    whole = replay(chooser, np.array([0, 0]), delta_rule, choices=CHOICES, observed=REWARDS)
+    exact = replay(chooser, np.zeros(2), delta_rule, choices=CHOICES, observed=REWARDS)
+    np.testing.assert_array_equal(whole.state, exact.state)
+    data = to_dataset(whole)
+    assert data.belief.dims == ("episode", "time", "belief_axis_0")
+    assert "reward" not in data

@@ -1,5 +1,8 @@
 """Costs of actions and of the states they lead to: every function gets the state, the action and the time it should."""
 
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -84,7 +87,7 @@ COMPLAINTS = {
     ),
     "matrix and state": (
         lambda: of_parts(Cost(predict=moved, state_cost=np.eye(3))),
-        r"predict gives a state of shape \(2,\), but state is priced by a matrix of shape \(3, 3\)",
+        r"predict gives a state of 2 numbers, but state is priced by a matrix of shape \(3, 3\)",
     ),
 }  # fmt: skip
 
@@ -95,3 +98,18 @@ def test_complaints_name_the_argument(name):
     make, message = COMPLAINTS[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class TwoFields(NamedTuple):
+    position: jax.Array
+    velocity: jax.Array
+
+
+def test_a_matrix_prices_a_state_of_several_fields_in_their_order():
+    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    fields = Cost(predict=lambda x, u, k: TwoFields(x.position + u[0], x.velocity), cost_to_go=matrix)
+    vector = Cost(predict=lambda x, u, k: jnp.stack([x.position + u[0], x.velocity]), cost_to_go=matrix)
+    state, actions = TwoFields(jnp.asarray(0.3), jnp.asarray(-1.0)), Grid(-1.0, 1.0, 2)
+    np.testing.assert_array_equal(
+        fields.parts(actions, state, 0)["cost_to_go"], vector.parts(actions, state, 0)["cost_to_go"]
+    )

@@ -122,3 +122,15 @@ def test_complaints_name_the_argument(name):
     make, message = COMPLAINTS[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class OneByOne:
+    """A `predict` that forgot that it is given many observations."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return float(observation[0] > 0), None
+
+
+def test_a_predict_that_cannot_take_a_batch_is_told_so():
+    with pytest.raises(ValueError, match=r"failed on a batch of observations of shape \(1, 2\).*pass a function"):
+        Policy(OneByOne(), spread=0.3).log_prob(LINE, SEEN[0], 0)

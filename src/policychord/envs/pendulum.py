@@ -20,7 +20,7 @@ class PendulumState(NamedTuple):
 
 
 class Pendulum(AbstractEnv):
-    """m l^2/3 a = m g l/2 sin(angle) + torque, semi-implicit Euler; pays angle^2 + velocity^2/10 + torque^2/1000."""
+    """m l^2/3 a = m g l/2 sin(angle) + torque, semi-implicit Euler; costs angle^2 + velocity^2/10 + torque^2/1000."""
 
     gravity: float = 10.0  # m/s^2
     mass: float = 1.0  # kg

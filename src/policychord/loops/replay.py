@@ -25,7 +25,7 @@ def replay(
 ) -> Trace:
     """The weights before each recorded choice, and how probable the composed policy found it.
 
-    `choices` (episode, time) are indices into the action set. The belief begins at `start` and moves on by
+    `choices` (episode, time) are indices into the action set. The belief begins at `start` (as floats) and moves on by
     `update(belief, choice, observed, k)`, where `observed` is what was seen at that trial: arrays with leading axes
     (episode, time). `recorded` is False where an episode has no trial: those are neither scored nor learned from.
     The trace's `log_prob` holds ln p(choice); its sum is the log-likelihood.
@@ -42,7 +42,8 @@ def replay(
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(
-            f"choices[{where[0]}, {where[1]}] = {choices[where]}: an index from 0 to {composer.actions.size - 1}."
+            f"choices[{where[0]}, {where[1]}] = {choices[where]}: an index from 0 to {composer.actions.size - 1} "
+            "(subtract 1 if yours count from 1)."
         )
     for leaf in jax.tree_util.tree_leaves(observed):
         if np.shape(leaf)[:2] != choices.shape:
@@ -60,7 +61,8 @@ def replay(
 
 @eqx.filter_jit
 def _replay(composer: Composer, start, update, choices, observed, recorded) -> dict[str, Any]:
-    start = jax.tree_util.tree_map(jnp.asarray, start)
+    # beliefs are quantities: one that begins at the whole number 0 must not stay whole
+    start = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), start)
 
     def episode(choices, observed, recorded):
         def turn(carry, trial):
@@ -77,7 +79,7 @@ def _replay(composer: Composer, start, update, choices, observed, recorded) -> d
                 "gap": weighed.certificate.gap,
                 "distance": weighed.certificate.distance,
                 "converged": weighed.converged,
-                "reward": jnp.zeros(()),
+                "reward": jnp.asarray(jnp.nan),  # what a record's reward is, only `update` knows
                 "alive": here,
                 "log_prob": jnp.where(here, jnp.log(prob[choice]), 0.0),
             }
@@ -92,6 +94,8 @@ def _replay(composer: Composer, start, update, choices, observed, recorded) -> d
 
 
 def _labels_of(start) -> dict[str, Variable]:
-    """A belief that is a NamedTuple labels itself; its axes get names of their own."""
+    """A belief that is a NamedTuple labels itself, a single array is called `belief`; their axes get names."""
+    if isinstance(start, np.ndarray | jax.Array | float | list):
+        return {"belief": Variable(tuple(f"belief_axis_{i}" for i in range(np.ndim(start))))}
     fields = getattr(start, "_fields", ())
     return {name: Variable(tuple(f"{name}_axis_{i}" for i in range(np.ndim(getattr(start, name))))) for name in fields}

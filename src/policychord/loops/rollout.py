@@ -93,7 +93,7 @@ def warn_if_not_converged(trace: Trace) -> None:
     episode = trace.labels.episodes[first[0]]
     warnings.warn(
         f"{int(missed.sum())} of {missed.size} decisions have no certificate, the first in episode {episode} at time "
-        f"{int(first[1])}: a state, a primitive or a cost was not a finite number there. Look at trace.state, or call "
-        "agent.problem(state, k) outside jit, which says what is wrong.",
+        f"{int(first[1])}: a state, a primitive or a cost was not a finite number there, or eps or the prior was out "
+        "of range. Look at trace.state, or call agent.problem(state, k) outside jit, which says what is wrong.",
         stacklevel=3,
     )

@@ -72,19 +72,20 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
         ),
         "converged": per_agent(trace.converged),
         "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
-        "reward": (fixed, np.asarray(trace.reward), {"units": "1"}),
         "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
     }
-    if trace.log_prob is not None:
+    if trace.log_prob is None:
+        variables["reward"] = (fixed, np.asarray(trace.reward), {"units": "1"})
+    else:
         described = {"long_name": "ln probability of the recorded action", "units": "nat"}
         variables["log_prob"] = (fixed, np.asarray(trace.log_prob), described)
     taken = {*variables, *each, "primitive"}
     for name, variable in labels.variables.items():
         described = {"units": variable.unit}
-        values = np.asarray(getattr(trace.state, name))
+        values = np.asarray(getattr(trace.state, name, trace.state))  # a state may be a single array
         own = f"state_{name}" if name in taken else name
         variables[own] = ((*fixed, *variable.dims), values, described)
-        final = np.asarray(getattr(trace.final_state, name))
+        final = np.asarray(getattr(trace.final_state, name, trace.final_state))
         variables[f"final_{name}"] = (("episode", *variable.dims), final, described)
     coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
     coordinates["time"] = np.arange(trace.reward.shape[1])

@@ -19,7 +19,8 @@ class Cost(AbstractModel):
     - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term.
 
     State costs may be square matrices M instead of functions: (x' - r)^T M (x' - r), with r = target(k + 1) (zero
-    unless given). The parts are `action`, and `state` or `cost_to_go`.
+    unless given); a state of several fields is one vector then, in the order of its fields. The parts are `action`, and
+    `state` or `cost_to_go`.
     """
 
     action_cost: Callable[[Any, Any, Any], Any] | Float[Array, " d"] | None
@@ -62,10 +63,11 @@ class Cost(AbstractModel):
             if callable(pricing):
                 parts[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
             else:
-                if jnp.shape(following) != (actions.size, len(pricing)):
+                following = _as_vectors(following)
+                if following.shape[1:] != (len(pricing),):
                     raise ValueError(
-                        f"predict gives a state of shape {jnp.shape(following)[1:]}, but {name} is priced by a matrix "
-                        f"of shape {pricing.shape}: pass a function for states that are not such vectors."
+                        f"predict gives a state of {following.shape[1]} numbers, but {name} is priced by a matrix of "
+                        f"shape {pricing.shape}: pass one row for each number of the state, or a function."
                     )
                 target = self.target(k + 1) if callable(self.target) else self.target
                 offset = following if target is None else following - target
@@ -76,6 +78,12 @@ class Cost(AbstractModel):
                     f"the {name} cost of one action has shape {jnp.shape(part)[1:]}: it must be one number."
                 )
         return {name: jnp.asarray(part, dtype=float) for name, part in parts.items()}
+
+
+def _as_vectors(states):
+    """The states that the actions lead to, each as one vector in the order of its fields."""
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree_util.tree_leaves(states)]
+    return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], axis=1)
 
 
 def _function_or(name: str, value, ndim: int):

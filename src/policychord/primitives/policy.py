@@ -19,10 +19,12 @@ class Policy(AbstractPrimitive):
     """Whatever `predict(observation)` answers, with a spread around it.
 
     `policy` is an object with Stable-Baselines3's `predict(observation, state=None, episode_start=None,
-    deterministic=False)`, or a callable from one observation to one action. It runs as ordinary Python (torch, NumPy,
-    a look-up), outside the compiled loop. On a grid, `spread` is the standard deviation of a Gaussian around the
-    answer. On a list of labels, it is the probability shared by the other actions. `observe(state, k)` makes the
-    observation; without it the state is the observation. A policy that keeps its own state (recurrent) is refused.
+    deterministic=False)`, or a callable from one observation to one action. `predict` is given a batch of observations
+    and answers with a batch of actions, as Stable-Baselines3 does; a callable is given one observation at a time. Both
+    run as ordinary Python (torch, NumPy, a look-up), outside the compiled loop. On a grid, `spread` is the standard
+    deviation of a Gaussian around the answer. On a list of labels, it is the probability shared by the other actions.
+    `observe(state, k)` makes the observation; without it the state is the observation. A policy that keeps its own
+    state (recurrent) is refused.
     """
 
     policy: "_Same" = eqx.field(static=True)
@@ -100,7 +102,14 @@ class _Asker:
         return exact
 
     def _predict(self, many):
-        answer, state = self.policy.predict(many, deterministic=True)
+        try:
+            answer, state = self.policy.predict(many, deterministic=True)
+        except Exception as error:  # other people's code may raise anything
+            raise ValueError(
+                f"policy.predict failed on a batch of observations of shape {many.shape} "
+                f"({type(error).__name__}: {error}): predict must take a batch and return (actions, state); for a "
+                "policy that takes one observation pass a function instead."
+            ) from error
         if state is not None:
             raise ValueError(
                 "the policy returned a state of its own, so its answers depend on what it saw before: recurrent "
