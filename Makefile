@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: install reproduce test check format bench bench-agents stress clean
+.PHONY: install reproduce test check format bench bench-agents bench-studies stress clean
 
 install: $(READY)
 
@@ -32,6 +32,11 @@ format: install
 bench: install  ## speed against other solvers, then that of agents; prints tables, writes build/bench*.json
 	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json
 	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
+
+bench-studies: install  ## speed of the three studies against what their papers' scripts do
+	$(BIN)/python -m benchmarks.flock
+	$(BIN)/python -m benchmarks.bandit
+	$(BIN)/python -m benchmarks.quadrotor
 
 bench-agents: install  ## speed of agents alone
 	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
