@@ -82,8 +82,9 @@ def fly_all(settings: QuadrotorSettings, experiment: Experiment, who: Roster | N
     def in_turn(names: Sequence[str]) -> dict[str, Flight]:
         return {name: fly(settings, experiment, name, who[name]) for name in names}
 
+    longest_first = sorted(groups.values(), key=lambda names: -sum(who[name] is not None for name in names))
     with ThreadPoolExecutor(2) as pool:  # two at once: one compiles while the other flies
-        found = {name: flight for some in pool.map(in_turn, groups.values()) for name, flight in some.items()}
+        found = {name: flight for some in pool.map(in_turn, longest_first) for name, flight in some.items()}
     return {name: found[name] for name in who}
 
 
