@@ -1,5 +1,6 @@
 """The command as a user runs it: a process, its output and its exit code."""
 
+import functools
 import json
 import signal
 import subprocess
@@ -54,7 +55,9 @@ def test_bad_words_get_a_sentence_and_exit_code_2(words, code, said):
 
 def test_ctrl_c_says_so_and_leaves_nothing_half_done(tmp_path):
     command = [sys.executable, "-m", "policychord", "reproduce", "theory", "--out", str(tmp_path / "theory")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # started from a background job, a process would inherit that Ctrl-C is ignored
+    listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=listen) as process:
         assert "[1/" in process.stderr.readline()  # the work has begun
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
