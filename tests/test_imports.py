@@ -33,7 +33,7 @@ ALLOWED = {
 
 # Outside packages that only some files may import.
 KEPT = {
-    "numba": {"core/_compile.py", "core/_kernels.py", "core/_sweeps.py"},
+    "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py"},
     "llvmlite": {"core/_sweeps.py"},
     "diffrax": {"core/flow.py", "core/circuit.py"},
     "optimistix": {"core/circuit.py"},

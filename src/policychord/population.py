@@ -35,9 +35,13 @@ class Population(eqx.Module):
             raise ValueError("count belongs to a single composer; a list already says how many agents there are.")
         if not composers:
             raise ValueError("composers is empty: a population needs at least one agent.")
-        split = [eqx.partition(composer, eqx.is_array) for composer in composers]
+        # thousands of agents are often of few kinds: only those are compared
+        place: dict[int, int] = {}
+        kind = np.array([place.setdefault(id(composer), len(place)) for composer in composers])
+        first = np.unique(kind, return_index=True)[1].tolist()
+        split = [eqx.partition(composers[i], eqx.is_array) for i in first]
         first_arrays, rest = split[0]
-        for i, (_, other) in enumerate(split):
+        for i, (_, other) in zip(first, split, strict=True):
             if not eqx.tree_equal(rest, other):
                 raise ValueError(
                     f"composers[{i}] differs from composers[0] in more than numbers (classes, functions, names or "
@@ -52,7 +56,7 @@ class Population(eqx.Module):
                 )
             same = all(v is variants[0] or np.array_equal(v, variants[0]) for v in variants)
             differs.append(not same)
-            stacked.append(variants[0] if same else jnp.stack(variants))
+            stacked.append(variants[0] if same else jnp.stack(variants)[kind])
         arrays = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(first_arrays), stacked)
         self.stacked, self.differs, self.count = eqx.combine(arrays, rest), tuple(differs), len(composers)
         self.chunk = chunk

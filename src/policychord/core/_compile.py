@@ -10,7 +10,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 from platformdirs import user_cache_path
@@ -30,7 +32,7 @@ def cache_folder() -> Path:
     """Where the compiled kernels of exactly this source are kept."""
     here = Path(__file__).parent
     sources = b"".join(
-        (here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py", "_sweeps.py")
+        (here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py", "_native.py", "_sweeps.py")
     )
     return user_cache_path("policychord", appauthor=False) / f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
 
@@ -40,6 +42,12 @@ def compile_entry(signature, function: Callable) -> Callable:
     _forget_old_versions(cache_folder())
     with _cached_in(cache_folder()), _announced():
         return numba.njit(signature, error_model="numpy", fastmath=_FAST, cache=True, nogil=True)(function)
+
+
+def compile_callback(signature, function: Callable) -> Any:
+    """Compile `function` so that C can call it, or load it from the cache."""
+    with _cached_in(cache_folder()), _announced():
+        return numba.cfunc(signature, error_model="numpy", cache=True)(function)
 
 
 def _forget_old_versions(current: Path, keep: int = 4) -> None:
@@ -64,17 +72,19 @@ def _cached_in(folder: Path):
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
+@cache
+def _announce() -> None:
+    print(
+        f"policychord: compiling the solver for this processor (about 20 s, once; kept in {cache_folder()})",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
 @contextmanager
 def _announced():
-    def announce():
-        print(
-            f"policychord: compiling the solver for this processor (about 15 s, once; kept in {cache_folder()})",
-            file=sys.stderr,
-            flush=True,
-        )
-
     # loading kernels that are there already may take a second or two on a busy machine, and is not worth a word
-    timer = threading.Timer(5.0 if any(cache_folder().rglob("*.nbc")) else 1.0, announce)
+    timer = threading.Timer(5.0 if any(cache_folder().rglob("*.nbc")) else 1.0, _announce)
     timer.daemon = True
     timer.start()
     try:

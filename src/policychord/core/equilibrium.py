@@ -135,6 +135,26 @@ def _by_jax(pi, cost, eps, log_prior, log_start, tol):
     return vectorised(pi, cost, eps, log_prior, log_start, tol)
 
 
+def _by_kernel(pi, cost, eps, log_prior, log_start, tol):
+    """The compiled solver on XLA's own buffers; a callback would copy them and hold up Python."""
+    from ._native import target_for
+
+    given = pi, cost, eps, log_prior, log_start, tol
+    target = target_for(pi.shape[-1])
+    if target is None:
+        return _by_callback(False, *given)
+    call = jax.ffi.ffi_call(target, _answers(eps.shape, log_prior.shape), vmap_method="expand_dims")
+    return tuple(call(*given))
+
+
+def _answers(batch: tuple[int, ...], weights: tuple[int, ...]) -> list[jax.ShapeDtypeStruct]:
+    """Log-weights, gap, passes, converged."""
+    return [
+        jax.ShapeDtypeStruct(weights, np.float64), jax.ShapeDtypeStruct(batch, np.float64),
+        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.bool_),
+    ]  # fmt: skip
+
+
 def _by_callback(keep: bool, pi, cost, eps, log_prior, log_start, tol):
     def host(*arrays):
         from ._kernels import solve_batch
@@ -144,10 +164,7 @@ def _by_callback(keep: bool, pi, cost, eps, log_prior, log_start, tol):
 
     batch, (d, n) = eps.shape, pi.shape[-2:]
     side = n if n <= DENSE_UP_TO else 0
-    shapes = [
-        jax.ShapeDtypeStruct(log_prior.shape, np.float64), jax.ShapeDtypeStruct(batch, np.float64),
-        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.bool_),
-    ]  # fmt: skip
+    shapes = _answers(batch, log_prior.shape)
     if keep:
         shapes += [jax.ShapeDtypeStruct((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side))]
     return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, tol, vmap_method="expand_dims")
@@ -169,7 +186,7 @@ def _solve_in_jax_jvp(given, tangents):
 
 @jax.custom_vjp
 def _solve_anywhere(*given):
-    return lax.platform_dependent(*given, cpu=partial(_by_callback, False), default=_by_jax)
+    return lax.platform_dependent(*given, cpu=_by_kernel, default=_by_jax)
 
 
 def _solve_anywhere_forward(*given):

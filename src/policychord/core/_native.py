@@ -1,0 +1,156 @@
+"""The compiled solver as a native call inside `jit`: XLA runs it on its own buffers, without Python and without copies.
+
+XLA hands a frame to the call, a C structure of eight-byte words (`xla/ffi/api/c_api.h`, major version 0):
+
+    frame:  1 extension  2 api  9 arguments  14 results      extension: 1 kind  3 metadata
+    buffer: 3 data  4 rank  5 dims                           api: 4 its version       metadata: 3 our version
+"""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import jax
+import numpy as np
+from numba import carray, types
+from numba.extending import intrinsic
+
+from ._compile import compile_callback, compiled
+from ._kernels import _kernel_for
+from ._method import DENSE_UP_TO, MAX_PASSES
+
+MAJOR_VERSION = 0  # of the frame's layout
+METADATA = 1  # the kind of extension by which XLA asks for our version
+
+
+@cache
+def target_for(n: int) -> str | None:
+    """The name under which XLA finds the solver for n primitives; None if this JAX lays out its frames differently."""
+    if f"#define XLA_FFI_API_MAJOR {MAJOR_VERSION}\n" not in _header():
+        return None
+    return _registered(n > DENSE_UP_TO)
+
+
+def _header() -> str:
+    path = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+@cache
+def _registered(wide: bool) -> str:
+    # compiled code reads globals when it is compiled
+    if wide:
+        globals()["_wide_kernel"] = _kernel_for(True)
+    else:
+        globals()["_dense_kernel"] = _kernel_for(False)
+    callback = compile_callback(types.intp(types.intp), _answer_wide if wide else _answer_dense)
+    name = f"policychord_solve_{'wide' if wide else 'dense'}"
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(ctypes.cast(callback.address, ctypes.c_void_p)), platform="cpu")
+    return name
+
+
+@intrinsic
+def _pointer(typing, address):
+    def build(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(address), build
+
+
+@compiled()
+def _words(address, count):
+    return carray(_pointer(address), (count,), np.int64)
+
+
+@compiled()
+def _is_question(frame):
+    """Answer XLA if it only asks for our version: that of its own frame, whose layout was checked."""
+    extension = _words(frame, 2)[1]
+    if extension == 0 or (_words(extension, 2)[1] & 0xFFFFFFFF) != METADATA:
+        return False
+    metadata = _words(_words(extension, 4)[3], 4)
+    metadata[3] = _words(_words(frame, 3)[2], 5)[4]
+    return True
+
+
+@compiled()
+def _size(buffer):
+    dims = _words(buffer[5], buffer[4])
+    size = 1
+    for axis in range(dims.size):
+        size *= dims[axis]
+    return size
+
+
+@compiled()
+def _spread(buffer, batch, core):
+    """The buffer as (problems, core numbers each): as it is, or repeated along the axes that it shares."""
+    count = 1
+    for axis in range(batch.size):
+        count *= batch[axis]
+    own = carray(_pointer(buffer[3]), (_size(buffer) // max(core, 1), core), np.float64)
+    if own.shape[0] == count:
+        return own
+    dims = _words(buffer[5], buffer[4])
+    whole = np.empty((count, core))
+    for k in range(count):
+        place, rest, step = 0, k, 1
+        for axis in range(batch.size - 1, -1, -1):
+            if dims[axis] > 1:
+                place += step * (rest % batch[axis])
+                step *= dims[axis]
+            rest //= batch[axis]
+        whole[k] = own[place]
+    return whole
+
+
+@compiled()
+def _operands(frame):
+    """What every kernel is given, read from the frame."""
+    arguments, results = _words(_words(frame, 15)[9], 6), _words(_words(frame, 15)[14], 4)
+    pi, tol = _words(arguments[0], 6), _words(arguments[5], 6)
+    shape = _words(pi[5], pi[4])
+    d, n = shape[pi[4] - 2], shape[pi[4] - 1]
+    gap = _words(results[1], 6)
+    batch = _words(gap[5], gap[4])
+    count = _size(gap)
+    shared = _size(pi) == d * n and count > 1
+    columns = carray(_pointer(pi[3]), (1, d * n), np.float64) if shared else _spread(pi, batch, d * n)
+    cost, eps = _spread(_words(arguments[1], 6), batch, d), _spread(_words(arguments[2], 6), batch, 1)
+    log_prior, start = _spread(_words(arguments[3], 6), batch, n), _spread(_words(arguments[4], 6), batch, n)
+    tolerances = carray(_pointer(tol[3]), (_size(tol),), np.float64)
+    least = np.inf
+    for k in range(tolerances.size):
+        least = min(least, tolerances[k])
+    log_weights = carray(_pointer(_words(results[0], 6)[3]), (count, n), np.float64)
+    passes = carray(_pointer(_words(results[2], 6)[3]), (count,), np.int64)
+    converged = carray(_pointer(_words(results[3], 6)[3]), (count,), np.bool_)
+    bound = carray(_pointer(gap[3]), (count,), np.float64)
+    bound[:], converged[:] = np.inf, False  # nothing is certified until the kernel has said so
+    return (
+        columns.reshape((columns.shape[0], d, n)), 0 if shared else 1, cost, eps.reshape(count), log_prior, start,
+        least, log_weights, bound, passes, converged,
+    )  # fmt: skip
+
+
+def _answer_dense(frame):
+    if not _is_question(frame):
+        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, converged = _operands(frame)
+        none = np.empty((0, pi.shape[1]))
+        square = np.empty((0, pi.shape[2], pi.shape[2]))
+        _dense_kernel(  # noqa: F821
+            pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
+            log_weights, gap, passes, converged, none, none, square,
+        )  # fmt: skip
+    return 0
+
+
+def _answer_wide(frame):
+    if not _is_question(frame):
+        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, converged = _operands(frame)
+        none = np.empty((0, pi.shape[1]))
+        _wide_kernel(  # noqa: F821
+            pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
+            log_weights, gap, passes, converged, none, none, np.empty((0, 0, 0)),
+        )  # fmt: skip
+    return 0

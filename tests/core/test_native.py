@@ -1,0 +1,70 @@
+"""The solver inside jit, on XLA's own buffers: the same answers as on NumPy arrays, however batches are shared."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord import Problem, problem, solve
+from policychord.core import _native
+
+
+def batch(rng, count, d=20, n=3):
+    pi = rng.dirichlet(np.ones(d), size=(count, n)).swapaxes(1, 2)
+    return problem(pi=pi, action_cost=rng.normal(size=(count, d)), eps=rng.uniform(0.1, 2.0, count))
+
+
+@pytest.mark.parametrize("n", [3, 50])
+def test_equals_the_numpy_route(rng, n):
+    given = batch(rng, 7, n=n)
+    outside = solve(given)
+    inside = jax.jit(lambda p: solve(p))(jax.tree.map(jnp.asarray, given))
+    np.testing.assert_allclose(inside.weights, outside.weights, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(inside.passes, solve(given, start=np.exp(given.log_prior)).passes)
+    assert inside.converged.all()
+
+
+def test_it_is_native_here():
+    assert _native.target_for(3) == "policychord_solve_dense"
+    assert _native.target_for(41) == "policychord_solve_wide"
+
+
+def test_batches_may_share_any_operand_along_any_axis(rng):
+    given = batch(rng, 5)
+    pi, cost, eps, log_prior = (jnp.asarray(field) for field in given)
+
+    def one(pi, cost, eps):
+        return solve(Problem(pi, cost, eps, log_prior[0])).weights
+
+    inner = jax.vmap(one, in_axes=(None, 0, None))
+    found = jax.jit(jax.vmap(inner, in_axes=(0, None, None)))(pi, cost, eps[0])  # primitives outside, costs inside
+    for i in range(5):
+        for j in range(5):
+            alone = solve(Problem(*(np.asarray(x) for x in (pi[i], cost[j], eps[0], log_prior[0])))).weights
+            np.testing.assert_allclose(found[i, j], alone, rtol=1e-12, atol=1e-14)
+    shared = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))(pi[0], cost, eps)  # one matrix for all
+    for j in range(5):
+        alone = solve(Problem(*(np.asarray(x) for x in (pi[0], cost[j], eps[j], log_prior[0])))).weights
+        np.testing.assert_allclose(shared[j], alone, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_no_number_is_not_certified(rng):
+    given = jax.tree.map(jnp.asarray, batch(rng, 3))
+    spoilt = given._replace(action_cost=given.action_cost.at[1, 4].set(jnp.nan))
+    found = jax.jit(lambda p: solve(p))(spoilt)
+    np.testing.assert_array_equal(found.converged, [True, False, True])
+    assert not found.certificate.gap[1] < np.inf
+
+
+def test_a_jax_with_other_frames_gets_a_callback(rng, monkeypatch):
+    given = jax.tree.map(jnp.asarray, batch(rng, 4))
+    native = jax.jit(lambda p: solve(p))(given)
+    monkeypatch.setattr(_native, "MAJOR_VERSION", 999)
+    _native.target_for.cache_clear()
+    try:
+        assert _native.target_for(3) is None
+        called = jax.jit(lambda p: solve(p, tol=1e-10))(given)
+    finally:
+        monkeypatch.undo()
+        _native.target_for.cache_clear()
+    np.testing.assert_allclose(called.weights, native.weights, rtol=1e-12, atol=1e-14)
