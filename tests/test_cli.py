@@ -28,7 +28,7 @@ def test_reproduce_theory_writes_the_ledger_and_the_figures(tmp_path):
     assert done.returncode == 0, done.stderr
     claims = json.loads((tmp_path / "theory" / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == [f"T{k}" for k in range(1, 13)]
-    assert set(claims[0]) == {"id", "statement", "paper", "measured", "rule", "verdict", "seconds"}
+    assert set(claims[0]) == {"id", "statement", "paper", "reported", "measured", "rule", "verdict"}
     assert [c["verdict"] for c in claims] == ["reproduced"] * 11 + ["not reproduced"]
     names = {path.name for path in (tmp_path / "theory" / "figures").iterdir()}
     assert len([n for n in names if n.endswith(".svg")]) == len([n for n in names if n.endswith(".png")]) == 4

@@ -64,13 +64,13 @@ def _claims_table(claims) -> Table:
     table = Table(title="Claims of the paper", title_justify="left", show_lines=True)
     for name, options in (
         ("id", {"no_wrap": True}), ("claim", {"ratio": 3}), ("measured", {"ratio": 4}), ("rule", {"ratio": 3}),
-        ("verdict", {}), ("s", {"justify": "right", "no_wrap": True}),
+        ("verdict", {}),
     ):  # fmt: skip
         table.add_column(name, **options)
     for claim in claims:
         measured = "\n".join(f"{name}: {_short(value)}" for name, value in claim.measured.items())
         verdict = f"[{COLOUR[claim.verdict]}]{claim.verdict}[/]"
-        table.add_row(claim.id, claim.statement, measured, claim.rule, verdict, f"{claim.seconds:.1f}")
+        table.add_row(claim.id, claim.statement, measured, claim.rule, verdict)
     return table
 
 

@@ -26,7 +26,7 @@ def reproduce(study: Study, settings: Any, out: Path, watch: Watcher = lambda wo
     """Judge the study's claims and write claims.json, figures and datasets into `out`."""
     prepare(out)
     work = study.work(settings)
-    total = len(work) + len(study.ledger) + len(study.figures)
+    total = len(work) + len(study.ledger) + len(study.plates)
     done = 0
 
     def step(words: str, call: Callable[[], Any]) -> Any:
@@ -38,10 +38,10 @@ def reproduce(study: Study, settings: Any, out: Path, watch: Watcher = lambda wo
     evidence = {name: step(name, call) for name, call in work.items()}
     claims = [step(f"{e.id} {e.statement}", partial(judge, e, settings, evidence)) for e in study.ledger]
     files = [write_json(out / "claims.json", [claim._asdict() for claim in claims])]
-    for name, draw in study.figures.items():
-        figure = step(f"figure {name}", partial(styled, draw, settings, evidence))
+    for name, plate in study.plates.items():
+        figure = step(f"figure {name}", partial(styled, plate.draw, settings, evidence))
         files += save_figure(out / "figures" / name, figure)
     files += [write_dataset(out / "data" / f"{n}.zarr", data) for n, data in study.datasets(settings, evidence).items()]
-    if study.notes is not None:
-        files.append(write_text(out / "notes.md", study.notes(settings, evidence)))
+    for passage in study.found(settings, evidence):
+        files.append(write_text(out / f"{passage.title}.md", passage.text))
     return Reproduction(claims, files)

@@ -1,14 +1,14 @@
 """A claim of the paper, the rule that judges it and what was measured."""
 
-import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 Verdict = Literal["reproduced", "partly", "not reproduced"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not reproduced")
 
 
 class Finding(NamedTuple):
-    """What a measurement found: named figures, and whether the rule holds."""
+    """What a measurement found: named figures, the most telling first, and whether the rule holds."""
 
     measured: dict[str, Any]
     verdict: Verdict
@@ -20,10 +20,10 @@ class Claim(NamedTuple):
     id: str
     statement: str
     paper: str
+    reported: str
     measured: dict[str, Any]
     rule: str
     verdict: Verdict
-    seconds: float
 
 
 class Entry(NamedTuple):
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     paper: str
     rule: str
     measure: Callable[..., Finding]
+    reported: str = ""  # the paper's own figure, where it gives one
 
 
 def reproduced_if(holds: bool) -> Verdict:
@@ -41,10 +42,6 @@ def reproduced_if(holds: bool) -> Verdict:
 
 
 def judge(entry: Entry, *given) -> Claim:
-    """Measure one claim and time it."""
-    began = time.perf_counter()
+    """Measure one claim."""
     finding = entry.measure(*given)
-    seconds = time.perf_counter() - began
-    return Claim(
-        entry.id, entry.statement, entry.paper, finding.measured, entry.rule, finding.verdict, round(seconds, 3)
-    )
+    return Claim(entry.id, entry.statement, entry.paper, entry.reported, finding.measured, entry.rule, finding.verdict)

@@ -22,6 +22,7 @@ from policychord.studies.bandit.study import STUDY, choices_of
 from policychord.studies.bandit.summary import describe, weight_table
 from policychord.studies.claim import judge
 from policychord.studies.drawing import styled
+from policychord.studies.study import Plate
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_real_data_are_used_and_labelled(data_folder):
 
 def test_reproduce_writes_everything(small, evidence, tmp_path):
     done = {name: lambda value=value: value for name, value in evidence.items()}
-    study = STUDY._replace(work=lambda settings: done, figures={"temperature": FIGURES["temperature"]})
+    study = STUDY._replace(work=lambda settings: done, plates={"temperature": Plate(FIGURES["temperature"])})
     result = reproduce(study, small, tmp_path)
     assert len(result.claims) == 10
     assert (tmp_path / "claims.json").is_file()

@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ..study import Study
+from ..study import Plate, Study
 from .analysis import analyse
 from .beliefs import Trials, believe
 from .claims import LEDGER
@@ -62,4 +62,11 @@ def _fit(settings: BanditSettings, experiment: str, link):
     return analyse(choices_of(settings, experiment), link, settings.eps)
 
 
-STUDY = Study(name="bandit", settings=_settings, work=work, ledger=LEDGER, figures=FIGURES, datasets=datasets)
+STUDY = Study(
+    name="bandit",
+    settings=_settings,
+    work=work,
+    ledger=LEDGER,
+    plates={name: Plate(draw) for name, draw in FIGURES.items()},
+    datasets=datasets,
+)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from ...loops import to_dataset
-from ..study import Evidence, Study
+from ..study import Evidence, Plate, Study
 from .claims import LEDGER
 from .figures import FIGURES
 from .scenarios import TEMPERATURES, scenario
@@ -57,4 +57,11 @@ def _datasets(settings: FlockStudySettings, evidence: Evidence) -> Mapping[str, 
     }
 
 
-STUDY = Study(name="flock", settings=_settings, work=work, ledger=LEDGER, figures=FIGURES, datasets=_datasets)
+STUDY = Study(
+    name="flock",
+    settings=_settings,
+    work=work,
+    ledger=LEDGER,
+    plates={name: Plate(draw) for name, draw in FIGURES.items()},
+    datasets=_datasets,
+)

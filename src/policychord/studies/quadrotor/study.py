@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..study import Study
+from ..study import Evidence, Passage, Plate, Study
 from .claims import LEDGER
 from .datasets import datasets
 from .figures import FIGURES
@@ -50,12 +50,16 @@ def temperatures(settings: QuadrotorSettings, experiment: Experiment = "pd") -> 
     return Sweep(*found)
 
 
+def _found(settings: QuadrotorSettings, evidence: Evidence) -> list[Passage]:
+    return [Passage("Where the published result comes from", explain(settings, evidence))]
+
+
 STUDY = Study(
     name="quadrotor",
     settings=_settings,
     work=work,
     ledger=LEDGER,
-    figures=FIGURES,
+    plates={name: Plate(draw) for name, draw in FIGURES.items()},
     datasets=datasets,
-    notes=explain,
+    found=_found,
 )

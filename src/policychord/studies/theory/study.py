@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..claim import Entry
-from ..study import Study
+from ..study import Plate, Study
 from .claims import LEDGER
 from .figures import FIGURES
 from .settings import TheorySettings
@@ -31,6 +31,6 @@ STUDY = Study(
     settings=_settings,
     work=_nothing,
     ledger=tuple(_alone(entry) for entry in LEDGER),
-    figures={name: _drawn(figure) for name, figure in FIGURES.items()},
+    plates={name: Plate(_drawn(figure)) for name, figure in FIGURES.items()},
     datasets=_nothing,
 )

@@ -1,0 +1,59 @@
+"""What a run leaves behind, as data: the report is written from it, and from nothing else."""
+
+from typing import Any, NamedTuple
+
+from ..studies.claim import Claim
+from ..studies.study import Control, Passage
+
+
+class Drawn(NamedTuple):
+    """A figure on disk; paths are relative to the run's folder."""
+
+    name: str
+    svg: str
+    png: str
+    caption: str  # Markdown
+    claims: tuple[str, ...]
+
+
+class Chapter(NamedTuple):
+    """Everything that one study found."""
+
+    study: str
+    title: str
+    lead: str  # Markdown
+    settings: dict[str, Any]
+    claims: list[Claim]
+    figures: list[Drawn]
+    controls: list[Control]
+    found: list[Passage]
+    data: list[str]  # Zarr folders, relative to the run's folder
+
+
+class Environment(NamedTuple):
+    """Where and how a run took place."""
+
+    policychord: str
+    python: str
+    packages: dict[str, str]
+    platform: str
+    processor: str
+    cores: int
+    memory_gib: float
+    devices: list[str]
+    workers: int
+    quick: bool
+    seed: int
+    data: str  # whose choices the bandit study explains, or that they are simulated
+    settings: dict[str, dict[str, Any]]
+    started: str  # ISO 8601, UTC
+    seconds: float  # of this run, by the clock on the wall
+    steps: dict[str, float]  # "study: step" -> seconds it took when it was done, in this run or an earlier one
+    reused: int  # steps that an earlier run had done
+
+
+class Report(NamedTuple):
+    """A whole run."""
+
+    chapters: list[Chapter]
+    environment: Environment
