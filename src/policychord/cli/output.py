@@ -1,0 +1,61 @@
+"""What a command says: a page for people, or one JSON object for programs. Standard output holds nothing else.
+
+Every command ends with `emit(json_wanted, record, *shown)`. The record has the same shape everywhere: what was found
+under `results`, `out` and `files` for what was written, `notes` for what somebody should know. Progress, warnings and
+errors go to standard error (`aside`).
+"""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+WIDE = 100  # columns in a file or a pipe, where nobody can widen the window
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for programs.")]
+
+
+def _console(file: Any, **options: Any) -> Console:
+    free = file.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if free else WIDE, highlight=False, **options)
+
+
+screen = _console(sys.stdout)
+aside = _console(sys.stderr, stderr=True)
+
+
+def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -> None:
+    """Print the record as JSON, or what is shown to people: tables, and lines of text that wrap as they please."""
+    if json_wanted:
+        print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+        return
+    for part in shown:
+        screen.print(part, soft_wrap=isinstance(part, str), markup=False)
+
+
+def plain(value: Any) -> Any:
+    """The same in what JSON has: records become objects, arrays lists, paths text, and what is not finite null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump())
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 seed`, `8 seeds`."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
