@@ -1,53 +1,154 @@
-"""The `policychord` command itself: options for all, and what people see when something goes wrong."""
+"""The `policychord` command itself: its first page, options for all, and what people see when something goes wrong."""
 
 import os
+import shlex
 import sys
-from typing import Annotated
+import traceback
+import warnings
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from typer.core import TyperGroup
 
 from .. import __version__
+from .output import aside, screen
+
+__all__ = ["app", "main", "screen"]
+
+PANELS = {
+    "The paper": ("reproduce", "compare"),
+    "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
+    "This machine": ("doctor",),
+}
+INTERRUPTED = 130
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class Pages(TyperGroup):
+    """Commands in panels and in our order; a flag shows no type, which says nothing."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = [name for names in PANELS.values() for name in names]
+        return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command: Any = self.commands.get(cmd_name)
+        if command is not None:
+            _quiet(command.get_params(ctx))
+            panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
+            command.rich_help_panel = command.rich_help_panel or panel
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        return _quiet(super().get_params(ctx))
+
+
+def _quiet(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+        if param.name == "show_completion":  # for those who know what they do, and they know its name
+            param.hidden = True
+    return params
+
 
 app = typer.Typer(
-    help="Compose reusable behaviours: optimal mixture weights, with a proof, at every step.",
-    epilog="Start with:  policychord reproduce theory --out out/theory",
+    cls=Pages,
+    help="Policychord composes behaviours. At every step it finds the mixture of policies that best fits what is good, "
+    "and proves how close to optimal the mixture is.",
+    epilog="""[bold]Start here[/]
+  policychord doctor                     is everything there that is needed?
+  policychord reproduce theory           the paper's theorems, measured
+  policychord flock milling --animation  sixty boids that form a mill
+
+Every command explains itself with --help, and takes --json for programs.
+Tab completion for your shell:  policychord --install-completion""",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-# in a file or a pipe nobody can widen the window, so tables get room
-screen = Console() if Console().is_terminal else Console(width=140)
+
+
+class _Told:
+    """What the options for all said."""
+
+    debug = False
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        screen.print(f"policychord {__version__}")
+        print(f"policychord {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="POLICYCHORD_DEBUG", help="Show where an error comes from.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    import jax
-
-    # certificates are honest in float64 only; programs decide this, and this is the program
-    jax.config.update("jax_enable_x64", True)
+    _Told.debug = debug
+    if not debug:
+        warnings.showwarning = _warn
+    # Certificates are honest in float64 only; programs decide this, and this is the program. The variable reaches
+    # JAX without loading it, and every process that a command starts.
+    os.environ["JAX_ENABLE_X64"] = "1"
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", True)
 
 
 def main() -> None:
-    """Run the command; people get a sentence instead of a traceback."""
+    """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted."""
+    _Told.debug = False
     try:
-        app()
-    except (ValueError, OSError) as error:
-        Console(stderr=True).print(f"[red]policychord:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2 if isinstance(error, ValueError) else 1)
-    except (KeyboardInterrupt, SystemExit) as stop:
-        if isinstance(stop, SystemExit) and stop.code != 130:
-            raise
-        print("\npolicychord: interrupted; files written so far are complete.", file=sys.stderr, flush=True)
-        os._exit(130)  # at once: an orderly exit would pull the rug from under compilations still running
+        code = app(standalone_mode=False) or 0
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the page is on the screen already
+            sys.exit(0)
+        if _Told.debug:
+            traceback.print_exc()
+        words, code = _explained(error)
+        _say(words)
+    if code == INTERRUPTED:
+        _say("interrupted; files written so far are complete.", before="\n")
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)  # at once: an orderly exit would pull the rug from under compilations still running
+    sys.exit(code)
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """A sentence for people, and the exit code."""
+    if isinstance(error, _UsageError):
+        page = f"\nTry  {error.ctx.command_path} --help" if error.ctx else ""
+        return error.format_message() + page, 2
+    if isinstance(error, ValueError):
+        if hasattr(error, "errors"):
+            from .settings import in_words
+
+            return in_words(error), 2  # type: ignore[arg-type]
+        return str(error), 2
+    if isinstance(error, OSError):
+        named = error.filename is not None and error.strerror
+        return f"{error.filename}: {error.strerror}." if named else str(error), 1
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("policychord"):
+        return f"{error.name} is not installed: pip install 'policychord[studies]'  (policychord doctor shows more)", 1
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "there is not enough memory for this: ask for fewer seeds, steps or boids.", 1
+    again = shlex.join(["policychord", "--debug", *sys.argv[1:]])
+    where = "see above" if _Told.debug else f"to see where, run  {again}"
+    return f"this is a mistake in policychord, not yours: {type(error).__name__}: {error} ({where})", 1
+
+
+def _say(words: str, before: str = "") -> None:
+    aside.print(before, "[red]policychord:[/] ", sep="", end="")
+    aside.print(words, markup=False, soft_wrap=True)
+
+
+def _warn(message: Any, *where: Any, **more: Any) -> None:
+    aside.print(f"policychord: {message}", markup=False, soft_wrap=True)

@@ -1,0 +1,45 @@
+"""Options that several commands share: the same word for the same thing, said in the same words."""
+
+from typing import Any
+
+import typer
+
+RESULTS = "Results"  # the panel of a help page for what is written and printed
+
+
+def option(words: str, metavar: str, default: str = "", *names: str, **more: Any) -> Any:
+    """An option whose default is found out later, from a scenario or a file, and is still shown."""
+    shown = f"{words} [dim]\\[default: {default}][/dim]" if default else words
+    return typer.Option(*names, help=shown, metavar=metavar, show_default=False, **more)
+
+
+def out(default: str) -> Any:
+    return option("Folder for the results.", "DIR", default, "--out", file_okay=False, rich_help_panel=RESULTS)
+
+
+def seeds(default: str, words: str = "Episodes, each with random draws of its own.") -> Any:
+    return option(words, "N", default, "--seeds")
+
+
+def seed() -> Any:
+    return option("Seed of all random draws: the same seed, the same result.", "N", "0", "--seed")
+
+
+def eps(default: str, words: str = "Temperature: low picks the best primitive, high mixes all.") -> Any:
+    return option(words, "NUMBER", default, "--eps")
+
+
+def settings(of: str) -> Any:
+    words = f"TOML or JSON file with any settings of a {of}; options on the command line win."
+    return option(words, "FILE", "", "--settings", exists=True, dir_okay=False)
+
+
+def animation(of: str) -> Any:
+    words = f"Also film {of}: animation.gif, and animation.mp4 where ffmpeg is installed."
+    return typer.Option("--animation", help=words, rich_help_panel=RESULTS)
+
+
+def require(holds: bool, name: str, value: Any, remedy: str) -> None:
+    """Say what is wrong with an option that no settings check."""
+    if not holds:
+        raise ValueError(f"{name} {value}: {remedy}.")
