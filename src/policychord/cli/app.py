@@ -25,7 +25,7 @@ _UsageError: Any = typer.BadParameter.__base__
 
 
 class Pages(TyperGroup):
-    """Commands in panels and in our order; a flag shows no type, which says nothing."""
+    """Commands in panels and in our order; flags and arguments show no type, which says nothing."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         order = [name for names in PANELS.values() for name in names]
@@ -47,6 +47,8 @@ def _quiet(params: Any) -> Any:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+        elif param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None
         if param.name == "show_completion":  # for those who know what they do, and they know its name
             param.hidden = True
     return params
@@ -126,7 +128,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     """A sentence for people, and the exit code."""
     if isinstance(error, _UsageError):
         page = f"\nTry  {error.ctx.command_path} --help" if error.ctx else ""
-        return error.format_message() + page, 2
+        return _wrong_option(error) + page, 2
     if isinstance(error, ValueError):
         if hasattr(error, "errors"):
             from .settings import in_words
@@ -143,6 +145,18 @@ def _explained(error: Exception) -> tuple[str, int]:
     again = shlex.join(["policychord", "--debug", *sys.argv[1:]])
     where = "see above" if _Told.debug else f"to see where, run  {again}"
     return f"this is a mistake in policychord, not yours: {type(error).__name__}: {error} ({where})", 1
+
+
+def _wrong_option(error: Any) -> str:
+    """The sentence about an option or argument: in our words where the parser had others."""
+    param, cause = getattr(error, "param", None), error.__cause__
+    if param is None or not hasattr(cause, "errors"):
+        return error.format_message()
+    from .settings import Sources, in_words
+
+    name = param.opts[0] if param.param_type_name == "option" else param.metavar or param.name.upper()
+    words = in_words(cause, sources=Sources({"": name}))
+    return words if words.startswith(name) else f"{name}: {words}"
 
 
 def _say(words: str, before: str = "") -> None:

@@ -1,18 +1,20 @@
 """`policychord flock`: one experiment with a flock, the paper's or your own."""
 
-import difflib
-import json
-import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
+from rich import box
 from rich.table import Table
 
-from .app import app, screen
+from . import options
+from .app import app
+from .output import Json, counted, emit
 from .progress import watching
+from .settings import settle
+
+FLOCK, COMPARISON = "Flock", "For comparison"
 
 
 class Scenario(StrEnum):
@@ -28,108 +30,140 @@ class Scenario(StrEnum):
 
 
 class Update(StrEnum):
+    """Whether boids see each other's new or old places."""
+
     synchronous = "synchronous"
     sequential = "sequential"
 
 
 class Form(StrEnum):
+    """Whose constants followers from the literature have."""
+
     released = "released"
     original = "original"
 
 
 class Ablation(StrEnum):
+    """What is taken away."""
+
     fixed_weights = "fixed-weights"
     no_collision_term = "no-collision-term"
 
 
 @app.command(
-    epilog="Examples:  policychord flock milling --animation\n\n"
-    "policychord flock leaders --leaders 8 --eps 1 --seeds 4\n\n"
-    "policychord flock polarization --boids 10000 --start-size 40 --steps 50 --seeds 1"
+    short_help="Let a flock fly: the paper's scenarios, or one of your own.",
+    epilog=options.examples(
+        "policychord flock milling --animation",
+        "policychord flock leaders --leaders 8 --eps 1 --seeds 4",
+        "policychord flock polarization --ablation fixed-weights --json",
+    ),
 )
 def flock(
-    scenario: Annotated[Scenario, typer.Argument(help="Which experiment; options and --settings change it.")],
-    boids: Annotated[int | None, typer.Option(help="Number of boids.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Time steps.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Episodes, each from its own random start.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws.")] = None,
-    eps: Annotated[float | None, typer.Option(help="Temperature.")] = None,
-    leaders: Annotated[int | None, typer.Option(help="Boids that know the goal.")] = None,
+    scenario: Annotated[
+        Scenario, typer.Argument(metavar="SCENARIO", help="Which of these.", show_choices=False)
+    ],
+    boids: Annotated[
+        int | None, options.option("Number of boids.", "N", "40; milling 60", rich_help_panel=FLOCK)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        options.option("Time steps of 0.05 s.", "N", "440 to 1560, by scenario", rich_help_panel=FLOCK),
+    ] = None,
+    leaders: Annotated[
+        int | None,
+        options.option("How many of the boids know the goal.", "N", "0, 4 or 6, by scenario", rich_help_panel=FLOCK),
+    ] = None,
     start_size: Annotated[
-        float | None, typer.Option(help="Half width of the start square, radius of the ring.")
+        float | None,
+        options.option(
+            "Half width of the square, or radius of the ring, in which boids start (m).", "METRES",
+            "2.5; milling 5, vicsek 1.5", rich_help_panel=FLOCK,
+        ),
     ] = None,
-    update: Annotated[Update | None, typer.Option(help="All boids at once, or one after another in place.")] = None,
-    form: Annotated[Form | None, typer.Option(help="Of followers from the literature.")] = None,
-    ablation: Annotated[Ablation | None, typer.Option(help="What to take away.")] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help="TOML or JSON file with any settings of a flock.", exists=True, dir_okay=False)
+    ablation: Annotated[
+        Ablation | None,
+        options.option(
+            "Take something away: fixed-weights (all primitives weigh 1/3 for ever) or no-collision-term (milling).",
+            "WHAT", rich_help_panel=COMPARISON,
+        ),
     ] = None,
-    animation: Annotated[bool, typer.Option("--animation", help="Also a film of the first seed.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; out/flock/SCENARIO unless given.", file_okay=False)
+    update: Annotated[
+        Update | None,
+        options.option(
+            "synchronous: all boids move at once; sequential: one after another.", "HOW",
+            "synchronous; sequential for the last three scenarios", rich_help_panel=COMPARISON,
+        ),
     ] = None,
-) -> None:
-    """Let a flock fly: prints its metrics, writes a dataset (Zarr), figures and, if asked, an animation."""
+    form: Annotated[
+        Form | None,
+        options.option(
+            "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
+            "articles).", "WHOSE", "released", rich_help_panel=COMPARISON,
+        ),
+    ] = None,
+    seeds: Annotated[int | None, options.seeds("8")] = None,
+    seed: Annotated[int | None, options.seed()] = None,
+    eps: Annotated[float | None, options.eps("0.5")] = None,
+    settings: Annotated[Path | None, options.settings("flock")] = None,
+    out: Annotated[Path | None, options.out("out/flock-SCENARIO")] = None,
+    animation: Annotated[bool, options.animation("the first seed")] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Let a flock fly. At every step each boid weighs three primitives anew: keep apart, align, stay together.
+    Prints what the flock did; writes data (Zarr), figures and, if asked, an animation.
+
+    Scenarios, with the paper's numbers:
+      polarization   40 boids from a random start agree on a direction
+      milling        60 boids from a turning ring form a mill
+      leaders        4 of 40 boids know a goal at (-15, -15) m
+      temperature    the same for longer; try --eps 0.1, 1 and 10
+      couzin         6 composed leaders among followers of Couzin's model
+      cucker-smale   the same among those of Cucker and Smale
+      vicsek         the same among those of Vicsek
+    Options change any of these numbers, and --settings everything else.
+    """
     from ..runs import flock as run
+    from ..studies.flock.settings import FlockSettings
 
     given = {
-        "boids": boids, "steps": steps, "seeds": seeds, "seed": seed, "eps": eps, "leaders": leaders,
-        "start_size": start_size, "update": update and str(update), "form": form and str(form),
+        "--boids": ("boids", boids), "--steps": ("steps", steps), "--leaders": ("leaders", leaders),
+        "--start-size": ("start_size", start_size), "--update": ("update", update and str(update)),
+        "--form": ("form", form and str(form)), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
+        "--eps": ("eps", eps),
     }  # fmt: skip
-    changes = _from_file(settings) | {name: value for name, value in given.items() if value is not None}
-    try:
-        chosen = run.chosen(str(scenario), ablation and str(ablation), changes)
-    except ValidationError as error:
-        raise ValueError(_in_words(error, run.setting_names())) from None
-    out = Path("out") / "flock" / scenario if out is None else out
+    without = ablation and str(ablation)
+    chosen = settle(lambda changes: run.chosen(str(scenario), without, changes), FlockSettings, given, settings)
+    out = Path("out") / f"flock-{scenario}" if out is None else out
     with watching() as watch:
         result = run.fly(chosen, out, animation, watch)
-    screen.print(_metrics_table(str(scenario), chosen, result.summary))
-    for note in result.notes:
-        screen.print(note, soft_wrap=True)
-    screen.print(f"Wrote {', '.join(str(file) for file in result.files)}.", soft_wrap=True)
-    screen.print(
-        f'Next: open {out / "overview.png"}, or the data with  xarray.open_zarr("{out / "data.zarr"}")', soft_wrap=True
+    measured = {
+        name: {"mean": mean, "sd": sd if chosen.seeds > 1 else None} for name, (mean, sd) in result.summary.items()
+    }
+    record = {
+        "command": "flock", "scenario": str(scenario), "ablation": without, "settings": chosen, "results": measured,
+        "out": out, "files": result.files, "notes": result.notes,
+    }  # fmt: skip
+    film = f" and {out / 'animation.gif'}" if animation else ""
+    emit(
+        json,
+        record,
+        _table(str(scenario), without, chosen, result.summary),
+        *result.sentences,
+        *result.notes,
+        f"Wrote {counted(len(result.files), 'file')} to {out}.",
+        f"Next: open {out / 'overview.png'}{film}; the data are xarray.open_zarr('{out / 'data.zarr'}').",
     )
 
 
-def _from_file(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        text = path.read_text(encoding="utf-8")
-        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise ValueError(f"{path} is not valid {kind}: {error}.") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} holds a {type(values).__name__}: write settings as names with values.")
-    return values
-
-
-def _in_words(error: ValidationError, names: list[str]) -> str:
-    """What is wrong with the settings: the name, the value and the remedy."""
-    sentences = []
-    for problem in error.errors():
-        name = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}."
-            sentences.append(f"{name} is no setting of a flock: {hint}")
-        elif problem["type"] == "value_error":
-            sentences.append(problem["msg"].removeprefix("Value error, "))
-        else:
-            message = problem["msg"][0].lower() + problem["msg"][1:]
-            sentences.append(f"{name} = {problem['input']!r}: {message}.")
-    return " ".join(sentences)
-
-
-def _metrics_table(name: str, settings, summary: dict[str, tuple[float, float]]) -> Table:
-    title = f"{name}: {settings.boids} boids, {settings.steps} steps, eps {settings.eps:g}, {settings.seeds} seeds"
-    table = Table(title=title, title_justify="left")
-    table.add_column("metric")
-    table.add_column("mean over seeds", justify="right")
-    table.add_column("sd", justify="right")
+def _table(name: str, without: str | None, settings, summary: dict[str, tuple[float, float]]) -> Table:
+    what = f"{name}, {without}" if without else name
+    title = f"{what}: {settings.boids} boids, {settings.steps} steps, eps {settings.eps:g}, "
+    table = Table(title=title + counted(settings.seeds, "seed"), title_justify="left", box=box.SIMPLE_HEAD)
+    several = settings.seeds > 1
+    table.add_column("measured")
+    table.add_column("mean over seeds" if several else "value", justify="right")
+    if several:
+        table.add_column("sd over seeds", justify="right")
     for metric, (mean, sd) in summary.items():
-        table.add_row(metric, f"{mean:.3g}", f"{sd:.2g}")
+        table.add_row(metric, f"{mean:.3g}", *([f"{sd:.2g}"] if several else []))
     return table

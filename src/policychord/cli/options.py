@@ -4,7 +4,12 @@ from typing import Any
 
 import typer
 
-RESULTS = "Results"  # the panel of a help page for what is written and printed
+from .output import RESULTS
+
+
+def examples(*lines: str) -> str:
+    """The foot of a help page: two or three commands to copy."""
+    return "\n".join(["[bold]Examples[/]", *(f"[not dim]  {line}[/]" for line in lines)])
 
 
 def option(words: str, metavar: str, default: str = "", *names: str, **more: Any) -> Any:

@@ -17,8 +17,11 @@ import typer
 from rich.console import Console, RenderableType
 
 WIDE = 100  # columns in a file or a pipe, where nobody can widen the window
+RESULTS = "Results"  # the panel of a help page for what is written and printed
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for programs.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead, for programs.", rich_help_panel=RESULTS)
+]
 
 
 def _console(file: Any, **options: Any) -> Console:
@@ -31,12 +34,12 @@ aside = _console(sys.stderr, stderr=True)
 
 
 def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -> None:
-    """Print the record as JSON, or what is shown to people: tables, and lines of text that wrap as they please."""
+    """Print the record as JSON, or what is shown to people: tables, and lines of text."""
     if json_wanted:
         print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
         return
     for part in shown:
-        screen.print(part, soft_wrap=isinstance(part, str), markup=False)
+        screen.print(part, markup=False, overflow="ignore", crop=False)  # a long path stays whole, to be copied
 
 
 def plain(value: Any) -> Any:

@@ -9,16 +9,17 @@ from ..studies.drawing import styled
 from ..studies.flock.scenarios import scenario
 from ..studies.flock.settings import FlockSettings
 from ..studies.flock.simulate import simulate, summarise
-from ..studies.flock.summary import advice, summary
+from ..studies.flock.summary import advice, sentences, summary
 from .store import prepare, save_animation, save_figure, write_dataset
 
 Watcher = Callable[[str, int, int], None]
 
 
 class Flight(NamedTuple):
-    """What an experiment left: mean and sd over the seeds of each metric, files, and what should be said."""
+    """What an experiment left: mean and sd over the seeds of each metric, the same in words, files, and notes."""
 
     summary: dict[str, tuple[float, float]]
+    sentences: list[str]
     files: list[Path]
     notes: list[str]
 
@@ -28,32 +29,28 @@ def chosen(name: str, ablation: str | None, changes: dict[str, Any]) -> FlockSet
     return scenario(name, ablation, **changes)
 
 
-def setting_names() -> list[str]:
-    """What a flock may be told."""
-    return list(FlockSettings.model_fields)
-
-
 def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> Flight:
     """Run the experiment and write data.zarr, figures and, if asked, films into `out`."""
     from ..studies.flock.figures import figures_of
 
     prepare(out)
     total = 3 + animation
-    watch(f"{settings.boids} boids, {settings.steps} steps, {settings.seeds} seeds", 0, total)
+    several = "s" if settings.seeds > 1 else ""
+    watch(f"flying: {settings.boids} boids, {settings.steps} steps, {settings.seeds} seed{several}", 0, total)
     trace = simulate(settings)
-    watch("metrics", 1, total)
+    watch("measuring", 1, total)
     found = summarise(settings, trace)
     files = [write_dataset(out / "data.zarr", to_dataset(trace, **settings.model_dump()))]
-    watch("figures", 2, total)
+    watch("drawing", 2, total)
     for name, draw in figures_of(found).items():
         files += save_figure(out / name, styled(draw))
     notes = advice(settings)
     if animation:
         from ..studies.flock.animation import FRAMES_PER_SECOND, endings, film
 
-        watch("animation", 3, total)
+        watch("filming", 3, total)
         for ending in endings():
             files.append(save_animation(out / f"animation{ending}", film(found), FRAMES_PER_SECOND))
         if ".mp4" not in endings():
             notes.append("No animation.mp4: ffmpeg is not installed here; animation.gif shows the same.")
-    return Flight(summary(found), files, notes)
+    return Flight(summary(found), sentences(found), files, notes)
