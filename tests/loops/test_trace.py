@@ -1,12 +1,17 @@
 """Traces as labelled datasets. The traces are made by hand, so that every number is known."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
 
+from policychord import Composer, rollout
+from policychord.actions import Grid
 from policychord.envs import Pendulum, PendulumState, Variable
 from policychord.loops import Labels, Trace, to_dataset
+from policychord.models import Cost
+from policychord.primitives import Gaussian
 
 EPISODES, TIMES, AGENTS = (3, 7), 4, 3
 RNG = np.random.default_rng(2)
@@ -113,3 +118,14 @@ def test_a_state_hides_nothing_of_the_trace():
 
 class FinalClash:
     reward = time = np.full(2, 7.0)
+
+
+def test_a_trace_can_be_pickled():
+    agent = Composer(
+        {"rest": Gaussian(lambda x, k: 0.0, sd=0.3)},
+        model=Cost(predict=lambda x, a, k: x, state_cost=lambda x, k: x.angle),
+        actions=Grid(-1.0, 1.0, 5),
+        eps=1.0,
+    )
+    whole = rollout(agent, Pendulum(), steps=2)
+    assert pickle.loads(pickle.dumps(whole)).labels == whole.labels

@@ -1,22 +1,36 @@
 """`policychord reproduce`: the paper's claims, measured."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from .app import app, screen
-from .progress import watching
+from . import options
+from .app import app
+from .output import Json, aside, emit
 
-COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
+if TYPE_CHECKING:
+    from ..runs.records import Report
+    from ..runs.reproduce import Chosen, Watcher
+    from ..studies.claim import Claim
+
+STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
+# in which their steps begin: first those that leave most to do at the end
+ORDER = ("quadrotor", "flock", "theory", "bandit")
 
 
-class Study(StrEnum):
-    """The studies that can be reproduced."""
+class Part(StrEnum):
+    """What can be reproduced."""
 
+    all = "all"
     theory = "theory"
     flock = "flock"
     bandit = "bandit"
@@ -24,55 +38,155 @@ class Study(StrEnum):
 
 
 @app.command(
-    epilog="Example:  policychord reproduce theory --out out/theory\n\n"
-    "Writes claims.json (one record for each claim), figures/*.svg, *.png and data/*.zarr into --out."
+    epilog=options.examples(
+        "policychord reproduce                    all studies, about 3 minutes",
+        "policychord reproduce all --full         the paper's counts, 15 minutes",
+        "policychord reproduce bandit --data DIR  with the public choices in DIR",
+    )
 )
 def reproduce(
-    study: Annotated[Study, typer.Argument(help="Which part of the paper.")],
-    quick: Annotated[bool, typer.Option("--quick/--full", help="Fewer seeds, or the paper's counts.")] = True,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; out/STUDY unless given.", file_okay=False)
+    part: Annotated[Part, typer.Argument(help="all, theory, flock, bandit or quadrotor.", metavar="PART")] = Part.all,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="All claims with fewer seeds, or with the paper's counts.")
+    ] = True,
+    seed: Annotated[
+        int, typer.Option(help="Seed of all random draws: the same seed, the same result.", metavar="N", min=0)
+    ] = 0,
+    workers: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do everything again, also what an earlier run in the same folder did.")
+    ] = False,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the choice data (bandit only).", exists=True, file_okay=False)
+        Path | None,
+        options.option(
+            "Folder with the public choices (bandit); without them people are simulated.",
+            "DIR",
+            "",
+            "--data",
+            exists=True,
+            file_okay=False,
+        ),
     ] = None,
+    out: Annotated[Path | None, options.out("out/paper, or out/PART for one part")] = None,
+    json: Json = False,
 ) -> None:
-    """Check the paper's claims by measurement: each gets a figure, a rule fixed beforehand and a verdict."""
+    """Check the paper's claims by measurement: each gets a figure, a rule fixed beforehand and a verdict.
+
+    The end is report.html, a page to read and to send. A run that was stopped goes on where it was when the same
+    command is given again.
+    """
+    from ..runs.engine import available_cores
+    from ..runs.environment import environment
+    from ..runs.records import Report
+    from ..runs.report import write_report
     from ..runs.reproduce import reproduce as run
+    from ..runs.store import write_json
 
-    chosen = import_module(f"policychord.studies.{study}.study").STUDY
-    if data is not None and study != "bandit":
-        raise typer.BadParameter("only the bandit study reads data.", param_hint="--data")
-    more = {} if data is None else {"data": data}
-    settings = chosen.settings(quick=quick, seed=seed, **more)
-    out = Path("out") / study if out is None else out
-    with watching() as watch:
-        result = run(chosen, settings, out, watch)
-    screen.print(_claims_table(result.claims))
-    counts = {verdict: sum(c.verdict == verdict for c in result.claims) for verdict in COLOUR}
-    screen.print(", ".join(f"[{COLOUR[v]}]{n} {v}[/]" for v, n in counts.items() if n))
-    screen.print(
-        f"Wrote {result.files[0]} and {len(result.files) - 1} more files (figures, data) in {out}.", soft_wrap=True
-    )
-    screen.print(
-        "Next: open the figures, or read a claim with  python -m json.tool " + str(result.files[0]), soft_wrap=True
-    )
+    began = time.perf_counter()
+    out = Path("out") / ("paper" if part == Part.all else part) if out is None else out
+    workers = available_cores() if workers is None else workers
+    chosen = _chosen(part, quick, seed, data)
+    with _watching(chosen) as watch:
+        found = run(
+            sorted(chosen, key=lambda c: ORDER.index(c.study.name)), out, workers=workers, fresh=fresh, watch=watch
+        )
+    by_study = {chapter.study: chapter for chapter in found.chapters}
+    around = environment(chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began)
+    report = Report([by_study[c.study.name] for c in chosen], around)
+    claims = [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]
+    files = [
+        write_json(out / "claims.json", claims),
+        write_json(out / "environment.json", around._asdict()),
+        write_report(report, out),
+    ]
+    notes = _notes(report)
+    record = {"results": claims, "out": out, "files": files, "notes": notes, "seconds": around.seconds}
+    emit(json, record, _claims_table(report), _counts(claims), *notes, *_closing(out, report))
 
 
-def _claims_table(claims) -> Table:
-    table = Table(title="Claims of the paper", title_justify="left", show_lines=True)
-    for name, options in (
-        ("id", {"no_wrap": True}), ("claim", {"ratio": 3}), ("measured", {"ratio": 4}), ("rule", {"ratio": 3}),
-        ("verdict", {}),
-    ):  # fmt: skip
-        table.add_column(name, **options)
-    for claim in claims:
-        measured = "\n".join(f"{name}: {_short(value)}" for name, value in claim.measured.items())
-        verdict = f"[{COLOUR[claim.verdict]}]{claim.verdict}[/]"
-        table.add_row(claim.id, claim.statement, measured, claim.rule, verdict)
+def _chosen(part: Part, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
+    from ..runs.reproduce import Chosen
+
+    if data is not None and part not in (Part.all, Part.bandit):
+        raise typer.BadParameter(f"the {part} study reads no data: leave it out.", param_hint="--data")
+    chosen = []
+    for name in [p for p in Part if p != Part.all] if part == Part.all else [part]:
+        study = import_module(f"policychord.studies.{name}.study").STUDY
+        more = {"data": data} if data is not None and name == Part.bandit else {}
+        chosen.append(Chosen(study, study.settings(quick=quick, seed=seed, **more)))
+    return chosen
+
+
+@contextmanager
+def _watching(chosen: "list[Chosen]") -> "Iterator[Watcher]":
+    """A bar for each study on a screen; a line for each step in a log."""
+    from ..runs.reproduce import steps_of
+
+    totals = {c.study.name: len(steps_of(c)) for c in chosen}
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description:9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}", style="dim"),
+    )  # fmt: skip
+    done = 0
+    with Progress(*columns, console=aside, transient=True) as progress:
+        bars = {name: progress.add_task(name, total=total, last="") for name, total in totals.items()}
+
+        def watch(item: Any) -> None:
+            nonlocal done
+            done += 1
+            last = f"{item.step:.32}" + (" (kept)" if item.reused else "")
+            progress.update(bars[item.study], advance=1, last=last)
+            if not aside.is_terminal:
+                how = "kept from before" if item.reused else f"{item.seconds:.1f} s"
+                aside.print(f"[{done}/{sum(totals.values())}] {item.study}: {item.step} ({how})", markup=False)
+
+        yield watch
+
+
+def _claims_table(report: "Report") -> Table:
+    table = Table(title="Claims of the paper", title_justify="left", expand=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("claim", ratio=3)
+    table.add_column("measured here", ratio=3)
+    table.add_column("verdict", no_wrap=True)
+    for chapter in report.chapters:
+        for claim in chapter.claims:
+            verdict = Text(claim.verdict, style=STYLE[claim.verdict])
+            table.add_row(claim.id, claim.statement, _telling(claim), verdict)
+        table.add_section()
     return table
 
 
-def _short(value) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _telling(claim: "Claim") -> str:
+    """The first figures of a claim; the page has them all."""
+    from ..runs.numbers import number
+
+    first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
+    more = len(claim.measured) - len(first)
+    return "\n".join([*first, f"and {more} more"] if more else first)
+
+
+def _counts(claims: list[dict[str, Any]]) -> Text:
+    counts = {verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in STYLE}
+    parts = [Text(f"{count} {verdict}", style=STYLE[verdict]) for verdict, count in counts.items() if count]
+    return Text.assemble(f"Of {len(claims)} claims: ", Text(", ").join(parts))
+
+
+def _notes(report: "Report") -> list[str]:
+    notes = []
+    if "synthetic" in report.environment.data:
+        notes.append(
+            "The bandit study used simulated people, because the public data were not found: "
+            "policychord bandit data fetch  gets them, --data DIR points to them."
+        )
+    return notes
+
+
+def _closing(out: Path, report: "Report") -> list[str]:
+    around = report.environment
+    kept = f", {around.reused} of {len(around.steps)} steps kept from before" if around.reused else ""
+    wrote = f"Wrote {out / 'report.html'}, claims.json, environment.json, figures/ and data/"
+    more = "; for the paper's counts add --full" if around.quick else ""
+    return [f"{wrote} ({around.seconds:.0f} s{kept}).", f"Next: open {out / 'report.html'} in a browser{more}."]

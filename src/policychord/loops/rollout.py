@@ -29,7 +29,7 @@ def rollout(agent, env: AbstractEnv, *, steps: int, episodes: int | Iterable[int
     if not (isinstance(steps, int | np.integer) and steps >= 1):
         raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")
     recorded = _rollout(agent, env, jax.random.key(seed), jnp.asarray(numbers), int(steps))
-    labels = Labels(tuple(agent.names), tuple(numbers.tolist()), env.variables, isinstance(agent, Population))
+    labels = Labels(tuple(agent.names), tuple(numbers.tolist()), dict(env.variables), isinstance(agent, Population))
     trace = Trace(**recorded, log_prob=None, labels=labels)
     warn_if_not_converged(trace)
     return trace

@@ -1,47 +1,177 @@
-"""Reproducing a study: do its work, judge its claims, draw its figures, keep everything."""
+"""Reproducing studies: do their work side by side, judge their claims, draw their figures, keep everything.
 
-from collections.abc import Callable
-from functools import partial
+A step's result is on disk as soon as the step is done, so a run that was stopped goes on where it was.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..studies.claim import Claim, judge
+from ..studies.claim import judge
 from ..studies.drawing import styled
-from ..studies.study import Study
-from .store import prepare, save_figure, write_dataset, write_json, write_text
+from ..studies.study import Evidence, Study
+from .engine import processes
+from .kept import FOLDER, MissingError, forget_others, keep, load, place
+from .records import Chapter, Drawn
+from .store import prepare, save_figure, write_dataset
+
+FINISH = "judge, draw, write"
 
 
-class Reproduction(NamedTuple):
-    """Everything a study's run left behind."""
+class Chosen(NamedTuple):
+    """A study and what it was told."""
 
-    claims: list[Claim]
-    files: list[Path]
-
-
-# told before each step: what it is, how many are done, how many there are
-Watcher = Callable[[str, int, int], None]
+    study: Study
+    settings: Any
 
 
-def reproduce(study: Study, settings: Any, out: Path, watch: Watcher = lambda words, done, total: None) -> Reproduction:
-    """Judge the study's claims and write claims.json, figures and datasets into `out`."""
-    prepare(out)
-    work = study.work(settings)
-    total = len(work) + len(study.ledger) + len(study.plates)
-    done = 0
+class Done(NamedTuple):
+    """A step that is done: for whom, how long it took, and whether an earlier run had done it."""
 
-    def step(words: str, call: Callable[[], Any]) -> Any:
-        nonlocal done
-        watch(words, done, total)
-        done += 1
-        return call()
+    study: str
+    step: str
+    seconds: float
+    reused: bool
 
-    evidence = {name: step(name, call) for name, call in work.items()}
-    claims = [step(f"{e.id} {e.statement}", partial(judge, e, settings, evidence)) for e in study.ledger]
-    files = [write_json(out / "claims.json", [claim._asdict() for claim in claims])]
+
+class Run(NamedTuple):
+    """What studies found, in the order in which they were asked for, and every step that it took."""
+
+    chapters: list[Chapter]
+    steps: list[Done]
+
+
+Watcher = Callable[[Done], None]
+
+
+def steps_of(chosen: Chosen) -> list[str]:
+    """The names of all steps, the last being the one that needs all others."""
+    return [*chosen.study.work(chosen.settings), FINISH]
+
+
+def reproduce(
+    all_chosen: Sequence[Chosen],
+    out: Path,
+    *,
+    workers: int = 1,
+    fresh: bool = False,
+    watch: Watcher = lambda done: None,
+) -> Run:
+    """Do what is not done yet, in `workers` processes, and write figures and datasets into `out`."""
+    prepare(out / FOLDER)
+    if fresh:
+        for chosen in all_chosen:
+            shutil.rmtree(out / FOLDER / chosen.study.name, ignore_errors=True)
+    done: list[Done] = []
+
+    def tell(item: Done) -> None:
+        done.append(item)
+        watch(item)
+
+    missing = {chosen.study.name: _missing(chosen, out, tell) for chosen in all_chosen}
+    if any(missing.values()):
+        with processes(workers, out / FOLDER / "log.txt") as pool:
+            _work(pool, all_chosen, missing, out, tell)
+    for chosen in all_chosen:
+        places = {place(out, chosen.study.name, step, chosen.settings) for step in steps_of(chosen)}
+        forget_others(out, chosen.study.name, places)
+    chapters = [load(place(out, study.name, FINISH, settings))[0] for study, settings in all_chosen]
+    return Run(chapters, done)
+
+
+def _missing(chosen: Chosen, out: Path, tell: Watcher) -> list[str]:
+    """Steps that no earlier run has done; those that one has are told."""
+    study, settings = chosen
+    lacking: list[str] = []
+    for step in steps_of(chosen):
+        try:
+            value, seconds = load(place(out, study.name, step, settings))
+            if step == FINISH and (lacking or not _complete(value, out)):
+                raise MissingError(step)
+        except MissingError:
+            lacking.append(step)
+        else:
+            tell(Done(study.name, step, seconds, reused=True))
+    return lacking
+
+
+def _complete(chapter: Chapter, out: Path) -> bool:
+    files = [path for figure in chapter.figures for path in (figure.svg, figure.png)]
+    return all((out / path).exists() for path in [*files, *chapter.data])
+
+
+def _work(
+    pool: Executor, all_chosen: Sequence[Chosen], missing: Mapping[str, list[str]], out: Path, tell: Watcher
+) -> None:
+    """Steps in any order; a study is finished once it has all of them."""
+    by_name = {chosen.study.name: chosen for chosen in all_chosen}
+    left = {name: {step for step in steps if step != FINISH} for name, steps in missing.items()}
+    running: dict[Future, tuple[str, str]] = {}
+
+    def submit(name: str, step: str) -> None:
+        act = finish if step == FINISH else do_step
+        running[pool.submit(act, *by_name[name], step, out)] = (name, step)
+
+    for name, steps in left.items():
+        for step in missing[name]:  # in the study's order
+            if step in steps:
+                submit(name, step)
+        if missing[name] == [FINISH]:
+            submit(name, FINISH)
+    while running:
+        ready, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in ready:
+            name, step = running.pop(future)
+            tell(Done(name, step, future.result(), reused=False))
+            left[name].discard(step)
+            if step != FINISH and not left[name]:
+                submit(name, FINISH)
+
+
+def do_step(study: Study, settings: Any, step: str, out: Path) -> float:
+    """One step, in a worker: its result goes to disk, its duration to whoever waits."""
+    began = time.perf_counter()
+    value = study.work(settings)[step]()
+    seconds = round(time.perf_counter() - began, 3)
+    keep(place(out, study.name, step, settings), (value, seconds))
+    return seconds
+
+
+def finish(study: Study, settings: Any, step: str, out: Path) -> float:
+    """Claims, figures, datasets and words of a study whose work is done."""
+    began = time.perf_counter()
+    evidence = {name: load(place(out, study.name, name, settings))[0] for name in study.work(settings)}
+    chapter = chapter_of(study, settings, evidence, out)
+    seconds = round(time.perf_counter() - began, 3)
+    keep(place(out, study.name, step, settings), (chapter, seconds))
+    return seconds
+
+
+def chapter_of(study: Study, settings: Any, evidence: Evidence, out: Path) -> Chapter:
+    """Judge, draw and write."""
+    claims = [judge(entry, settings, evidence) for entry in study.ledger]
+    figures = []
     for name, plate in study.plates.items():
-        figure = step(f"figure {name}", partial(styled, plate.draw, settings, evidence))
-        files += save_figure(out / "figures" / name, figure)
-    files += [write_dataset(out / "data" / f"{n}.zarr", data) for n, data in study.datasets(settings, evidence).items()]
-    for passage in study.found(settings, evidence):
-        files.append(write_text(out / f"{passage.title}.md", passage.text))
-    return Reproduction(claims, files)
+        stem = out / "figures" / study.name / name
+        svg, png = (
+            path.relative_to(out).as_posix() for path in save_figure(stem, styled(plate.draw, settings, evidence))
+        )
+        figures.append(Drawn(name, svg, png, plate.caption, plate.claims))
+    data = [
+        write_dataset(out / "data" / study.name / f"{name}.zarr", dataset).relative_to(out).as_posix()
+        for name, dataset in study.datasets(settings, evidence).items()
+    ]
+    return Chapter(
+        study=study.name,
+        title=study.title or study.name,
+        lead=study.lead,
+        settings=settings.model_dump(mode="json"),
+        claims=claims,
+        figures=figures,
+        controls=list(study.controls(settings, evidence)),
+        found=list(study.found(settings, evidence)),
+        data=data,
+    )

@@ -37,6 +37,10 @@ def write_text(path: Path, text: str) -> Path:
     return _whole(path, lambda target: target.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(path: Path, content: bytes) -> Path:
+    return _whole(path, lambda target: target.write_bytes(content))
+
+
 def save_animation(path: Path, animation: Any, fps: float) -> Path:
     """A `matplotlib` animation; GIF through Pillow, anything else through ffmpeg."""
     writer = "pillow" if path.suffix == ".gif" else "ffmpeg"

@@ -43,7 +43,7 @@ def simulate(settings: FlockSettings) -> Trace:
         return _in_numpy(trace._replace(labels=labels))
     root, numbers = jax.random.key(settings.seed), episode_numbers(settings.seeds, "seeds")
     recorded = rollout_in_turn(agents, env, root, jnp.asarray(numbers), settings.steps)
-    labels = Labels(FORCES, tuple(numbers.tolist()), env.variables, population=True, action_unit="m/s^2")
+    labels = Labels(FORCES, tuple(numbers.tolist()), dict(env.variables), population=True, action_unit="m/s^2")
     trace = Trace(**recorded, log_prob=None, labels=labels)
     warn_if_not_converged(trace)
     return _in_numpy(trace)

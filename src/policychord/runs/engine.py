@@ -1,0 +1,66 @@
+"""Where work is done: processes of this machine, behind the interface of `concurrent.futures`."""
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+
+import loky
+
+# One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
+# for bit. A device is shared by all of them, so nobody takes all of its memory.
+WORKER = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+
+
+class WorkerError(OSError):
+    """A worker died; the message says what is kept and what to do."""
+
+
+def available_cores() -> int:
+    """Cores that this process may use, which containers and job schedulers limit."""
+    return loky.cpu_count()
+
+
+@contextmanager
+def processes(workers: int, log: Path) -> Iterator[Executor]:
+    """Workers that are gone when the block is left, also when it is left by Ctrl-C. They speak to `log`."""
+    flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), WORKER["XLA_FLAGS"]]))
+    pool = loky.ProcessPoolExecutor(
+        max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),)
+    )
+    try:
+        yield pool
+    except loky.process_executor.BrokenProcessPool as error:
+        pool.shutdown(wait=False, kill_workers=True)
+        raise WorkerError(
+            "a worker died, killed by the system or by hand (is there memory for all of them?): what was finished is "
+            f"kept. Run the same command again to go on, with fewer --workers if memory is short; {log} has its last "
+            "words."
+        ) from error
+    except BaseException:
+        pool.shutdown(wait=False, kill_workers=True)
+        raise
+    pool.shutdown()
+
+
+def _begin(log: str) -> None:
+    """Set up a worker: Ctrl-C is the main process's affair, and the screen too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with open(log, "a", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 2)
+    import jax
+
+    from .compiled import keep_programs
+
+    # certificates are honest in float64 only
+    jax.config.update("jax_enable_x64", True)
+    keep_programs()

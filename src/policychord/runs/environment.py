@@ -1,0 +1,38 @@
+"""Where and how a run took place: whoever reads its figures can tell what they depend on."""
+
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from .. import __version__
+from .doctor import devices, hardware, packages
+from .records import Environment
+from .reproduce import Chosen, Run
+
+
+def environment(
+    chosen: Sequence[Chosen], run: Run, *, workers: int, quick: bool, seed: int, seconds: float
+) -> Environment:
+    """The surroundings of a run that has just ended."""
+    processor, cores, memory = hardware()
+    began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - seconds, UTC)
+    sources = [settings.source for _, settings in chosen if hasattr(settings, "source")]
+    return Environment(
+        policychord=__version__,
+        python=platform.python_version(),
+        packages=packages(),
+        platform=platform.platform(),
+        processor=processor,
+        cores=cores,
+        memory_gib=memory,
+        devices=devices(),
+        workers=workers,
+        quick=quick,
+        seed=seed,
+        data=sources[0] if sources else "",
+        settings={study.name: settings.model_dump(mode="json") for study, settings in chosen},
+        started=began.isoformat(timespec="seconds"),
+        seconds=round(seconds, 1),
+        steps={f"{done.study}: {done.step}": done.seconds for done in run.steps},
+        reused=sum(done.reused for done in run.steps),
+    )
