@@ -151,7 +151,7 @@ def flock(
         *result.sentences,
         *result.notes,
         f"Wrote {counted(len(result.files), 'file')} to {out}.",
-        f"Next: open {out / 'overview.png'}{film}; the data are xarray.open_zarr('{out / 'data.zarr'}').",
+        f"Next: open {out / 'overview.png'}{film}. The data are for Python:\n  xarray.open_zarr('{out / 'data.zarr'}')",
     )
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ import typer
 from rich.console import Console, RenderableType
 
 WIDE = 100  # columns in a file or a pipe, where nobody can widen the window
+_WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
 RESULTS = "Results"  # the panel of a help page for what is written and printed
 
 Json = Annotated[
@@ -39,7 +41,12 @@ def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -
         print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
         return
     for part in shown:
-        screen.print(part, markup=False, overflow="ignore", crop=False)  # a long path stays whole, to be copied
+        screen.print(_wrapped(part) if isinstance(part, str) else part, markup=False, soft_wrap=isinstance(part, str))
+
+
+def _wrapped(words: str) -> str:
+    """Lines that fit; a long path stays whole, to be copied."""
+    return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
 
 
 def plain(value: Any) -> Any:

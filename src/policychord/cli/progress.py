@@ -1,4 +1,4 @@
-"""A bar for people, lines for logs."""
+"""A bar for people, lines for logs; both on standard error, so that results stay clean."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,15 +11,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 @contextmanager
 def watching() -> Iterator[Callable[[str, int, int], None]]:
     """A function to be told what is done next, how many steps are done, and of how many."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _line
+        return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    width = max(min(console.width - 45, 60), 10)  # what the bar and the counts leave
+    with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("starting", total=None)
 
         def watch(words: str, done: int, total: int) -> None:
-            progress.update(bar, description=f"{words:.60}".ljust(60), completed=done, total=total)
-            if not progress.console.is_terminal:  # a log has no bar, so it gets lines
-                print(f"[{done + 1}/{total}] {words}", file=sys.stderr, flush=True)
+            shown = words if len(words) <= width else words[: width - 1] + "…"
+            progress.update(bar, description=shown.ljust(width), completed=done, total=total)
 
         yield watch
+
+
+def _line(words: str, done: int, total: int) -> None:
+    print(f"[{done + 1}/{total}] {words}", file=sys.stderr, flush=True)

@@ -2,13 +2,27 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.table import Table
 
-from .app import app, screen
+from . import options
+from .app import app
+from .output import Json, counted, emit
 from .progress import watching
+from .settings import settle
+
+if TYPE_CHECKING:
+    from ..studies.quadrotor.metrics import Row
+    from ..studies.quadrotor.settings import QuadrotorSettings
+
+COMPOSITION, WORLD = "How they are composed", "The world"
+# Where a first experiment begins: physics without artefacts, and the action without the noise of drawing it.
+DEFAULTS = {"seeds": 200, "disturbance": "centre"}
+COMPOSED = {"selection": "mean"}
+AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
 
 
 class Experiment(StrEnum):
@@ -59,101 +73,184 @@ class Course(StrEnum):
 
 
 @app.command(
-    epilog="Example:  policychord quadrotor pd --horizon cost-to-go --eps 0.5 --margin 0.04 --animation\n\n"
-    "Writes table.json, figures/*.svg, *.png, data/*.zarr and, if asked, flight.gif into --out."
+    short_help="Fly a drone with two controllers, composed, against a third.",
+    epilog=options.examples(
+        "policychord quadrotor pd",
+        f"policychord quadrotor pd {AHEAD}",
+        "policychord quadrotor lqr --impulse 2 --seeds 50 --animation",
+    ),
 )
 def quadrotor(
-    experiment: Annotated[Experiment, typer.Argument(help="The pair: PD, or LQR under an impulse.")],
-    seeds: Annotated[int, typer.Option(help="Episodes for each controller.", min=2)] = 200,
-    gate: Annotated[Gate, typer.Option(help="Optimal weights, the released scripts', or 50/50.")] = Gate.equilibrium,
-    selection: Annotated[Selection, typer.Option(help="Which action of the mixture is taken.")] = Selection.mean,
-    horizon: Annotated[Horizon, typer.Option(help="Price of the next state alone, or of all.")] = Horizon.one_step,
-    disturbance: Annotated[
-        Disturbance, typer.Option(help="Forces at the centre of mass, or as the paper's simulator has them.")
-    ] = Disturbance.centre,
-    eps: Annotated[float, typer.Option(help="Temperature.")] = 0.05,
-    margin: Annotated[
-        float, typer.Option(help="How far the grid reaches past the thrusts' limits (N).", min=0.0)
-    ] = 0.0,
-    course: Annotated[Course, typer.Option(help="The path to follow.")] = Course.lemniscate,
-    impulse: Annotated[float, typer.Option(help="Impulse of the LQR experiment (N, for 20 ms).")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the results; out/quadrotor-EXPERIMENT unless given.", file_okay=False),
+    experiment: Annotated[Experiment, typer.Argument(metavar="PAIR", help="Which pair of controllers.")],
+    gate: Annotated[
+        Gate | None,
+        options.option(
+            "Where the weights come from: equilibrium (the optimal ones), one-step (as the paper's scripts compute "
+            "them) or prior (always 50/50).", "GATE", "equilibrium", rich_help_panel=COMPOSITION,
+        ),
     ] = None,
-    animation: Annotated[bool, typer.Option("--animation", help="Also write one flight as flight.gif.")] = False,
-    video: Annotated[bool, typer.Option("--video", help="Also write it as flight.mp4, which needs ffmpeg.")] = False,
-) -> None:
-    """Fly two primitives alone, composed and in a fixed 50/50 mixture against their baseline, in the same weather."""
-    from ..runs.store import prepare, save_animation, save_figure, write_dataset, write_json
-    from ..studies.drawing import styled
-    from ..studies.quadrotor.animation import FPS, animate, can_write
-    from ..studies.quadrotor.datasets import dataset
-    from ..studies.quadrotor.figures import compared, flown
-    from ..studies.quadrotor.metrics import table
-    from ..studies.quadrotor.parts import FIXED
-    from ..studies.quadrotor.settings import Composition, QuadrotorSettings
-    from ..studies.quadrotor.simulate import ALONE, fly_all
+    horizon: Annotated[
+        Horizon | None,
+        options.option(
+            "What an action is judged by: one-step (the cost of the next state, as in the paper) or cost-to-go (of all "
+            "that follow).", "HORIZON", "one-step", rich_help_panel=COMPOSITION,
+        ),
+    ] = None,
+    selection: Annotated[
+        Selection | None,
+        options.option(
+            "The action taken: mean of the mixture, mode (the most probable), sample (drawn, as in the paper) or "
+            "dither (one controller at a time, in turns that match the weights).", "ACTION", "mean",
+            rich_help_panel=COMPOSITION,
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        options.option(
+            "How far the grid of thrusts reaches past what the motors can do, so that it cuts no controller short.",
+            "NEWTON", "0", rich_help_panel=COMPOSITION,
+        ),
+    ] = None,
+    path: Annotated[
+        Course | None,
+        options.option(
+            "The path to follow: lemniscate (a figure of eight), circle, square or hover.", "PATH", "lemniscate",
+            rich_help_panel=WORLD,
+        ),
+    ] = None,
+    disturbance: Annotated[
+        Disturbance | None,
+        options.option(
+            "Where random forces act: centre (of mass), or stale-point (where the drone was when the step began, as in "
+            "the paper's simulator; this also turns the drone).", "WHERE", "centre", rich_help_panel=WORLD,
+        ),
+    ] = None,
+    impulse: Annotated[
+        float | None,
+        options.option("lqr: force of the push, for 20 ms.", "NEWTON", "1", rich_help_panel=WORLD),
+    ] = None,
+    seeds: Annotated[int | None, options.seeds("200", "Episodes, each with random forces of its own.")] = None,
+    seed: Annotated[int | None, options.seed()] = None,
+    eps: Annotated[float | None, options.eps("0.05")] = None,
+    settings: Annotated[Path | None, options.settings("quadrotor")] = None,
+    out: Annotated[Path | None, options.out("out/quadrotor-PAIR")] = None,
+    animation: Annotated[bool, options.animation("the first episode")] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Fly a planar drone along a path while random forces push it. One controller stabilises, one tracks the path;
+    they fly alone, composed, and in a fixed 50/50 mixture, against a baseline controller under the same forces.
+    Prints what each flight costs; writes a table, figures, data (Zarr) and, if asked, an animation.
 
-    if not 0 < eps < float("inf"):
-        raise typer.BadParameter(f"{eps} is not a temperature: pass a positive number.", param_hint="--eps")
-    how = Composition(gate=gate.value, selection=selection.value, horizon=horizon.value, eps=eps, margin=margin)
-    settings = QuadrotorSettings(
-        seed=seed, seeds=seeds, disturbance=disturbance.value, path=course.value, impulse=impulse, composition=how
-    )
-    out = prepare(Path("out") / f"quadrotor-{experiment}" if out is None else out)
-    who = dict.fromkeys(ALONE) | {"composed": how, FIXED: None}
+    Pairs, with the paper's numbers:
+      pd    two PD controllers; the baseline is a PID
+      lqr   two LQRs that are pushed once in every episode; the baseline is an LQR
+    A flight of 6 s costs what it strays from the path and what its motors do.
+    """
+    from ..runs import quadrotor as run
+    from ..studies.quadrotor.settings import QuadrotorSettings
+
+    given = {
+        "--gate": ("composition.gate", gate and str(gate)),
+        "--horizon": ("composition.horizon", horizon and str(horizon)),
+        "--selection": ("composition.selection", selection and str(selection)),
+        "--margin": ("composition.margin", margin), "--eps": ("composition.eps", eps),
+        "--path": ("path", path and str(path)), "--disturbance": ("disturbance", disturbance and str(disturbance)),
+        "--impulse": ("impulse", impulse), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
+    }  # fmt: skip
+    if eps is not None:
+        options.require(1e-9 <= eps <= 1e9, "--eps", f"{eps:g}", "must lie between 1e-09 and 1e+09")
+    chosen = settle(_build, QuadrotorSettings, given, settings)
+    out = Path("out") / f"quadrotor-{experiment}" if out is None else out
     with watching() as watch:
-        watch(f"flying {len(who)} controllers, {seeds} seeds each", 0, 2)
-        flights = fly_all(settings, experiment.value, who)
-        watch("comparing and drawing", 1, 2)
-        rows = table(settings, flights)
-        records = [row._asdict() | {"cost": row.cost._asdict(), "against": row.against._asdict()} for row in rows]
-        files = [write_json(out / "table.json", {"settings": settings.model_dump(), "controllers": records})]
-        files += save_figure(out / "figures" / "flights", styled(flown, settings, experiment.value, flights))
-        files += save_figure(out / "figures" / "costs", styled(compared, experiment.value, flights))
-        files.append(write_dataset(out / "data" / "flights.zarr", dataset(settings, flights)))
-    skipped = ""
-    for wanted, ending in ((animation, ".gif"), (video, ".mp4")):
-        if wanted and can_write(ending):
-            motion = animate(settings, flights["composed"], title=f"{experiment.upper()} pair, composed")
-            files.append(save_animation(out / f"flight{ending}", motion, FPS))
-        elif wanted:
-            skipped = "No flight.mp4: ffmpeg is not installed here. --animation writes a GIF without it."
-    title = f"{experiment.upper()} pair, {gate} gate, {selection} action, {disturbance} forces, eps {eps:g}"
-    screen.print(_table(rows, title))
-    screen.print(
-        "delta: Cliff's delta of the cost against the baseline's, with a 95% bootstrap interval; negative is cheaper.\n"
-        f"Wrote {files[0]} and {len(files) - 1} more files in {out}.",
-        soft_wrap=True,
+        result = run.fly(experiment.value, chosen, out, animation, watch)
+    record = {
+        "command": "quadrotor", "pair": str(experiment), "settings": chosen,
+        "results": {row.name: _machine(row) for row in result.rows},
+        "out": out, "files": result.files, "notes": result.notes,
+    }  # fmt: skip
+    emit(
+        json,
+        record,
+        _table(experiment, chosen, result.rows),
+        "",
+        "cost: median over episodes, and where their middle half lies. delta: how often a flight costs more than one "
+        "of the baseline, less how often it costs less (Cliff's delta, with its 95% bootstrap interval). cheaper: "
+        "episodes in which it beats the baseline under the same forces. weight: of the stabilising controller.",
+        *_in_words(chosen, result.rows),
+        *result.notes,
+        f"Wrote {counted(len(result.files), 'file')} to {out}; p-values (Mann-Whitney) are in its table.json.",
+        _next(experiment, chosen, out),
     )
-    if skipped:
-        screen.print(skipped)
-    screen.print(_next(experiment, horizon), soft_wrap=True)
 
 
-def _next(experiment: Experiment, horizon: Horizon) -> str:
-    if horizon == Horizon.one_step:
-        return (
-            f"Next: let it look ahead,  policychord quadrotor {experiment} --horizon cost-to-go --eps 0.5 --margin 0.04"
-        )
-    return "Next: the paper's claims,  policychord reproduce quadrotor"
+def _build(changes: dict[str, Any]) -> "QuadrotorSettings":
+    from ..studies.quadrotor.settings import QuadrotorSettings
+
+    inner = changes.get("composition", {})
+    composed = COMPOSED | inner if isinstance(inner, dict) else inner
+    return QuadrotorSettings(**(DEFAULTS | changes | {"composition": composed}))
 
 
-def _table(rows, title: str) -> Table:
-    shown = Table(title=title, title_justify="left")
+def _machine(row: "Row") -> dict[str, Any]:
+    return {
+        "cost": {"median": row.cost.median, "lower_quartile": row.cost.low, "upper_quartile": row.cost.high},
+        "cliffs_delta": {"value": row.against.delta, "low": row.against.low, "high": row.against.high},
+        "mann_whitney_p": row.against.p,
+        "median_difference": row.difference,
+        "cheaper_in": row.better,
+        "weight_of_stabilise": row.stabilising,
+    }
+
+
+def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Row]") -> Table:
+    how = settings.composition
+    title = (
+        f"{experiment.upper()} pair: {counted(settings.seeds, 'seed')}, {how.gate} gate, {how.horizon}, "
+        f"{how.selection} action, eps {how.eps:g}"
+    )
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     shown.add_column("controller", no_wrap=True)
-    for name in ("median cost", "quartiles", "delta", "95%", "p", "median difference", "cheaper in", "w stabilise"):
+    for name in ("cost", "middle half", "delta (95%)", "cheaper", "weight"):
         shown.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        alone = row.name in ("baseline", "stabilise", "track")
-        against = row.against
-        beside = ("", "", "", "", "") if row.name == "baseline" else (
-            f"{against.delta:+.2f}", f"{against.low:+.2f} to {against.high:+.2f}", f"{against.p:.1g}",
-            f"{row.difference:+.1f}", f"{100 * row.better:.0f}%",
-        )  # fmt: skip
-        quartiles = f"{row.cost.low:.1f} to {row.cost.high:.1f}"
-        weight = "" if alone else f"{row.stabilising:.2f}"
-        shown.add_row(row.name, f"{row.cost.median:.1f}", quartiles, *beside, weight)
+        against, base = row.against, row.name == "baseline"
+        shown.add_row(
+            row.name,
+            f"{row.cost.median:.3g}",
+            f"{row.cost.low:.3g} to {row.cost.high:.3g}",
+            "" if base else f"{against.delta:+.2f} ({against.low:+.2f}, {against.high:+.2f})",
+            "" if base else f"{100 * row.better:.0f}%",
+            "" if row.name in ("baseline", "stabilise", "track") else f"{row.stabilising:.2f}",
+        )
     return shown
+
+
+def _in_words(settings: "QuadrotorSettings", rows: "list[Row]") -> list[str]:
+    """Whether composing was worth it, and what the likely reason is if it was not."""
+    by_name = {row.name: row for row in rows}
+    ours, fixed = by_name["composed"], by_name["fixed 50/50"]
+    often = f"it is cheaper in {100 * ours.better:.0f}% of the episodes."
+    if ours.against.high < 0:
+        words = f"The composition beats the baseline: {often}"
+    elif ours.against.low <= 0:
+        words = "The composition and the baseline cannot be told apart: the interval of delta holds 0."
+    else:
+        words = f"The composition loses to the baseline: {often}"
+    if settings.composition.gate == "prior":
+        return [words]
+    if fixed.cost.median < ours.cost.median:
+        words += " So far the weights do not earn their keep: a fixed 50/50 mixture costs less."
+    if ours.against.low > 0 and settings.composition.horizon == "one-step":
+        words += (
+            " That is known for this horizon: a thrust changes speeds within a step and the place only later, which "
+            "the cost of the next state does not see."
+        )
+    return [words]
+
+
+def _next(experiment: Experiment, settings: "QuadrotorSettings", out: Path) -> str:
+    if settings.composition.horizon == "one-step":
+        return f"Next, let it look ahead:\n  policychord quadrotor {experiment} {AHEAD}"
+    return (
+        f"Next: open {out / 'figures' / 'flights.png'}; for the paper's claims run\n  policychord reproduce quadrotor"
+    )

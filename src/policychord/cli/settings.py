@@ -84,7 +84,8 @@ def _sentence(problem: Any, model: Any, sources: Sources) -> str:
     place = tuple(str(part) for part in problem["loc"])
     if kind == "extra_forbidden":
         return _unknown(place, _fields(model, place[:-1]), sources)
-    said = f"{_spoken(place, sources)} {_shown(value)}"
+    name = _spoken(place, sources)
+    said = f"{name} {_shown(value)}" if name.startswith("--") else f"{name} = {_shown(value)}"
     if kind in _NUMBERS:
         words, limit = _NUMBERS[kind]
         return f"{said}: must be {words} {more[limit]:g}."
@@ -111,7 +112,7 @@ def _spoken(place: tuple[str, ...], sources: Sources) -> str:
     name = ".".join(place)
     if name in sources.options:
         return sources.options[name]
-    return f"{name} in {sources.file.name}:" if sources.file else f"{name} ="
+    return f"{name} in {sources.file.name}" if sources.file else name
 
 
 def _shown(value: Any) -> str:
