@@ -112,8 +112,14 @@ def _work(
     running: dict[Future, tuple[str, str]] = {}
 
     def submit(name: str, step: str) -> None:
-        act = finish if step == FINISH else do_step
-        running[pool.submit(act, *by_name[name], step, out)] = (name, step)
+        study, settings = by_name[name]
+        # places are found here: a worker that reads other sources than we did must not look elsewhere
+        places = {other: place(out, name, other, settings) for other in steps_of(by_name[name])}
+        if step == FINISH:
+            future = pool.submit(finish, study, settings, places, out)
+        else:
+            future = pool.submit(do_step, study, settings, step, places[step])
+        running[future] = (name, step)
 
     for name, steps in left.items():
         for step in missing[name]:  # in the study's order
@@ -131,22 +137,22 @@ def _work(
                 submit(name, FINISH)
 
 
-def do_step(study: Study, settings: Any, step: str, out: Path) -> float:
+def do_step(study: Study, settings: Any, step: str, path: Path) -> float:
     """One step, in a worker: its result goes to disk, its duration to whoever waits."""
     began = time.perf_counter()
     value = study.work(settings)[step]()
     seconds = round(time.perf_counter() - began, 3)
-    keep(place(out, study.name, step, settings), (value, seconds))
+    keep(path, (value, seconds))
     return seconds
 
 
-def finish(study: Study, settings: Any, step: str, out: Path) -> float:
+def finish(study: Study, settings: Any, places: Mapping[str, Path], out: Path) -> float:
     """Claims, figures, datasets and words of a study whose work is done."""
     began = time.perf_counter()
-    evidence = {name: load(place(out, study.name, name, settings))[0] for name in study.work(settings)}
+    evidence = {step: load(path)[0] for step, path in places.items() if step != FINISH}
     chapter = chapter_of(study, settings, evidence, out)
     seconds = round(time.perf_counter() - began, 3)
-    keep(place(out, study.name, step, settings), (chapter, seconds))
+    keep(places[FINISH], (chapter, seconds))
     return seconds
 
 
