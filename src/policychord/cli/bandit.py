@@ -2,24 +2,42 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich import box
 from rich.table import Table
+from rich.text import Text
 
-from .app import app, screen
+from . import options
+from .app import Pages, app
+from .output import Json, counted, emit
+from .progress import watching
 
 if TYPE_CHECKING:
     from ..studies.bandit.analysis import Analysis
     from ..studies.bandit.settings import Task
 
 bandit = typer.Typer(
-    help="Explain choices between arms, trial by trial: your data, the public data, or simulated ones."
+    cls=Pages,
+    help="Explain choices between uncertain arms, trial by trial. Classic models of exploration and one that composes "
+    "simple behaviours are fitted to each person and compared over the group: on your own data, on the public data of "
+    "Gershman (2018), or on simulated people.",
+    short_help="Explain choices: your own data, the public data, or simulated ones.",
+    epilog=options.examples(
+        "policychord bandit simulate choices.csv --subjects 20",
+        "policychord bandit fit choices.csv --experiment 2",
+        "policychord bandit data fetch",
+    ),
 )
-data = typer.Typer(help="The public data of Gershman (2018).")
+data = typer.Typer(
+    cls=Pages,
+    help="The public data of Gershman (2018): 45 and 44 people in two experiments.",
+    epilog=options.examples("policychord bandit data fetch", "policychord bandit data fetch --out data"),
+)
 app.add_typer(bandit, name="bandit", no_args_is_help=True)
 bandit.add_typer(data, name="data", no_args_is_help=True)
+TASK = "The task"
 
 
 class Experiment(StrEnum):
@@ -30,6 +48,13 @@ class Experiment(StrEnum):
     custom = "custom"
 
 
+class Known(StrEnum):
+    """Tasks of the public data."""
+
+    one = "1"
+    two = "2"
+
+
 class Links(StrEnum):
     """From a difference of utilities to a probability."""
 
@@ -37,123 +62,204 @@ class Links(StrEnum):
     logit = "logit"
 
 
-_EXPERIMENT = typer.Option(help="1: one arm pays zero; 2: two uncertain arms; custom: state --variance.")
-_VARIANCE = typer.Option(help="Custom: variance of each arm's value before anything is known, such as 100,100,100.")
-_NOISE = typer.Option(help="Custom: variance of a reward around its arm's value.")
-
-
 @bandit.command(
-    epilog="Example:  policychord bandit fit choices.csv --experiment custom --variance 100,100,100 --link logit\n\n"
-    "The CSV has columns subject, block, trial, choice (1, 2, ...), reward, and RT (ms) if slow trials are to go."
+    short_help="Fit and compare models of the choices in a CSV file.",
+    epilog=options.examples(
+        "policychord bandit fit choices.csv",
+        "policychord bandit fit choices.csv --experiment 1 --link logit --json",
+        "policychord bandit fit mine.csv --experiment custom --variance 100,100,100 \\\n    --link logit",
+    ),
 )
 def fit(
-    table: Annotated[Path, typer.Argument(help="The choices, as CSV.", metavar="DATA.csv")],
-    experiment: Annotated[Experiment, _EXPERIMENT] = Experiment.two,
-    link: Annotated[Links, typer.Option(help="Probit is for two arms; logit (softmax) for any number.")] = Links.probit,
-    out: Annotated[Path, typer.Option(help="Folder for the results.", file_okay=False)] = Path("out/bandit-fit"),
-    eps: Annotated[float, typer.Option(help="Temperature of the composed model.")] = 0.01,
+    table: Annotated[Path, typer.Argument(help="The choices, as a CSV file.", metavar="DATA.csv")],
+    experiment: Annotated[
+        Experiment,
+        options.option(
+            "1: the second arm always pays zero; 2: two uncertain arms; custom: any arms, see --variance.", "TASK", "2",
+            rich_help_panel=TASK,
+        ),
+    ] = Experiment.two,
+    variance: Annotated[
+        str,
+        options.option(
+            "custom: how much each arm's value varies from block to block, one number for each arm, such as "
+            "100,100,100.", "NUMBERS", rich_help_panel=TASK,
+        ),
+    ] = "",
+    noise: Annotated[
+        float | None,
+        options.option(
+            "custom: variance of a reward around its arm's value.", "NUMBER", "10", rich_help_panel=TASK
+        ),
+    ] = None,
+    link: Annotated[
+        Links,
+        options.option("From utilities to probabilities: probit (two arms) or logit (any number).", "LINK", "probit"),
+    ] = Links.probit,
     primitives: Annotated[
-        str, typer.Option(help="Which to compose: exploit, uncertainty, risk, repeat, random.")
+        str,
+        options.option(
+            "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES", "exploit,uncertainty,risk"
+        ),
     ] = "exploit,uncertainty,risk",
-    variance: Annotated[str, _VARIANCE] = "",
-    noise: Annotated[float, _NOISE] = 10.0,
-) -> None:
-    """Fit the classic models and the composed one, compare them over the group, and write down what was found."""
+    eps: Annotated[float, options.eps("0.01")] = 0.01,
+    out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Fit four classic models and the composed one to every person, and find out which of them most people use.
+    Prints the comparison; writes a summary in words, weights trial by trial, coefficients of every person (CSV) and
+    figures.
+
+    The file has the columns subject, block, trial (these count from 1),
+    choice (the number of an arm) and reward; with a column RT, in ms,
+    trials slower than 20 s are left out.
+    """
     from ..runs.store import prepare, save_figure, write_text
-    from ..studies.bandit.analysis import analyse
+    from ..studies.bandit.analysis import OURS, analyse
     from ..studies.bandit.data import read_choices
     from ..studies.bandit.figures import own_comparison, own_weights
-    from ..studies.bandit.summary import describe, model_table, subject_table, weight_table
+    from ..studies.bandit.primitives import KNOWN
+    from ..studies.bandit.summary import describe, model_table, subject_table, verdict, weight_table
     from ..studies.bandit.validation import controls
     from ..studies.drawing import styled
 
     task = _task(experiment, variance, noise)
-    if task.arms > 2 and link == Links.probit:
-        raise typer.BadParameter(f"probit is for two arms, these are {task.arms}: use logit.", param_hint="--link")
-    choices = read_choices(table, task)  # all that is wrong with the table is said before anything is written
+    options.require(
+        task.arms == 2 or link != Links.probit, "--link", link, f"is for two arms, not {task.arms}; use logit"
+    )
+    options.check_eps(eps)
     names = tuple(name.strip() for name in primitives.split(","))
-    result = analyse(choices, link.value, eps, names)
-    rivals = controls(result.trials, link.value, eps, own=False, primitives=names)
-    prepare(out)
-    files = [
-        write_text(out / "summary.md", describe(result, rivals)),
-        write_text(out / "weights.csv", weight_table(result).to_csv(index=False)),
-        write_text(out / "subjects.csv", subject_table(result).to_csv(index=False)),
-        write_text(out / "models.csv", model_table(result).to_csv(index=False)),
-        *save_figure(out / "figures" / "model_comparison", styled(own_comparison, result)),
-        *save_figure(out / "figures" / "weights", styled(own_weights, result)),
-    ]
-    screen.print(_models(result))
-    screen.print(f"Wrote {len(files)} files to {out}.", soft_wrap=True, markup=False)
-    screen.print(f"Next: read {files[0]}; weights trial by trial are in {files[1]}.", soft_wrap=True, markup=False)
+    for name in names:
+        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+    choices = read_choices(table, task)  # all that is wrong with the table is said before anything is written
+    out = prepare(Path("out") / "bandit-fit" if out is None else out)
+    with watching() as watch:
+        watch("fitting five models to every person", 0, 3)
+        result = analyse(choices, link.value, eps, names)
+        watch("fitting controls", 1, 3)
+        rivals = controls(result.trials, link.value, eps, own=False, primitives=names)
+        watch("writing and drawing", 2, 3)
+        files = [
+            write_text(out / "summary.md", describe(result, rivals)),
+            write_text(out / "weights.csv", weight_table(result).to_csv(index=False)),
+            write_text(out / "subjects.csv", subject_table(result).to_csv(index=False)),
+            write_text(out / "models.csv", model_table(result).to_csv(index=False)),
+            *save_figure(out / "figures" / "model_comparison", styled(own_comparison, result)),
+            *save_figure(out / "figures" / "weights", styled(own_weights, result)),
+        ]
+    rows, against = model_table(result).to_dict("records"), result.against_hybrid
+    found = {
+        "data": result.trials.source, "trials": len(result.trials.choice), "left_out": result.left_out,
+        "people": len(result.models[OURS].subjects_), "models": rows, "bor": result.everything.selection.bor,
+        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor}, "controls": rivals,
+    }  # fmt: skip
+    record = {
+        "command": "bandit fit", "settings": {"task": task, "link": str(link), "eps": eps, "primitives": names},
+        "results": found, "out": out, "files": files, "notes": [verdict(result)],
+    }  # fmt: skip
+    emit(
+        json,
+        record,
+        _models(result, rows),
+        verdict(result),
+        "PXP: the probability that more people use this model than any other, allowing for chance.",
+        f"Wrote {counted(len(files), 'file')} to {out}.",
+        f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
+        f"weights trial by trial are in {files[1]}.",
+    )
 
 
-@data.command()
-def fetch(
-    out: Annotated[Path | None, typer.Option(help="Folder for the files; the user's cache unless given.")] = None,
-) -> None:
-    """Download the public data, with checksums."""
-    from ..studies.bandit.fetch import fetch as get
-
-    files = get(out)
-    screen.print("\n".join(map(str, files)), soft_wrap=True, markup=False)
-    hint = "" if out is None else f" --data {out}"
-    screen.print(f"Next:  policychord reproduce bandit{hint}", soft_wrap=True, markup=False)
-
-
-@bandit.command()
+@bandit.command(
+    short_help="Write the choices of simulated people, to try things on.",
+    epilog=options.examples(
+        "policychord bandit simulate choices.csv",
+        "policychord bandit simulate choices.csv --experiment 1 --subjects 20",
+    ),
+)
 def simulate(
-    out: Annotated[Path, typer.Argument(help="The CSV file to write.", metavar="DATA.csv", dir_okay=False)],
-    experiment: Annotated[Experiment, _EXPERIMENT] = Experiment.two,
-    subjects: Annotated[int, typer.Option(help="How many people.", min=1)] = 44,
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
+    out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
+    experiment: Annotated[
+        Known, options.option("1: the second arm always pays zero; 2: two uncertain arms.", "TASK", "2")
+    ] = Known.two,
+    subjects: Annotated[int, options.option("How many people.", "N", "44")] = 44,
+    seed: Annotated[int, options.seed()] = 0,
+    json: Json = False,
 ) -> None:
-    """Write the choices of simulated people who use the Hybrid model, to try things on. They are not human data."""
+    """Write the choices of simulated people who use the Hybrid model, to try things on. They are not human data, and
+    every analysis of them says so.
+    """
     from ..runs.store import write_text
     from ..studies.bandit.cohort import synthetic
     from ..studies.bandit.data import as_table
     from ..studies.bandit.settings import BanditSettings
 
-    if experiment == Experiment.custom:
-        raise typer.BadParameter("only experiments 1 and 2 have plausible people.", param_hint="--experiment")
+    options.require(subjects >= 1, "--subjects", subjects, "must be at least 1")
+    options.require(seed >= 0, "--seed", seed, "must be at least 0")
     choices = synthetic(experiment.value, BanditSettings(seed=seed), subjects)
     write_text(out, as_table(choices).assign(source=choices.source).to_csv(index=False))
-    screen.print(f"Wrote {len(choices.choice)} simulated choices to {out}.", soft_wrap=True, markup=False)
-    screen.print(f"Next:  policychord bandit fit {out} --experiment {experiment}", soft_wrap=True, markup=False)
+    record = {
+        "command": "bandit simulate", "settings": {"experiment": str(experiment), "subjects": subjects, "seed": seed},
+        "results": {"data": choices.source, "people": subjects, "trials": len(choices.choice)},
+        "out": out.parent, "files": [out], "notes": ["simulated people, not human data"],
+    }  # fmt: skip
+    emit(
+        json,
+        record,
+        f"Wrote {counted(len(choices.choice), 'choice')} of {subjects} simulated people to {out}.",
+        f"Next:\n  policychord bandit fit {out} --experiment {experiment}",
+    )
 
 
-def _task(experiment: Experiment, variance: str, noise: float) -> "Task":
+@data.command(
+    short_help="Download the public data.",
+    epilog=options.examples("policychord bandit data fetch", "policychord bandit data fetch --out data"),
+)
+def fetch(
+    out: Annotated[
+        Path | None,
+        options.option("Folder for the files.", "DIR", "the user's cache", "--out", rich_help_panel=options.RESULTS),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Download the public data of Gershman (2018) and check that they are the files of the article. Nothing else
+    uses the network. In the cache they are found by themselves, elsewhere with --data or POLICYCHORD_DATA.
+    """
+    from ..studies.bandit.fetch import fetch as get
+
+    files = get(out)
+    folder = files[0].parent
+    hint = "" if out is None else f" --data {out}"
+    record = {"command": "bandit data fetch", "results": {}, "out": folder, "files": files, "notes": []}
+    emit(json, record, f"{counted(len(files), 'file')} in {folder}.", f"Next:\n  policychord reproduce bandit{hint}")
+
+
+def _task(experiment: Experiment, variance: str, noise: float | None) -> "Task":
     from ..studies.bandit.settings import TASKS, Task
 
     if experiment != Experiment.custom:
-        if variance or noise != 10.0:
-            raise typer.BadParameter(
-                f"experiment {experiment} has its own: use --experiment custom.", param_hint="--variance, --noise"
-            )
+        own = f"belongs to --experiment custom; experiment {experiment} has its own"
+        options.require(not variance, "--variance", variance, own)
+        options.require(noise is None, "--noise", noise, own)
         return TASKS[experiment.value]
     try:
         values = tuple(float(part) for part in variance.split(","))
     except ValueError:
         values = ()
-    if len(values) < 2 or not all(0 <= v < float("inf") for v in values) or not any(values):
-        raise typer.BadParameter(
-            f"{variance!r}: one number of at least 0 for each of two or more arms, such as 100,100.",
-            param_hint="--variance",
-        )
-    if not 0 < noise < float("inf"):
-        raise typer.BadParameter(f"{noise!r}: a positive number.", param_hint="--noise")
+    right = len(values) >= 2 and all(0 <= v < float("inf") for v in values) and any(values)
+    remedy = "name a number of at least 0 for each of two or more arms, such as 100,100"
+    options.require(right, "--variance", repr(variance), remedy)
+    noise = 10.0 if noise is None else noise
+    options.require(0 < noise < float("inf"), "--noise", noise, "must be more than 0")
     return Task("own data", values, noise)
 
 
-def _models(result: "Analysis") -> Table:
-    from ..studies.bandit.summary import model_table
-
-    bor = result.everything.selection.bor
+def _models(result: "Analysis", rows: list[dict[Any, Any]]) -> Table:
     people = len(next(iter(result.models.values())).subjects_)
-    title = f"{result.trials.source}: {people} people, {len(result.trials.choice)} trials, {result.link}; BOR {bor:.3g}"
-    table = Table(title=escape(title), title_justify="left", min_width=90)
-    for column in ("model", "k", "log-likelihood", "BIC", "PXP"):
+    title = f"{result.trials.source}: {people} people, {counted(len(result.trials.choice), 'trial')}, {result.link}"
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in ("model", "parameters", "log-likelihood", "BIC", "PXP"):
         table.add_column(column, justify="left" if column == "model" else "right")
-    for row in model_table(result).itertuples():
-        table.add_row(row.model, str(row.parameters), f"{row.log_likelihood:.2f}", f"{row.BIC:.2f}", f"{row.PXP:.4f}")
+    for row in rows:
+        numbers = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}", f"{row['PXP']:.4f}"
+        table.add_row(row["model"], str(row["parameters"]), *numbers)
     return table

@@ -157,8 +157,7 @@ def quadrotor(
         "--path": ("path", path and str(path)), "--disturbance": ("disturbance", disturbance and str(disturbance)),
         "--impulse": ("impulse", impulse), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
     }  # fmt: skip
-    if eps is not None:
-        options.require(1e-9 <= eps <= 1e9, "--eps", f"{eps:g}", "must lie between 1e-09 and 1e+09")
+    options.check_eps(eps)
     chosen = settle(_build, QuadrotorSettings, given, settings)
     out = Path("out") / f"quadrotor-{experiment}" if out is None else out
     with watching() as watch:

@@ -3,12 +3,19 @@
 import os
 import platform
 import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 DISTRIBUTION = "policychord"
+PURPOSE = {"studies": "for the paper's studies and figures", "gym": "for Gymnasium", "dev": "for working on it"}
+OLDEST_PYTHON = (3, 11)
+PROOF = 1e-10  # the gap within which a solve counts as right
 
 
 class Hardware(NamedTuple):
@@ -17,6 +24,16 @@ class Hardware(NamedTuple):
     processor: str
     cores: int
     memory_gib: float  # 0 where the system does not say
+
+
+class Check(NamedTuple):
+    """One line of the examination."""
+
+    name: str
+    state: Literal["ok", "missing", "problem"]
+    found: str
+    remedy: str = ""
+    needed: bool = False  # without it nothing works
 
 
 def packages() -> dict[str, str]:
@@ -37,6 +54,122 @@ def devices() -> list[str]:
     import jax
 
     return [f"{d.platform}:{d.id}" + (f" {d.device_kind}" if d.platform != "cpu" else "") for d in jax.devices()]
+
+
+def examine() -> list[Check]:
+    """Everything, one line each; the solve comes last, because it may have to compile."""
+    return [*_installed(), *_machine(), *_data(), *_tools(), _self_test()]
+
+
+def works(checks: list[Check]) -> bool:
+    """Whether what is always needed is there and does its work."""
+    return all(check.state == "ok" for check in checks if check.needed)
+
+
+def _installed() -> Iterator[Check]:
+    version = platform.python_version()
+    right = sys.version_info >= OLDEST_PYTHON
+    yield Check("python", "ok" if right else "problem", version, "" if right else "install Python 3.11 or newer", True)
+    yield Check(DISTRIBUTION, "ok", _version(DISTRIBUTION) or "run from a folder, not installed", needed=True)
+    for extra, names in _named().items():
+        lacking = [name for name in names if not _version(name)]
+        what = f"extra: {extra}" if extra else "packages"
+        if lacking:
+            source = f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION
+            words = f"without {', '.join(lacking)}"
+            yield Check(what, "missing", words, f"pip install {source}  ({PURPOSE.get(extra, 'needed')})", not extra)
+        else:
+            shown = ("jax", "jaxlib", "numpy", "numba") if not extra else names
+            yield Check(what, "ok", ", ".join(f"{name} {_version(name)}" for name in shown), needed=not extra)
+
+
+def _machine() -> Iterator[Check]:
+    processor, cores, memory = hardware()
+    yield Check("hardware", "ok", f"{processor}, {_counted(cores, 'core')}, {memory:g} GiB of memory")
+    try:
+        import jax
+    except ImportError as error:
+        yield Check("devices", "problem", str(error), f"pip install {DISTRIBUTION}", True)
+        return
+    yield Check("devices", "ok", f"JAX {jax.__version__} on {', '.join(devices())}", needed=True)
+    exact = bool(jax.config.read("jax_enable_x64"))
+    remedy = "" if exact else 'set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True)'
+    yield Check("float64", "ok" if exact else "problem", "on" if exact else "off in JAX", remedy, True)
+
+
+def _data() -> Iterator[Check]:
+    from ..studies.bandit.fetch import find_data
+
+    fetched = "policychord bandit data fetch; without them choices are simulated, and labelled so"
+    try:
+        folder = find_data()
+    except ValueError as error:
+        yield Check("choice data", "problem", str(error), fetched)
+        return
+    if folder is None:
+        yield Check("choice data", "missing", "the public data of Gershman (2018) are not here", fetched)
+    else:
+        yield Check("choice data", "ok", str(folder))
+
+
+def _tools() -> Iterator[Check]:
+    yield _compile_cache()
+    for name, names, use in (
+        ("ffmpeg", ("ffmpeg",), "only for films as MP4; GIFs need nothing"),
+        ("chromium", BROWSERS, "only for pictures of the report; any browser opens it"),
+    ):
+        found = next(filter(None, map(shutil.which, names)), None)
+        yield Check(name, "ok", found) if found else Check(name, "missing", "not found", f"install it ({use})")
+
+
+def _compile_cache() -> Check:
+    try:
+        from ..core._compile import cache_folder
+    except ImportError as error:
+        return Check("compile cache", "problem", str(error), f"pip install {DISTRIBUTION}", True)
+    folder = cache_folder()
+    kernels = list(folder.rglob("*.nbc"))
+    size = sum(path.stat().st_size for path in kernels) / 2**20
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(nearest, os.W_OK):
+        remedy = "make it writable, or every run compiles anew (about 20 s)"
+        return Check("compile cache", "problem", f"{nearest} cannot be written", remedy)
+    if kernels:
+        return Check("compile cache", "ok", f"warm, {size:.1f} MiB in {folder}")
+    return Check("compile cache", "ok", f"cold: the first solve compiles (about 20 s, once) into {folder}")
+
+
+def _self_test() -> Check:
+    """Three policies over four actions: solve, and let the certificate, computed anew, be the judge."""
+    try:
+        import numpy as np
+
+        from ..core.equilibrium import solve
+        from ..core.objective import certify, problem
+
+        pi = np.full((4, 3), 0.1)
+        pi[[0, 1, 3], [0, 1, 2]] = 0.7
+        task = problem(pi=pi, action_cost=np.array([1.0, 0.2, 0.5, 0.8]), eps=0.1)
+        times = []
+        for _ in range(2):
+            begun = time.perf_counter()
+            weights = np.asarray(solve(task).weights)
+            times.append(time.perf_counter() - begun)
+        gap = float(certify(task, weights).gap)
+    except Exception as error:  # whatever is broken here, the other lines are worth reading
+        words = f"solving failed: {type(error).__name__}: {error}"
+        return Check("self-test", "problem", words, "policychord --debug doctor shows where", True)
+    proved = gap <= PROOF
+    words = (
+        f"a problem solved, proved within {gap:.0e} of the minimum ({times[0]:.2g} s; again {1e3 * times[1]:.2g} ms)"
+    )
+    return Check(
+        "self-test", "ok" if proved else "problem", words, "" if proved else f"at most {PROOF:g} is right", True
+    )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")
 
 
 def _named() -> dict[str, list[str]]:

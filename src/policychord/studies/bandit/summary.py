@@ -1,5 +1,6 @@
 """What an analysis found, in plain words, and as a table trial by trial."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 
 from .analysis import OURS, Analysis, weights_by_trial
 from .cohort import SYNTHETIC
+from .features import FEATURES
 from .validation import Controlled
 
 
@@ -40,65 +42,95 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
 
 
 def subject_table(fit: Analysis) -> pd.DataFrame:
-    """One row a subject and model: coefficients, likelihood and evidence."""
+    """One row a subject and model: coefficients by what they multiply, likelihood and evidence."""
     parts = []
     for name, model in fit.models.items():
-        coef = {f"coef_{k + 1}": model.coef_[:, k] for k in range(model.coef_.shape[1])}
+        coef = {f"coef_{what}": model.coef_[:, k] for k, (what, _) in enumerate(FEATURES[model.classic])}
         scores = {"log_likelihood": model.log_likelihood_, "BIC": model.bic_, "AIC": model.aic_}
         columns = {"subject": model.subjects_, "model": name} | coef | scores | {"separated": model.separated_}
         parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
+    named = [column for column in table if str(column).startswith("coef_")]
+    return table[
+        ["subject", "model", *named, *(column for column in table if column not in ("subject", "model", *named))]
+    ]
 
 
 def describe(fit: Analysis, controls: dict[str, Controlled]) -> str:
     """The analysis in plain language, as Markdown."""
-    selection = fit.everything.selection
-    winner = fit.everything.models[int(selection.pxp.argmax())]
     people, trials = len(fit.models[OURS].subjects_), len(fit.trials.choice)
     lines = [
         f"# Choices between {fit.trials.arms} arms: {fit.task_name}",
         "",
         f"Data: {fit.trials.source}; {people} people, {trials} trials"
         + (f" ({fit.left_out} slower than 20 s left out)." if fit.left_out else "."),
-        f"Link: {fit.link}. Temperature of the composed model: {fit.eps:g}. Primitives: {', '.join(fit.primitives)}.",
+        f"From utilities to probabilities: {fit.link}. The composed model mixes {', '.join(fit.primitives)} at "
+        f"temperature {fit.eps:g}.",
     ]
     if SYNTHETIC in fit.trials.source:
         lines += [
             "",
             "**These choices are synthetic: simulated with the Hybrid model. They say nothing about people.**",
         ]
-    lines += ["", "## Which model do most people use?", "", *_markdown(model_table(fit)), ""]
-    lines += [_verdict(winner, float(selection.pxp.max()), selection.bor)]
-    against = fit.against_hybrid
+    lines += ["", "## Which model do most people use?", "", *_markdown(model_table(fit)), "", verdict(fit), ""]
     lines += [
-        f"Against the Hybrid alone, the composed model has a PXP of {against.pxp(OURS):.3f} "
-        f"(Bayes omnibus risk {against.selection.bor:.3f}).",
+        f"- log_likelihood, BIC, AIC: sums over people; {OURS} has no coefficients besides the Hybrid's.",
+        "- expected_frequency: the share of people who use the model, as far as can be told.",
+        "- XP: the probability that more people use this model than any other. PXP (protected): the same, allowing for "
+        "all of it being chance. BOR (Bayes omnibus risk): the probability that it is.",
     ]
     lines += _about_controls(controls) + _about_weights(fit) + _about_fits(fit)
     return "\n".join(lines) + "\n"
 
 
-def _verdict(winner: str, pxp: float, bor: float) -> str:
-    sure = f"The protected exceedance probability (PXP) favours {winner}: {pxp:.3f}. "
+def verdict(fit: Analysis) -> str:
+    """Who won, how surely, and the composed model against the Hybrid alone."""
+    selection, against = fit.everything.selection, fit.against_hybrid
+    winner, pxp, bor = fit.everything.models[int(selection.pxp.argmax())], float(selection.pxp.max()), selection.bor
     if bor > 0.25:
-        return (
-            sure + f"But chance explains these differences with probability {bor:.2f} (BOR): no model is established."
+        words = (
+            f"No model is established: {winner} comes first with a PXP of {pxp:.3f}, but with a probability of "
+            f"{bor:.2f} (BOR) the models differ by chance only."
         )
-    return sure + f"That all models are equally common has a probability of {bor:.2g} (BOR)."
+    else:
+        words = (
+            f"Most people use {winner}: its PXP is {pxp:.3f}, and that the models differ by chance only has a "
+            f"probability of {bor:.2g} (BOR)."
+        )
+    return words + (
+        f" Against the Hybrid alone, the composed model has a PXP of {against.pxp(OURS):.3f} "
+        f"(BOR {against.selection.bor:.3f})."
+    )
+
+
+# The controls, for somebody who has not read how they are made; others keep their names.
+_PLAIN = (
+    (r"Hybrid clipped to \[.01, .99\]", "Hybrid, with no probability under .01 or over .99"),
+    (r"(?P<share>[\d.]+) Hybrid \+ .01", "Hybrid, who now and then picks any arm (.01 for each)"),
+    (r"Hybrid, ours counted with (?P<count>\d+) parameters", "Hybrid, if composing counts as one more parameter"),
+    (r"Hybrid clipped to the primitives' hull", "Hybrid, kept within what mixtures of the primitives can do"),
+    (r"Hybrid, ties within rounding taken as ties", "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal"),
+    (r"Hybrid, ours fitted by its own likelihood", "Hybrid, if composing has coefficients of its own"),
+)
 
 
 def _about_controls(controls: dict[str, Controlled]) -> list[str]:
     if not controls:
         return []
     rows = pd.DataFrame(
-        [{"composed against": k, "PXP of composed": c.pxp, "BOR": c.bor, "LL": c.log_likelihood}
-         for k, c in controls.items()]
+        [{"composed against": _in_plain_words(k), "PXP of composed": c.pxp, "BOR": c.bor,
+          "log-likelihood of what is new": c.log_likelihood} for k, c in controls.items()]
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",
-        "LL is that of the new model in each line. A floor has no parameter and no primitives; where it does as well, "
-        "the gain over the Hybrid is no evidence for composition.",
+        "A mixture of primitives never holds a choice for impossible, and the Hybrid sometimes nearly does. The first "
+        "rows give the Hybrid such a floor, without primitives and without a parameter. Where the composed model does "
+        "not win against them (PXP near or below .5), its gain over the Hybrid is no evidence for composition.",
     ]  # fmt: skip
+
+
+def _in_plain_words(name: str) -> str:
+    return next((plain for pattern, plain in _PLAIN if re.fullmatch(pattern, name)), name)
 
 
 def _about_weights(fit: Analysis) -> list[str]:
@@ -109,21 +141,27 @@ def _about_weights(fit: Analysis) -> list[str]:
     start = "At the first trial of a block nothing is known and all weigh the same" if even else (
         f"At the first trial of a block {first} weighs most"
     )  # fmt: skip
-    return ["", "## How the primitives are weighed", "", *_markdown(table), "", f"{start}; at the last it is {last}."]
+    return [
+        "", "## How the primitives are weighed", "", "Mean weights over people and blocks:", "", *_markdown(table), "",
+        f"{start}; at the last {last} weighs most. In figures/weights, lines are means over people and bands "
+        "one standard deviation around them.",
+    ]  # fmt: skip
 
 
 def _about_fits(fit: Analysis) -> list[str]:
     separated = {name: int(model.separated_.sum()) for name, model in fit.models.items() if model.separated_.any()}
     lines = ["", "## What to know about the fits", ""]
     lines += [
-        "Coefficients are each person's maximum-likelihood estimates; the composed model uses the Hybrid's and has no "
-        "others. Evidence is -BIC/2. Every weight vector is certified: |w - w*| is at most "
-        f"{fit.composition.distance.max():.1e}."
+        "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, named by what they multiply: V, "
+        "how much better an arm seems; RU, how much less is known of it; V/TU, the first in units of all that is "
+        "uncertain. "
+        "The evidence for a model is -BIC/2. Every weight vector (weights.csv) comes with a proof: it lies within "
+        f"{fit.composition.distance.max():.1e} of the optimal one (certified_distance, summed over the primitives).",
     ]
     for name, count in separated.items():
         lines.append(
-            f"{name}: {count} of {len(fit.models[name].subjects_)} people choose exactly as the features say, so that "
-            "their coefficients have no maximum-likelihood value; a weak prior holds them."
+            f"{name}: {count} of {len(fit.models[name].subjects_)} people choose exactly as it says, so that no "
+            "finite coefficients fit them best (`separated`); a weak prior holds them."
         )
     return lines
 

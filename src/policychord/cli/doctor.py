@@ -1,0 +1,63 @@
+"""`policychord doctor`: is everything there, and does it work?"""
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from . import options
+from .app import app
+from .output import Json, emit
+from .progress import watching
+
+if TYPE_CHECKING:
+    from ..runs.doctor import Check
+
+COLOUR = {"ok": "green", "missing": "yellow", "problem": "red"}
+
+
+@app.command(
+    short_help="Is everything there, and does it work?",
+    epilog=options.examples("policychord doctor", "policychord doctor --json"),
+)
+def doctor(json: Json = False) -> None:
+    """Look at this machine: versions, devices, data, the compile cache, tools for films and pictures; then solve one
+    problem and check its proof. Each line is ok, missing (something optional) or a problem, with the remedy. The exit
+    code is 0 if the core works.
+    """
+    with watching() as watch:
+        watch("looking around, and solving one problem", 0, 1)
+        from ..runs import doctor as run
+
+        checks = run.examine()
+    works = run.works(checks)
+    table = _table(checks)
+    record = {
+        "command": "doctor",
+        "results": {
+            "works": works, "checks": checks, "packages": run.packages(), "hardware": run.hardware(),
+            "devices": run.devices(),
+        },
+        "files": [],
+        "notes": [f"{check.name}: {check.remedy}" for check in checks if check.remedy],
+    }  # fmt: skip
+    if works:
+        last = "The core works. Next:\n  policychord reproduce theory"
+    else:
+        last = "The core does not work: see the lines marked problem or missing."
+    emit(json, record, table, last)
+    raise typer.Exit(0 if works else 1)
+
+
+def _table(checks: "list[Check]") -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        words = Text(check.found)
+        if check.remedy:
+            words.append(f"\n-> {check.remedy}", style="dim")
+        table.add_row(Text(check.state, style=COLOUR[check.state]), check.name, words)
+    return table
