@@ -1,0 +1,98 @@
+"""`policychord compare`: what moved from one run to another."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from . import options
+from .app import app
+from .output import Json, counted, emit
+
+if TYPE_CHECKING:
+    from ..runs.compare import Comparison
+
+LONGEST = 40  # lines of a table; --json has all
+COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
+
+
+@app.command(
+    short_help="See which claims and figures moved between two runs.",
+    epilog=options.examples(
+        "policychord compare out/monday out/friday",
+        "policychord compare report.html out/paper/report.html --rtol 0.01",
+        "policychord compare out/before out/after --strict --json",
+    ),
+)
+def compare(
+    first: Annotated[Path, typer.Argument(help="A run: its folder, report.html or claims.json.", metavar="REPORT_A")],
+    second: Annotated[Path, typer.Argument(help="The run to set beside it.", metavar="REPORT_B")],
+    rtol: Annotated[
+        float, typer.Option(help="Numbers have moved if they differ by more, relatively.", metavar="NUMBER")
+    ] = 1e-9,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any verdict changed.")] = False,
+    json: Json = False,
+) -> None:
+    """Say which verdicts, measured numbers and figures of two runs differ, and which settings and versions do.
+
+    A report.html that somebody sent is enough; figures are compared where they lie beside it.
+    """
+    from ..runs.compare import compare as run
+
+    found = run(first, second, rtol)
+    results = found._asdict()
+    notes = results.pop("notes")
+    emit(json, {"command": "compare", "results": results, "notes": notes}, *_shown(found))
+    if strict and found.verdicts:
+        raise typer.Exit(1)
+
+
+def _shown(found: "Comparison") -> list[Any]:
+    """A table for every kind of difference there is, and the sum of it."""
+    from ..runs.numbers import number
+
+    moved = [
+        (m.claim, m.name, number(m.a), number(m.b), "" if m.relative is None else f"{100 * m.relative:.2g}%")
+        for m in found.moved
+    ]
+    drawn = [
+        (figure.name, f"{100 * figure.share:.3g}% of its pixels" if figure.state == "different" else figure.state)
+        for figure in found.figures
+        if figure.state != "identical"
+    ]
+    alone = [(name, "first") for name in found.only_a] + [(name, "second") for name in found.only_b]
+    both = ("first", "second")
+    tables = [
+        _table("Verdicts that changed", ("claim", *both), found.verdicts),
+        _table("Claims in one run only", ("claim", "run"), alone),
+        _table("Claims in other words", ("claim", *both), found.wording),
+        _table("Measured values that moved", ("claim", "value", *both, "by"), moved),
+        _table("Figures that differ", ("figure", "by"), drawn),
+        _table("Settings that differ", ("setting", *both), found.settings),
+        _table("Seeds that differ", ("seed", *both), found.seeds),
+        _table("Versions that differ", ("package", *both), found.versions),
+        _table("Machines that differ", ("part", *both), found.machine),
+    ]
+    words = [
+        f"{counted(found.claims, 'claim')} in both runs: {counted(len(found.verdicts), 'verdict')} changed, "
+        f"{counted(len(moved), 'measured value')} moved, {len(drawn)} of {len(found.figures)} figures differ.",
+        *(f"Note: {note}" for note in found.notes),
+    ]
+    return [part for table in tables for part in table] + words
+
+
+def _table(title: str, columns: tuple[str, ...], rows: list[Any]) -> list[Any]:
+    if not rows:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows[:LONGEST]:
+        words = ["" if cell is None else str(cell) for cell in row]
+        table.add_row(*(Text(word, style=COLOUR.get(word, "")) for word in words))
+    left = len(rows) - LONGEST
+    more = [f"... and {left} more: --json has them all."] if left > 0 else []
+    return [Text(title, style="bold"), table, *more, ""]

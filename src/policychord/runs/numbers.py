@@ -1,0 +1,80 @@
+"""How numbers are written for people: four significant digits, true minus signs; the exact value is kept beside."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+SIGNIFICANT = 4
+MINUS = "\N{MINUS SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+SPACE = "\N{NO-BREAK SPACE}"
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: lists, names, numbers; so that a page and claims.json can be compared."""
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def exact(value: Any) -> str:
+    """All digits, as in claims.json."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def number(value: Any) -> str:
+    """A single value in short: 0.3, 12,346, 1.887 times a power of ten, yes."""
+    value = plain(value)
+    if value is None or value == [] or value == {}:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return _grouped(f"{value:d}") if abs(value) >= 10_000 else f"{value:d}".replace("-", MINUS)
+    if isinstance(value, float):
+        return _short(value)
+    return str(value)
+
+
+def duration(seconds: float) -> str:
+    """0.4 s, 12 s, 2 min 41 s, 1 h 5 min."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "unknown"
+    if seconds < 9.95:
+        return f"{seconds:.1f}{SPACE}s"
+    whole = round(seconds)
+    hours, minutes, left = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours:
+        return f"{hours}{SPACE}h {minutes}{SPACE}min"
+    return f"{minutes}{SPACE}min {left}{SPACE}s" if minutes else f"{left}{SPACE}s"
+
+
+def _short(value: float) -> str:
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value:.{SIGNIFICANT - 1}e}".partition("e")
+    power = int(exponent)
+    if -3 <= power < 6:
+        return _grouped(_trimmed(f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"), abs(value) >= 9999.5)
+    raised = str(power).translate(_RAISED)
+    return f"{_trimmed(mantissa).replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{raised}"
+
+
+def _trimmed(digits: str) -> str:
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _grouped(digits: str, large: bool = True) -> str:
+    """Thousands apart from five digits on."""
+    return (f"{int(digits):,}" if large and "." not in digits else digits).replace("-", MINUS)

@@ -1,0 +1,330 @@
+"""The page that a run ends with: complete, closed in itself, and equal to claims.json."""
+
+import base64
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from policychord.runs import report as page_module
+from policychord.runs.numbers import MINUS, SPACE, TIMES, duration, exact, number, plain
+from policychord.runs.records import Report
+from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, markdown, render, write_report
+from policychord.studies.claim import VERDICTS
+
+from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
+
+ROOT = Path(__file__).parents[2]
+VOID = {"meta", "link", "img", "input", "br", "hr", "path", "circle"}
+
+
+class Node(NamedTuple):
+    tag: str
+    given: dict
+    within: tuple  # the ids and tags around it
+    text: list
+
+
+class Page(HTMLParser):
+    """Every element with its attributes and its text; tags must close in order."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.nodes, self.around = [], []
+        self.feed(text)
+        self.close()
+        assert not self.around, f"left open: {[node.tag for node in self.around]}"
+
+    def handle_starttag(self, tag, attrs):
+        node = Node(tag, dict(attrs), tuple(self.around), [])
+        self.nodes.append(node)
+        if tag not in VOID:
+            self.around.append(node)
+
+    def handle_startendtag(self, tag, attrs):
+        self.nodes.append(Node(tag, dict(attrs), tuple(self.around), []))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.around.pop().tag == tag
+
+    def handle_data(self, data):
+        for node in self.around:
+            node.text.append(data)
+
+    def all(self, tag, **given):
+        wanted = {name.rstrip("_"): value for name, value in given.items()}
+        return [n for n in self.nodes if n.tag == tag and all(n.given.get(k) == v for k, v in wanted.items())]
+
+    def inside(self, id_, tag):
+        return [n for n in self.nodes if n.tag == tag and any(a.given.get("id") == id_ for a in n.within)]
+
+
+def typed(text: str) -> str:
+    """With the signs of a keyboard."""
+    return text.translate({ord(MINUS): "-", ord(TIMES): "x", ord(SPACE): " "})
+
+
+def words(node) -> str:
+    return " ".join("".join(node.text).split())
+
+
+def single_values(value):
+    """The numbers of a measured value, in the order in which the page shows them; text is not a number."""
+    if isinstance(value, dict) and value:
+        return [one for part in value.values() for one in single_values(part)]
+    if isinstance(value, list) and value:
+        return [one for part in value for one in single_values(part)]
+    return [] if isinstance(value, str) else [value]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    a_run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def html(folder):
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_every_id_is_there_once_and_every_link_leads_to_one(page):
+    ids = [node.given["id"] for node in page.nodes if "id" in node.given]
+    assert len(ids) == len(set(ids))
+    links = [node.given["href"] for node in page.nodes if node.tag == "a"]
+    assert len(links) > 20
+    for link in links:  # the one that leaves the page stands in a passage
+        assert link == OUTSIDE or (link.startswith("#") and link[1:] in ids), f"{link} leads nowhere"
+    for node in page.nodes:
+        for name in ("aria-labelledby", "aria-describedby", "aria-controls"):
+            assert node.given.get(name, ids[0]) in ids, node
+
+
+def test_figures_are_embedded_and_can_be_decoded(page):
+    images = [node for node in page.nodes if node.tag == "img" and "src" in node.given]
+    assert len(images) == 2
+    for image in images:
+        kind, _, data = image.given["src"].partition(";base64,")
+        drawn = base64.b64decode(data, validate=True)
+        if kind == "data:image/svg+xml":
+            assert ElementTree.fromstring(drawn).tag.endswith("svg")
+        else:
+            Image.open(io.BytesIO(drawn)).verify()
+        assert int(image.given["width"]) > int(image.given["height"]) > 0
+        assert image.given["alt"]
+
+
+def test_nothing_is_fetched(html, page):
+    for node in page.nodes:
+        for name in ("src", "href", "srcset", "poster", "data", "action", "formaction"):
+            value = node.given.get(name, "data:")
+            assert value.startswith("data:") or (node.tag == "a" and name == "href"), f"{node.tag} {name}={value}"
+    styles = "".join(words(node) for node in page.all("style"))
+    assert "url(" not in styles
+    assert "@import" not in styles
+    scripts = [node for node in page.all("script") if node.given.get("type") != "application/json"]
+    assert len(scripts) == 2
+    assert not any(re.search(r"fetch\(|XMLHttpRequest|import\(|https?:", words(node)) for node in scripts)
+
+
+def test_numbers_of_the_table_are_those_of_claims_json(folder, page):
+    claims = json.loads((folder / "claims.json").read_text())
+    shown = 0
+    for claim in claims:
+        cells = page.inside(claim["id"], "data")
+        wanted = [one for value in claim["measured"].values() for one in single_values(value)]
+        assert [words(cell) for cell in cells] == [" ".join(number(v).split()) for v in wanted]
+        for cell, value in zip(cells, wanted, strict=True):
+            assert cell.given["title"] == cell.given["value"] == json.dumps(value)
+        shown += len(wanted)
+    assert shown > 15
+
+
+def test_a_line_of_the_table_says_everything(folder, page):
+    for claim in json.loads((folder / "claims.json").read_text()):
+        row = next(node for node in page.all("tr") if node.given.get("id") == claim["id"])
+        text = words(row)
+        for field in ("id", "statement", "paper", "reported", "rule", "verdict", "study"):
+            assert " ".join(claim[field].split()) in text, field
+        assert row.given["data-verdict"] == claim["verdict"]
+    folded = page.inside("B1", "details")
+    assert len(folded) == 1
+    assert not page.inside("B2", "details")
+    assert [n.given["href"] for n in page.inside("B1", "a")] == ["#B1", "#figure-bandit-weights_over_time"]
+
+
+def test_headline_counts(page):
+    claims = CLAIMS + OTHER
+    assert words(page.all("h1")[0]) == "1 of 3 claims reproduced"
+    for verdict in VERDICTS:
+        link = page.all("a", **{"data-pick": verdict})[0]
+        assert words(link) == f"{sum(c.verdict == verdict for c in claims)} {verdict}"
+    facts = words(page.all("header", id="summary")[0])
+    for fact in ("Quick reproduction", "1 March 2026, 12:30 UTC", "2 min 41 s", "A processor", "policychord 0.1.0"):
+        assert fact in facts
+    assert "The choices in the bandit study are simulated." in facts
+    assert ENVIRONMENT.data in facts
+    assert "A quick run." in facts
+
+
+def test_full_runs_of_human_data_carry_no_warnings(folder):
+    report = a_report(folder)
+    human = report._replace(environment=ENVIRONMENT._replace(quick=False, data="human data (Gershman 2018)"))
+    text = words(Page(render(human, folder)).all("header", id="summary")[0])
+    assert "Full reproduction" in text
+    assert "simulated" not in text
+    assert "A quick run" not in text
+
+
+def test_simulated_choices_do_not_matter_where_nobody_chooses(folder):
+    report = a_report(folder)
+    flock = report._replace(chapters=report.chapters[1:])
+    assert "are simulated" not in render(flock, folder)
+
+
+def test_everything_is_escaped(html, page):
+    assert "<script>alert" not in html
+    assert not [node for node in page.nodes if "onerror" in node.given]
+    assert not [node for node in page.nodes if node.tag in ("i", "b", "u") and words(node) in ("this", "alert(1)")]
+    row = next(node for node in page.all("tr") if node.given.get("id") == "B1")
+    assert CLAIMS[0].statement in words(row)
+    assert len(page.all("script")) == 3
+
+
+def test_markdown_obeys_no_tags_and_fetches_no_pictures():
+    text = str(
+        markdown(
+            "# Title\n\n*a* <b>x</b> ![p](http://example.org/p.png) [bad](javascript:alert(1))\n\n|a|b|\n|-|-|\n|1|2|"
+        )
+    )
+    assert "<h5>Title</h5>" in text
+    assert "<em>a</em> &lt;b&gt;x&lt;/b&gt;" in text
+    assert "<td>2</td>" in text
+    assert "<img" not in text
+    assert 'href="javascript' not in text
+
+
+def test_a_page_alone_holds_the_record_of_its_run(folder, page):
+    record = json.loads("".join(page.all("script", id="record")[0].text))
+    claims = json.loads((folder / "claims.json").read_text())
+    assert json.dumps(record["claims"]) == json.dumps(claims)  # as text: what is not a number equals nothing
+    assert record["environment"] == json.loads((folder / "environment.json").read_text())
+
+
+def test_a_chapter_shows_what_it_has_and_no_more(page):
+    def titles(study):
+        return [words(node) for node in page.inside(study, "h3")]
+
+    assert titles("bandit") == ["What we found", "Figures", "Controls", "Settings and data"]
+    assert titles("flock") == []
+    assert words(page.inside("flock", "h2")[0]) == "Flock"
+    section = words(page.all("section", id="bandit")[0])
+    for text in ("A floor & its effect", "Is 1 < 2?", 'xarray.open_zarr("data/bandit/weights.zarr")', "deep.a"):
+        assert text in section
+    chips = page.inside("figure-bandit-weights_over_time", "a")
+    assert [words(chip) for chip in chips] == ["B1, reproduced", "F1, not reproduced"]  # Z9 is not in this run
+
+
+def test_settings_are_explained_where_the_study_does(folder):
+    from policychord.studies.bandit.settings import BanditSettings
+
+    report = a_report(folder)
+    chapter = report.chapters[0]._replace(settings=BanditSettings(seed=3).model_dump())
+    section = words(Page(render(Report([chapter], ENVIRONMENT), folder)).all("section", id="bandit")[0])
+    assert BanditSettings.model_fields["eps"].description in section
+
+
+def test_no_chapters_still_make_a_page(tmp_path):
+    page = Page(render(Report([], ENVIRONMENT._replace(steps={}, packages={}, devices=[])), tmp_path))
+    assert words(page.all("h1")[0]) == "No claims were judged"
+
+
+def test_ids_that_collide_get_places_of_their_own(folder):
+    report = a_report(folder)
+    odd = [CLAIMS[1]._replace(id=name) for name in ("claims", "a b", "a/b", "<>")]
+    chapter = report.chapters[1]._replace(claims=odd)
+    ids = [n.given["id"] for n in Page(render(Report([chapter], ENVIRONMENT), folder)).nodes if "id" in n.given]
+    assert len(ids) == len(set(ids))
+    assert {"claims-2", "a-b", "a-b-2"} <= set(ids)
+
+
+def test_heavy_drawings_become_pixels(folder, monkeypatch):
+    report = a_report(folder)
+    monkeypatch.setattr(page_module, "LARGEST_SVG", 10)
+    png = [len((folder / f.png).read_bytes()) for f in report.chapters[0].figures]
+    svg = [len((folder / f.svg).read_bytes()) for f in report.chapters[0].figures]
+    sources = [n.given["src"] for n in Page(render(report, folder)).nodes if n.tag == "img" and "src" in n.given]
+    for source, p, s in zip(sources, png, svg, strict=True):
+        assert len(base64.b64decode(source.partition(",")[2])) == min(p, s)
+
+
+def test_a_missing_figure_is_named(folder):
+    report = a_report(folder)
+    chapter = report.chapters[0]
+    lost = chapter.figures[0]._replace(svg="figures/none.svg", png="figures/none.png")
+    with pytest.raises(ValueError, match=r"none\.png is missing"):
+        render(Report([chapter._replace(figures=[lost])], ENVIRONMENT), folder)
+
+
+def test_the_same_run_gives_the_same_page(folder, html):
+    assert render(a_report(folder), folder) == html
+    assert write_report(a_report(folder), folder) == folder / "report.html"
+
+
+def test_citation_has_the_facts_of_the_file():
+    facts = (ROOT / "CITATION.cff").read_text()
+    assert f'title: "{SOFTWARE}"' in facts
+    assert f"title: {PAPER}" in facts
+    assert f"- name: {MAKERS}" in facts
+    named = re.findall(r"family-names: (\w+)\s+given-names: (\w+)", facts)
+    assert tuple(f"{given} {family}" for family, given in named) == AUTHORS
+
+
+@pytest.mark.parametrize(
+    ("value", "short"),
+    [
+        (0.1 + 0.2, "0.3"), (0.0, "0"), (-0.0, "0"), (1.0, "1"), (-2.5, "-2.5"), (0.72054771, "0.7205"),
+        (-3495.214, "-3495"), (12345.67, "12,346"), (9999.7, "10,000"), (999999.9, "1 x 10⁶"), (0.00123456, "0.001235"),
+        (0.00099999, "0.001"), (0.000999, "9.99 x 10⁻⁴"), (-1.887379e-15, "-1.887 x 10⁻¹⁵"), (1.5e6, "1.5 x 10⁶"),
+        (240, "240"), (-7, "-7"), (123456, "123,456"), (True, "yes"), (False, "no"), (None, "none"),
+        (float("inf"), "∞"), (float("-inf"), "-∞"), (float("nan"), "not a number"), (np.float64(0.5), "0.5"),
+        (np.int64(3), "3"), (np.bool_(True), "yes"), ("174 of 200", "174 of 200"),
+    ],
+)  # fmt: skip
+def test_numbers_for_people(value, short):
+    assert typed(number(value)) == short
+
+
+def test_signs_are_those_of_print():
+    assert number(-2.5)[0] == number(-7)[0] == MINUS == "\u2212"
+    assert number(-1e-9) == f"{MINUS}1{SPACE}{TIMES}{SPACE}10⁻⁹"
+    assert "-" not in number(-1e-9) + number(-123456)
+
+
+def test_exact_values_keep_all_digits():
+    assert exact(0.1 + 0.2) == "0.30000000000000004"
+    assert exact(np.float32(0.5)) == "0.5"
+    assert exact(True) == "true"
+    assert plain({"a": (1, np.arange(2))}) == {"a": [1, [0, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.7, "1 min 0 s"), (161.4, "2 min 41 s"), (3900, "1 h 5 min")],
+)
+def test_durations(seconds, words):
+    assert typed(duration(seconds)) == words
