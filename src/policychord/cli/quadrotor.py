@@ -249,7 +249,7 @@ def _in_words(settings: "QuadrotorSettings", rows: "list[Row]") -> list[str]:
 
 def _next(experiment: Experiment, settings: "QuadrotorSettings", out: Path) -> str:
     if settings.composition.horizon == "one-step":
-        return f"Next, let it look ahead:\n  policychord quadrotor {experiment} {AHEAD}"
+        return f"Next: let it look ahead\n  policychord quadrotor {experiment} {AHEAD}"
     return (
         f"Next: open {out / 'figures' / 'flights.png'}; for the paper's claims run\n  policychord reproduce quadrotor"
     )

@@ -84,8 +84,7 @@ def _sentence(problem: Any, model: Any, sources: Sources) -> str:
     place = tuple(str(part) for part in problem["loc"])
     if kind == "extra_forbidden":
         return _unknown(place, _fields(model, place[:-1]), sources)
-    name = _spoken(place, sources)
-    said = f"{name} {_shown(value)}" if name.startswith("--") else f"{name} = {_shown(value)}"
+    said = _spoken(place, sources, _shown(value))
     if kind in _NUMBERS:
         words, limit = _NUMBERS[kind]
         return f"{said}: must be {words} {more[limit]:g}."
@@ -108,11 +107,13 @@ def _unknown(place: tuple[str, ...], names: Sequence[str], sources: Sources) -> 
     return f"{_spoken(place, sources)} is not a setting: {remedy}"
 
 
-def _spoken(place: tuple[str, ...], sources: Sources) -> str:
+def _spoken(place: tuple[str, ...], sources: Sources, value: str = "") -> str:
+    """`--eps -1`, `eps = -1 in own.toml`, or the same without the value."""
     name = ".".join(place)
     if name in sources.options:
-        return sources.options[name]
-    return f"{name} in {sources.file.name}" if sources.file else name
+        return f"{sources.options[name]} {value}".rstrip()
+    said = f"{name} = {value}" if value else name
+    return f"{said} in {sources.file.name}" if sources.file else said
 
 
 def _shown(value: Any) -> str:
