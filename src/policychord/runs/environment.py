@@ -3,8 +3,8 @@
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 
-from .. import __version__
 from .doctor import devices, hardware, packages
 from .records import Environment
 from .reproduce import Chosen, Run
@@ -18,7 +18,7 @@ def environment(
     began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - seconds, UTC)
     sources = [settings.source for _, settings in chosen if hasattr(settings, "source")]
     return Environment(
-        policychord=__version__,
+        policychord=version("policychord"),
         python=platform.python_version(),
         packages=packages(),
         platform=platform.platform(),

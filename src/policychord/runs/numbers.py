@@ -66,13 +66,16 @@ def _short(value: float) -> str:
     mantissa, _, exponent = f"{value:.{SIGNIFICANT - 1}e}".partition("e")
     power = int(exponent)
     if -3 <= power < 6:
-        return _grouped(_trimmed(f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"), abs(value) >= 9999.5)
-    raised = str(power).translate(_RAISED)
-    return f"{_trimmed(mantissa).replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{raised}"
+        digits = f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"
+        return _grouped(_trimmed(digits, value), abs(value) >= 9999.5)
+    digits = _trimmed(mantissa, value / 10.0**power if power > -300 else float(mantissa))
+    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{str(power).translate(_RAISED)}"
 
 
-def _trimmed(digits: str) -> str:
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+def _trimmed(digits: str, value: float) -> str:
+    """Without zeros at the end where the value ends there; 0.99996 stays 1.000."""
+    ends = "." in digits and math.isclose(float(digits), value, rel_tol=1e-9)
+    return digits.rstrip("0").rstrip(".") if ends else digits
 
 
 def _grouped(digits: str, large: bool = True) -> str:

@@ -58,8 +58,10 @@ def save_animation(path: Path, animation: Any, fps: float) -> Path:
 
 def save_figure(stem: Path, figure: Any) -> list[Path]:
     """A figure as SVG, for print, and as PNG, for everything else."""
-    svg = partial(figure.savefig, format="svg", metadata={"Date": None})  # no date: the same figure, the same file
-    png = partial(figure.savefig, format="png", dpi=200)
+    from ..studies.drawing import save
+
+    svg = partial(save, figure, format="svg", metadata={"Date": None})  # no date: the same figure, the same file
+    png = partial(save, figure, format="png", dpi=200)
     return [_whole(stem.with_suffix(".svg"), svg), _whole(stem.with_suffix(".png"), png)]
 
 

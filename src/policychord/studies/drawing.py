@@ -1,6 +1,7 @@
 """How all figures look: one style, colours for every reader, a blank figure."""
 
 from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -13,7 +14,7 @@ STYLE: dict = {
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
     "legend.frameon": False,
-    "svg.fonttype": "none",
+    "svg.fonttype": "path",  # looks the same everywhere, whatever fonts there are
     "svg.hashsalt": "policychord",  # the same figure gives the same file
     "lines.linewidth": 1.4,
 }
@@ -31,3 +32,9 @@ def styled(draw: Callable[..., Figure], *given) -> Figure:
     """A figure drawn in our style."""
     with matplotlib.rc_context(STYLE):
         return draw(*given)
+
+
+def save(figure: Figure, target: Any, **how: Any) -> None:
+    """A figure on disk in our style, part of which counts only now."""
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(target, **how)

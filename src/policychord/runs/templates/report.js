@@ -99,6 +99,8 @@
     links.forEach(function (link, k) {
       if (k === here) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
     });
+    var list = links[here].closest("ol");  // on a phone it is a strip that follows the reader
+    list.scrollLeft = links[here].offsetLeft - (list.clientWidth - links[here].offsetWidth) / 2;
   }
   var waiting = false;
   window.addEventListener("scroll", function () {

@@ -1,0 +1,176 @@
+"""Runs: nothing is done twice, nothing is lost, and the number of workers changes nothing."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from policychord.runs import kept
+from policychord.runs.engine import WorkerError
+from policychord.runs.reproduce import FINISH, Chosen, reproduce
+from policychord.studies.bandit.settings import BanditSettings
+from policychord.studies.bandit.study import STUDY as BANDIT
+from policychord.studies.flock.settings import FlockStudySettings
+from policychord.studies.flock.study import STUDY as FLOCK
+
+from .toy import run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file that a run leaves for people, by its path."""
+    files = [path for path in folder.rglob("*") if path.is_file() and kept.FOLDER not in path.parts]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def diary(tmp_path):
+    return tmp_path / "diary.txt"
+
+
+def test_a_run_leaves_claims_figures_data_and_words(tmp_path, diary):
+    (chapter,), steps = run(tmp_path / "out", diary, 2)
+    assert [claim.id for claim in chapter.claims] == ["X1"]
+    assert chapter.figures[0].claims == ("X1",)
+    assert (chapter.title, chapter.found[0].text, chapter.controls[0].measured) == ("A toy", "Nothing.", {"x": 1.0})
+    for path in (chapter.figures[0].svg, chapter.figures[0].png, *chapter.data):
+        assert (tmp_path / "out" / path).exists()
+    assert sorted(done.step for done in steps) == sorted(["first", "second", "third", FINISH])
+    assert not any(done.reused for done in steps)
+
+
+def test_a_second_run_does_nothing_again(tmp_path, diary):
+    first = run(tmp_path / "out", diary)
+    before = contents(tmp_path / "out")
+    second = run(tmp_path / "out", diary)
+    assert sorted(diary.read_text().split()) == ["first", "second", "third"]
+    assert second.chapters == first.chapters
+    assert all(done.reused for done in second.steps)
+    assert contents(tmp_path / "out") == before
+
+
+def test_fresh_does_everything_again(tmp_path, diary):
+    run(tmp_path / "out", diary)
+    run(tmp_path / "out", diary, fresh=True)
+    assert len(diary.read_text().split()) == 6
+
+
+def test_another_seed_is_other_work(tmp_path, diary):
+    first = run(tmp_path / "out", diary)
+    second = run(tmp_path / "out", diary, seed=1)
+    assert len(diary.read_text().split()) == 6
+    assert first.chapters[0].claims != second.chapters[0].claims
+    assert len(list((tmp_path / "out" / kept.FOLDER / "toy").iterdir())) == 4, (
+        "what nobody asks for any more is dropped"
+    )
+
+
+def test_a_figure_that_was_deleted_is_drawn_again_without_the_work(tmp_path, diary):
+    run(tmp_path / "out", diary)
+    figure = tmp_path / "out" / "figures" / "toy" / "curve.svg"
+    before = figure.read_bytes()
+    figure.unlink()
+    again = run(tmp_path / "out", diary)
+    assert figure.read_bytes() == before
+    assert [done.step for done in again.steps if not done.reused] == [FINISH]
+    assert len(diary.read_text().split()) == 3
+
+
+def test_a_kept_result_that_was_cut_short_is_computed_again(tmp_path, diary):
+    run(tmp_path / "out", diary)
+    (path,) = (tmp_path / "out" / kept.FOLDER / "toy").glob("first-*")
+    path.write_bytes(path.read_bytes()[:50])
+    run(tmp_path / "out", diary)
+    assert sorted(diary.read_text().split()) == ["first", "first", "second", "third"]
+
+
+def test_what_a_step_complains_of_reaches_the_user_and_the_rest_is_kept(tmp_path, diary):
+    wanted = tmp_path / "wanted"
+    with pytest.raises(ValueError, match="make this file first"):
+        run(tmp_path / "out", diary, fail_without=str(wanted))
+    assert "first" in diary.read_text()
+    wanted.touch()
+    run(tmp_path / "out", diary, fail_without=str(wanted))
+    assert diary.read_text().split().count("first") == 1
+
+
+def test_a_killed_worker_is_said_and_costs_only_its_own_step(tmp_path, diary):
+    wanted = tmp_path / "wanted"
+    with pytest.raises(WorkerError, match="Run the same command again"):
+        run(tmp_path / "out", diary, die_without=str(wanted))
+    wanted.touch()
+    run(tmp_path / "out", diary, die_without=str(wanted))
+    assert sorted(diary.read_text().split()) == ["first", "second", "third"]
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_what_was_done(tmp_path, diary):
+    wanted = tmp_path / "wanted"
+    command = [sys.executable, "-m", "tests.runs.toy", str(tmp_path / "out"), str(diary), str(wanted)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=Path(__file__).parents[2],
+        # a test run in the background ignores SIGINT, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), start_new_session=True,
+    ) as process:  # fmt: skip
+        done = {process.stdout.readline().strip() for _ in range(2)}  # the other one waits for a file
+        assert done == {"first", "third"}
+        family = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody hears it
+        process.wait(timeout=60)
+    gone, alive = psutil.wait_procs(family, timeout=20)
+    assert process.returncode != 0
+    assert not alive, f"{len(gone)} workers gone, others live on"
+    wanted.touch()
+    again = run(tmp_path / "out", diary, 2, wait_for=str(wanted))
+    assert sorted(diary.read_text().split()) == ["first", "second", "third"]
+    assert {done.step for done in again.steps if done.reused} == {"first", "third"}
+
+
+def test_watchers_hear_of_steps_as_they_are_done(tmp_path, diary):
+    wanted, heard = tmp_path / "wanted", []
+
+    def watch(done):
+        heard.append(done.step)
+        if len(heard) == 2:  # nothing is left but the one that waits
+            threading.Timer(0.1, wanted.touch).start()
+
+    run(tmp_path / "out", diary, 2, wait_for=str(wanted), watch=watch)
+    assert set(heard[:2]) == {"first", "third"}
+    assert heard[2:] == ["second", FINISH]
+
+
+def some(study, *names):
+    """A study with a few of its steps, and nothing to judge or draw."""
+    whole = study.work
+
+    def nothing(settings, evidence):
+        return {}
+
+    return study._replace(
+        work=lambda settings: {name: call for name, call in whole(settings).items() if name in names},
+        ledger=(), plates={}, datasets=nothing, controls=nothing, found=nothing,
+    )  # fmt: skip
+
+
+def test_the_number_of_workers_changes_no_bit_of_the_evidence(tmp_path):
+    chosen = [
+        Chosen(some(FLOCK, "polarization", "leaders 10%"), FlockStudySettings(goal_seeds=2, shorten=0.02)),
+        Chosen(some(BANDIT, "fit 1 probit", "temperature 2 probit"), BanditSettings(subjects=6, blocks=4)),
+    ]
+    for workers in (1, 2):
+        reproduce(chosen, tmp_path / str(workers), workers=workers)
+    names = [path.relative_to(tmp_path / "1") for path in sorted((tmp_path / "1").rglob("*.pickle"))]
+    assert len(names) == 6
+    for name in names:
+        one, two = (pickle.dumps(kept.load(tmp_path / folder / name)[0]) for folder in ("1", "2"))
+        assert one == two, name
+
+
+def test_the_number_of_workers_changes_no_bit_of_the_files(tmp_path, diary):
+    for workers in (1, 3):
+        run(tmp_path / str(workers), diary, workers)
+    assert contents(tmp_path / "1") == contents(tmp_path / "3")
