@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from policychord.studies.quadrotor.plan import ACCELERATIONS, DISPUTED, HORIZONS, SCRIPT_WEIGHT, SWEEP, place
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 from policychord.studies.quadrotor.simulate import Flight, roster
-from policychord.studies.quadrotor.study import Sweep
 
 SMALL = QuadrotorSettings(seeds=40, resamples=200)
 
@@ -31,15 +31,28 @@ LEVELS = {"baseline": 100.0, "stabilise": 170.0, "track": 300.0, "one-step gate"
 
 
 def evidence(**levels):
-    """Everything that claims and figures read. `levels` are median costs by name, with _ for anything not a letter."""
-    names = list(roster(SMALL))
+    """Everything that claims, figures and words read. `levels` are median costs by name, or by 'place: name'."""
     chosen = LEVELS | levels
+
+    def level(where, name):
+        return chosen.get(f"{where}: {name}", chosen.get(name, 90.0))
+
     found = {}
-    for experiment in ("pd", "lqr"):
-        for world in ("stale-point", "centre"):
-            found[f"{experiment}, {world}"] = {
-                name: invented(chosen.get(name, 90.0), i, swaps=name == "one-step gate", error=0.1 if i else 0.3)
-                for i, name in enumerate(names)
-            }
-    sweep = {eps: invented(90.0 - 10 * i, i) for i, eps in enumerate(SMALL.temperatures)}
-    return found | {"temperatures": Sweep(sweep, sweep)}
+    for where in [place(e, world) for world in ("stale-point", "centre") for e in ("pd", "lqr")]:
+        found[where] = {
+            name: invented(level(where, name), i, swaps=name == "one-step gate", error=0.1 if i else 0.3)
+            for i, name in enumerate(roster(SMALL))
+        }
+    for where in (ACCELERATIONS, SCRIPT_WEIGHT):
+        found[where] = {name: invented(level(where, name), i) for i, name in enumerate(DISPUTED)}
+    found[SWEEP] = {
+        f"{horizon}, {eps:g}": invented(90.0 - 10 * i, i)
+        for horizon in HORIZONS
+        for i, eps in enumerate(SMALL.temperatures)
+    }
+    # as steps leave it: in pieces
+    names = {where: list(flights) for where, flights in found.items()}
+    return {
+        "some": {where: {name: found[where][name] for name in names[where][:3]} for where in found},
+        "others": {where: {name: found[where][name] for name in names[where][3:]} for where in found},
+    }

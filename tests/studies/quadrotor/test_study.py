@@ -10,8 +10,7 @@ from policychord.studies.drawing import styled
 from policychord.studies.quadrotor.animation import FPS, animate, can_write
 from policychord.studies.quadrotor.claims import LEDGER
 from policychord.studies.quadrotor.figures import FIGURES, compared, flown
-from policychord.studies.quadrotor.mechanism import alternation, explain
-from policychord.studies.quadrotor.metrics import recovery, table
+from policychord.studies.quadrotor.metrics import alternation, recovery, table
 from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
 from policychord.studies.quadrotor.silhouette import silhouette
 from policychord.studies.quadrotor.simulate import roster
@@ -89,14 +88,6 @@ def test_the_table_compares_seed_by_seed():
 def test_alternation():
     assert alternation(invented(1.0, swaps=True)) == 1.0
     assert alternation(invented(1.0)) == 0.0
-
-
-def test_notes_tell_the_figures_of_this_run():
-    words = explain(SMALL, EVIDENCE)
-    assert "changes at 100% of the steps" in words
-    assert f"{SMALL.seeds} seeds" in words
-    median = np.median(EVIDENCE["pd, stale-point"]["one-step gate"].cost)
-    assert f"{median:.0f} (delta -0." in words
 
 
 @pytest.mark.parametrize("name", FIGURES)

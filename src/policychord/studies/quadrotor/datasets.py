@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from ..study import Evidence
+from .plan import flights_at
 from .settings import QuadrotorSettings
 from .simulate import Flight
 
@@ -32,5 +33,8 @@ def dataset(settings: QuadrotorSettings, flights: Mapping[str, Flight]) -> xr.Da
 
 def datasets(settings: QuadrotorSettings, evidence: Evidence) -> dict[str, xr.Dataset]:
     """One for each experiment and world."""
-    chosen = [name for name in evidence if name != "temperatures"]
-    return {name.replace(", ", "_").replace("-", "_"): dataset(settings, evidence[name]) for name in chosen}
+    return {
+        f"{experiment}_{world.replace('-', '_')}": dataset(settings, flights_at(settings, evidence, experiment, world))
+        for world in ("stale-point", "centre")
+        for experiment in ("pd", "lqr")
+    }

@@ -13,6 +13,7 @@ from ..drawing import COLOURS, blank
 from ..study import Evidence
 from .claims import CONTROL, RELEASED, USEFUL, WRITTEN
 from .controllers import DT
+from .plan import flights_at, sweep_of
 from .settings import Experiment, QuadrotorSettings
 from .silhouette import silhouette
 from .simulate import Flight
@@ -49,9 +50,9 @@ def typical(flights: Mapping[str, Flight], name: str) -> int:
 def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """A typical flight of the composed controller and of the baseline, through the same disturbances."""
     fig = blank(7.2, 2.5)
-    panels = fig.subplots(1, 2, sharey=True)
+    panels = fig.subplots(1, 2, sharex=True, sharey=True)
     for ax, experiment in zip(panels, BASELINE, strict=True):
-        flights = evidence[f"{experiment}, stale-point"]
+        flights = flights_at(settings, evidence, experiment, "stale-point")
         one = typical(flights, RELEASED)
         shown = {
             "composed (released gate)": flights[RELEASED].states[one],
@@ -99,7 +100,8 @@ def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     fig = blank(7.4, 4.2)
     panels = fig.subplots(1, 2, sharey=True)
     for ax, experiment in zip(panels, BASELINE, strict=True):
-        draw_costs(ax, experiment, {w: evidence[f"{experiment}, {w}"] for w in ("stale-point", "centre")})
+        worlds = {world: flights_at(settings, evidence, experiment, world) for world in ("stale-point", "centre")}
+        draw_costs(ax, experiment, worlds)
     handles = [panels[0].plot([], [], "s", color=c, alpha=0.55, markersize=8)[0] for c in (ORANGE, BLUE)]
     fig.legend(
         handles, ["forces as recorded (stale point)", "forces at the centre of mass"],
@@ -116,17 +118,17 @@ def around_impulse(flight: Flight, values: np.ndarray) -> np.ndarray:
 
 def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """Weight of the stabilising primitive, and distance from the path, around the impulse."""
-    flights = evidence["lqr, stale-point"]
+    flights = flights_at(settings, evidence, "lqr", "stale-point")
     time = DT * np.arange(-BEFORE, AFTER)
     fig = blank(7.2, 2.9)
     one, many, far = fig.subplots(1, 3)
     released = around_impulse(flights[RELEASED], flights[RELEASED].stabilising)
     one.plot(time, released[0], ".", markersize=3, color=BLUE)
     one.plot(time, released[0], color=BLUE, linewidth=0.4, alpha=0.6)
-    one.set(ylabel="weight of the stabilising primitive", ylim=(-0.04, 1.04))
+    one.set(ylabel="weight of stabilising", ylim=(-0.04, 1.04))
     one.set_title("Released gate, one flight", loc="left")
     for name, colour, label in (
-        (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"), (USEFUL, GREEN, "cost-to-go, warm")
+        (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium, drawn"), (USEFUL, GREEN, "cost-to-go, warm")
     ):  # fmt: skip
         weight = around_impulse(flights[name], flights[name].stabilising).mean(0)
         # over two steps, or the released gate's turns would hide everything else
@@ -134,7 +136,7 @@ def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     many.set(ylim=(-0.04, 1.04), ylabel="its mean, over two steps")
     many.set_title("All flights", loc="left")
     for name, colour, label in (
-        ("baseline", PINK, "LQR baseline"), (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium"),
+        ("baseline", PINK, "LQR baseline"), (RELEASED, BLUE, "released gate"), (WRITTEN, ORANGE, "equilibrium, drawn"),
         (CONTROL, GREY, "fixed 50/50"), (USEFUL, GREEN, "cost-to-go, warm"),
     ):  # fmt: skip
         distance = around_impulse(flights[name], flights[name].distance[:, :-1])
@@ -152,7 +154,7 @@ def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
 
 def temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """Median cost and its quartiles against eps, for the cost of one step and for the cost-to-go."""
-    sweep, flights = evidence["temperatures"], evidence["pd, stale-point"]
+    sweep, flights = sweep_of(settings, evidence), flights_at(settings, evidence, "pd", "stale-point")
     fig = blank(4.4, 3.1)
     ax = fig.add_subplot()
     eps = np.array(settings.temperatures)

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...envs.quadrotor import seen
+from ...envs.quadrotor import Quadrotor, seen
 from ...loops.rollout import rollout
 from .parts import FIXED, composer, pilot, world
 from .settings import Composition, Experiment, QuadrotorSettings
 
 ALONE = ("baseline", "stabilise", "track")
 SHOWN = 16  # episodes of which the whole flight is kept
+BATCH = 100  # episodes at once: few enough for the processor's cache, and any number of seeds is one compiled program
 
 
 class Flight(NamedTuple):
@@ -60,7 +61,15 @@ def fly(settings: QuadrotorSettings, experiment: Experiment, name: str, how: Com
     else:
         env = world(settings, experiment)
     agent = pilot(settings, experiment, name) if how is None else composer(settings, experiment, how)
-    trace = rollout(agent, env, steps=settings.steps, episodes=settings.seeds, seed=settings.seed)
+    size = min(settings.seeds, BATCH)
+    # the last batch is as long as the others, and cut
+    batches = [_batch(settings, agent, env, range(k, k + size)) for k in range(0, settings.seeds, size)]
+    whole = Flight(*(np.concatenate(parts)[: settings.seeds] for parts in zip(*batches, strict=True)))
+    return whole._replace(states=whole.states[:SHOWN].copy())
+
+
+def _batch(settings: QuadrotorSettings, agent, env: Quadrotor, episodes: range) -> Flight:
+    trace = rollout(agent, env, steps=settings.steps, episodes=episodes, seed=settings.seed)
     states = _all_states(trace.state, trace.final_state)
     path = np.asarray(env.path)[: settings.steps + 1]
     return Flight(
@@ -68,21 +77,27 @@ def fly(settings: QuadrotorSettings, experiment: Experiment, name: str, how: Com
         distance=np.hypot(states[..., 0] - path[:, 0], states[..., 2] - path[:, 2]),
         stabilising=np.asarray(trace.weights)[..., 0],
         impulse_time=np.asarray(trace.final_state.impulse_time),
-        states=states[:SHOWN].copy(),
+        states=states,
     )
 
 
-def fly_all(settings: QuadrotorSettings, experiment: Experiment, who: Roster | None = None) -> dict[str, Flight]:
-    """Every controller of a roster. Those that differ in numbers only share a compilation, the others take turns."""
-    who = roster(settings) if who is None else who
-    groups: dict[tuple, list[str]] = {}
+def programs(who: Roster) -> dict[str, list[str]]:
+    """Names by what has to be compiled for them: those that differ in numbers only share a program."""
+    found: dict[str, list[str]] = {}
     for name, how in who.items():
-        groups.setdefault(() if how is None else (how.gate, how.selection, how.points), []).append(name)
+        key = "fixed weights" if how is None else f"{how.gate}, {how.selection}, {how.points} points"
+        found.setdefault(key, []).append(name)
+    return found
+
+
+def fly_all(settings: QuadrotorSettings, experiment: Experiment, who: Roster | None = None) -> dict[str, Flight]:
+    """Every controller of a roster. Those that share a program take turns, the others fly side by side."""
+    who = roster(settings) if who is None else who
 
     def in_turn(names: Sequence[str]) -> dict[str, Flight]:
         return {name: fly(settings, experiment, name, who[name]) for name in names}
 
-    longest_first = sorted(groups.values(), key=lambda names: -sum(who[name] is not None for name in names))
+    longest_first = sorted(programs(who).values(), key=lambda names: -sum(who[name] is not None for name in names))
     with ThreadPoolExecutor(2) as pool:  # two at once: one compiles while the other flies
         found = {name: flight for some in pool.map(in_turn, longest_first) for name, flight in some.items()}
     return {name: found[name] for name in who}
