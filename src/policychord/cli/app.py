@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from .interrupt import INTERRUPTED, interruptible, leave
 from .output import aside, screen
 
 __all__ = ["app", "main", "screen"]
@@ -20,7 +21,6 @@ PANELS = {
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
     "This machine": ("doctor",),
 }
-INTERRUPTED = 130
 _UsageError: Any = typer.BadParameter.__base__
 
 
@@ -107,7 +107,8 @@ def main() -> None:
     """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted."""
     _Told.debug = False
     try:
-        code = app(standalone_mode=False) or 0
+        with interruptible():
+            code = app(standalone_mode=False) or 0
     except KeyboardInterrupt:
         code = INTERRUPTED
     except Exception as error:
@@ -118,9 +119,7 @@ def main() -> None:
         words, code = _explained(error)
         _say(words)
     if code == INTERRUPTED:
-        _say("interrupted; files written so far are complete.", before="\n")
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)  # at once: an orderly exit would pull the rug from under compilations still running
+        leave()
     sys.exit(code)
 
 
@@ -136,8 +135,8 @@ def _explained(error: Exception) -> tuple[str, int]:
             return in_words(error), 2  # type: ignore[arg-type]
         return str(error), 2
     if isinstance(error, OSError):
-        named = error.filename is not None and error.strerror
-        return f"{error.filename}: {error.strerror}." if named else str(error), 1
+        what = error.strerror or str(error)
+        return what if error.filename is None else f"{error.filename}: {what}.", 1
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("policychord"):
         return f"{error.name} is not installed: pip install 'policychord[studies]'  (policychord doctor shows more)", 1
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
@@ -149,6 +148,8 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 def _wrong_option(error: Any) -> str:
     """The sentence about an option or argument: in our words where the parser had others."""
+    if getattr(error, "option_name", "") == "--debug":
+        return "--debug comes before the command: policychord --debug ..."
     param, cause = getattr(error, "param", None), error.__cause__
     if param is None or not hasattr(cause, "errors"):
         return error.format_message()
@@ -159,8 +160,8 @@ def _wrong_option(error: Any) -> str:
     return words if words.startswith(name) else f"{name}: {words}"
 
 
-def _say(words: str, before: str = "") -> None:
-    aside.print(before, "[red]policychord:[/] ", sep="", end="")
+def _say(words: str) -> None:
+    aside.print("[red]policychord:[/] ", end="")
     aside.print(words, markup=False, soft_wrap=True)
 
 

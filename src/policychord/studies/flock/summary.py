@@ -19,9 +19,10 @@ def summary(found: Experiment) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation over the seeds, by what was measured."""
     measured = found.metrics
     settings = found.settings
+    last = min(LAST, settings.steps)
     values = {
-        f"polarization, last {LAST} steps": measured.polarization[:, -LAST:].mean(axis=1),
-        f"milling, last {LAST} steps": measured.milling[:, -LAST:].mean(axis=1),
+        f"polarization, last {last} steps": measured.polarization[:, -LAST:].mean(axis=1),
+        f"milling, last {last} steps": measured.milling[:, -LAST:].mean(axis=1),
         "smallest distance of any two, ever (m)": measured.pair_distance.min(axis=1),
         "mean distance from the centre, end (m)": measured.spread[:, -1],
         "groups, end": measured.groups[:, -1],
@@ -37,8 +38,9 @@ def summary(found: Experiment) -> dict[str, tuple[float, float]]:
             "the same until they arrive": found.leader_sd_before.mean(axis=1),
         }
     if found.follower_sd.shape[1]:
-        values["other boids' weights, sd over time"] = found.follower_sd.mean(axis=1)
-        values[f"farthest weight from 1/3, last {LAST} steps"] = found.imbalance[:, -LAST:].mean(axis=1)
+        whose = "other boids'" if settings.leaders else "boids'"
+        values[f"{whose} weights, sd over time"] = found.follower_sd.mean(axis=1)
+        values[f"farthest weight from 1/3, last {last} steps"] = found.imbalance[:, -LAST:].mean(axis=1)
     return {name: (float(np.mean(series)), float(np.std(series))) for name, series in values.items()}
 
 
