@@ -11,6 +11,7 @@ from policychord.studies.bandit.cohort import synthetic
 from policychord.studies.bandit.data import read_choices
 from policychord.studies.bandit.fetch import FILES, VARIABLE
 from policychord.studies.bandit.settings import TASKS, BanditSettings
+from policychord.studies.bandit.study import STUDY
 
 BESIDE = Path(__file__).parents[3].parent / "shared" / "data" / "gershman2018"
 
@@ -40,6 +41,12 @@ def small():
 def cohort(small):
     """A few simulated people in each experiment."""
     return {e: believe(synthetic(e, small)) for e in TASKS}
+
+
+@pytest.fixture(scope="session")
+def evidence(small):
+    """All that the study's work finds about a few simulated people."""
+    return {name: step() for name, step in STUDY.work(small).items()}
 
 
 @pytest.fixture

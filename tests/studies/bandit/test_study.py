@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from policychord import cli
-from policychord.runs.reproduce import reproduce
+from policychord.runs.reproduce import chapter_of
 from policychord.studies.bandit import figures
 from policychord.studies.bandit.analysis import analyse, weights_in_course
 from policychord.studies.bandit.claims import LEDGER
@@ -22,12 +22,6 @@ from policychord.studies.bandit.study import STUDY, choices_of
 from policychord.studies.bandit.summary import describe, weight_table
 from policychord.studies.claim import judge
 from policychord.studies.drawing import styled
-from policychord.studies.study import Plate
-
-
-@pytest.fixture(scope="module")
-def evidence(small):
-    return {name: step() for name, step in STUDY.work(small).items()}
 
 
 def test_ledger_is_complete():
@@ -79,13 +73,12 @@ def test_real_data_are_used_and_labelled(data_folder):
     assert len(choices_of(settings, "1").choice) == 8990
 
 
-def test_reproduce_writes_everything(small, evidence, tmp_path):
-    done = {name: lambda value=value: value for name, value in evidence.items()}
-    study = STUDY._replace(work=lambda settings: done, plates={"temperature": Plate(FIGURES["temperature"])})
-    result = reproduce(study, small, tmp_path)
-    assert len(result.claims) == 10
-    assert (tmp_path / "claims.json").is_file()
-    assert (tmp_path / "data" / "experiment_2_logit.zarr").is_dir()
+def test_a_chapter_has_everything(small, evidence, tmp_path):
+    study = STUDY._replace(plates={"temperature": STUDY.plates["temperature"]})
+    chapter = chapter_of(study, small, evidence, tmp_path)
+    assert len(chapter.claims) == 10
+    assert (tmp_path / chapter.figures[0].png).is_file()
+    assert (tmp_path / "data" / "bandit" / "experiment_2_logit.zarr").is_dir()
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
 
 

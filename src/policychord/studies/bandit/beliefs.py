@@ -25,8 +25,11 @@ class Trials(NamedTuple):
         return self.mean.shape[1]
 
 
-def believe(choices: Choices) -> Trials:
-    """Beliefs before each choice, from scratch in every block: m + g (r - m), v - g v with gain g = v/(v + noise)."""
+def believe(choices: Choices, factored: bool = False) -> Trials:
+    """Beliefs before each choice, from scratch in every block: m + g (r - m), v - g v with gain g = v/(v + noise).
+
+    `factored` writes (1 - g) v, which is the same but for the last digit.
+    """
     _, episode = np.unique(np.stack([choices.subject, choices.block]), axis=1, return_inverse=True)
     starts = np.flatnonzero(np.diff(episode, prepend=-1))
     place = np.arange(len(episode)) - starts[episode]  # of a trial within its block
@@ -39,7 +42,8 @@ def believe(choices: Choices) -> Trials:
         means[now], variances[now] = mean[who], variance[who]
         if k:
             previous[now] = choices.choice[now - 1]
-        mean[who], variance[who] = learn_all(mean[who], variance[who], chosen, choices.reward[now], choices.task.noise)
+        seen = chosen, choices.reward[now], choices.task.noise
+        mean[who], variance[who] = learn_all(mean[who], variance[who], *seen, factored=factored)
     return Trials(choices.subject, choices.block, choices.trial, choices.choice, previous, means, variances,
                   choices.source)  # fmt: skip
 
@@ -49,7 +53,7 @@ def prior_belief(task: Task, count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((count, task.arms)), np.tile(np.asarray(task.variance, dtype=float), (count, 1))
 
 
-def learn_all(mean, variance, choice, reward, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def learn_all(mean, variance, choice, reward, noise: float, *, factored: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """`envs.bandit.learn` for many people at once, in NumPy: no compilation and always float64.
 
     Written as the paper writes it, v - g v. Other orders of rounding break other ties between arms of equal value,
@@ -59,7 +63,7 @@ def learn_all(mean, variance, choice, reward, noise: float) -> tuple[np.ndarray,
     known = variance[row, choice]
     gain = known / (known + noise)
     mean[row, choice] += gain * (reward - mean[row, choice])
-    variance[row, choice] = known - gain * known
+    variance[row, choice] = (1.0 - gain) * known if factored else known - gain * known
     return mean, variance
 
 

@@ -101,7 +101,7 @@ def temperature(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.set_title(f"Experiment {experiment}", loc="left")
     panels[0].set_ylabel("PXP")
     panels[-1].legend(loc="center left", fontsize=7, handlelength=1.8)
-    _entitle(fig, "A high temperature makes the weights uniform and the fit worse", settings.source)
+    _entitle(fig, "Protected exceedance probability over the temperature", settings.source)
     return fig
 
 
@@ -190,7 +190,7 @@ def draw_course(ax: Any, fit: Analysis) -> None:
     ax.set(ylabel="weight", ylim=(-0.02, 1.02), xlim=(0.5, len(course.block) + 0.5))
     ax.legend(loc="upper center", ncols=len(fit.primitives), fontsize=8, bbox_to_anchor=(0.62, 1.2))
     inset.set_title("first block", fontsize=8, fontweight="normal")
-    inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 0.3))
+    inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 1.0))  # room for the last label
     inset.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     inset.tick_params(labelsize=7)
 
@@ -214,7 +214,7 @@ def _coefficients(ax: Any, parameters) -> None:
         ax.text(value + 0.01, y, f"{value:.2f}", va="center", fontsize=7)
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.12), xlabel="correlation of true and estimated coefficients")
+    ax.set(xlim=(0, 1.12), xlabel="correlation, true and estimated")
 
 
 def _colours(primitives: tuple[str, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ..study import Plate, Study
+from ..study import Study
 from .analysis import analyse
 from .beliefs import Trials, believe
 from .claims import LEDGER
@@ -13,10 +13,12 @@ from .cohort import synthetic
 from .data import Choices, read_choices
 from .datasets import datasets
 from .fetch import find_data
-from .figures import FIGURES
+from .plates import PLATES
 from .recovery import recover
+from .rivals import rivals
 from .settings import TASKS, BanditSettings
-from .validation import controls, cross_validate, rare_choices, sweep
+from .validation import controls, cross_validate, rare_choices, rounding, sweep
+from .words import LEAD, TITLE, found
 
 
 def _settings(*, quick: bool = True, seed: int = 0, data: Path | None = None) -> BanditSettings:
@@ -50,6 +52,12 @@ def work(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
             steps[f"cross-validation {e} {link}"] = on(
                 cross_validate, eps=settings.eps, folds=settings.folds, splits=settings.splits, seed=settings.seed
             )
+            if link == "probit":
+                steps[f"cross-validation as released {e}"] = on(
+                    cross_validate, eps=settings.eps, folds=settings.folds, splits=settings.splits, seed=settings.seed,
+                    only_first=True,
+                )  # fmt: skip
+                steps[f"rounding {e}"] = partial(_rounding, settings, e)
             steps[f"temperature {e} {link}"] = on(sweep, settings.temperatures)
             own = settings.own_likelihood and link == "probit"
             steps[f"controls {e} {link}"] = on(controls, settings.eps, own=own)
@@ -62,11 +70,19 @@ def _fit(settings: BanditSettings, experiment: str, link):
     return analyse(choices_of(settings, experiment), link, settings.eps)
 
 
+def _rounding(settings: BanditSettings, experiment: str):
+    return rounding(choices_of(settings, experiment), "probit", settings.eps)
+
+
 STUDY = Study(
     name="bandit",
     settings=_settings,
     work=work,
     ledger=LEDGER,
-    plates={name: Plate(draw) for name, draw in FIGURES.items()},
+    plates=PLATES,
     datasets=datasets,
+    title=TITLE,
+    lead=LEAD,
+    controls=rivals,
+    found=found,
 )
