@@ -16,7 +16,7 @@ from PIL import Image
 from policychord.runs import report as page_module
 from policychord.runs.numbers import MINUS, SPACE, TIMES, duration, exact, number, plain
 from policychord.runs.records import Report
-from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, markdown, render, write_report
+from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, inline, markdown, render, write_report
 from policychord.studies.claim import VERDICTS
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
@@ -218,6 +218,10 @@ def test_markdown_obeys_no_tags_and_fetches_no_pictures():
     assert 'href="javascript' not in text
 
 
+def test_a_line_of_markdown_is_no_paragraph():
+    assert str(inline("is `x` < *y*?")) == "is <code>x</code> &lt; <em>y</em>?"
+
+
 def test_a_page_alone_holds_the_record_of_its_run(folder, page):
     record = json.loads("".join(page.all("script", id="record")[0].text))
     claims = json.loads((folder / "claims.json").read_text())
@@ -255,7 +259,7 @@ def test_no_chapters_still_make_a_page(tmp_path):
 
 def test_ids_that_collide_get_places_of_their_own(folder):
     report = a_report(folder)
-    odd = [CLAIMS[1]._replace(id=name) for name in ("claims", "a b", "a/b", "<>")]
+    odd = [CLAIMS[1]._replace(id=name) for name in ("claims", "ledger", "flock-title", "a b", "a/b", "<>")]
     chapter = report.chapters[1]._replace(claims=odd)
     ids = [n.given["id"] for n in Page(render(Report([chapter], ENVIRONMENT), folder)).nodes if "id" in n.given]
     assert len(ids) == len(set(ids))

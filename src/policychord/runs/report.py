@@ -34,19 +34,28 @@ AUTHORS = ("Francesca Rossi", "Veronica Centorrino", "Francesco Bullo", "Giovann
 SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 
-RESERVED = ("top", "summary", "claims", "run", "again", "cite", "record", "zoom")
+RESERVED = (
+    "top", "summary", "claims", "claims-title", "ledger", "run", "run-title", "again", "again-title", "cite",
+    "cite-title", "record", "zoom",
+)  # fmt: skip
+
+
+class Embedded(NamedTuple):
+    """An image as a data URI, with the size at which it was drawn, in CSS pixels."""
+
+    source: str
+    width: int
+    height: int
 
 
 class Picture(NamedTuple):
-    """A figure as the page holds it."""
+    """A figure as the page shows it."""
 
     anchor: str
     number: int
     title: str
-    source: str  # data URI
-    width: int
-    height: int
-    wide: bool
+    image: Embedded
+    wide: bool  # with its caption below
     caption: str
     claims: list[tuple[str, Claim | None]]  # anchor and claim; no claim where the run does not have it
 
@@ -92,7 +101,7 @@ def render(report: Report, folder: Path) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     templates.filters |= {
-        "number": number, "exact": exact, "duration": duration, "markdown": markdown, "plain": plain,
+        "number": number, "exact": exact, "duration": duration, "markdown": markdown, "inline": inline, "plain": plain,
         "day": _day, "kind": _kind,
     }  # fmt: skip
     source = Path(__file__).parent / "templates"
@@ -115,46 +124,58 @@ def render(report: Report, folder: Path) -> str:
     )
 
 
+# tags in Markdown are shown, not obeyed; pictures are refused, since they would be fetched
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
 def markdown(text: str) -> Markup:
-    """Markdown as HTML. Tags in it are shown, not obeyed; pictures are refused, since they would be fetched."""
-    reader = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table").disable("image")
-    tokens = reader.parse(text)
+    """Paragraphs in Markdown as HTML, with headings below those that the page has itself."""
+    tokens = _READER.parse(text)
     for token in tokens:
-        if token.type in ("heading_open", "heading_close"):  # below the headings that the page has itself
+        if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 4)}"
-    return Markup(reader.renderer.render(tokens, reader.options, {}))
+    return Markup(_READER.renderer.render(tokens, _READER.options, {}))
+
+
+def inline(text: str) -> Markup:
+    """A line of Markdown as HTML."""
+    return Markup(_READER.renderInline(text))
 
 
 def _sections(report: Report, folder: Path) -> list[Section]:
     taken = set(RESERVED)
-    studies = [_anchor(chapter.study, taken) for chapter in report.chapters]
-    claims = {claim.id: claim for chapter in report.chapters for claim in chapter.claims}
-    anchors = [[_anchor(claim.id, taken) for claim in chapter.claims] for chapter in report.chapters]
-    known = {c.id: a for chapter, at in zip(report.chapters, anchors, strict=True)
-             for c, a in zip(chapter.claims, at, strict=True)}  # fmt: skip
-    drawn = [(chapter, figure) for chapter in report.chapters for figure in chapter.figures]
-    sources = dict(zip(map(id, (figure for _, figure in drawn)), _embedded([f for _, f in drawn], folder), strict=True))
-    figures, order = count(1), count()
-    sections = []
-    for chapter, study, places in zip(report.chapters, studies, anchors, strict=True):
-        pictures = []
-        for figure in chapter.figures:
-            source, width, height = sources[id(figure)]
-            on_it = [(known.get(name, name), claims.get(name)) for name in figure.claims]
-            pictures.append(Picture(
-                anchor=_anchor(f"figure-{chapter.study}-{figure.name}", taken), number=next(figures),
-                title=_title(figure.name), source=source, width=width, height=height,
-                wide=width > min(BROAD, PANORAMA * height) or not figure.caption, caption=figure.caption, claims=on_it,
-            ))  # fmt: skip
-        sections.append(Section(study, chapter, [], pictures, _settings(chapter)))
-        for claim, place in zip(chapter.claims, places, strict=True):
-            sections[-1].lines.append(Line(place, next(order), chapter, claim, plain(claim.measured), []))
-    for section in sections:  # a figure of one study may bear on a claim of another
-        for line in section.lines:
-            line.pictures.extend(
-                p for other in sections for p in other.pictures if any(c is line.claim for _, c in p.claims)
-            )
+    sections, order = [], count()
+    for chapter in report.chapters:
+        section = Section(_anchor(chapter.study, taken), chapter, [], [], _settings(chapter))
+        taken.add(f"{section.anchor}-title")
+        for claim in chapter.claims:
+            place = _anchor(claim.id, taken)
+            section.lines.append(Line(place, next(order), chapter, claim, plain(claim.measured), []))
+        sections.append(section)
+    lines = {line.claim.id: line for section in sections for line in section.lines}
+    images = iter(_embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
+    numbers = count(1)
+    for section in sections:
+        for figure in section.chapter.figures:
+            place = _anchor(f"figure-{section.chapter.study}-{figure.name}", taken)
+            picture = _picture(figure, place, next(numbers), next(images), lines)
+            section.pictures.append(picture)
+            for name in figure.claims:  # a figure of one study may bear on a claim of another
+                if name in lines:
+                    lines[name].pictures.append(picture)
     return sections
+
+
+def _picture(figure: Drawn, anchor: str, number: int, image: Embedded, lines: dict[str, Line]) -> Picture:
+    return Picture(
+        anchor=anchor,
+        number=number,
+        title=_title(figure.name),
+        image=image,
+        wide=image.width > min(BROAD, PANORAMA * image.height) or not figure.caption,
+        caption=figure.caption,
+        claims=[(lines[name].anchor, lines[name].claim) if name in lines else (name, None) for name in figure.claims],
+    )
 
 
 def _anchor(name: str, taken: set[str]) -> str:
@@ -170,8 +191,8 @@ def _title(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _embedded(figures: Iterable[Drawn], folder: Path) -> list[tuple[str, int, int]]:
-    """Each figure as a data URI with its size: sharp SVG while that is affordable, else PNG."""
+def _embedded(figures: Iterable[Drawn], folder: Path) -> list[Embedded]:
+    """Each figure inside the page: sharp SVG while that is affordable, else PNG."""
     chosen = []
     for figure in figures:
         there = [path for path in (folder / figure.svg, folder / figure.png) if path.is_file()]
@@ -189,7 +210,7 @@ def _embedded(figures: Iterable[Drawn], folder: Path) -> list[tuple[str, int, in
     return [_uri(fine) for fine, _ in chosen]
 
 
-def _uri(image: bytes) -> tuple[str, int, int]:
+def _uri(image: bytes) -> Embedded:
     if image.startswith(b"\x89PNG"):
         kind = "png"
         width, height = (round(side * 96 / 200) for side in struct.unpack(">II", image[16:24]))  # drawn at 200 dpi
@@ -197,7 +218,7 @@ def _uri(image: bytes) -> tuple[str, int, int]:
         kind = "svg+xml"
         found = re.search(rb'viewBox="[-\d.]+[ ,]+[-\d.]+[ ,]+([\d.]+)[ ,]+([\d.]+)"', image)
         width, height = (round(float(side) * 96 / 72) for side in found.groups()) if found else (640, 480)
-    return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}", width, height
+    return Embedded(f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}", width, height)
 
 
 def _settings(chapter: Chapter) -> list[Setting]:
@@ -233,7 +254,8 @@ def _commands(report: Report) -> list[str]:
     options = f"--{'quick' if environment.quick else 'full'} --seed {environment.seed}"
     studies = [chapter.study for chapter in report.chapters]
     wanted = ["all"] if len(studies) == 4 else studies
-    data = "" if _simulated(report) or "bandit" not in studies else ["policychord bandit data fetch"]
+    fetched = "bandit" in studies and not _simulated(report)
+    data = ["policychord bandit data fetch"] if fetched else []
     return [*data, *(f"policychord reproduce {study} {options}" for study in wanted)]
 
 
