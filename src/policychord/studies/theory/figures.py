@@ -1,4 +1,4 @@
-"""Figures of the theory study: the landscape, the decay, circuit beside flow, and where the circuit is stable."""
+"""Figures of the theory study: the landscape, the bounds, the errors, circuit beside flow, and where it settles."""
 
 from itertools import pairwise
 from typing import Any
@@ -7,78 +7,136 @@ import mpltern  # noqa: F401  registers the ternary projection
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from scipy.interpolate import CubicHermiteSpline
 
-from ...core.circuit import circuit, time_scales
-from ...core.equilibrium import solve
-from ...core.flow import flow
-from ...core.objective import Problem, energy, problem
-from ...core.stability import circuit_stability
+from ...core.objective import Problem, energy, gate
 from ..drawing import COLOURS, OUTLINE, blank
-from .claims import geometric_ladder
-from .problems import STUDIES, bandit_problems, random_problems, random_weights
+from ..study import Evidence
+from .circuits import CIRCUITS, STATED
+from .errors import errors
+from .paths import FLOWS, Illustration, distances, everything, gaps, simplex_grid, within_horizon
 from .settings import TheorySettings
 
+DRAWN = 25  # paths of each shape
 
-def landscape(settings: TheorySettings) -> Figure:
+
+def landscape(settings: TheorySettings, evidence: Evidence) -> Figure:
     """Energy over the simplex of three primitives, with the flow from many starts."""
-    one = _illustration()
-    best = solve(one)
+    (shown,) = (evidence[step].shown for step in FLOWS if evidence[step].shown is not None)
+    one = Problem(*(field[None] for field in shown.problem))
     fig = blank(4.4, 3.3)
     ax: Any = fig.add_subplot(projection="ternary")
-    fine = _simplex_grid(120)
-    height = energy(Problem(*(field[None] for field in one)), fine) - float(energy(one, best.weights))
+    fine = simplex_grid(100)
+    height = energy(one, fine) - float(energy(shown.problem, shown.optimum))
     levels = height.max() * np.linspace(0.0, 1.0, 26) ** 2  # closer together where the bowl is flat
     shading = ax.tricontourf(*fine.T, np.maximum(height, 0.0), levels=levels, cmap="Blues_r")
     shading.set_edgecolor("face")
-    # starts on a ring just inside the border, so that no path hides another
-    ring = _simplex_grid(8)
-    starts = ring[np.isclose(ring.min(-1), 0.0)] * 0.94 + 0.02
-    for path in np.asarray(flow(one, t1=settings.horizon, start=starts, save=401).weights):
+    for path in _smooth(shown):
         ax.plot(*path.T, color="white", linewidth=0.9)
         ax.plot(*path[:1].T, "o", color="white", markersize=2.5)
-    ax.plot(*best.weights[:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
+    ax.plot(*shown.optimum[:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
     for axis, label in ((ax.taxis, "$w_1$"), (ax.laxis, "$w_2$"), (ax.raxis, "$w_3$")):
         axis.set_label_text(label)
         axis.set_ticks([0.0, 0.5, 1.0])
-    fig.suptitle(r"The flow descends the energy to its optimum ($\epsilon$ = 0.3)", fontsize=9, fontweight="bold")
+    title = rf"The flow on the energy landscape ($\epsilon$ = {float(shown.problem.eps):g})"
+    fig.suptitle(title, fontsize=9, fontweight="bold")
     fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.14, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
     return fig
 
 
-def decay(settings: TheorySettings) -> Figure:
-    """The energy gap along the flow of random problems against the bound exp(-t/tau)."""
-    fig = blank(3.6, 2.9)
-    ax = fig.add_subplot()
-    for k, batch in enumerate(random_problems(settings.seed, settings.problems)):
-        path = flow(batch, t1=settings.horizon, start=random_weights(settings.seed + k, batch))
-        gap = path.energy - energy(batch, solve(batch, tol=1e-20).weights)[:, None]
-        shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]  # curves end where the energies have no digits left
-        ax.semilogy(path.times, shown[:25].T, color=COLOURS[0], linewidth=0.5, alpha=0.35)
-    ax.plot([], [], color=COLOURS[0], linewidth=0.8, label="75 random problems")
-    ax.semilogy(path.times, np.exp(-path.times), color=COLOURS[1], linewidth=2, label=r"bound $e^{-t/\tau}$")
-    ax.set(
-        xlim=(0, settings.horizon), ylim=(1e-12, 1.5), xlabel=r"time ($\tau$)", ylabel="energy gap, relative to start"
-    )
-    ax.set_title("The gap never exceeds its bound", loc="left")
-    ax.legend(loc="upper right", fontsize=8, handlelength=1.2)
+def _smooth(shown: Illustration) -> np.ndarray:
+    """Paths with as many points as the eye needs: the flow itself gives the slopes between those that were kept."""
+    batch = Problem(*(field[None, None] for field in shown.problem))
+    early = shown.times <= 12.0
+    kept, times = shown.weights[:, early], shown.times[early]
+    curve = CubicHermiteSpline(times, kept, gate(batch, kept) - kept, axis=1)
+    return curve(np.concatenate([np.linspace(0, 2, 81), np.linspace(2, 12, 41)[1:]]))
+
+
+def bounds(settings: TheorySettings, evidence: Evidence) -> Figure:
+    """Energy gap and distance along the flow against their bounds, and the certificate against what it bounds."""
+    fig = blank(7.4, 2.7)
+    left, middle, right = fig.subplots(1, 3)
+    drawn = 0
+    for paths in everything(evidence):
+        now = within_horizon(settings, paths)
+        times, gap = paths.times[now], gaps(paths)[:, now]
+        # curves end where the energies have no digits left
+        shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]
+        left.semilogy(times, shown[:DRAWN].T, color=COLOURS[0], linewidth=0.5, alpha=0.35)
+        allowed = np.sqrt(2.0 / paths.problems.eps * gap[:, 0])[:, None]
+        distance = distances(paths)[:, now]
+        shown = np.where(distance > 1e-9, distance, np.nan) / allowed
+        middle.semilogy(times, shown[:DRAWN].T, color=COLOURS[2], linewidth=0.5, alpha=0.35)
+        drawn += len(gap[:DRAWN])
+    left.semilogy(times, np.exp(-times), color=COLOURS[1], linewidth=2)
+    middle.semilogy(times, np.exp(-times / 2), color=COLOURS[1], linewidth=2)
+    for ax, label, rate, at in (
+        (left, "energy gap / gap at start", r"$e^{-t/\tau}$", 9.0),
+        (middle, "distance / bound at start", r"$e^{-t/2\tau}$", 9.0),
+    ):
+        ax.set(
+            xlim=(0, settings.horizon), ylim=(1e-11 if ax is left else 1e-8, 2.0), xlabel=r"time ($\tau$)", ylabel=label
+        )
+        power = 1.0 if ax is left else 0.5
+        ax.annotate(
+            f"bound {rate}", (at, np.exp(-at * power)), (4, 6), textcoords="offset points", color=COLOURS[1], fontsize=8
+        )
+    left.set_title(f"a  energy, {drawn} problems", loc="left")
+    middle.set_title("b  weights", loc="left")
+    found = evidence["certificates"]
+    order = (found.suboptimality > 1e-13) & (found.above > 1e-13)
+    right.loglog(found.above[order], found.suboptimality[order], ".", color=COLOURS[0], markersize=2, label="$V - V^*$")
+    right.loglog(
+        found.above[order], np.maximum(found.below[order], 1e-16), ".", color=COLOURS[4], markersize=2,
+        label=r"$\epsilon\,$KL$(w, w^*)$",
+    )  # fmt: skip
+    ends = np.array([found.above[order].min(), found.above[order].max()])
+    right.loglog(ends, ends, color=COLOURS[1], linewidth=1.2)
+    right.set(xlabel=r"$\epsilon\,$KL$(w, S(w))$ (nats)", ylabel="nats")
+    right.legend(fontsize=7, markerscale=4, handletextpad=0.2, loc="lower right")
+    right.set_title("c  certificate", loc="left")
     return fig
 
 
-def circuit_and_flow(settings: TheorySettings) -> Figure:
+def agreement(settings: TheorySettings, evidence: Evidence) -> Figure:
+    """The largest error of every statement that is judged by one, beside what its rule allows."""
+    rows = errors(settings, evidence)
+    fig = blank(7.2, 0.27 * len(rows) + 0.9)
+    ax = fig.add_subplot()
+    floor = 1e-18
+    for y, row in enumerate(rows):
+        inside = row.error <= row.allowed
+        ax.plot([floor, row.allowed], [y, y], color="0.88", linewidth=5, solid_capstyle="butt", zorder=1)
+        ax.plot(row.allowed, y, "|", color="0.35", markersize=9, markeredgewidth=1.6, zorder=2)
+        if row.error <= floor:
+            ax.plot(floor * 1.6, y, "<", color=COLOURS[0], markersize=5, zorder=3)
+        else:
+            ax.plot(row.error, y, "o", color=COLOURS[0 if inside else 1], markersize=5, zorder=3)
+    ax.set_yticks(range(len(rows)), [f"{row.id}  {row.what}" for row in rows], fontsize=8)
+    ax.set(xscale="log", xlim=(floor, 1e-1), ylim=(len(rows) - 0.5, -0.5), xlabel="largest error or violation")
+    ax.tick_params(axis="y", length=0)
+    ax.plot([], [], "o", color=COLOURS[0], markersize=5, label="measured")
+    ax.plot([], [], "<", color=COLOURS[0], markersize=5, label="no violation at all")
+    ax.plot([], [], "|", color="0.35", markersize=9, markeredgewidth=1.6, label="allowed by the rule")
+    ax.legend(fontsize=7, loc="upper right", ncols=3, bbox_to_anchor=(1.0, 1.12), handletextpad=0.2)
+    return fig
+
+
+def circuit_and_flow(settings: TheorySettings, evidence: Evidence) -> Figure:
     """Weights in time, circuit over flow, for a problem of each study."""
     fig = blank(7.2, 2.5)
-    for k, (name, draw) in enumerate(STUDIES.items()):
-        ax = fig.add_subplot(1, 3, k + 1)
-        batch = draw(settings.seed, settings.circuits)
-        shown = _telling(batch)
-        ideal, neural = flow(batch, t1=6.0), circuit(batch, t1=6.0)  # the whole batch: already compiled for the claims
-        ends = _apart(neural.layers.w[shown, -1], 0.07)
+    settled = {name: found for step in CIRCUITS for name, found in evidence[step].items()}
+    for k, (name, found) in enumerate(settled.items()):
+        ax = fig.add_subplot(1, len(settled), k + 1)
+        side = found.shown
+        ends = _apart(side.circuit[-1], 0.07)
         for a, colour in zip(range(ends.size), COLOURS, strict=False):
-            ax.plot(ideal.times, ideal.weights[shown, :, a], color=colour, linewidth=3, alpha=0.3)
-            ax.plot(neural.times, neural.layers.w[shown, :, a], color=colour, linestyle="--")
-            ax.text(6.1, ends[a], f"$w_{a + 1}$", color=colour, va="center")
-        ax.set_title(rf"{name}, $\epsilon$ = {float(batch.eps[shown]):g}", loc="left")
-        ax.set(xlabel=r"time ($\tau$)", xlim=(0, 6), ylim=(-0.02, 1.02))
+            ax.plot(side.times, side.flow[:, a], color=colour, linewidth=3, alpha=0.3)
+            ax.plot(side.times, side.circuit[:, a], color=colour, linestyle="--")
+            ax.text(side.times[-1] * 1.02, ends[a], f"$w_{a + 1}$", color=colour, va="center")
+        ax.set_title(rf"{name}, $\epsilon$ = {side.eps:g}", loc="left")
+        ax.set(xlabel=r"time ($\tau$)", xlim=(0, side.times[-1]), ylim=(-0.02, 1.02))
         if k == 0:
             ax.set_ylabel("weight")
             ax.plot([], [], color="0.4", linewidth=3, alpha=0.4, label="flow")
@@ -87,18 +145,17 @@ def circuit_and_flow(settings: TheorySettings) -> Figure:
     return fig
 
 
-def stability_map(settings: TheorySettings) -> Figure:
+def stability_map(settings: TheorySettings, evidence: Evidence) -> Figure:
     """The circuit's growth rate over temperature and ratio of time scales: as stated, and as corrected."""
-    eps, ratio = np.logspace(-3, 1, 81), np.logspace(0.3, 3, 73)
-    base = bandit_problems(settings.seed, 8)
+    ladders = evidence["ladders"]
     fig = blank(7.4, 3.0)
     panels: Any = fig.subplots(1, 2, sharey=True)
     titles = (
         r"As stated: $\tau_g, \tilde\tau_g, \tau_s, \tau$ in one ratio",
         r"Corrected: $\tau_s, \tilde\tau_g/\tau_s \propto \min(\epsilon, 1)$",
     )
-    for ax, title, corrected in zip(panels, titles, (False, True), strict=True):
-        growth = np.stack([_worst_growth(base, e, ratio, corrected) for e in eps], axis=-1)
+    eps, ratio = ladders.map_eps, ladders.map_ratio
+    for ax, title, growth in zip(panels, titles, (ladders.map_stated, ladders.map_corrected), strict=True):
         shading = ax.pcolormesh(
             eps, ratio, growth, norm=TwoSlopeNorm(0.0, -1.0, 2.0), cmap="RdBu_r", shading="gouraud", rasterized=True
         )
@@ -106,8 +163,9 @@ def stability_map(settings: TheorySettings) -> Figure:
             ax.contour(eps, ratio, growth, levels=[0.0], colors="black", linewidths=1.2)
             ax.text(1.25e-3, 30, "oscillates", color="white", fontweight="bold", fontsize=8)
         ax.text(0.7, 30, "settles", color="white", fontweight="bold", fontsize=8)
-        ax.plot(0.01, 10, "o", color="black", markersize=5, markeredgecolor="white")
-        ax.annotate("bandit, ratio 10", (0.01, 10), (6, -12), textcoords="offset points", path_effects=[OUTLINE])
+        for name, at, offset in (("bandit", 0.01, (-10, -13)), ("quadrotor", 0.05, (-8, 7)), ("flock", 0.5, (-8, -13))):
+            ax.plot(at, STATED, "o", color="black", markersize=5, markeredgecolor="white")
+            ax.annotate(name, (at, STATED), offset, textcoords="offset points", path_effects=[OUTLINE], fontsize=8)
         ax.set(xscale="log", yscale="log", xlabel=r"temperature $\epsilon$")
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("ratio of successive time scales")
@@ -115,34 +173,34 @@ def stability_map(settings: TheorySettings) -> Figure:
     return fig
 
 
+def oscillation(settings: TheorySettings, evidence: Evidence) -> Figure:
+    """The weights of the worst problem in time: time scales as stated, and as corrected."""
+    shown = evidence["oscillation"]
+    fig = blank(7.2, 2.4)
+    top = 1.15 * max(shown.stated.max(), shown.corrected.max(), shown.optimum.max())
+    panels: Any = fig.subplots(1, 2, sharey=True)
+    titles = (f"As stated, ratio {STATED:g}", f"Corrected, ratio {STATED:g}")
+    for ax, title, weights in zip(panels, titles, (shown.stated, shown.corrected), strict=True):
+        for a, colour in zip(range(weights.shape[-1]), COLOURS, strict=False):
+            ax.axhline(shown.optimum[a], color=colour, linewidth=3, alpha=0.25)
+            ax.plot(shown.times, weights[:, a], color=colour, linewidth=0.9)
+        # two weights may rest at the same height
+        for a, at in enumerate(_apart(shown.optimum, 0.13 * top)):
+            ax.text(40.6, at, f"$w_{a + 1}^*$", color=COLOURS[a], va="center")
+        ax.set(xlabel=r"time ($\tau$)", xlim=(0, 40), ylim=(0, top))
+        ax.set_title(title, loc="left")
+    panels[0].set_ylabel("weight")
+    return fig
+
+
 FIGURES = {
     "landscape": landscape,
-    "decay": decay,
+    "bounds": bounds,
+    "agreement": agreement,
     "circuit_and_flow": circuit_and_flow,
     "stability_map": stability_map,
+    "oscillation": oscillation,
 }
-
-
-def _worst_growth(base: Problem, eps: float, ratio: np.ndarray, corrected: bool) -> np.ndarray:
-    """For each ratio, the largest growth rate over a few problems at one temperature."""
-    batch = Problem(*(field[:, None] for field in base._replace(eps=np.full_like(base.eps, eps))))
-    scales = time_scales(np.full_like(ratio, eps), 1.0, ratio) if corrected else geometric_ladder(ratio)
-    return np.asarray(circuit_stability(batch, scales).growth).max(axis=0)
-
-
-def _illustration() -> Problem:
-    """Three overlapping primitives on a line of actions, none of which fits the cost alone."""
-    actions = np.linspace(-1.0, 1.0, 61)
-    log_pi = -((actions[:, None] - np.array([-0.65, 0.1, 0.6])) ** 2) / (2 * 0.3**2)
-    pi = np.exp(log_pi)
-    return problem(pi=pi / pi.sum(0), action_cost=4.0 * (np.abs(actions) - 0.35) ** 2 + 0.8 * actions, eps=0.3)
-
-
-def _telling(batch: Problem) -> int:
-    """A problem worth showing: its optimum is away from the start, but no primitive has it all."""
-    w = np.asarray(solve(batch).weights)
-    telling = np.sort(w, axis=-1)[:, -2] * np.abs(w - 1.0 / w.shape[-1]).max(-1)
-    return int(np.argmax(telling))
 
 
 def _apart(heights, least: float) -> np.ndarray:
@@ -152,9 +210,3 @@ def _apart(heights, least: float) -> np.ndarray:
     for lower, upper in pairwise(order):
         placed[upper] = max(placed[upper], placed[lower] + least)
     return placed
-
-
-def _simplex_grid(steps: int) -> np.ndarray:
-    i, j = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij")
-    inside = i + j <= steps
-    return np.stack([i[inside], j[inside], steps - i[inside] - j[inside]], -1) / steps

@@ -1,39 +1,30 @@
 """Independent optimisers: generic methods from a library that know nothing of our solver."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize, root
+from scipy.special import softmax
 
 from ...core.objective import Problem, complexity, energy
 
 
-@jax.jit
-def _energy_of_logits(z, problem: Problem):
-    return energy(problem, jax.nn.softmax(jnp.append(z, 0.0)))
-
-
-_slope = jax.jit(jax.grad(_energy_of_logits))
-_bend = jax.jit(jax.hessian(_energy_of_logits))
-
-
 def minimise_energy(problem: Problem, index: int) -> np.ndarray:
-    """The weights of least energy of one problem of a batch: a trust-region method, then a root of its gradient.
+    """The weights of least energy of one problem of a batch: a quasi-Newton method, then a root of its gradient.
 
     The energy alone cannot tell points apart that are closer than the root of its rounding, some 1e-8.
     """
     one = Problem(*(np.asarray(field)[index] for field in problem))
 
-    def slope(z):
-        return np.asarray(_slope(z, one))
+    def weights(z):
+        return softmax(np.append(z, 0.0))
 
-    def bend(z):
-        return np.asarray(_bend(z, one))
+    def slope(z):
+        w = weights(z)
+        price = one.pi.T @ (np.log(one.pi @ w) + one.action_cost) + one.eps * (np.log(w) - one.log_prior)
+        return (w * (price - w @ price))[:-1]
 
     start = np.zeros(one.log_prior.size - 1)
-    near = minimize(lambda z: float(_energy_of_logits(z, one)), start, jac=slope, hess=bend, method="trust-exact")
-    found = root(slope, near.x, jac=bend, tol=1e-14)
-    return np.asarray(jax.nn.softmax(np.append(found.x, 0.0)))
+    near = minimize(lambda z: float(energy(one, weights(z))), start, jac=slope, method="BFGS", options={"gtol": 1e-9})
+    return weights(root(slope, near.x, tol=1e-14).x)
 
 
 def minimise_complexity(problem: Problem, index: int) -> np.ndarray:
