@@ -48,7 +48,7 @@ def _animate(settings: QuadrotorSettings, flight: Flight, episode: int, title: s
     clock = air.text(0.99, 0.99, "", transform=air.transAxes, ha="right", va="top")
     (bar,) = gauge.bar([0], [0.0], color=COLOURS[0])
     gauge.set(ylim=(0, 1), xticks=[], yticks=[0, 0.5, 1])
-    gauge.set_ylabel("weight of the stabilising primitive")
+    gauge.set_ylabel("weight of stabilising")
     gauge.yaxis.set_label_position("right")
 
     def show(k: int) -> list[Any]:

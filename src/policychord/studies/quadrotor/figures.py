@@ -49,7 +49,7 @@ def typical(flights: Mapping[str, Flight], name: str) -> int:
 
 def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """A typical flight of the composed controller and of the baseline, through the same disturbances."""
-    fig = blank(7.2, 2.5)
+    fig = blank(7.2, 2.35)
     panels = fig.subplots(1, 2, sharex=True, sharey=True)
     for ax, experiment in zip(panels, BASELINE, strict=True):
         flights = flights_at(settings, evidence, experiment, "stale-point")
@@ -175,7 +175,7 @@ FIGURES = {"trajectories": trajectories, "costs": costs, "impulse": impulse, "te
 
 def flown(settings: QuadrotorSettings, experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
     """A typical flight of a composition beside its baseline."""
-    fig = blank(4.4, 3.4)
+    fig = blank(4.4, 2.7)
     one = typical(flights, "composed")
     shown = {
         "composed": flights["composed"].states[one],
@@ -191,4 +191,20 @@ def compared(experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
     """Total costs of one experiment."""
     fig = blank(4.8, 2.6)
     draw_costs(fig.add_subplot(), experiment, {"here": flights})
+    return fig
+
+
+def one_flight(settings: QuadrotorSettings, experiment: Experiment, data) -> Figure:
+    """A single flight of a dataset: where it went, how far from the path it was, and the weights."""
+    fig = blank(7.2, 2.8)
+    left, right = fig.subplots(1, 2)
+    name = str(data.controller.values[0])
+    draw_flights(left, settings, experiment, {name: data.state.values[0, 0]})
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3, fontsize=8)
+    distance, weight = data.distance.values[0, 0], data.stabilising.values[0, 0]
+    right.plot(DT * np.arange(len(distance)), distance, color=BLUE, label="distance from the path (m)")
+    right.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8, label="weight of stabilise")
+    right.set(xlabel="time (s)", ylim=(0, None), xlim=(0, DT * len(weight)))
+    right.set_title(f"total cost {float(data.cost.values[0, 0]):.1f}", loc="left")
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
     return fig

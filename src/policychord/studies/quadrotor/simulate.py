@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from ...agent import Composer
 from ...envs.quadrotor import Quadrotor, seen
 from ...loops.rollout import rollout
-from .parts import FIXED, composer, pilot, world
+from .parts import FIXED, Pilot, composer, pilot, world
 from .settings import Composition, Experiment, QuadrotorSettings
 
 ALONE = ("baseline", "stabilise", "track")
@@ -55,20 +56,29 @@ def roster(settings: QuadrotorSettings) -> dict[str, Composition | None]:
 
 def fly(settings: QuadrotorSettings, experiment: Experiment, name: str, how: Composition | None) -> Flight:
     """One controller in every episode. Disturbances depend on the seed, the episode and the step only."""
+    agent, env = ready(settings, experiment, name, how)
+    size = min(settings.seeds, BATCH)
+    # the last batch is as long as the others, and cut
+    batches = [fly_episodes(settings, agent, env, range(k, k + size)) for k in range(0, settings.seeds, size)]
+    whole = Flight(*(np.concatenate(parts)[: settings.seeds] for parts in zip(*batches, strict=True)))
+    return whole._replace(states=whole.states[:SHOWN].copy())
+
+
+def ready(
+    settings: QuadrotorSettings, experiment: Experiment, name: str, how: Composition | None
+) -> tuple[Composer | Pilot, Quadrotor]:
+    """Who flies, and where."""
     if how is not None and how.selection == "sample":
         # a sampled thrust has the actuators' noise in it already: that is what the primitives' spread stands for
         env = world(settings.model_copy(update={"thrust_sd": 0.0}), experiment)
     else:
         env = world(settings, experiment)
     agent = pilot(settings, experiment, name) if how is None else composer(settings, experiment, how)
-    size = min(settings.seeds, BATCH)
-    # the last batch is as long as the others, and cut
-    batches = [_batch(settings, agent, env, range(k, k + size)) for k in range(0, settings.seeds, size)]
-    whole = Flight(*(np.concatenate(parts)[: settings.seeds] for parts in zip(*batches, strict=True)))
-    return whole._replace(states=whole.states[:SHOWN].copy())
+    return agent, env
 
 
-def _batch(settings: QuadrotorSettings, agent, env: Quadrotor, episodes: range) -> Flight:
+def fly_episodes(settings: QuadrotorSettings, agent, env: Quadrotor, episodes: Sequence[int]) -> Flight:
+    """Episodes by number, all at once, each with its whole flight."""
     trace = rollout(agent, env, steps=settings.steps, episodes=episodes, seed=settings.seed)
     states = _all_states(trace.state, trace.final_state)
     path = np.asarray(env.path)[: settings.steps + 1]
