@@ -11,11 +11,11 @@ install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[gym,studies,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[cluster,gym,studies,dev]"
 	touch $(READY)
 
-reproduce: install  ## run the main job and write the report
-	$(BIN)/policychord reproduce theory --out $(OUT)/theory
+reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report
+	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto

@@ -39,9 +39,9 @@ KEPT = {
     "optimistix": {"core/circuit.py"},
     "gymnasium": {"gym.py"},
     "xarray": {"loops/trace.py", "studies/*/datasets.py"},
-    "matplotlib": {"studies/drawing.py", "studies/*/figures.py", "studies/*/animation.py"},
+    "matplotlib": {"studies/drawing.py", "studies/maps.py", "studies/*/figures.py", "studies/*/animation.py"},
     "mpltern": {"studies/*/figures.py"},
-    "pandas": {"studies/bandit/*.py"},
+    "pandas": {"studies/bandit/*.py", "studies/maps.py", "runs/batches.py", "runs/sweep.py"},
     "pandera": {"studies/bandit/data.py"},
     "pooch": {"studies/bandit/fetch.py"},
     "statsmodels": {"stats/glm.py"},
@@ -50,6 +50,8 @@ KEPT = {
     "PIL": {"runs/compare.py"},
     "typer": {"cli/*.py"},
     "rich": {"cli/*.py"},
+    "loky": {"runs/engine.py"},
+    "distributed": {"runs/engine.py"},
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))

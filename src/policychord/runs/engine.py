@@ -1,4 +1,4 @@
-"""Where work is done: processes of this machine, behind the interface of `concurrent.futures`."""
+"""Where work is done, behind the interface of `concurrent.futures`: processes of this machine, or a Dask cluster."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import loky
 
@@ -52,11 +53,56 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
     pool.shutdown()
 
 
+class Cluster(NamedTuple):
+    """Workers of Dask: where to send work, how many they are, where they can be watched."""
+
+    pool: Executor
+    workers: int
+    dashboard: str
+
+
+@contextmanager
+def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
+    """Workers that a scheduler at an address has, or a cluster on this machine for as long as the block lasts."""
+    try:
+        from distributed import Client, LocalCluster
+    except ModuleNotFoundError:
+        raise ValueError("--engine dask needs Dask: pip install 'policychord[cluster]'") from None
+    if scheduler is None:
+        with LocalCluster(n_workers=workers, threads_per_worker=1) as own, Client(own) as client:
+            yield _joined(client)
+        return
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"--scheduler {scheduler}: nobody answers there ({error}). Start one with  dask scheduler  and workers "
+            f"with  dask worker {scheduler} --nthreads 1"
+        ) from None
+    with client:
+        yield _joined(client)
+
+
+def _joined(client) -> Cluster:
+    client.wait_for_workers(1)
+    client.run(begin)  # those that are there; tasks see to those that join later
+    count = len(client.scheduler_info(n_workers=-1)["workers"])
+    # a worker that dies takes its batches with it, which others then do; three deaths of the same batch are its fault
+    return Cluster(client.get_executor(pure=False), count, client.dashboard_link)
+
+
 def _begin(log: str) -> None:
-    """Set up a worker: Ctrl-C is the main process's affair, and the screen too."""
+    """Set up a worker of ours: Ctrl-C is the main process's affair, and the screen too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
+    begin()
+
+
+def begin() -> None:
+    """Set up any process that computes, before it computes anything."""
+    for name, value in WORKER.items():  # in a worker of somebody else's, who did not set these
+        os.environ.setdefault(name, value)
     import jax
 
     from .compiled import keep_programs

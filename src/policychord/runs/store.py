@@ -65,6 +65,11 @@ def save_figure(stem: Path, figure: Any) -> list[Path]:
     return [_whole(stem.with_suffix(".svg"), svg), _whole(stem.with_suffix(".png"), png)]
 
 
+def write_table(path: Path, table: Any) -> Path:
+    """A `pandas.DataFrame` as Parquet."""
+    return _whole(path, lambda target: table.to_parquet(target, index=False, engine="pyarrow", compression="zstd"))
+
+
 def write_dataset(path: Path, dataset: Any) -> Path:
     """An `xarray.Dataset` as a Zarr folder."""
 

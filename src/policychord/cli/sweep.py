@@ -1,0 +1,225 @@
+"""`policychord sweep` and `policychord replay`: many episodes over a plan of settings, and any one of them again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from . import options
+from .app import app
+from .output import Json, aside, counted, emit
+
+if TYPE_CHECKING:
+    from ..runs.sweep import Shard
+
+sweep = typer.Typer(help="Many episodes over a plan of settings: on the cores here, or on a cluster.")
+app.add_typer(sweep, name="sweep", no_args_is_help=True)
+
+FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
+
+
+class EngineName(StrEnum):
+    local = "local"
+    dask = "dask"
+
+
+@sweep.command(
+    epilog=options.examples(
+        "policychord sweep run plans/flock_phases.toml",
+        "policychord sweep run plan.toml --engine dask --scheduler tcp://10.0.0.1:8786",
+        "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
+    )
+)
+def run(
+    plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
+    engine: Annotated[
+        EngineName, options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine")
+    ] = EngineName.local,
+    scheduler: Annotated[
+        str | None,
+        options.option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler"),
+    ] = None,
+    workers: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    ] = None,
+    shard: Annotated[
+        str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
+    ] = "",
+    out: Annotated[Path | None, options.out("out/sweeps/PLAN")] = None,
+    json: Json = False,
+) -> None:
+    """Compute all episodes of a plan, or those that an earlier run did not get to.
+
+    A batch is written as soon as it is done: a sweep may be stopped at any time, and goes on with the same command.
+    """
+    from ..runs import sweep as runs
+    from ..runs.engine import available_cores, dask_cluster, processes
+    from ..runs.plan import read_plan
+
+    if scheduler and engine != EngineName.dask:
+        raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
+    if scheduler and workers:
+        raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
+    chosen = read_plan(plan)
+    part = _shard(shard)
+    out = Path("out") / "sweeps" / plan.stem if out is None else out
+    workers = available_cores() if workers is None else workers
+    runs.open_sweep(chosen, out)
+    todo = runs.missing(chosen, out, part)
+    if todo and engine == EngineName.local:
+        with processes(workers, out / "log.txt") as pool, _watching(todo) as watch:
+            runs.run(chosen, out, pool, workers, todo, watch)
+    elif todo:
+        with dask_cluster(scheduler, workers) as cluster:
+            aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
+            with _watching(todo) as watch:
+                runs.run(chosen, out, cluster.pool, cluster.workers, todo, watch)
+    found = runs.status(chosen, out)
+    record = {"results": found._asdict(), "out": out, "computed": len(todo), "notes": []}
+    did = f"Computed {counted(len(todo), 'batch').replace('batchs', 'batches')}." if todo else "Nothing was missing."
+    emit(json, record, did, *_told(out, found))
+
+
+@sweep.command()
+def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
+    """How far a sweep is."""
+    from ..runs import sweep as runs
+
+    found = runs.status(runs.load_plan(folder), folder)
+    emit(json, {"results": found._asdict(), "out": folder, "notes": []}, *_told(folder, found))
+
+
+@sweep.command()
+def export(
+    folder: Annotated[Path, FOLDER],
+    to: Annotated[
+        Path | None, options.option("File to write: .csv or .parquet.", "FILE", "DIR/episodes.csv", "--to")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write all finished episodes as one table: a line for each, with its settings and metrics."""
+    from ..runs import sweep as runs
+    from ..runs.store import write_table, write_text
+
+    to = folder / "episodes.csv" if to is None else to
+    if to.suffix not in (".csv", ".parquet"):
+        raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
+    table = runs.results(runs.load_plan(folder), folder)
+    file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
+    record = {"results": {"episodes": len(table), "columns": list(table.columns)}, "files": [file], "notes": []}
+    emit(json, record, f"Wrote {counted(len(table), 'episode')} to {file}.")
+
+
+@sweep.command()
+def plot(
+    folder: Annotated[Path, FOLDER],
+    metric: Annotated[list[str] | None, options.option("What to draw.", "NAME", "all kept", "--metric")] = None,
+    x: Annotated[str | None, options.option("Setting along x.", "NAME", "the plan's last", "--x")] = None,
+    y: Annotated[str | None, options.option("Setting along y, or as lines.", "NAME", "the one before", "--y")] = None,
+    json: Json = False,
+) -> None:
+    """Draw a heat map where two settings vary over numbers, else lines with bands."""
+    from ..runs import sweep as runs
+    from ..runs.batches import episodes_of
+    from ..runs.store import save_figure
+    from ..studies.drawing import styled
+    from ..studies.maps import draw_sweep
+
+    plan = runs.load_plan(folder)
+    table = runs.results(plan, folder)
+    words = episodes_of(plan.study).metrics
+    files: list[Path] = []
+    for name in metric or plan.metrics or tuple(words):
+        if name not in table:
+            kept = ", ".join(n for n in words if n in table)
+            raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
+        files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
+    found = runs.status(plan, folder)
+    notes = [] if found.done == found.batches else [f"Drawn from {found.done} of {found.batches} batches: not all."]
+    record = {"results": {}, "out": folder, "files": files, "notes": notes}
+    emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
+
+
+@app.command(
+    epilog=options.examples(
+        "policychord replay out/sweeps/flock_phases 12/3",
+        "policychord sweep export out/sweeps/flock_phases    to see points and episodes",
+    )
+)
+def replay(
+    folder: Annotated[Path, FOLDER],
+    episode: Annotated[str, typer.Argument(help="Point and episode, such as 12/3.", metavar="ID")],
+    out: Annotated[Path | None, options.out("DIR/replays/ID")] = None,
+    json: Json = False,
+) -> None:
+    """Run one episode of a sweep again, bit for bit, with its full trace and a figure."""
+    from ..runs import sweep as runs
+    from ..runs.engine import processes
+
+    plan = runs.load_plan(folder)
+    point, number = _id(episode)
+    out = folder / "replays" / f"{point}-{number}" if out is None else out
+    with processes(1, folder / "log.txt") as pool:  # as it ran before: a worker takes sums in an order of its own
+        found = pool.submit(runs.replay, plan, point, number, out).result()
+    lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
+    record = {"results": found.metrics, "out": out, "files": found.files, "notes": []}
+    said = f"Episode {number} of point {point}: {', '.join(lines)}"
+    emit(json, record, said, f"Wrote its data, settings and figure to {out}.")
+
+
+@contextmanager
+def _watching(todo: list[Any]) -> Iterator[Any]:
+    """A bar with the time that is left, or lines for a log."""
+    total, done = sum(batch.episodes for batch in todo), 0
+    columns = (
+        SpinnerColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes"), BarColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=aside, transient=True, speed_estimate_period=600) as progress:
+        bar = progress.add_task("", total=total)
+
+        def watch(batch: Any) -> None:
+            nonlocal done
+            done += batch.episodes
+            progress.update(bar, completed=done)
+            if not aside.is_terminal:
+                left = progress.tasks[0].time_remaining
+                rest = "" if left is None or done == total else f", about {left:.0f} s left"
+                aside.print(
+                    f"[{done}/{total}] batch {batch.id} ({counted(batch.episodes, 'episode')}{rest})", markup=False
+                )
+
+        yield watch
+
+
+def _told(folder: Path, found: Any) -> list[str]:
+    lines = [
+        f"{folder}: {found.done} of {found.batches} batches, {found.done_episodes:,} of {found.episodes:,} episodes."
+    ]
+    if found.outdated:
+        lines.append(f"{found.outdated} older files belong to another version of the code and are left alone.")
+    if found.done < found.batches:
+        return [*lines, "Next: the same  policychord sweep run  does the rest."]
+    return [*lines, f"Next:  policychord sweep plot {folder}  or  policychord sweep export {folder}"]
+
+
+def _shard(text: str) -> "Shard":
+    from ..runs.sweep import WHOLE, Shard
+
+    if not text:
+        return WHOLE
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 0 <= int(number) < int(of)):
+        raise typer.BadParameter(f"{text}: pass i/n with i from 0 to n - 1, such as 0/4.", param_hint="--shard")
+    return Shard(int(number), int(of))
+
+
+def _id(text: str) -> tuple[int, int]:
+    point, _, number = text.partition("/")
+    if not (point.isdecimal() and number.isdecimal()):
+        raise typer.BadParameter(f"{text}: pass point and episode, such as 12/3.", param_hint="ID")
+    return int(point), int(number)

@@ -1,0 +1,135 @@
+"""Units of work of a sweep: which episodes of which points are computed together, under which name."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..studies.episodes import Episodes, Measured
+from .kept import code_version
+from .plan import Plan, Point, points_of
+
+# studies with episodes
+STUDIES = ("flock", "quadrotor")
+
+
+class Part(NamedTuple):
+    """Episodes first, ..., first + size - 1 of one point."""
+
+    point: int
+    first: int
+    size: int
+
+
+class Batch(NamedTuple):
+    """A few parts with about as many episodes as the plan wants in one go. The id says all that results depend on."""
+
+    id: str
+    parts: tuple[Part, ...]
+
+    @property
+    def episodes(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+def episodes_of(study: str) -> Episodes:
+    """What a study offers to sweeps."""
+    if study not in STUDIES:
+        raise ValueError(f"study = {study!r}: sweeps are for {' and '.join(STUDIES)}.")
+    return import_module(f"policychord.studies.{study}.episodes").EPISODES
+
+
+def check(plan: Plan) -> None:
+    """Say what is wrong with a plan before anything is computed: its study, metrics, and settings at every point."""
+    offered = episodes_of(plan.study)
+    for name in plan.metrics:
+        if name not in offered.metrics:
+            raise ValueError(f"metrics: {name!r} is none of {plan.study}: there are {', '.join(offered.metrics)}.")
+    for point in points_of(plan):
+        offered.settings(**_told(plan, point))
+
+
+def batches_of(plan: Plan) -> list[Batch]:
+    """All units of work, in an order and with ids that depend on the plan and the code alone."""
+    points = points_of(plan)
+    parts = [
+        Part(number, first, min(plan.batch, plan.episodes - first))
+        for number in range(len(points))
+        for first in range(0, plan.episodes, plan.batch)
+    ]
+    groups: list[list[Part]] = []
+    for part in parts:
+        if groups and sum(other.size for other in groups[-1]) + part.size <= plan.batch:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [Batch(_identity(plan, points, group), tuple(group)) for group in groups]
+
+
+def _identity(plan: Plan, points: Sequence[Point], parts: Sequence[Part]) -> str:
+    told = [[_told(plan, points[part.point]), part.first, part.size] for part in parts]
+    whole = [code_version(), plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _told(plan: Plan, point: Point) -> dict[str, Any]:
+    return plan.settings | point | {"seed": plan.seed}
+
+
+class Computed(NamedTuple):
+    """A batch that is done: a line for each episode, and datasets of the points of which some are kept in full."""
+
+    table: pd.DataFrame
+    trajectories: dict[str, Any]
+
+
+def compute(plan: Plan, batch: Batch) -> Computed:
+    """Every episode of a batch."""
+    offered, points = episodes_of(plan.study), points_of(plan)
+    tables, trajectories = [], {}
+    for part in batch.parts:
+        point = points[part.point]
+        numbers = np.arange(part.first, part.first + part.size)
+        measured = offered.run(offered.settings(**_told(plan, point)), numbers.tolist())
+        columns = {"point": part.point, "episode": numbers} | point
+        wanted = plan.metrics or tuple(offered.metrics)
+        tables.append(pd.DataFrame(columns | {name: np.asarray(measured.metrics[name]) for name in wanted}))
+        kept = [i for i, number in enumerate(numbers) if number < plan.trajectories]
+        if kept:
+            trajectories[f"point-{part.point}"] = measured.dataset(kept)
+    return Computed(pd.concat(tables, ignore_index=True), trajectories)
+
+
+class Again(NamedTuple):
+    """A single episode, in its batch."""
+
+    settings: Any
+    measured: Measured
+    place: int
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return {name: float(np.asarray(values)[self.place]) for name, values in self.measured.metrics.items()}
+
+
+def again(plan: Plan, point: int, episode: int) -> Again:
+    """Compute an episode once more, bit for bit as in the sweep: its neighbours are computed too.
+
+    Sums are taken in another order in a batch of another size, and a flock is chaotic: alone, it would fly elsewhere.
+    """
+    offered, points = episodes_of(plan.study), points_of(plan)
+    if not (0 <= point < len(points) and 0 <= episode < plan.episodes):
+        raise ValueError(
+            f"episode {point}/{episode}: points are 0 to {len(points) - 1}, episodes 0 to {plan.episodes - 1}."
+        )
+    part = next(
+        part for batch in batches_of(plan) for part in batch.parts
+        if part.point == point and part.first <= episode < part.first + part.size
+    )  # fmt: skip
+    settings = offered.settings(**_told(plan, points[point]))
+    measured = offered.run(settings, list(range(part.first, part.first + part.size)))
+    return Again(settings, measured, episode - part.first)

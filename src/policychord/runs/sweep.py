@@ -1,0 +1,155 @@
+"""Sweeps: compute the batches that are missing, wherever there are workers, and keep each as soon as it is there.
+
+A folder holds plan.json, a Parquet file for each finished batch and, if wanted, trajectories. A batch is there as a
+whole or not at all, its name says what it depends on, and nobody else writes it: a restart redoes what is missing.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from ..studies.drawing import styled
+from .batches import Batch, Computed, again, batches_of, check, compute
+from .engine import begin
+from .kept import code_version
+from .plan import Plan
+from .store import prepare, save_figure, write_dataset, write_json, write_table
+
+PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
+AHEAD = 4  # batches for each worker that wait in the queue: enough to stay busy, few enough to be told of
+
+
+class Status(NamedTuple):
+    """How far a sweep is."""
+
+    batches: int
+    done: int
+    episodes: int
+    done_episodes: int
+    outdated: int  # files of batches that this plan, or this version of the code, does not ask for
+
+
+class Shard(NamedTuple):
+    """Every `of`-th batch, beginning with number `number` (from 0): the share of one job of an array."""
+
+    number: int = 0
+    of: int = 1
+
+    def mine(self, batches: Sequence[Batch]) -> list[Batch]:
+        return list(batches[self.number :: self.of])
+
+
+WHOLE = Shard()
+Watcher = Callable[[Batch], None]
+
+
+def open_sweep(plan: Plan, out: Path) -> None:
+    """Make the folder of a sweep, or find that it is the folder of this plan."""
+    check(plan)
+    prepare(out / BATCHES)
+    given = plan.model_dump(mode="json")
+    if (out / PLAN).exists():
+        there = load_plan(out)
+        if there != plan:
+            differing = [name for name in given if getattr(there, name) != getattr(plan, name)]
+            raise ValueError(
+                f"{out} holds the sweep of another plan (they differ in {', '.join(differing)}): "
+                "choose another folder with --out, or remove this one."
+            )
+    else:
+        write_json(out / PLAN, given)
+
+
+def load_plan(out: Path) -> Plan:
+    """The plan of a folder."""
+    try:
+        return Plan.model_validate(json.loads((out / PLAN).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ValueError(
+            f"{out} is not the folder of a sweep (no {PLAN}): begin one with  policychord sweep run"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{out / PLAN} cannot be read ({error}): restore it, or begin in another folder.") from None
+
+
+def missing(plan: Plan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
+    """Batches that are not there yet."""
+    return [batch for batch in shard.mine(batches_of(plan)) if not _file(out, batch).exists()]
+
+
+def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Watcher) -> None:
+    """Compute batches on a pool and write each when it comes back."""
+    waiting, running = list(todo)[::-1], dict[Future, Batch]()
+    version = code_version()
+    while waiting or running:
+        while waiting and len(running) < AHEAD * workers:
+            batch = waiting.pop()
+            running[pool.submit(_compute, plan, batch, version)] = batch
+        ready, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in ready:
+            batch = running.pop(future)
+            keep(out, batch, future.result())
+            watch(batch)
+
+
+def _compute(plan: Plan, batch: Batch, version: str) -> Computed:
+    """In a worker, which may be elsewhere and have another version of the code."""
+    begin()  # it may have joined after the others were set up
+    if code_version() != version:
+        raise ValueError(
+            "a worker runs another version of policychord, or of a package that computes, than this program: install "
+            "the same ones for both and start the workers again."
+        )
+    return compute(plan, batch)
+
+
+def keep(out: Path, batch: Batch, computed: Computed) -> None:
+    """Trajectories first: where the table is, all of the batch is."""
+    for name, dataset in computed.trajectories.items():
+        write_dataset(out / TRAJECTORIES / f"{name}-{batch.id}.zarr", dataset)
+    write_table(_file(out, batch), computed.table)
+
+
+def status(plan: Plan, out: Path) -> Status:
+    """How far the sweep in a folder is."""
+    batches = batches_of(plan)
+    there = {path.name for path in (out / BATCHES).glob("*.parquet")}
+    done = [batch for batch in batches if _file(out, batch).name in there]
+    asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
+    return Status(len(batches), len(done), asked, made, outdated=len(there) - len(done))
+
+
+def results(plan: Plan, out: Path) -> pd.DataFrame:
+    """Every finished episode, ordered by point and episode."""
+    files = [_file(out, batch) for batch in batches_of(plan)]
+    tables = [pd.read_parquet(path) for path in files if path.exists()]
+    if not tables:
+        raise ValueError(f"{out} has no finished batch of this version of the code: policychord sweep run makes some.")
+    return pd.concat(tables).sort_values(["point", "episode"], ignore_index=True)
+
+
+class Replay(NamedTuple):
+    """An episode of a sweep, run again."""
+
+    metrics: dict[str, float]
+    files: list[Path]
+
+
+def replay(plan: Plan, point: int, episode: int, out: Path) -> Replay:
+    """Run one episode again and write all of it: data, settings and metrics, a figure."""
+    found = again(plan, point, episode)
+    record = {"settings": found.settings.model_dump(mode="json"), "metrics": found.metrics}
+    files = [
+        write_dataset(out / "data.zarr", found.measured.dataset([found.place])),
+        write_json(out / "episode.json", record),
+        *save_figure(out / "episode", styled(found.measured.draw, found.place)),
+    ]
+    return Replay(found.metrics, files)
+
+
+def _file(out: Path, batch: Batch) -> Path:
+    return out / BATCHES / f"{batch.id}.parquet"

@@ -1,0 +1,63 @@
+"""Flocks by number, for sweeps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...loops import to_dataset
+from ..episodes import Episodes, Measured
+from .figures import overview
+from .scenarios import scenario
+from .settings import FlockSettings
+from .simulate import chosen_episodes, simulate, summarise
+from .summary import LAST
+
+
+def settings(**named: Any) -> FlockSettings:
+    """Settings from names with values; `scenario` (and `ablation`) say what they change."""
+    return scenario(named.pop("scenario", "polarization"), named.pop("ablation", None), **named)
+
+
+def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:
+    """Let the flocks fly."""
+    trace = simulate(told, episodes)
+    found = summarise(told, trace)
+    measured = found.metrics
+
+    def kept(places: Sequence[int]):
+        return to_dataset(chosen_episodes(trace, places), **told.model_dump())
+
+    weights = np.asarray(trace.weights)
+    return Measured(
+        {
+            "polarization": measured.polarization[:, -LAST:].mean(axis=1),
+            "milling": measured.milling[:, -LAST:].mean(axis=1),
+            "goal_distance": measured.goal_distance.min(axis=1),
+            "pair_distance": measured.pair_distance.min(axis=1),
+            "spread": measured.spread[:, -1],
+            "groups": measured.groups[:, -1].astype(float),
+            "largest_group": measured.largest_group[:, -1],
+            "imbalance": found.imbalance[:, -LAST:].mean(axis=1),
+            "weight_sd": weights.std(axis=1).mean(axis=(1, 2)) if weights.shape[2] else np.zeros(len(weights)),
+        },
+        kept,
+        draw=lambda place: overview(summarise(told, chosen_episodes(trace, [place]))),
+    )
+
+
+EPISODES = Episodes(
+    settings=settings,
+    metrics={
+        "polarization": f"polarization, mean of the last {LAST} steps",
+        "milling": f"milling, mean of the last {LAST} steps",
+        "goal_distance": "nearest the centre came to the goal (m)",
+        "pair_distance": "smallest distance of any two boids (m)",
+        "spread": "mean distance from the centre at the end (m)",
+        "groups": "groups at the end",
+        "largest_group": "share of the largest group at the end",
+        "imbalance": f"farthest weight from 1/3, mean of the last {LAST} steps",
+        "weight_sd": "sd of weights over time",
+    },
+    run=run,
+)

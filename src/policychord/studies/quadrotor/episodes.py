@@ -1,0 +1,70 @@
+"""Flights by number, for sweeps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from ..episodes import Episodes, Measured
+from .datasets import dataset
+from .figures import one_flight
+from .parts import FIXED
+from .settings import Composition, Experiment, QuadrotorSettings
+from .simulate import ALONE, fly_episodes, ready
+
+COMPOSED = "composed"
+
+
+class FlightSettings(BaseModel):
+    """An experiment, who flies it, and everything else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    experiment: Experiment
+    controller: str
+    quadrotor: QuadrotorSettings
+
+
+def settings(experiment: Experiment = "pd", controller: str = COMPOSED, **named: Any) -> FlightSettings:
+    """Settings from names with values; those of the composition (eps, selection, horizon ...) need no prefix."""
+    if controller not in (COMPOSED, FIXED, *ALONE):
+        raise ValueError(f"controller = {controller!r}: use one of {', '.join((COMPOSED, FIXED, *ALONE))}.")
+    how = {name: named.pop(name) for name in list(named) if name in Composition.model_fields}
+    chosen = QuadrotorSettings(**named, composition=Composition(**how))
+    return FlightSettings(experiment=experiment, controller=controller, quadrotor=chosen)
+
+
+def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
+    """Fly the episodes."""
+    here = told.quadrotor
+    how = here.composition if told.controller == COMPOSED else None
+    agent, env = ready(here, told.experiment, told.controller, how)
+    flight = fly_episodes(here, agent, env, episodes)
+
+    def kept(places: Sequence[int]):
+        one = type(flight)(*(field[list(places)] for field in flight))
+        return dataset(here, {told.controller: one}).assign_coords(episode=np.asarray(episodes)[list(places)])
+
+    return Measured(
+        {
+            "cost": flight.cost,
+            "error": flight.distance.mean(axis=1),
+            "largest_error": flight.distance.max(axis=1),
+            "stabilising": flight.stabilising.mean(axis=1),
+        },
+        kept,
+        draw=lambda place: one_flight(here, told.experiment, kept([place])),
+    )
+
+
+EPISODES = Episodes(
+    settings=settings,
+    metrics={
+        "cost": "total cost",
+        "error": "mean distance from the path (m)",
+        "largest_error": "largest distance from the path (m)",
+        "stabilising": "mean weight of the stabilising primitive",
+    },
+    run=run,
+)

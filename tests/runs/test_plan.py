@@ -1,0 +1,84 @@
+"""Plans: which points they name, and what is said of those that make no sense."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policychord.runs.plan import Plan, points_of, read_plan
+
+SHIPPED = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
+
+
+def plan(**more):
+    return Plan.model_validate({"study": "flock", "episodes": 2, "grid": {"eps": [0.1, 1.0]}} | more)
+
+
+def test_a_grid_is_every_combination_and_the_last_setting_varies_fastest():
+    points = points_of(plan(grid={"form": ["a", "b"], "eps": [0.1, 1.0]}))
+    assert points == [
+        {"form": "a", "eps": 0.1}, {"form": "a", "eps": 1.0}, {"form": "b", "eps": 0.1}, {"form": "b", "eps": 1.0}
+    ]  # fmt: skip
+
+
+def test_ranges_hold_their_ends_and_round_numbers():
+    axis = {"low": 0.01, "high": 10.0, "points": 4, "scale": "log"}
+    assert [p["eps"] for p in points_of(plan(grid={"eps": axis}))] == [0.01, 0.1, 1.0, 10.0]
+    axis = {"low": 0.0, "high": 0.3, "points": 4}
+    assert [p["eps"] for p in points_of(plan(grid={"eps": axis}))] == [0.0, 0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize("design", ["latin-hypercube", "sobol", "uniform"])
+def test_random_points_stay_in_their_ranges_and_depend_on_the_seed_alone(design):
+    over = {"eps": {"low": 0.01, "high": 10.0, "scale": "log"}, "vision_angle": {"low": 100.0, "high": 200.0}}
+
+    def drawn(seed):
+        return points_of(plan(grid={}, random={"points": 64, "over": over, "design": design}, seed=seed))
+
+    eps, angle = (np.array([point[name] for point in drawn(0)]) for name in over)
+    assert len(eps) == 64
+    assert eps.min() >= 0.01
+    assert eps.max() <= 10.0
+    assert 0.3 < np.mean(np.log10(eps) < -0.5) < 0.7, "even on the log scale"
+    assert 100 <= angle.min() <= angle.max() <= 200
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+
+
+def test_a_latin_hypercube_has_one_point_in_every_slice():
+    over = {"eps": {"low": 0.0, "high": 1.0}}
+    points = points_of(plan(grid={}, random={"points": 20, "over": over}))
+    assert sorted(int(point["eps"] * 20) for point in points) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('study = "flock"', "episodes is missing"),
+        ('study = "flock"\nepisodes = 0\n[grid]\neps = [1]', "episodes = 0"),
+        ('study = "flock"\nepisodes = 2', r"either a \[grid\] or a \[random\]"),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = []', "eps"),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = [1, 1]', "there twice"),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = {low = 1, high = 2}', "without points"),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = {low = 2, high = 1, points = 3}', "the lower one first"),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = {low = 0, high = 1, points = 3, scale = "log"}', "log scale"),
+        ('study = "flock"\nepisodes = 2\n[settings]\neps = 1\n[grid]\neps = [1]', "both fixed in"),
+        ('study = "flock"\nepisode = 2\n[grid]\neps = [1]', "episode is not part of a plan"),
+        ("study = flock", "not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_name(tmp_path, text, words):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_plan(path)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_plans_are_sound(path):
+    from policychord.runs.batches import batches_of, check
+
+    chosen = read_plan(path)
+    check(chosen)
+    assert len(points_of(chosen)) > 10
+    assert sum(batch.episodes for batch in batches_of(chosen)) == chosen.episodes * len(points_of(chosen))

@@ -1,0 +1,163 @@
+"""Sweeps: nothing lost, nothing doubled, and the same bits wherever they were computed."""
+
+import json
+
+import pandas as pd
+import pytest
+import xarray as xr
+
+from policychord.runs import sweep
+from policychord.runs.batches import batches_of, compute
+from policychord.runs.engine import dask_cluster, processes
+from policychord.runs.plan import Plan
+
+PLAN = Plan.model_validate(
+    {
+        "study": "flock", "episodes": 3, "batch": 4, "trajectories": 1,
+        "settings": {"scenario": "polarization", "boids": 4, "steps": 6}, "grid": {"eps": [0.1, 1.0, 10.0]},
+    }
+)  # fmt: skip
+
+
+def heard(batch):
+    return None
+
+
+def run(out, workers=1, shard=sweep.WHOLE, watch=heard):
+    sweep.open_sweep(PLAN, out)
+    todo = sweep.missing(PLAN, out, shard)
+    with processes(workers, out / "log.txt") as pool:
+        sweep.run(PLAN, out, pool, workers, todo, watch)
+    return sweep.results(PLAN, out)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep")
+    return out, run(out)
+
+
+def same(one, two):
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+
+
+def test_every_episode_of_every_point_has_its_line(done):
+    out, table = done
+    assert list(zip(table.point, table.episode, strict=True)) == [(p, e) for p in range(3) for e in range(3)]
+    assert table.groupby("point").eps.unique().map(list).to_dict() == {0: [0.1], 1: [1.0], 2: [10.0]}
+    assert table.polarization.between(0, 1).all()
+    assert table.polarization.nunique() == 9
+    assert sweep.status(PLAN, out) == (3, 3, 9, 9, 0)
+
+
+def test_the_number_of_workers_changes_no_bit(done, tmp_path):
+    same(run(tmp_path, 2), done[1])
+
+
+def test_dask_changes_no_bit(done, tmp_path):
+    sweep.open_sweep(PLAN, tmp_path)
+    with dask_cluster(None, 2) as cluster:
+        sweep.run(PLAN, tmp_path, cluster.pool, cluster.workers, sweep.missing(PLAN, tmp_path), heard)
+        assert cluster.workers == 2
+        assert cluster.dashboard.startswith("http")
+    same(sweep.results(PLAN, tmp_path), done[1])
+
+
+def test_shards_together_are_the_whole(done, tmp_path):
+    sizes = []
+    for number in (1, 0):
+        sizes.append(len(sweep.missing(PLAN, tmp_path, sweep.Shard(number, 2))))
+        run(tmp_path, shard=sweep.Shard(number, 2))
+    assert sorted(sizes) == [1, 2]
+    same(sweep.results(PLAN, tmp_path), done[1])
+
+
+def test_a_restart_does_what_is_missing_and_nothing_else(done, tmp_path):
+    run(tmp_path)
+    lost = tmp_path / "batches" / f"{batches_of(PLAN)[1].id}.parquet"
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
+    lost.unlink()
+    computed = []
+    same(run(tmp_path, watch=lambda batch: computed.append(batch.id)), done[1])
+    assert computed == [batches_of(PLAN)[1].id]
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
+    assert {name for name in before if before[name] != after[name]} == {lost.name}
+
+
+def test_a_replay_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
+    _, table = done
+    # in a process like the workers', as the command does it
+    with processes(1, tmp_path / "log.txt") as pool:
+        found = pool.submit(sweep.replay, PLAN, 1, 2, tmp_path).result()
+    line = table[(table.point == 1) & (table.episode == 2)].iloc[0]
+    assert found.metrics == {name: line[name] for name in found.metrics}
+    assert {path.name for path in found.files} == {"data.zarr", "episode.json", "episode.svg", "episode.png"}
+    assert json.loads((tmp_path / "episode.json").read_text())["settings"]["eps"] == 1.0
+    assert xr.open_zarr(tmp_path / "data.zarr").episode.values.tolist() == [2]
+
+
+def test_an_episode_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(ValueError, match="points are 0 to 2, episodes 0 to 2"):
+        sweep.replay(PLAN, 3, 0, tmp_path)
+
+
+def test_whole_trajectories_are_kept_of_as_many_episodes_as_wanted(done):
+    folders = sorted((done[0] / "trajectories").iterdir())
+    assert [path.name.rpartition("-")[0] for path in folders] == ["point-0", "point-1", "point-2"]
+    assert xr.open_zarr(folders[1]).episode.values.tolist() == [0]
+
+
+def test_another_plan_is_not_mixed_in(done):
+    other = PLAN.model_copy(update={"episodes": 4, "seed": 2})
+    with pytest.raises(ValueError, match=r"another plan \(they differ in episodes, seed\)"):
+        sweep.open_sweep(other, done[0])
+
+
+def test_ids_change_with_whatever_results_depend_on():
+    def ids(**changes):
+        return {batch.id for batch in batches_of(PLAN.model_copy(update=changes))}
+
+    variants = [ids(), ids(seed=1), ids(settings=PLAN.settings | {"steps": 7}), ids(metrics=("milling",))]
+    assert len(set.union(*variants)) == sum(map(len, variants))
+    assert ids() == ids()
+
+
+def test_small_points_share_a_batch_and_large_ones_are_cut():
+    def sizes(episodes, batch):
+        plan = PLAN.model_copy(update={"episodes": episodes, "batch": batch})
+        return [[(part.point, part.first, part.size) for part in batch.parts] for batch in batches_of(plan)]
+
+    assert sizes(2, 4) == [[(0, 0, 2), (1, 0, 2)], [(2, 0, 2)]]
+    assert sizes(5, 4)[:2] == [[(0, 0, 4)], [(0, 4, 1)]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"study": "bandit"}, "sweeps are for flock and quadrotor"),
+        ({"metrics": ("polarisation",)}, "'polarisation' is none of flock"),
+        ({"settings": {"scenario": "polarization", "boidz": 3}}, "boidz"),
+        ({"grid": {"eps": [0.1, -1.0]}}, "eps"),
+    ],
+)
+def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path, changes, words):
+    with pytest.raises(ValueError, match=words):
+        sweep.open_sweep(PLAN.model_copy(update=changes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
+    sweep.open_sweep(PLAN, tmp_path)
+    monkeypatch.setattr(sweep, "code_version", lambda: "an older one")
+    with (
+        pytest.raises(ValueError, match="another version of policychord"),
+        processes(1, tmp_path / "log.txt") as pool,
+    ):
+        sweep.run(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
+
+
+def test_metrics_are_those_that_the_plan_wants():
+    plan = PLAN.model_copy(update={"metrics": ("milling",), "trajectories": 0})
+    computed = compute(plan, batches_of(plan)[0])
+    assert list(computed.table.columns) == ["point", "episode", "eps", "milling"]
+    assert computed.trajectories == {}
