@@ -169,7 +169,7 @@ def test_a_line_of_the_table_says_everything(folder, page):
 
 def test_headline_counts(page):
     claims = CLAIMS + OTHER
-    assert words(page.all("h1")[0]) == "1 of 3 claims reproduced"
+    assert words(page.all("h1")[0]) == "1 of 3 claims reproduced, 1 partly"
     for verdict in VERDICTS:
         link = page.all("a", **{"data-pick": verdict})[0]
         assert words(link) == f"{sum(c.verdict == verdict for c in claims)} {verdict}"
