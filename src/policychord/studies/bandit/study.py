@@ -41,13 +41,16 @@ def _trials(settings: BanditSettings, experiment: str) -> Trials:
 
 def work(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
     """Every step by the name under which claims and figures find its result."""
-    steps: dict[str, Callable[[], Any]] = {}
+    # the longest first: two workers then end at about the same time
+    steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(recover, e, settings) for e in settings.experiments}
     for e in settings.experiments:
         for link in settings.links:
             # trials are read inside the step, so that naming the steps costs nothing
             def on(act, *given, e=e, link=link, **more):
                 return partial(lambda: act(_trials(settings, e), link, *given, **more))
 
+            own = settings.own_likelihood and link == "probit"
+            steps[f"controls {e} {link}"] = on(controls, settings.eps, own=own)
             steps[f"fit {e} {link}"] = partial(_fit, settings, e, link)
             steps[f"cross-validation {e} {link}"] = on(
                 cross_validate, eps=settings.eps, folds=settings.folds, splits=settings.splits, seed=settings.seed
@@ -59,10 +62,7 @@ def work(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
                 )  # fmt: skip
                 steps[f"rounding {e}"] = partial(_rounding, settings, e)
             steps[f"temperature {e} {link}"] = on(sweep, settings.temperatures)
-            own = settings.own_likelihood and link == "probit"
-            steps[f"controls {e} {link}"] = on(controls, settings.eps, own=own)
             steps[f"rare choices {e} {link}"] = on(rare_choices, settings.eps)
-        steps[f"recovery {e}"] = partial(recover, e, settings)
     return steps
 
 

@@ -249,7 +249,7 @@ def own_likelihood(settings: BanditSettings, evidence: Evidence) -> Passage:
         lines.append(
             f"in Experiment {e} the summed log-likelihood becomes {own.log_likelihood:.1f} instead of {borrowed:.1f}, "
             f"and the "
-            f"PXP against the Hybrid {own.pxp:.3f} (BOR {own.bor:.3f})"
+            f"PXP against the Hybrid {share(own.pxp)} (BOR {share(own.bor)})"
         )
     return Passage(
         "With coefficients of its own",
