@@ -242,6 +242,18 @@ def test_command_for_people(original, copy):
     assert run(original, copy, "--strict").exit_code == 1
 
 
+def test_command_names_what_is_missing(original, copy):
+    def edit(claims):
+        claims[0]["measured"] |= {"new": 5, "many": 12345678}
+        claims.pop()
+
+    change(copy / "claims.json", edit)
+    lines = [line.split() for line in run(original, copy).output.splitlines()]
+    assert ["first", "F1"] in lines
+    assert ["B1", "new", "5"] in lines
+    assert ["B1", "many", "123,456", "12,345,678", "99%"] in lines
+
+
 def test_command_for_programs(original, copy):
     def edit(claims):
         claims[0]["measured"]["odd"] = 1.0

@@ -55,19 +55,19 @@ def _shown(found: "Comparison") -> list[Any]:
     from ..runs.numbers import number
 
     moved = [
-        (m.claim, m.name, number(m.a), number(m.b), "" if m.relative is None else f"{100 * m.relative:.2g}%")
+        (m.claim, m.name, *("" if value is None else number(value) for value in (m.a, m.b)), _percent(m.relative))
         for m in found.moved
     ]
     drawn = [
-        (figure.name, f"{100 * figure.share:.3g}% of its pixels" if figure.state == "different" else figure.state)
+        (figure.name, f"{_percent(figure.share)} of its pixels" if figure.state == "different" else figure.state)
         for figure in found.figures
         if figure.state != "identical"
     ]
-    alone = [(name, "first") for name in found.only_a] + [(name, "second") for name in found.only_b]
     both = ("first", "second")
+    alone = [(run, ", ".join(names)) for run, names in zip(both, (found.only_a, found.only_b), strict=True) if names]
     tables = [
         _table("Verdicts that changed", ("claim", *both), found.verdicts),
-        _table("Claims in one run only", ("claim", "run"), alone),
+        _table("Claims in one run only", ("run", "claims"), alone),
         _table("Claims in other words", ("claim", *both), found.wording),
         _table("Measured values that moved", ("claim", "value", *both, "by"), moved),
         _table("Figures that differ", ("figure", "by"), drawn),
@@ -82,6 +82,10 @@ def _shown(found: "Comparison") -> list[Any]:
         *(f"Note: {note}" for note in found.notes),
     ]
     return [part for table in tables for part in table] + words
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.0f}%"
 
 
 def _table(title: str, columns: tuple[str, ...], rows: list[Any]) -> list[Any]:
