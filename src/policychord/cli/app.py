@@ -116,14 +116,14 @@ def main() -> None:
             sys.exit(0)
         if _Told.debug:
             traceback.print_exc()
-        words, code = _explained(error)
+        words, code = _explained(error, _Told.debug)
         _say(words)
     if code == INTERRUPTED:
         leave()
     sys.exit(code)
 
 
-def _explained(error: Exception) -> tuple[str, int]:
+def _explained(error: Exception, debug: bool = False) -> tuple[str, int]:
     """A sentence for people, and the exit code."""
     if isinstance(error, _UsageError):
         page = f"\nTry  {error.ctx.command_path} --help" if error.ctx else ""
@@ -142,7 +142,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return "there is not enough memory for this: ask for fewer seeds, steps or boids.", 1
     again = shlex.join(["policychord", "--debug", *sys.argv[1:]])
-    where = "see above" if _Told.debug else f"to see where, run  {again}"
+    where = "see above" if debug else f"to see where, run  {again}"
     return f"this is a mistake in policychord, not yours: {type(error).__name__}: {error} ({where})", 1
 
 

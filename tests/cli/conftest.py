@@ -1,0 +1,3 @@
+from .command import here
+
+__all__ = ["here"]

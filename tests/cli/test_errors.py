@@ -1,0 +1,105 @@
+"""What people see when something is wrong: one sentence, an exit code, and no traceback unless they ask."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from policychord.cli.app import _explained
+
+from .command import process, run
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("sing", "No such command 'sing'"),
+        ("flok milling", "Did you mean 'flock'?"),
+        ("flock", "SCENARIO"),
+        ("flock polarisation", "SCENARIO: 'polarisation' is not one of 'polarization', 'milling'"),
+        ("flock milling --sede 1", "--sede"),
+        ("flock milling --debug", "--debug comes before the command"),
+        ("flock milling --eps -1", "--eps -1: must be at least 1e-09."),
+        ("flock milling --eps nan", "--eps nan: must be a finite number."),
+        ("flock milling --boids 2.5", "--boids '2.5': must be a whole number."),
+        ("flock milling --seeds 0", "--seeds 0: must be at least 1."),
+        ("flock milling --update later", "--update: 'later' is not one of 'synchronous', 'sequential'"),
+        ("flock milling --settings nowhere.toml", "nowhere.toml"),
+        ("quadrotor pd --eps inf", "--eps inf: must lie between 1e-09 and 1e+09."),
+        ("quadrotor pd --seeds 1", "--seeds 1: must be at least 2."),
+        ("quadrotor pd --seed -1", "--seed -1: must be at least 0."),
+        ("bandit fit nowhere.csv", "nowhere.csv does not exist"),
+        ("bandit fit c.csv --eps 0", "--eps 0: must lie between"),
+        ("bandit fit c.csv --primitives exploit,sing", "--primitives 'sing': there are exploit,"),
+        ("bandit fit c.csv --noise 3", "--noise 3.0: belongs to --experiment custom"),
+        ("bandit simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
+        ("bandit simulate c.csv --seed -1", "--seed -1: must be at least 0."),
+        ("reproduce poetry", "poetry"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_2(words, said, here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = here(*words.split())
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.err.startswith("policychord: ")
+    assert "Traceback" not in answer.err
+    assert answer.out == ""
+    assert not list(tmp_path.iterdir())  # nothing was begun
+
+
+def test_debug_shows_where(here, monkeypatch):
+    words = ("flock", "milling", "--eps", "-1")
+    asked = here("--debug", *words)
+    assert asked.code == 2
+    assert "Traceback" in asked.err
+    assert asked.err.endswith("--eps -1: must be at least 1e-09.\n")
+    monkeypatch.setenv("POLICYCHORD_DEBUG", "1")
+    assert "Traceback" in here(*words).err
+
+
+def test_a_bug_is_called_one_and_says_how_to_find_it(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["policychord", "flock", "milling", "--out", "my results"])
+    words, code = _explained(KeyError("weights"))
+    assert code == 1
+    assert "mistake in policychord" in words
+    assert "KeyError" in words
+    assert "policychord --debug flock milling --out 'my results'" in words
+
+
+def test_missing_extras_and_memory_are_no_bugs():
+    words, code = _explained(ModuleNotFoundError("No module named 'pandas'", name="pandas"))
+    assert (code, "pip install 'policychord[studies]'" in words) == (1, True)
+    assert "memory" in _explained(MemoryError())[0]
+    assert "memory" in _explained(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 80 bytes"))[0]
+
+
+def test_a_folder_that_cannot_be_written_fails_before_the_work(here, tmp_path):
+    (tmp_path / "file").write_text("")
+    answer = here("flock", "milling", "--out", tmp_path / "file" / "below")
+    assert answer.code == 1
+    assert "--out" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path):
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+    answer = run("bandit", "simulate", tmp_path / "choices.csv", "--subjects", "3", after=full)
+    assert answer.code == 1
+    assert "choices.csv" in answer.err
+    assert "Traceback" not in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_is_heard_while_compiled_code_runs(tmp_path):
+    words = ("flock", "leaders", "--steps", 20_000, "--out", tmp_path / "out")
+    # started from a background job, a process would inherit that Ctrl-C is ignored
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    with subprocess.Popen(process(*words, after=listen), stderr=subprocess.PIPE, text=True) as flying:
+        assert "[1/" in flying.stderr.readline()  # the work has begun
+        flying.send_signal(signal.SIGINT)
+        rest = flying.stderr.read()
+    assert flying.returncode == 130
+    assert rest.endswith("policychord: interrupted; files written so far are complete.\n")
+    assert not list((tmp_path / "out").iterdir())

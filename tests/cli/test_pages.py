@@ -1,0 +1,104 @@
+"""Help pages fit a small window, show defaults and examples that are right, and load nothing heavy."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from policychord.cli import app
+from policychord.cli.app import PANELS
+
+from .command import run
+
+
+def tree(command, path=()):
+    """Every command with the words that lead to it."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from tree(inner, (*path, name))
+
+
+COMMANDS = dict(tree(typer.main.get_command(app)))
+
+
+def page(path, width=80):
+    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": str(width), "TERMINAL_WIDTH": ""})
+    assert shown.exit_code == 0
+    return shown.stdout
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_pages_fit_and_have_no_noise(path):
+    text = page(path)
+    assert max(map(len, text.splitlines())) <= 80
+    for noise in ("<bool>", "<str>", "<int>", "<float>", "<path>", "…"):
+        assert noise not in text
+    # an option's name and what it takes stand in one piece
+    for param in COMMANDS[path].params:
+        if param.param_type_name == "option" and param.name != "show_completion":  # which is there, but not shown
+            assert param.opts[-1] in text
+            assert param.is_flag or param.metavar, f"{param.opts[-1]} shows a type instead of a word"
+            assert (param.metavar or "") in text
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path], ids=" ".join)
+def test_examples_name_options_that_exist(path):
+    text = page(path, width=120)
+    examples = re.findall(r"^ +policychord (.+?)\s*$", text.partition(" Examples")[2], re.MULTILINE)
+    assert 2 <= len(examples) <= 3
+    for example in examples:
+        words = example.split()
+        inner = max((p for p in COMMANDS if tuple(words[: len(p)]) == p), key=len)
+        assert inner[: len(path)] == path, f"an example of {inner} on the page of {path}"
+        known = {name for param in COMMANDS[inner].params for name in (*param.opts, *param.secondary_opts)}
+        assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if not hasattr(command, "commands")])
+def test_every_command_serves_programs(path):
+    assert "--json" in {name for param in COMMANDS[path].params for name in param.opts}
+
+
+def test_the_first_page_has_every_command_in_a_panel_and_a_start():
+    text = page(())
+    assert {name for names in PANELS.values() for name in names} == {path[0] for path in COMMANDS if path}
+    for word in (*PANELS, "Start here", "--install-completion", "--json"):
+        assert word in text
+
+
+def test_without_words_it_is_the_first_page():
+    alone = run()
+    assert alone.code == 0
+    assert alone.out.split() == run("--help").out.split()
+
+
+def test_help_loads_nothing_heavy():
+    """Beyond what `import policychord` itself loads."""
+    code = (
+        "import sys, policychord; before = set(sys.modules)\n"
+        "from typer.testing import CliRunner\n"
+        "from policychord.cli import app\n"
+        "for words in ([], ['flock'], ['bandit', 'fit'], ['quadrotor'], ['doctor']):\n"
+        "    assert CliRunner().invoke(app, [*words, '--help']).exit_code == 0\n"
+        "heavy = {'jax', 'numpy', 'numba', 'scipy', 'matplotlib', 'pandas', 'xarray', 'statsmodels'}\n"
+        "heavy &= set(sys.modules) - before\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "expected"),
+    [
+        ("policychord fl", 1, {"flock"}),
+        ("policychord flock mi", 2, {"milling"}),
+        ("policychord quadrotor pd --horizon ", 4, {"one-step", "cost-to-go"}),
+    ],
+)
+def test_the_shell_completes_words(words, place, expected):
+    asked = {"_POLICYCHORD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    answer = CliRunner().invoke(app, [], env=asked, prog_name="policychord")
+    assert set(answer.stdout.split()) == expected

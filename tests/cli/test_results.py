@@ -1,0 +1,115 @@
+"""What commands say when all goes well: a page that fits for people, one JSON object for programs."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from policychord.cli import quadrotor
+from policychord.cli.output import counted, plain
+from policychord.stats.effect_size import EffectSize, Spread
+from policychord.studies.quadrotor.metrics import Row
+from policychord.studies.quadrotor.settings import QuadrotorSettings
+
+from .command import run
+
+
+def record_of(answer):
+    """The JSON object that is all of standard output, with what every command has."""
+    assert answer.code == 0, answer.err
+    record = json.loads(answer.out)
+    assert {"command", "results", "files", "notes"} <= set(record)
+    assert all(os.path.exists(file) for file in record["files"])
+    return record
+
+
+SMALL = ("flock", "polarization", "--boids", "5", "--steps", "8")
+
+
+def test_flock_for_programs(tmp_path):
+    answer = run(*SMALL, "--seeds", "2", "--json", "--out", tmp_path / "out")
+    record = record_of(answer)
+    assert record["settings"]["boids"] == 5
+    measured = record["results"]["polarization, last 8 steps"]
+    assert 0 < measured["mean"] < 1
+    assert measured["sd"] > 0
+    assert {os.path.basename(file) for file in record["files"]} >= {"data.zarr", "overview.png"}
+    assert "[1/3]" in answer.err  # what is going on stays visible
+
+
+def test_flock_for_people(here, tmp_path):
+    answer = here(*SMALL, "--seeds", "1", "--out", tmp_path / "out")
+    assert answer.code == 0, answer.err
+    assert answer.out.splitlines()[0].rstrip() == "polarization: 5 boids, 8 steps, eps 0.5, 1 seed"
+    assert "sd over seeds" not in answer.out  # one seed has none
+    assert "1: all fly the same way" in " ".join(answer.out.split())
+    assert len([line for line in answer.out.splitlines() if str(tmp_path) in line]) <= 3
+
+
+def test_bandit_for_programs(here, tmp_path):
+    made = tmp_path / "choices.csv"
+    assert record_of(here("bandit", "simulate", made, "--subjects", 4, "--json"))["results"]["trials"] == 800
+    record = record_of(here("bandit", "fit", made, "--out", tmp_path / "out", "--json"))
+    models = {row["model"]: row for row in record["results"]["models"]}
+    assert set(models) == {"UCB", "Thompson", "Hybrid", "Value", "Composed"}
+    assert sum(row["PXP"] for row in models.values()) == pytest.approx(1.0)
+    assert "synthetic" in record["results"]["data"]
+    header = (tmp_path / "out" / "subjects.csv").read_text().splitlines()[0]
+    assert header == "subject,model,coef_V,coef_RU,coef_V/TU,log_likelihood,BIC,AIC,separated"
+    summary = (tmp_path / "out" / "summary.md").read_text()
+    assert "bands one standard deviation" in summary
+    assert "taken as ties" not in summary
+
+
+def flown(name, delta, better=0.5, median=170.5):
+    return Row(
+        name, Spread(median, 143.61, 1200.9), EffectSize(delta, delta - 0.1, delta + 0.1, 0.01), 1.0, better, 0.5
+    )
+
+
+def rows(delta, fixed=200.0):
+    alone = [flown(name, 0.64) for name in ("baseline", "stabilise", "track")]
+    return [*alone, flown("composed", delta), flown("fixed 50/50", delta, median=fixed)]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_of_flights_fits(width):
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(quadrotor._table(quadrotor.Experiment.lqr, QuadrotorSettings(), rows(-0.64)))
+    shown = console.export_text()
+    assert "…" not in shown
+    assert "-0.64 (-0.74, -0.54)" in shown
+    assert "144 to 1.2e+03" in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("delta", "fixed", "horizon", "said", "unsaid"),
+    [
+        (-0.5, 200.0, "one-step", "beats the baseline", "50/50"),
+        (0.05, 200.0, "one-step", "cannot be told apart", "loses"),
+        (0.5, 200.0, "one-step", "known for this horizon", "50/50"),
+        (0.5, 100.0, "cost-to-go", "a fixed 50/50 mixture costs less", "horizon"),
+    ],
+)
+def test_flights_in_words(delta, fixed, horizon, said, unsaid):
+    settings = QuadrotorSettings(composition={"horizon": horizon})
+    (words,) = quadrotor._in_words(settings, rows(delta, fixed))
+    assert said in words
+    assert unsaid not in words
+
+
+def test_records_become_json():
+    value = {"a": np.float64("nan"), 1: Spread(1.0, 0.5, float("inf")), "p": np.arange(2), "s": QuadrotorSettings()}
+    found = plain(value)
+    assert found["a"] is None
+    assert found["1"] == {"median": 1.0, "low": 0.5, "high": None}
+    assert found["p"] == [0, 1]
+    assert found["s"]["composition"]["eps"] == 0.05
+    json.dumps(found, allow_nan=False)
+
+
+def test_one_seed_many_seeds():
+    assert [counted(n, "seed") for n in (0, 1, 8, 10_000)] == ["0 seeds", "1 seed", "8 seeds", "10,000 seeds"]
