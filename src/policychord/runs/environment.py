@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from .doctor import devices, hardware, packages
 from .records import Environment
-from .reproduce import Chosen, Run
+from .reproduce import Chosen, Run, shown_settings
 
 
 def environment(
@@ -30,7 +30,7 @@ def environment(
         quick=quick,
         seed=seed,
         data=sources[0] if sources else "",
-        settings={study.name: settings.model_dump(mode="json") for study, settings in chosen},
+        settings={study.name: shown_settings(settings) for study, settings in chosen},
         started=began.isoformat(timespec="seconds"),
         seconds=round(seconds, 1),
         steps={f"{done.study}: {done.step}": done.seconds for done in run.steps},

@@ -156,6 +156,12 @@ def finish(study: Study, settings: Any, places: Mapping[str, Path], out: Path) -
     return seconds
 
 
+def shown_settings(settings: Any) -> dict[str, Any]:
+    """Settings for readers elsewhere: of a folder they are told the name, not where it is on this machine."""
+    folders = {name: value.name for name, value in dict(settings).items() if isinstance(value, Path)}
+    return settings.model_dump(mode="json") | folders
+
+
 def chapter_of(study: Study, settings: Any, evidence: Evidence, out: Path) -> Chapter:
     """Judge, draw and write."""
     claims = [judge(entry, settings, evidence) for entry in study.ledger]
@@ -174,7 +180,7 @@ def chapter_of(study: Study, settings: Any, evidence: Evidence, out: Path) -> Ch
         study=study.name,
         title=study.title or study.name,
         lead=study.lead,
-        settings=settings.model_dump(mode="json"),
+        settings=shown_settings(settings),
         claims=claims,
         figures=figures,
         controls=list(study.controls(settings, evidence)),
