@@ -5,7 +5,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from .neighbours import Zones, is_seen, unit
 
@@ -30,7 +30,7 @@ class Couzin(AbstractFollower):
     turning: Float[Array, ""] | float  # degrees per second
     noise: Float[Array, ""] | float  # rad
     speed: Float[Array, ""] | float
-    original: bool = eqx.field(static=True)
+    original: Bool[Array, ""] | bool
 
     def velocity(self, key, position, velocity, i, dt):
         own, moving = position[i], velocity[i]
@@ -43,9 +43,8 @@ class Couzin(AbstractFollower):
         far = seen & (distance > self.zones.alignment) & (distance <= self.zones.cohesion)
         away = -_total(near, towards)
         along, approach = _total(middle, unit(velocity)), _total(far, towards)
-        if not self.original:
-            along, approach = unit(along), unit(approach)
-        wish = jnp.where(jnp.any(near), away, along + approach)
+        onward = jnp.where(self.original, along + approach, unit(along) + unit(approach))
+        wish = jnp.where(jnp.any(near), away, onward)
         return self.speed * _turned(key, moving, wish, self.noise, jnp.deg2rad(self.turning) * dt, self.original)
 
 
@@ -56,15 +55,15 @@ class CuckerSmale(AbstractFollower):
     decay: Float[Array, ""] | float  # beta
     radius: Float[Array, ""] | float  # m
     speed: Float[Array, ""] | float  # the largest
-    original: bool = eqx.field(static=True)
+    original: Bool[Array, ""] | bool
 
     def velocity(self, key, position, velocity, i, dt):
         square = jnp.sum((position - position[i]) ** 2, axis=-1)
         others = jnp.arange(len(position)) != i
-        heard = others if self.original else others & (square <= self.radius**2)
+        heard = others & (self.original | (square <= self.radius**2))
         weight = jnp.where(heard, (1.0 + square) ** -self.decay, 0.0)
         pull = weight @ (velocity - velocity[i])
-        share = 1.0 if self.original else jnp.maximum(jnp.sum(heard), 1)
+        share = jnp.where(self.original, 1, jnp.maximum(jnp.sum(heard), 1))
         moved = velocity[i] + dt * self.strength * pull / share
         length = jnp.sqrt(jnp.sum(moved**2))
         return jnp.where(length > self.speed, self.speed * unit(moved), moved)
@@ -88,11 +87,12 @@ def _total(members, values):
     return jnp.sum(jnp.where(members[:, None], values, 0.0), axis=0)
 
 
-def _turned(key, moving, wish, noise, most, gaussian: bool):
+def _turned(key, moving, wish, noise, most, gaussian):
     """The heading turned towards the wish, by at most `most`, after chance has moved the wish."""
     heading = unit(moving)
     wish = jnp.where(jnp.any(wish != 0), wish, heading)
-    chance = jax.random.normal(key, dtype=float) if gaussian else jax.random.uniform(key, (), float, -1.0, 1.0)
+    even = jax.random.uniform(key, (), float, -1.0, 1.0)
+    chance = jnp.where(gaussian, jax.random.normal(key, dtype=float), even)
     wish = _rotated(wish, noise * chance)
     angle = jnp.arctan2(heading[0] * wish[1] - heading[1] * wish[0], heading @ wish)
     return _rotated(heading, jnp.clip(angle, -most, most))

@@ -1,6 +1,7 @@
 """Claims are judged by what was measured, figures and films draw, and the command says what is wrong."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from policychord.studies.drawing import styled
 from policychord.studies.flock import claims
 from policychord.studies.flock.animation import endings, film
 from policychord.studies.flock.claims import LEDGER
+from policychord.studies.flock.experiments import groups
 from policychord.studies.flock.figures import FIGURES, figures_of
 from policychord.studies.flock.scenarios import scenario
 from policychord.studies.flock.settings import FlockStudySettings
@@ -34,7 +36,14 @@ def flown():
 @pytest.fixture(scope="module")
 def evidence(flown):
     """The same flight under the name of every experiment: enough to read and to draw."""
-    return dict.fromkeys(STUDY.work(SMALL), flown)
+    names = [name for group in groups(SMALL).values() for name in group]
+    return dict.fromkeys(names, flown)
+
+
+@pytest.fixture(scope="module")
+def in_groups(flown):
+    """The same as the work gives it."""
+    return {step: dict.fromkeys(group, flown) for step, group in groups(SMALL).items()}
 
 
 def with_metrics(found, **series):
@@ -43,13 +52,31 @@ def with_metrics(found, **series):
 
 def test_the_ledger_and_the_work_are_complete():
     assert [entry.id for entry in LEDGER] == [f"F{k}" for k in range(1, 12)]
-    work = STUDY.work(STUDY.settings(quick=False))
-    assert len(work) == 24
-    assert work["temperature 10"].args[0].seeds == 30
-    assert work["temperature 10"].args[0].eps == 10.0
-    assert work["milling, random start"].args[0].collision_term
-    assert work["vicsek, original, no leaders"].args[0].leaders == 0
-    assert work["polarization"].args[0].seeds >= 8  # the rule of F1
+    assert all(entry.reported for entry in LEDGER)
+    full = STUDY.settings(quick=False)
+    assert list(STUDY.work(full)) == list(groups(full))
+    flights = {name: flight for group in groups(full).values() for name, flight in group.items()}
+    assert len(flights) == 24
+    assert flights["temperature 10"].seeds == 30
+    assert flights["temperature 10"].eps == 10.0
+    assert flights["milling, random start"].collision_term
+    assert flights["vicsek, original, no leaders"].leaders == 0
+    for quick in (True, False):
+        leaderless = groups(STUDY.settings(quick=quick))["leaderless flocks"]["polarization"]
+        assert leaderless.seeds >= 8  # the rule of F1
+        assert leaderless.start == "square"
+
+
+def test_the_work_gives_the_experiments_by_name():
+    """A tiny study from end to end: groups are flown, found again, judged and kept."""
+    tiny = FlockStudySettings(seeds=1, goal_seeds=1, temperature_seeds=1, shorten=0.004)
+    group = STUDY.work(tiny)["Vicsek followers"]()
+    assert list(group) == [
+        f"vicsek, {form}{alone}" for form in ("released", "original") for alone in ("", ", no leaders")
+    ]
+    assert group["vicsek, original"].leader_sd.shape == (1, 6)
+    assert group["vicsek, original, no leaders"].leader_sd.shape == (1, 0)
+    assert pickle.loads(pickle.dumps(group)).keys() == group.keys()
 
 
 @pytest.mark.parametrize("entry", LEDGER, ids=lambda e: e.id)
@@ -85,6 +112,15 @@ def test_verdicts_follow_the_measurements(flown, evidence):
 def test_order_is_dated_from_when_it_lasts(flown):
     series = np.array([[0.99, 0.5, 0.96, 0.97], [0.1, 0.1, 0.1, 0.1]])
     np.testing.assert_array_equal(claims.ordered_from(with_metrics(flown, polarization=series)), [2, 4])
+
+
+def test_the_study_reads_groups(in_groups):
+    assert [judge(entry, SMALL, in_groups).id for entry in STUDY.ledger] == [entry.id for entry in LEDGER]
+    assert STUDY.controls(SMALL, in_groups)
+    assert STUDY.found(SMALL, in_groups)
+    kept = STUDY.datasets(SMALL, in_groups)
+    assert kept["leaders-10"].sizes["time"] == -(-120 // SMALL.keep_every)
+    assert kept["leaders-10-series"].goal_distance.dims == ("episode", "time")
 
 
 @pytest.mark.parametrize("name", FIGURES)

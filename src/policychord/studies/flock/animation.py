@@ -30,14 +30,13 @@ def film(found: Experiment) -> FuncAnimation:
     ax.add_collection(tails)
     size = (high - low).max()
     arrows = ax.quiver(
-        *position[0].T, *_arrow(velocity[0]).T, color=colours, pivot="mid", scale_units="width", scale=28.0,
-        width=0.006, headwidth=4, headlength=5, headaxislength=4.5, zorder=3,
+        *position[0].T, *_arrow(velocity[0]).T, color=colours, pivot="mid", scale_units="width",
+        scale=max(28.0, 1.5 * size), width=min(0.006, 0.12 / size), headwidth=4, headlength=5, headaxislength=4.5,
+        zorder=3,
     )  # fmt: skip
     if settings.leaders:
         ax.plot(*settings.goal, "*", color="black", markersize=11, markeredgecolor="white", zorder=2)
     clock = ax.set_title("", loc="left")
-    ax.plot([low[0] + 0.05 * size, low[0] + 0.05 * size + 5], [low[1] + 0.04 * size] * 2, color="0.4", linewidth=2)
-    ax.text(low[0] + 0.05 * size + 2.5, low[1] + 0.055 * size, "5 m", ha="center", fontsize=7, color="0.4")
 
     def draw(frame: int) -> list[Any]:
         now = int(shown[frame])

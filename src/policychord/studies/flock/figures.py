@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from ..drawing import COLOURS, blank
 from ..study import Evidence
+from .experiments import FORMS, MODELS
+from .metrics import ARRIVED
 from .parts import FORCES
 from .scenarios import TEMPERATURES
 from .settings import FlockStudySettings
@@ -120,16 +122,30 @@ def overview(found: Experiment) -> Figure:
 
 
 def all_weights(found: Experiment) -> Figure:
-    """Fig. S1: a simplex for every boid."""
+    """Fig. S1: a simplex for every boid; plain triangles, as forty ternary axes would take ten times as long."""
     weights = _weights(found)[:, :40]
     boids = weights.shape[1]
     columns = min(8, boids)
     rows = -(-boids // columns)
-    fig = blank(7.2, 0.92 * rows + 0.5)
+    fig = blank(7.2, 0.86 * rows + 0.6)
+    ax = fig.add_subplot()
+    corners = np.array([[0.0, np.sqrt(0.75)], [-0.5, 0.0], [0.5, 0.0]])  # separation, alignment, cohesion
+    centre = corners.mean(axis=0)
+    outline = corners[[0, 1, 2, 0]]
     for i in range(boids):
-        ax = fig.add_subplot(rows, columns, i + 1, projection="ternary")
-        dots = draw_simplex(ax, weights[:, i], labels=i == 0, size=1.5, in_layout=False)
-    bar = fig.colorbar(dots, ax=fig.axes, orientation="horizontal", shrink=0.4, aspect=40, pad=0.02)
+        at = np.array([1.15 * (i % columns), -1.08 * (i // columns)])
+        ax.plot(*(outline + at).T, color="0.2", linewidth=0.7)
+        x, y = (weights[:, i] @ corners + at).T
+        dots = ax.scatter(x, y, c=np.arange(len(weights)), cmap=TIME, s=1.6, linewidths=0, rasterized=True)
+        ax.plot(*(centre + at), "+", color=COLOURS[1], markersize=5, markeredgewidth=1.0)
+    for (x, y), name, side, up in zip(
+        corners, INITIALS, ("left", "center", "center"), ("center", "top", "top"), strict=True
+    ):
+        ax.text(x + 0.06 * (side == "left"), y - 0.02 * (up == "top"), name, ha=side, va=up, fontsize=6)
+    ax.set_aspect("equal")
+    ax.margins(0.02)
+    ax.set_axis_off()
+    bar = fig.colorbar(dots, ax=ax, orientation="horizontal", shrink=0.4, aspect=40, pad=0.02)
     bar.set_ticks([0, len(weights) - 1], labels=["start", f"{found.settings.dt * len(weights):g} s"])
     more = f" (the first {boids} of {found.settings.boids})" if boids < found.settings.boids else ""
     fig.suptitle(f"Weights of all boids over time{more}; + is the balanced mixture", fontsize=9, fontweight="bold")
@@ -166,8 +182,8 @@ def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     for ax, title, metric, label, curves in (
         (panels[0, 0], "No leaders", "polarization", "polarization",
          {"polarization": "composed", "polarization, fixed weights": "fixed w = 1/3"}),
-        (panels[0, 1], "Milling, from the ring", "milling", "milling",
-         {"milling": "collision term", "milling, no collision term": "without",
+        (panels[0, 1], "Milling", "milling", "milling",
+         {"milling": "ring, collision term", "milling, no collision term": "ring, no term",
           "milling, random start": "random start"}),
         (panels[1, 0], "Leaders", "polarization", "polarization",
          {"leaders 10%": "10%", "leaders 20%": "20%", "leaders 100%": "100%", "leaders 0%": "none"}),
@@ -183,7 +199,8 @@ def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
             _order_axis(ax, label)
         ax.set_title(title, loc="left")
         ax.set_xlabel("time (s)")
-        ax.legend(fontsize=7, handlelength=1.2, ncols=2 if len(curves) > 3 else 1)
+        where = {"loc": "center right", "bbox_to_anchor": (1.0, 0.62)} if metric == "milling" else {}
+        ax.legend(fontsize=7, handlelength=1.2, ncols=2 if len(curves) > 3 else 1, **where)
     return fig
 
 
@@ -233,9 +250,7 @@ def informed(settings: FlockStudySettings, evidence: Evidence) -> Figure:
 
 def followers(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. S4: followers of three models of the literature."""
-    titles = {
-        f"{n}, released": t for n, t in (("couzin", "Couzin"), ("cucker-smale", "Cucker-Smale"), ("vicsek", "Vicsek"))
-    }
+    titles = {f"{model}, released": title for model, title in MODELS.items()}
     return _guided(evidence, titles, None)
 
 
@@ -269,6 +284,29 @@ def weights_of_all(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     return all_weights(evidence["polarization"])
 
 
+def forms(settings: FlockStudySettings, evidence: Evidence) -> Figure:
+    """How near followers of the literature come to the goal: released and original form, led and not."""
+    fig = blank(7.2, 2.5)
+    panels: Any = fig.subplots(1, len(MODELS), sharey=True)
+    for ax, (model, title) in zip(panels, MODELS.items(), strict=True):
+        for place, form in enumerate(FORMS):
+            for shift, alone, colour in ((-0.17, "", FOLLOWER), (0.17, ", no leaders", COLOURS[-1])):
+                near = evidence[f"{model}, {form}{alone}"].metrics.goal_distance.min(axis=1)
+                spread = np.linspace(-0.06, 0.06, len(near)) if len(near) > 1 else np.zeros(1)
+                ax.plot(place + shift + spread, near, "o", color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0)
+                middle = float(np.median(near))
+                ax.plot([place + shift - 0.12, place + shift + 0.12], [middle, middle], color=colour, linewidth=2.2)
+        ax.axhline(ARRIVED, color="0.3", linestyle="--", linewidth=0.8)
+        ax.set_xticks(range(len(FORMS)), FORMS)
+        ax.set(xlim=(-0.5, len(FORMS) - 0.5), ylim=(0, None))
+        ax.set_title(title, loc="left")
+    panels[0].set_ylabel("nearest to goal (m)")
+    panels[-1].plot([], [], "o", color=FOLLOWER, markersize=4, label="6 leaders")
+    panels[-1].plot([], [], "o", color=COLOURS[-1], markersize=4, label="none")
+    fig.legend(*panels[-1].get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=8)
+    return fig
+
+
 FIGURES: dict[str, Callable[[FlockStudySettings, Evidence], Figure]] = {
     "behaviours": behaviours,
     "weights_of_all": weights_of_all,
@@ -276,6 +314,7 @@ FIGURES: dict[str, Callable[[FlockStudySettings, Evidence], Figure]] = {
     "informed": informed,
     "temperatures": temperatures,
     "followers": followers,
+    "forms": forms,
 }
 
 

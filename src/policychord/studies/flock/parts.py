@@ -52,13 +52,14 @@ def follower(settings: FlockSettings, zones: Zones) -> AbstractFollower:
     Couzin et al. 2002 and the constants with which their boids can be guided; Cucker and Smale 2007, who sum over
     everybody; Vicsek et al. 1995, whose radius is the unit of length.
     """
-    original, speed = settings.form == "original", settings.max_speed
+    original, speed = jnp.asarray(settings.form == "original"), settings.max_speed
     if settings.followers == "couzin":
         own = Zones(0.5, 6.0, 12.0, settings.vision_angle) if original else zones
+        own = Zones(*(jnp.asarray(z, dtype=float) for z in own))
         return Couzin(own, turning=120.0, noise=0.05, speed=speed, original=original)
     if settings.followers == "cucker-smale":
         return CuckerSmale(strength=1.0, decay=0.4, radius=5.0, speed=speed, original=original)
-    return Vicsek(radius=1.0 if original else 5.0, noise=0.5, speed=speed)
+    return Vicsek(radius=jnp.asarray(1.0 if original else 5.0), noise=0.5, speed=speed)
 
 
 def boid(settings: FlockSettings, env: Flock, informed: bool) -> Composer:

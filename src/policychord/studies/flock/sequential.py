@@ -50,7 +50,7 @@ def _decide_in_turn(agents, env: Flock, key, state: FlockState, k, memory):
         i, memory = given
         decision = agents.member(i).decide(jax.random.fold_in(key, i), env.view(state, i), k, memory)
         velocity = env.move(state.position[i], state.velocity[i], decision.action)[1]
-        return _moved(env, state, i, velocity), decision
+        return moved(env, state, i, velocity), decision
 
     return jax.lax.scan(one, state, (jnp.arange(env.agents), memory))
 
@@ -60,12 +60,12 @@ def _follow_in_turn(env: Flock, key, state: FlockState) -> FlockState:
         return state
 
     def one(state, i):
-        return _moved(env, state, i, env.follow(key, state, i)), None
+        return moved(env, state, i, env.follow(key, state, i)), None
 
     return jax.lax.scan(one, state, jnp.arange(env.agents, env.boids))[0]
 
 
-def _moved(env: Flock, state: FlockState, i, velocity) -> FlockState:
+def moved(env: Flock, state: FlockState, i, velocity) -> FlockState:
     """Boid i moves on with its old velocity and takes the new one."""
     position = state.position.at[i].add(state.velocity[i] * env.dt)
     return FlockState(position, state.velocity.at[i].set(velocity))

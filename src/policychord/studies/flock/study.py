@@ -1,67 +1,56 @@
-"""The flock study as data: which experiments it needs, what is claimed of them, what is drawn and kept."""
+"""The flock study as data: which experiments it needs, what is claimed of them, what is drawn, kept and said."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ...loops import to_dataset
-from ..study import Evidence, Plate, Study
+from ..study import Plate, Study
 from .claims import LEDGER
+from .controls import controls
+from .datasets import datasets
+from .experiments import Flights, flown, groups
 from .figures import FIGURES
-from .scenarios import TEMPERATURES, scenario
+from .found import found
 from .settings import FlockStudySettings
-from .simulate import Experiment, experiment
-
-SHARES = {"0%": 0, "10%": 4, "20%": 8, "100%": 40}  # leaders of 40 boids
+from .simulate import summarise
+from .together import fly_together
+from .words import CAPTIONS, LEAD, SHOWS, TITLE
 
 
 def _settings(*, quick: bool = True, seed: int = 0) -> FlockStudySettings:
     if not quick:
         return FlockStudySettings(seed=seed)
-    return FlockStudySettings(seed=seed, goal_seeds=3, temperature_seeds=2)
+    return FlockStudySettings(seed=seed, goal_seeds=3, temperature_seeds=2, keep_every=20)
 
 
-def work(settings: FlockStudySettings) -> Mapping[str, Callable[[], Experiment]]:
-    """Every experiment by name, each from the same random starts as those it is compared with."""
-
-    def run(name: str, seeds: int, **changes: Any) -> Callable[[], Experiment]:
-        chosen = scenario(name, seeds=seeds, seed=settings.seed, **changes)
-        steps = max(int(chosen.steps * settings.shorten), 2)
-        return partial(experiment, chosen.model_copy(update={"steps": steps}))
-
-    few, many = settings.goal_seeds, settings.temperature_seeds
-    runs = {
-        "polarization": run("polarization", settings.seeds),
-        "polarization, fixed weights": run("polarization", settings.seeds, ablation="fixed-weights"),
-        "milling": run("milling", few),
-        "milling, no collision term": run("milling", few, ablation="no-collision-term"),
-        "milling, random start": run("milling", few, start="square"),
-    }
-    runs |= {f"leaders {share}": run("leaders", few, leaders=count) for share, count in SHARES.items()}
-    runs |= {f"temperature {eps:g}": run("temperature", many, eps=eps) for eps in TEMPERATURES}
-    for followers in ("couzin", "cucker-smale", "vicsek"):
-        for form in ("released", "original"):
-            name = f"{followers}, {form}"
-            runs |= {name: run(followers, few, form=form)}
-            runs |= {f"{name}, no leaders": run(followers, few, form=form, leaders=0)}
-    return runs
+def work(settings: FlockStudySettings) -> Mapping[str, Callable[[], Flights]]:
+    """The experiments in groups, each of which is one compiled program; the longest first."""
+    return {name: partial(_fly, flights) for name, flights in groups(settings).items()}
 
 
-def _datasets(settings: FlockStudySettings, evidence: Evidence) -> Mapping[str, Any]:
-    """One seed of every experiment in full."""
-    return {
-        name.replace(", ", "-").replace(" ", "-").replace("%", ""): to_dataset(
-            found.shown, **found.settings.model_dump()
-        )
-        for name, found in evidence.items()
-    }
+def _fly(flights: Mapping[str, Any]) -> Flights:
+    traces = fly_together(list(flights.values()))
+    return {name: summarise(flight, trace) for (name, flight), trace in zip(flights.items(), traces, strict=True)}
+
+
+def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What reads experiments by name, given evidence in groups."""
+    return partial(_read, function)
+
+
+def _read(function: Callable[..., Any], settings: FlockStudySettings, evidence) -> Any:
+    return function(settings, flown(evidence))
 
 
 STUDY = Study(
     name="flock",
     settings=_settings,
     work=work,
-    ledger=LEDGER,
-    plates={name: Plate(draw) for name, draw in FIGURES.items()},
-    datasets=_datasets,
+    ledger=tuple(entry._replace(measure=_reading(entry.measure)) for entry in LEDGER),
+    plates={name: Plate(_reading(draw), CAPTIONS[name], SHOWS[name]) for name, draw in FIGURES.items()},
+    datasets=_reading(datasets),
+    title=TITLE,
+    lead=LEAD,
+    controls=_reading(controls),
+    found=_reading(found),
 )
