@@ -49,9 +49,7 @@ class QuadrotorSettings(_Frozen):
 
     seed: int = Field(default=0, ge=0)
     seeds: int = Field(default=1000, ge=2, description="episodes for each controller (Fig. 5c: 1000)")
-    control_seeds: int = Field(
-        default=200, ge=2, description="at most so many with forces at the centre, and at each temperature"
-    )
+    control_seeds: int = Field(default=200, ge=2, description="episodes at most, wherever something is only a control")
     steps: int = Field(default=300, ge=1, description="decisions in an episode (T, Table S3)")
     path: PathName = "lemniscate"
     scale: PositiveFloat = 0.75  # m, the released scripts
