@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from policychord.cli import app
-from policychord.cli.app import PANELS
+from policychord.cli.app import PANELS, _flowing
 
 from .command import run
 
@@ -67,6 +67,11 @@ def test_the_first_page_has_every_command_in_a_panel_and_a_start():
     assert {name for names in PANELS.values() for name in names} == {path[0] for path in COMMANDS if path}
     for word in (*PANELS, "Start here", "--install-completion", "--json"):
         assert word in text
+
+
+def test_paragraphs_flow_and_lists_stay():
+    text = "One\nsentence.\n\nAnother\none.\n\nA list:\n  a  first\n  b  second\nIts end."
+    assert _flowing(text) == "One sentence.\n\nAnother one.\n\nA list:\n  a  first\n  b  second\nIts end."
 
 
 def test_without_words_it_is_the_first_page():

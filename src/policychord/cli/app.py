@@ -1,5 +1,6 @@
 """The `policychord` command itself: its first page, options for all, and what people see when something goes wrong."""
 
+import inspect
 import os
 import shlex
 import sys
@@ -37,10 +38,17 @@ class Pages(TyperGroup):
             _quiet(command.get_params(ctx))
             panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
             command.rich_help_panel = command.rich_help_panel or panel
+            command.help = _flowing(command.help or "")
         return command
 
     def get_params(self, ctx: Any) -> Any:
         return _quiet(super().get_params(ctx))
+
+
+def _flowing(words: str) -> str:
+    """Paragraphs without the line breaks of the source; one with an indented list in it stays as it is."""
+    paragraphs = inspect.cleandoc(words).split("\n\n")
+    return "\n\n".join(part if "\n " in part else part.replace("\n", " ") for part in paragraphs)
 
 
 def _quiet(params: Any) -> Any:
