@@ -114,13 +114,16 @@ def test_order_is_dated_from_when_it_lasts(flown):
     np.testing.assert_array_equal(claims.ordered_from(with_metrics(flown, polarization=series)), [2, 4])
 
 
-def test_the_study_reads_groups(in_groups):
+def test_the_study_reads_groups(in_groups, flown):
     assert [judge(entry, SMALL, in_groups).id for entry in STUDY.ledger] == [entry.id for entry in LEDGER]
     assert STUDY.controls(SMALL, in_groups)
     assert STUDY.found(SMALL, in_groups)
     kept = STUDY.datasets(SMALL, in_groups)
     assert kept["leaders-10"].sizes["time"] == -(-120 // SMALL.keep_every)
-    assert kept["leaders-10-series"].goal_distance.dims == ("episode", "time")
+    assert len(kept) == 25
+    series = kept["series"].sel(experiment="leaders 10%").goal_distance
+    thinned = flown.metrics.goal_distance[:, :: SMALL.keep_every]
+    np.testing.assert_array_equal(series.dropna("time"), thinned)
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -17,7 +17,7 @@ QUICK, FULL = (STUDY.settings(quick=quick) for quick in (True, False))
 
 @pytest.fixture(scope="module")
 def flight():
-    return experiment(scenario("leaders", boids=4, leaders=1, steps=60, seeds=2, start_size=1.0))
+    return experiment(scenario("leaders", boids=4, leaders=1, steps=120, seeds=2, start_size=1.0))
 
 
 @pytest.fixture
