@@ -54,7 +54,7 @@ def test_human_choices_are_not(small, evidence):
 def test_words_tell_the_figures_of_this_run(small, evidence):
     text = passages(small, with_control(evidence, FLOORED, 0.37, 0.7))["A floor under rare choices"]
     gain, rare = evidence["rare choices 1 probit"]
-    assert f"gains {gain:+.1f} in summed log-likelihood" in text
+    assert f"is {gain:+.1f} from the Hybrid's" in text
     assert f"contribute {rare:+.1f}" in text
     assert "PXP of 0.37 (BOR 0.70)" in text
 
@@ -75,6 +75,8 @@ def test_the_floor_follows_the_figures(small, evidence):
     assert "carry the gain in both experiments" in carried
     spread = passages(small, with_all(lost, "rare choices", (10.0, 1.0)))["A floor under rare choices"]
     assert "do not carry the gain" in spread
+    nothing = passages(small, with_all(lost, "rare choices", (-3.0, 1.0)))["A floor under rare choices"]
+    assert "no gain over the Hybrid" in nothing
 
 
 def test_the_count_follows_the_figures(small, evidence):

@@ -39,22 +39,25 @@ def found(settings: BanditSettings, evidence: Evidence) -> list[Passage]:
 
 
 def floor(settings: BanditSettings, evidence: Evidence) -> Passage:
-    lines, floored, as_good = [], [], []
+    lines, gained, floored, as_good = [], [], [], []
     for e in settings.experiments:
         gain, rare = evidence[f"rare choices {e} probit"]
         clipped: Controlled = evidence[f"controls {e} probit"][FLOORED]
         ours = _fit(evidence, e).models[OURS].log_likelihood_.sum()
         where = f"choices to which the Hybrid gave less than {RARE:g} contribute {rare:+.1f}"
         lines.append(
-            f"In Experiment {e} the composed model gains {gain:+.1f} in summed log-likelihood over the Hybrid; "
+            f"In Experiment {e} the summed log-likelihood of the composed model is {gain:+.1f} from the Hybrid's; "
             f"{where}. "
             f"The Hybrid clipped to [.01, .99], which has no primitives and no further parameter, reaches "
             f"{clipped.log_likelihood:.1f}, the composed model {ours:.1f}; against it the composed model has a PXP of "
             f"{clipped.pxp:.2f} (BOR {clipped.bor:.2f})."
         )
+        gained.append(gain > 0)
         floored.append(gain > 0 and rare > gain / 2)
         as_good.append(clipped.pxp < 0.5 or clipped.bor > SMALL_RISK)
-    if all(floored):
+    if not any(gained):
+        so = "There is no gain over the Hybrid to be explained."
+    elif all(floored):
         so = "Rare choices, not the others, carry the gain in both experiments."
     elif any(floored):
         so = "Rare choices carry most of the gain in one experiment, not in the other."
@@ -85,6 +88,8 @@ def count(settings: BanditSettings, evidence: Evidence) -> Passage:
         so = "The count alone turns the comparison around, in both experiments."
     elif turned:
         so = f"The count alone turns the comparison around in Experiment {turned[0]}."
+    elif all(value < 0.5 for value in plain.values()):
+        so = "The Hybrid is ahead however it is counted."
     else:
         so = "The count does not turn the comparison around."
     figures = "; ".join(
@@ -107,8 +112,8 @@ def chance(settings: BanditSettings, evidence: Evidence) -> Passage:
             open_ones.append(e)
     if open_ones:
         which = " and ".join(open_ones)
-        so = f"In Experiment {which} the data leave open whether there is any difference: a PXP above one half is then "
-        so += "largely the even chance that goes into it."
+        so = f"In Experiment {which} the data leave open whether there is any difference: the PXP is then largely the "
+        so += "even chance that goes into it."
     else:
         so = "In both experiments chance is an unlikely explanation of the difference."
     return Passage(
@@ -119,7 +124,7 @@ def chance(settings: BanditSettings, evidence: Evidence) -> Passage:
 
 
 def recovery(settings: BanditSettings, evidence: Evidence) -> Passage:
-    lines, own = [], []
+    lines, own, cohorts = [], [], settings.recovery_cohorts
     for e in settings.experiments:
         found = evidence[f"recovery {e}"]
         row, hybrid = found.models.index(OURS), found.models.index("Hybrid")
@@ -128,9 +133,9 @@ def recovery(settings: BanditSettings, evidence: Evidence) -> Passage:
             f"In Experiment {e}, of simulated people who do use the composed model {100 * own[-1]:.0f}% are given "
             f"back to "
             f"it and {100 * found.best[row, hybrid]:.0f}% to the Hybrid; of those who use the Hybrid "
-            f"{100 * found.best[hybrid, hybrid]:.0f}% are given back to theirs. The composed model wins "
-            f"{100 * found.won[row, row]:.0f}% of its own cohorts as a group, the Hybrid "
-            f"{100 * found.won[row, hybrid]:.0f}%"
+            f"{100 * found.best[hybrid, hybrid]:.0f}% are given back to theirs. As groups, "
+            f"of {cohorts} composed cohorts {round(cohorts * found.won[row, row])} are won by the composed model and "
+            f"{round(cohorts * found.won[row, hybrid])} by the Hybrid"
         )
     poor = all(value < 0.5 for value in own)
     if poor:
@@ -140,7 +145,7 @@ def recovery(settings: BanditSettings, evidence: Evidence) -> Passage:
         so = "So the analysis can find people who compose, where there are some."
     return Passage(
         "The composed model is hard to recover" if poor else "The composed model can be recovered",
-        f"{'. '.join(lines)}. Cohorts of each model: {settings.recovery_cohorts}; these are always simulated. {so}",
+        f"{'. '.join(lines)}. These people are always simulated. {so}",
     )
 
 
