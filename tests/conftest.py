@@ -5,8 +5,11 @@ from jaxtyping import install_import_hook
 
 with install_import_hook("policychord", "beartype.beartype"):
     import policychord
+    import policychord.core.circuit
+    import policychord.core.flow
+    import policychord.core.stability
     import policychord.envs
-    import policychord.loops  # and with it the agents, which the package loads only when asked
+    import policychord.loops  # and with it the agents: the package loads its parts only when asked
     import policychord.population  # noqa: F401
 
 import jax

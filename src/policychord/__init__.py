@@ -3,23 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
-from .core.equilibrium import ConvergenceError, Equilibrium, solve
-from .core.flow import Path, dissipation, flow
-from .core.objective import (
-    Certificate,
-    Problem,
-    certify,
-    complexity,
-    energy,
-    gate,
-    primitive_cost,
-    problem,
-)
-from .core.stability import Stability, circuit_stability
-
 if TYPE_CHECKING:
     from .agent import Composer
+    from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
+    from .core.equilibrium import ConvergenceError, Equilibrium, solve
+    from .core.flow import Path, dissipation, flow
+    from .core.objective import (
+        Certificate,
+        Problem,
+        certify,
+        complexity,
+        energy,
+        gate,
+        primitive_cost,
+        problem,
+    )
+    from .core.stability import Stability, circuit_stability
     from .loops import replay, rollout
     from .population import Population
 
@@ -53,19 +52,27 @@ __all__ = [
     "time_scales",
 ]
 
-# The agents' layer is loaded when it is asked for: somebody who only solves should not wait for it.
-_ON_REQUEST = {
-    "Composer": "agent",
-    "Population": "population",
-    "replay": "loops",
-    "rollout": "loops",
-}
+# Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
+_HOME = {
+    "core.circuit": ("CircuitPath", "Layers", "TimeScales", "circuit", "time_scales"),
+    "core.equilibrium": ("ConvergenceError", "Equilibrium", "solve"),
+    "core.flow": ("Path", "dissipation", "flow"),
+    "core.objective": (
+        "Certificate", "Problem", "certify", "complexity", "energy", "gate", "primitive_cost", "problem",
+    ),
+    "core.stability": ("Stability", "circuit_stability"),
+    "agent": ("Composer",),
+    "population": ("Population",),
+    "loops": ("replay", "rollout"),
+}  # fmt: skip
+_ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str):
     if name not in _ON_REQUEST:
         raise AttributeError(f"module 'policychord' has no attribute {name!r}")
-    return getattr(import_module(f".{_ON_REQUEST[name]}", __name__), name)
+    value = globals()[name] = getattr(import_module(f".{_ON_REQUEST[name]}", __name__), name)
+    return value
 
 
 def __dir__() -> list[str]:

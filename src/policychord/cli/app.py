@@ -20,6 +20,7 @@ __all__ = ["app", "main", "screen"]
 PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
+    "Many episodes": ("sweep", "replay"),
     "This machine": ("doctor",),
 }
 _UsageError: Any = typer.BadParameter.__base__
@@ -68,7 +69,7 @@ app = typer.Typer(
     "and proves how close to optimal the mixture is.",
     epilog="""[bold]Start here[/]
   policychord doctor                     is everything there that is needed?
-  policychord reproduce theory           the paper's theorems, measured
+  policychord reproduce                  the paper's claims, measured: 3 minutes
   policychord flock milling --animation  sixty boids that form a mill
 
 Every command explains itself with --help, and takes --json for programs.

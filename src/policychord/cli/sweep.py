@@ -10,13 +10,16 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from . import options
-from .app import app
+from .app import Pages, app
 from .output import Json, aside, counted, emit
 
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
 
-sweep = typer.Typer(help="Many episodes over a plan of settings: on the cores here, or on a cluster.")
+sweep = typer.Typer(
+    cls=Pages,
+    help="Many episodes over a plan of settings: on the cores here, or on a cluster.",
+)
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
@@ -30,7 +33,7 @@ class EngineName(StrEnum):
 @sweep.command(
     epilog=options.examples(
         "policychord sweep run plans/flock_phases.toml",
-        "policychord sweep run plan.toml --engine dask --scheduler tcp://10.0.0.1:8786",
+        "policychord sweep run plan.toml --engine dask --scheduler tcp://host:8786",
         "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
     )
 )
