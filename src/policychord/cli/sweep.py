@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 sweep = typer.Typer(
     cls=Pages,
-    help="Many episodes over a plan of settings: on the cores here, or on a cluster.",
+    help="Many episodes over a plan of settings: on the cores here, or on a cluster. A plan is a TOML file that names a "
+    "study, what varies, how many episodes and what to keep; two are in plans/.",
+    short_help="Many episodes over a plan of settings: on the cores here, or on a cluster.",
+    epilog=options.examples(
+        "policychord sweep run plans/flock_phases.toml",
+        "policychord sweep status out/sweeps/flock_phases",
+        "policychord sweep plot out/sweeps/flock_phases",
+    ),
 )
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
@@ -87,7 +94,11 @@ def run(
     emit(json, record, did, *_told(out, found))
 
 
-@sweep.command()
+@sweep.command(
+    epilog=options.examples(
+        "policychord sweep status out/sweeps/flock_phases", "policychord sweep status out/sweeps/flock_phases --json"
+    )
+)
 def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
     """How far a sweep is."""
     from ..runs import sweep as runs
@@ -96,7 +107,12 @@ def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
     emit(json, {"results": found._asdict(), "out": folder, "notes": []}, *_told(folder, found))
 
 
-@sweep.command()
+@sweep.command(
+    epilog=options.examples(
+        "policychord sweep export out/sweeps/flock_phases",
+        "policychord sweep export out/sweeps/flock_phases --to episodes.parquet",
+    )
+)
 def export(
     folder: Annotated[Path, FOLDER],
     to: Annotated[
@@ -117,7 +133,12 @@ def export(
     emit(json, record, f"Wrote {counted(len(table), 'episode')} to {file}.")
 
 
-@sweep.command()
+@sweep.command(
+    epilog=options.examples(
+        "policychord sweep plot out/sweeps/flock_phases",
+        "policychord sweep plot out/sweeps/flock_phases --metric milling --x eps",
+    )
+)
 def plot(
     folder: Annotated[Path, FOLDER],
     metric: Annotated[list[str] | None, options.option("What to draw.", "NAME", "all kept", "--metric")] = None,
@@ -150,7 +171,7 @@ def plot(
 @app.command(
     epilog=options.examples(
         "policychord replay out/sweeps/flock_phases 12/3",
-        "policychord sweep export out/sweeps/flock_phases    to see points and episodes",
+        "policychord replay out/sweeps/flock_phases 12/3 --out out/a-mill",
     )
 )
 def replay(
@@ -159,7 +180,10 @@ def replay(
     out: Annotated[Path | None, options.out("DIR/replays/ID")] = None,
     json: Json = False,
 ) -> None:
-    """Run one episode of a sweep again, bit for bit, with its full trace and a figure."""
+    """Run one episode of a sweep again, bit for bit, with its full trace and a figure.
+
+    Points and episodes are numbered from 0, as in the table of  policychord sweep export.
+    """
     from ..runs import sweep as runs
     from ..runs.engine import processes
 
