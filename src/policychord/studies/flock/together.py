@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...envs.flock import Flock, FlockState, in_square
+from ...envs.flock import Flock, FlockState, Start, in_square
 from ...loops import Labels, Trace
 from ...loops.rollout import AGENT, START, WEATHER, stream, warn_if_not_converged
 from ...population import Population
@@ -34,7 +34,7 @@ def fly_together(flights: Sequence[FlockSettings]) -> list[Trace]:
     own = [jnp.stack(variants)[row] for variants, differ in zip(leaves, differs, strict=True) if differ]
     root = jax.random.key(flights[0].seed)
     numbers = np.concatenate([np.arange(one.seeds) for one in flights])
-    starts = [_starts(world(one), root, one.seeds) for one in flights]
+    starts = [_starts(world(one).start, one.boids, root, jnp.arange(one.seeds)) for one in flights]
     start = jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *starts)
     # whoever is no agent of its own flight follows the rule
     deciding = np.array([one.leaders if one.followers != "composed" else one.boids for one in flights])[row]
@@ -74,13 +74,9 @@ def _built(settings: FlockSettings) -> tuple[Population, Flock]:
     return eqx.tree_at(lambda p: p.stacked, both, stacked), env
 
 
-def _starts(env: Flock, root, seeds: int) -> FlockState:
-    return _reset(env, root, jnp.arange(seeds))
-
-
 @eqx.filter_jit
-def _reset(env: Flock, root, numbers) -> FlockState:
-    return jax.vmap(lambda number: env.reset(stream(root, number, START)))(numbers)
+def _starts(start: Start, boids: int, root, numbers) -> FlockState:
+    return jax.vmap(lambda number: start(stream(root, number, START), boids))(numbers)
 
 
 @eqx.filter_jit
