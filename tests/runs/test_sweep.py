@@ -28,7 +28,7 @@ def run(out, workers=1, shard=sweep.WHOLE, watch=heard):
     todo = sweep.missing(PLAN, out, shard)
     with processes(workers, out / "log.txt") as pool:
         sweep.run(PLAN, out, pool, workers, todo, watch)
-    return sweep.results(PLAN, out)
+    return sweep.results(PLAN, out).table
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_dask_changes_no_bit(done, tmp_path):
         sweep.run(PLAN, tmp_path, cluster.pool, cluster.workers, sweep.missing(PLAN, tmp_path), heard)
         assert cluster.workers == 2
         assert cluster.dashboard.startswith("http")
-    same(sweep.results(PLAN, tmp_path), done[1])
+    same(sweep.results(PLAN, tmp_path).table, done[1])
 
 
 def test_shards_together_are_the_whole(done, tmp_path):
@@ -69,7 +69,7 @@ def test_shards_together_are_the_whole(done, tmp_path):
         sizes.append(len(sweep.missing(PLAN, tmp_path, sweep.Shard(number, 2))))
         run(tmp_path, shard=sweep.Shard(number, 2))
     assert sorted(sizes) == [1, 2]
-    same(sweep.results(PLAN, tmp_path), done[1])
+    same(sweep.results(PLAN, tmp_path).table, done[1])
 
 
 def test_a_restart_does_what_is_missing_and_nothing_else(done, tmp_path):
@@ -94,6 +94,10 @@ def test_a_replay_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
     assert {path.name for path in found.files} == {"data.zarr", "episode.json", "episode.svg", "episode.png"}
     assert json.loads((tmp_path / "episode.json").read_text())["settings"]["eps"] == 1.0
     assert xr.open_zarr(tmp_path / "data.zarr").episode.values.tolist() == [2]
+
+    assert sweep.differing(PLAN, done[0], 1, 2, found) == ["Bit for bit what the sweep found."]
+    other = found._replace(metrics=found.metrics | {"milling": 0.5})
+    assert "The sweep had found milling = " in sweep.differing(PLAN, done[0], 1, 2, other)[0]
 
 
 def test_an_episode_that_is_not_there_is_said(tmp_path):
@@ -144,6 +148,13 @@ def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path,
     with pytest.raises(ValueError, match=words):
         sweep.open_sweep(PLAN.model_copy(update=changes), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
+    monkeypatch.setattr(sweep, "code_version", lambda: "a newer one")
+    table, notes = sweep.results(PLAN, done[0])
+    same(table, done[1])
+    assert notes == ["These episodes were computed by another version of the code or of its packages."]
 
 
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):

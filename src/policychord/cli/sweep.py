@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 sweep = typer.Typer(
     cls=Pages,
-    help="Many episodes over a plan of settings: on the cores here, or on a cluster. A plan is a TOML file that names a "
-    "study, what varies, how many episodes and what to keep; two are in plans/.",
+    help="Many episodes over a plan of settings: on the cores here, or on a cluster. A plan is a TOML file: a "
+    "study, what varies, how many episodes, what to keep; two are in plans/.",
     short_help="Many episodes over a plan of settings: on the cores here, or on a cluster.",
     epilog=options.examples(
         "policychord sweep run plans/flock_phases.toml",
@@ -127,10 +127,10 @@ def export(
     to = folder / "episodes.csv" if to is None else to
     if to.suffix not in (".csv", ".parquet"):
         raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
-    table = runs.results(runs.load_plan(folder), folder)
+    table, notes = runs.results(runs.load_plan(folder), folder)
     file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
-    record = {"results": {"episodes": len(table), "columns": list(table.columns)}, "files": [file], "notes": []}
-    emit(json, record, f"Wrote {counted(len(table), 'episode')} to {file}.")
+    record = {"results": {"episodes": len(table), "columns": list(table.columns)}, "files": [file], "notes": notes}
+    emit(json, record, *notes, f"Wrote {counted(len(table), 'episode')} to {file}.")
 
 
 @sweep.command(
@@ -154,7 +154,7 @@ def plot(
     from ..studies.maps import draw_sweep
 
     plan = runs.load_plan(folder)
-    table = runs.results(plan, folder)
+    table, notes = runs.results(plan, folder)
     words = episodes_of(plan.study).metrics
     files: list[Path] = []
     for name in metric or plan.metrics or tuple(words):
@@ -162,8 +162,6 @@ def plot(
             kept = ", ".join(n for n in words if n in table)
             raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
         files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
-    found = runs.status(plan, folder)
-    notes = [] if found.done == found.batches else [f"Drawn from {found.done} of {found.batches} batches: not all."]
     record = {"results": {}, "out": folder, "files": files, "notes": notes}
     emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
 
@@ -193,9 +191,15 @@ def replay(
     with processes(1, folder / "log.txt") as pool:  # as it ran before: a worker takes sums in an order of its own
         found = pool.submit(runs.replay, plan, point, number, out).result()
     lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
-    record = {"results": found.metrics, "out": out, "files": found.files, "notes": []}
-    said = f"Episode {number} of point {point}: {', '.join(lines)}"
-    emit(json, record, said, f"Wrote its data, settings and figure to {out}.")
+    notes = runs.differing(plan, folder, point, number, found)
+    record = {"results": found.metrics, "out": out, "files": found.files, "notes": notes}
+    emit(
+        json,
+        record,
+        f"Episode {number} of point {point}: {', '.join(lines)}",
+        *notes,
+        f"Wrote its data, settings and figure to {out}.",
+    )
 
 
 @contextmanager
@@ -228,7 +232,9 @@ def _told(folder: Path, found: Any) -> list[str]:
         f"{folder}: {found.done} of {found.batches} batches, {found.done_episodes:,} of {found.episodes:,} episodes."
     ]
     if found.outdated:
-        lines.append(f"{found.outdated} older files belong to another version of the code and are left alone.")
+        lines.append(
+            f"{found.outdated} more were computed by another version of the code or of its packages; they stay."
+        )
     if found.done < found.batches:
         return [*lines, "Next: the same  policychord sweep run  does the rest."]
     return [*lines, f"Next:  policychord sweep plot {folder}  or  policychord sweep export {folder}"]

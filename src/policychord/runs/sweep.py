@@ -16,7 +16,7 @@ from ..studies.drawing import styled
 from .batches import Batch, Computed, again, batches_of, check, compute
 from .engine import begin
 from .kept import code_version
-from .plan import Plan
+from .plan import Plan, points_of
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
@@ -111,7 +111,9 @@ def keep(out: Path, batch: Batch, computed: Computed) -> None:
     """Trajectories first: where the table is, all of the batch is."""
     for name, dataset in computed.trajectories.items():
         write_dataset(out / TRAJECTORIES / f"{name}-{batch.id}.zarr", dataset)
-    write_table(_file(out, batch), computed.table)
+    table = computed.table.copy()
+    table.attrs["code"] = code_version()  # goes into the file with it
+    write_table(_file(out, batch), table)
 
 
 def status(plan: Plan, out: Path) -> Status:
@@ -123,13 +125,30 @@ def status(plan: Plan, out: Path) -> Status:
     return Status(len(batches), len(done), asked, made, outdated=len(there) - len(done))
 
 
-def results(plan: Plan, out: Path) -> pd.DataFrame:
-    """Every finished episode, ordered by point and episode."""
-    files = [_file(out, batch) for batch in batches_of(plan)]
-    tables = [pd.read_parquet(path) for path in files if path.exists()]
-    if not tables:
-        raise ValueError(f"{out} has no finished batch of this version of the code: policychord sweep run makes some.")
-    return pd.concat(tables).sort_values(["point", "episode"], ignore_index=True)
+class Results(NamedTuple):
+    """Every finished episode, ordered by point and episode, and what should be said of them."""
+
+    table: pd.DataFrame
+    notes: list[str]
+
+
+def results(plan: Plan, out: Path) -> Results:
+    """What is there: of this version of the code or, if it has made nothing, of the one that made most."""
+    versions: dict[str, list[pd.DataFrame]] = {}
+    for path in sorted((out / BATCHES).glob("*.parquet")):
+        table = pd.read_parquet(path)
+        versions.setdefault(table.attrs.get("code", ""), []).append(table)
+    if not versions:
+        raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
+    present = code_version()
+    chosen = present if present in versions else max(versions, key=lambda code: sum(map(len, versions[code])))
+    table = pd.concat(versions[chosen]).sort_values(["point", "episode"], ignore_index=True)
+    notes, wanted = [], len(points_of(plan)) * plan.episodes
+    if len(table) < wanted:
+        notes.append(f"Only {len(table):,} of {wanted:,} episodes are done.")
+    if chosen != present:
+        notes.append("These episodes were computed by another version of the code or of its packages.")
+    return Results(table, notes)
 
 
 class Replay(NamedTuple):
@@ -149,6 +168,21 @@ def replay(plan: Plan, point: int, episode: int, out: Path) -> Replay:
         *save_figure(out / "episode", styled(found.measured.draw, found.place)),
     ]
     return Replay(found.metrics, files)
+
+
+def differing(plan: Plan, out: Path, point: int, episode: int, found: Replay) -> list[str]:
+    """What to say if the sweep had found other figures for a replayed episode."""
+    if not any((out / BATCHES).glob("*.parquet")):
+        return []
+    table = results(plan, out).table
+    lines = table[(table.point == point) & (table.episode == episode)].to_dict("records")
+    if not lines:
+        return ["The sweep has not come to this episode yet."]
+    moved = [name for name in found.metrics if name in lines[0] and lines[0][name] != found.metrics[name]]
+    if not moved:
+        return ["Bit for bit what the sweep found."]
+    were = ", ".join(f"{name} = {lines[0][name]:.6g}" for name in moved)
+    return [f"The sweep had found {were}: it ran with other versions, or on another machine."]
 
 
 def _file(out: Path, batch: Batch) -> Path:
