@@ -1,6 +1,6 @@
 """`simulate`: a flock from its settings to a trace. `experiment`: to what the claims need, in little memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -33,15 +33,16 @@ class Experiment(NamedTuple):
     shown: Trace  # the first episode
 
 
-def simulate(settings: FlockSettings) -> Trace:
-    """Let the flock fly: all seeds at once, every weight with its certificate."""
+def simulate(settings: FlockSettings, episodes: Sequence[int] | None = None) -> Trace:
+    """Let the flock fly: all seeds, or the episodes that are named, at once; every weight with its certificate."""
+    which = settings.seeds if episodes is None else episodes
     env = world(settings)
     agents: Any = flock(settings, env) if env.agents else Nobody(FORCES)
     if settings.update == "synchronous":
-        trace = rollout(agents, env, steps=settings.steps, episodes=settings.seeds, seed=settings.seed)
+        trace = rollout(agents, env, steps=settings.steps, episodes=which, seed=settings.seed)
         labels = trace.labels._replace(population=True, action_unit="m/s^2")
         return _in_numpy(trace._replace(labels=labels))
-    root, numbers = jax.random.key(settings.seed), episode_numbers(settings.seeds, "seeds")
+    root, numbers = jax.random.key(settings.seed), episode_numbers(which, "seeds")
     recorded = rollout_in_turn(agents, env, root, jnp.asarray(numbers), settings.steps)
     labels = Labels(FORCES, tuple(numbers.tolist()), dict(env.variables), population=True, action_unit="m/s^2")
     trace = Trace(**recorded, log_prob=None, labels=labels)
@@ -71,9 +72,13 @@ def summarise(settings: FlockSettings, trace: Trace) -> Experiment:
 
 
 def first_episode(trace: Trace) -> Trace:
-    """The trace of the first episode alone, without holding on to the others."""
-    labels = trace.labels._replace(episodes=trace.labels.episodes[:1])
-    return _mapped(lambda array: array[:1].copy(), trace)._replace(labels=labels)
+    return chosen_episodes(trace, [0])
+
+
+def chosen_episodes(trace: Trace, places: Sequence[int]) -> Trace:
+    """The trace of a few episodes, without holding on to the others."""
+    labels = trace.labels._replace(episodes=tuple(trace.labels.episodes[place] for place in places))
+    return _mapped(lambda array: array[list(places)], trace)._replace(labels=labels)
 
 
 def _in_numpy(trace: Trace) -> Trace:
