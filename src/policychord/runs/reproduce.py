@@ -5,6 +5,7 @@ A step's result is on disk as soon as the step is done, so a run that was stoppe
 
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
@@ -74,7 +75,7 @@ def reproduce(
     missing = {chosen.study.name: _missing(chosen, out, tell) for chosen in all_chosen}
     if any(missing.values()):
         with processes(workers, out / FOLDER / "log.txt") as pool:
-            _work(pool, all_chosen, missing, out, tell)
+            _work(pool, workers, all_chosen, missing, out, tell)
     for chosen in all_chosen:
         places = {place(out, chosen.study.name, step, chosen.settings) for step in steps_of(chosen)}
         forget_others(out, chosen.study.name, places)
@@ -104,37 +105,39 @@ def _complete(chapter: Chapter, out: Path) -> bool:
 
 
 def _work(
-    pool: Executor, all_chosen: Sequence[Chosen], missing: Mapping[str, list[str]], out: Path, tell: Watcher
+    pool: Executor,
+    workers: int,
+    all_chosen: Sequence[Chosen],
+    missing: Mapping[str, list[str]],
+    out: Path,
+    tell: Watcher,
 ) -> None:
-    """Steps in any order; a study is finished once it has all of them."""
+    """Steps in their order; a study that has all of them is finished next, so that no long step is left for the end."""
     by_name = {chosen.study.name: chosen for chosen in all_chosen}
     left = {name: {step for step in steps if step != FINISH} for name, steps in missing.items()}
+    waiting = deque((name, step) for name, steps in missing.items() for step in steps if step != FINISH)
+    waiting.extendleft((name, FINISH) for name, steps in missing.items() if steps == [FINISH])
     running: dict[Future, tuple[str, str]] = {}
-
-    def submit(name: str, step: str) -> None:
-        study, settings = by_name[name]
-        # places are found here: a worker that reads other sources than we did must not look elsewhere
-        places = {other: place(out, name, other, settings) for other in steps_of(by_name[name])}
-        if step == FINISH:
-            future = pool.submit(finish, study, settings, places, out)
-        else:
-            future = pool.submit(do_step, study, settings, step, places[step])
-        running[future] = (name, step)
-
-    for name, steps in left.items():
-        for step in missing[name]:  # in the study's order
-            if step in steps:
-                submit(name, step)
-        if missing[name] == [FINISH]:
-            submit(name, FINISH)
-    while running:
+    while waiting or running:
+        while waiting and len(running) < workers:
+            name, step = waiting.popleft()
+            running[_submitted(pool, by_name[name], step, out)] = (name, step)
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in ready:
             name, step = running.pop(future)
             tell(Done(name, step, future.result(), reused=False))
             left[name].discard(step)
             if step != FINISH and not left[name]:
-                submit(name, FINISH)
+                waiting.appendleft((name, FINISH))
+
+
+def _submitted(pool: Executor, chosen: Chosen, step: str, out: Path) -> Future:
+    study, settings = chosen
+    # places are found here: a worker that reads other sources than we did must not look elsewhere
+    places = {other: place(out, study.name, other, settings) for other in steps_of(chosen)}
+    if step == FINISH:
+        return pool.submit(finish, study, settings, places, out)
+    return pool.submit(do_step, study, settings, step, places[step])
 
 
 def do_step(study: Study, settings: Any, step: str, path: Path) -> float:
