@@ -72,7 +72,7 @@ def reproduce(
     out: Annotated[Path | None, options.out("out/paper, or out/PART for one part")] = None,
     json: Json = False,
 ) -> None:
-    """Check the paper's claims by measurement: each gets a figure, a rule fixed beforehand and a verdict.
+    """Check the paper's claims by measurement: each gets a figure, a rule and a verdict.
 
     The end is report.html, a page to read and to send. A run that was stopped goes on where it was when the same
     command is given again.

@@ -1,4 +1,4 @@
-"""Claims B1 to B10: rules fixed beforehand, applied to what the work found."""
+"""Claims B1 to B10: rules, applied to what the work found."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Claims F1 to F11: each reads the experiments and applies a rule fixed beforehand."""
+"""Claims F1 to F11: each reads the experiments and applies its rule."""
 
 from typing import NamedTuple
 

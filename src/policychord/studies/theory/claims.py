@@ -1,4 +1,4 @@
-"""Claims T1 to T12: each reads what the work found and applies a rule fixed beforehand."""
+"""Claims T1 to T12: each reads what the work found and applies its rule."""
 
 import numpy as np
 
