@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -41,14 +43,14 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
     try:
         yield pool
     except loky.process_executor.BrokenProcessPool as error:
-        pool.shutdown(wait=False, kill_workers=True)
+        pool.shutdown(wait=True, kill_workers=True)
         raise WorkerError(
             "a worker died, killed by the system or by hand (is there memory for all of them?): what was finished is "
             f"kept. Run the same command again to go on, with fewer --workers if memory is short; {log} has its last "
             "words."
         ) from error
     except BaseException:
-        pool.shutdown(wait=False, kill_workers=True)
+        pool.shutdown(wait=True, kill_workers=True)
         raise
     pool.shutdown()
 
@@ -96,7 +98,15 @@ def _begin(log: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
+    threading.Thread(target=_outlive_nobody, args=(os.getppid(),), daemon=True).start()
     begin()
+
+
+def _outlive_nobody(parent: int) -> None:
+    """End when the main process is gone, which cannot say so when it is killed."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def begin() -> None:
