@@ -1,5 +1,7 @@
 """Tests run in float64, with every shape type checked while it runs, and with fixed seeds."""
 
+import os
+
 import jaxtyping
 from jaxtyping import install_import_hook
 
@@ -33,3 +35,13 @@ def without_type_checks():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True)
+def own_environment():
+    """The command sets variables for the processes that it starts; the next test's processes are none of them."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
