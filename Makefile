@@ -11,7 +11,7 @@ install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[cluster,gym,studies,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[cluster,gym,studies,studio,dev]"
 	touch $(READY)
 
 reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report

@@ -20,6 +20,7 @@ __all__ = ["app", "main", "screen"]
 PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
+    "See it": ("studio",),
     "Many episodes": ("sweep", "replay"),
     "This machine": ("doctor",),
 }

@@ -1,0 +1,54 @@
+"""`policychord studio`: a local page on which the gate and the studies can be seen at work."""
+
+import socket
+import warnings
+import webbrowser
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from . import options
+from .app import app
+from .output import Json, emit
+
+NEEDED = ("fastapi", "plotly", "uvicorn", "websockets")
+
+
+@app.command(
+    short_help="See the gate and a flock at work, in your browser.",
+    epilog=options.examples("policychord studio", "policychord studio --port 8123 --no-browser"),
+)
+def studio(
+    port: Annotated[int, options.option("Port of this machine to serve on; 0 takes a free one.", "N", "0")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    json: Json = False,
+) -> None:
+    """Open a local page on which you drag primitives and watch the weights follow, or watch a flock and change it as
+    it flies. Python computes, the page draws; nothing leaves this machine, and only whoever has the printed address
+    can look. Several tabs may be open at once. Ctrl-C ends it.
+    """
+    options.require(0 <= port <= 65535, "--port", port, "must lie between 0 and 65535")
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ValueError(f"not installed: {', '.join(missing)}. Remedy: pip install 'policychord[studio]'")
+    from ..runs.compiled import keep_programs
+    from ..studio.security import ADDRESS, new_token
+    from ..studio.server import serve
+
+    keep_programs()
+    # the page says whether a circuit settles
+    warnings.filterwarnings("ignore", "with these time scales", UserWarning)
+    with socket.socket() as ear:
+        ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            ear.bind((ADDRESS, port))
+        except OSError as error:
+            raise ValueError(f"--port {port}: {error.strerror}. Choose another one, or 0 for any.") from None
+        ear.listen()  # so that a browser that is faster than the server waits for it
+        port, token = ear.getsockname()[1], new_token()
+        address = f"http://{ADDRESS}:{port}/?token={token}"
+        record = {"command": "studio", "results": {"address": address, "port": port}, "files": [], "notes": []}
+        emit(json, record, f"The studio is at\n  {address}\nCtrl-C ends it.")
+        if not no_browser:
+            webbrowser.open(address)
+        serve(ear, token)

@@ -1,0 +1,214 @@
+// The room Flock: draws the boids as they come, and lets one be picked.
+import { place, rgb, surface, tokens } from "./canvas.js";
+import * as charts from "./charts.js";
+import * as simplex from "./simplex.js";
+
+const NAMES = ["separation", "alignment", "cohesion"], CLASSES = ["one", "two", "three"];
+const LATELY = 150; // moments of the selected boid's weights
+const CHART_EVERY = 300; // ms
+const SHORT = ["separation", "alignment", "cohesion"];
+
+export const closed = [];
+
+export function mount(root, page) {
+  const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
+  let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, asked = false;
+  let series = { time: [], polarization: [], milling: [] };
+  let drawn = [];
+
+  const plane = surface(root.querySelector('[data-canvas="flock"]'), () => drawPlane());
+  const triangle = surface(root.querySelector('[data-canvas="simplex"]'), () => drawSimplex());
+  slot("bars").innerHTML = CLASSES.map((name, k) => `<div class="bar ${name}"><b>${NAMES[k]}</b><div><i></i></div><output></output></div>`).join("");
+  const bars = [...slot("bars").querySelectorAll(".bar")];
+
+  // The picture follows the flock: its middle, and a width that holds nearly all of it.
+  function aim(position) {
+    const count = position.shape[0], p = position.values;
+    let x = 0, y = 0;
+    for (let i = 0; i < count; i++) { x += p[2 * i] / count; y += p[2 * i + 1] / count; }
+    const far = Array.from({ length: count }, (_, i) => Math.hypot(p[2 * i] - x, p[2 * i + 1] - y)).sort((a, b) => a - b);
+    const reach = Math.max(far[Math.floor(0.97 * (count - 1))] * 1.3, 3.5);
+    if (!camera) camera = { x, y, reach };
+    camera.x += 0.2 * (x - camera.x);
+    camera.y += 0.2 * (y - camera.y);
+    camera.reach += 0.06 * (reach - camera.reach);
+  }
+
+  const view = () => {
+    const unit = Math.min(plane.width, plane.height) / (2 * camera.reach);
+    return { unit, x: (x) => plane.width / 2 + (x - camera.x) * unit, y: (y) => plane.height / 2 - (y - camera.y) * unit };
+  };
+
+  function ground(c, v) {
+    let step = 1;
+    while (step * v.unit < 55) step *= step.toString()[0] === "2" ? 2.5 : 2;
+    c.strokeStyle = colours.faint;
+    c.lineWidth = 1;
+    c.beginPath();
+    const half = [plane.width / v.unit / 2, plane.height / v.unit / 2];
+    for (let x = Math.ceil((camera.x - half[0]) / step) * step; x < camera.x + half[0]; x += step) { c.moveTo(v.x(x), 0); c.lineTo(v.x(x), plane.height); }
+    for (let y = Math.ceil((camera.y - half[1]) / step) * step; y < camera.y + half[1]; y += step) { c.moveTo(0, v.y(y)); c.lineTo(plane.width, v.y(y)); }
+    c.stroke();
+    c.fillStyle = colours.soft;
+    c.strokeStyle = colours.soft;
+    c.font = `12px ${colours.sans}`;
+    c.textAlign = "right";
+    c.lineWidth = 2;
+    const [right, low] = [plane.width - 14, plane.height - 14];
+    c.beginPath(); c.moveTo(right - step * v.unit, low); c.lineTo(right, low); c.stroke();
+    c.fillText(`${step} m`, right, low - 7);
+  }
+
+  function rings(c, v, x, y, heading) {
+    const half = (now.vision * Math.PI) / 360;
+    now.radii.forEach((radius, k) => {
+      c.globalAlpha = 0.7;
+      c.strokeStyle = colours.primitives[k];
+      c.setLineDash([4, 4]);
+      c.lineWidth = 1.2;
+      c.beginPath();
+      c.arc(v.x(x), v.y(y), radius * v.unit, -heading - half, -heading + half);
+      c.stroke();
+    });
+    c.setLineDash([]);
+    c.globalAlpha = 1;
+  }
+
+  function goal(c, v) {
+    if (!now.leaders) return;
+    const [x, y] = [v.x(now.goal[0]), v.y(now.goal[1])];
+    const edge = 22, inside = x > edge && y > edge && x < plane.width - edge && y < plane.height - edge;
+    const at = [Math.min(Math.max(x, edge), plane.width - edge), Math.min(Math.max(y, edge), plane.height - edge)];
+    simplex.dot(c, at, 8, null, colours.bad, 2);
+    simplex.dot(c, at, 3, colours.bad);
+    c.fillStyle = colours.bad;
+    c.font = `600 12px ${colours.sans}`;
+    c.textAlign = at[0] < 60 ? "left" : at[0] > plane.width - 60 ? "right" : "center";
+    const words = inside ? "goal" : `goal, ${now.goal_distance.toFixed(0)} m`;
+    c.fillText(words, at[0], at[1] > plane.height - 50 ? at[1] - 14 : at[1] + 24);
+  }
+
+  function drawPlane() {
+    if (!now || !plane.ready()) return;
+    const { context: c } = plane, { position, velocity, weights } = now.arrays, v = view(), count = position.shape[0];
+    const [p, u, w] = [position.values, velocity.values, weights.values], tones = colours.primitives.map(rgb);
+    plane.begin();
+    ground(c, v);
+    goal(c, v);
+    const size = Math.max(4.5, Math.min(9, 70 / Math.sqrt(count) + 2));
+    const pick = now.selected;
+    rings(c, v, p[2 * pick], p[2 * pick + 1], Math.atan2(u[2 * pick + 1], u[2 * pick]));
+    for (let i = 0; i < count; i++) {
+      const x = v.x(p[2 * i]), y = v.y(p[2 * i + 1]), turn = -Math.atan2(u[2 * i + 1], u[2 * i]);
+      const decides = i < weights.shape[0];
+      // shares are sharpened, or every boid would be the same grey-brown
+      const share = decides ? [0, 1, 2].map((k) => w[3 * i + k] ** 3) : [1, 1, 1], sum = share[0] + share[1] + share[2];
+      c.fillStyle = decides ? `rgb(${[0, 1, 2].map((t) => Math.round(share.reduce((s, q, k) => s + (q / sum) * tones[k][t], 0))).join(" ")})` : colours.soft;
+      const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
+      const corner = (a, b) => [x + size * (a * cos - b * sin), y + size * (a * sin + b * cos)];
+      c.beginPath();
+      c.moveTo(...corner(1.25, 0)); c.lineTo(...corner(-0.85, 0.7)); c.lineTo(...corner(-0.45, 0)); c.lineTo(...corner(-0.85, -0.7));
+      c.closePath();
+      c.fill();
+      if (i < now.leaders) simplex.dot(c, [x, y], size * 1.5, null, colours.ink, 1.4);
+    }
+    simplex.dot(c, [v.x(p[2 * pick]), v.y(p[2 * pick + 1])], size * 2, null, colours.link, 2.4);
+    drawn.push(performance.now());
+  }
+
+  function drawSimplex() {
+    if (!triangle.ready()) return;
+    const { context: c, width, height } = triangle, box = simplex.frame(width, height);
+    triangle.begin();
+    c.strokeStyle = colours.faint;
+    c.lineWidth = 1;
+    for (let k = 1; k < 4; k++) {
+      const s = k / 4;
+      for (const [from, to] of [[[s, 1 - s, 0], [s, 0, 1 - s]], [[1 - s, s, 0], [0, s, 1 - s]], [[1 - s, 0, s], [0, 1 - s, s]]]) {
+        c.beginPath(); c.moveTo(...simplex.at(box, ...from)); c.lineTo(...simplex.at(box, ...to)); c.stroke();
+      }
+    }
+    simplex.border(c, box, colours, SHORT);
+    const points = trail.map((w) => simplex.at(box, ...w));
+    for (let k = 1; k < points.length; k++) {
+      c.globalAlpha = 0.08 + 0.7 * (k / points.length) ** 2;
+      simplex.trail(c, [points[k - 1], points[k]], [[colours.ink, 1.6]]);
+    }
+    c.globalAlpha = 1;
+    if (points.length) simplex.dot(c, points[points.length - 1], 6, colours.ink, colours.paper, 2);
+  }
+
+  function say() {
+    const { weights } = now.arrays;
+    const own = now.decides ? weights.values.subarray(3 * now.selected, 3 * now.selected + 3) : null;
+    bars.forEach((bar, k) => {
+      bar.querySelector("i").style.width = own ? `${100 * own[k]}%` : "0";
+      bar.querySelector("output").textContent = own ? own[k].toFixed(3) : "–";
+    });
+    slot("who").textContent = `Boid ${now.selected}${now.selected < now.leaders ? ", a leader" : ""}`;
+    slot("proof").textContent = !now.decides
+      ? "This boid follows a rule from the literature: it has no weights."
+      : now.k ? `All ${weights.shape[0]} decisions are proved within ${now.gap.toExponential(0)}.` : "";
+    const recent = drawn.filter((t) => t > performance.now() - 2000);
+    drawn = recent;
+    const seen = recent.length > 1 ? ((recent.length - 1) * 1000) / (recent[recent.length - 1] - recent[0]) : 0;
+    root.dataset.fps = seen.toFixed(1);
+    slot("clock").textContent = `${now.time.toFixed(1)} s, step ${now.k}` + (seen > 1 ? `, ${seen.toFixed(0)} pictures a second` : "");
+    slot("order").textContent = `polarization ${now.polarization.toFixed(2)}, milling ${now.milling.toFixed(2)}`;
+    slot("leaders").hidden = !now.leaders;
+  }
+
+  function drawChart() {
+    const step = Math.max(1, Math.floor(series.time.length / 800));
+    const thin = (values) => values.filter((_, i) => i % step === 0);
+    charts.lines(slot("plot"), [
+      { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.primitives[0] },
+      { name: "milling", x: thin(series.time), y: thin(series.milling), colour: colours.primitives[1] },
+    ], { x: "time, s", y: "order", range: [0, 1.03] });
+  }
+
+  function show() {
+    asked = false;
+    if (!now) return;
+    aim(now.arrays.position);
+    drawPlane();
+    drawSimplex();
+    say();
+    if (performance.now() > chartDue) { chartDue = performance.now() + CHART_EVERY; drawChart(); }
+  }
+
+  plane.canvas.addEventListener("click", (event) => {
+    if (!now) return;
+    const [x, y] = place(plane.canvas, event), v = view(), p = now.arrays.position.values;
+    let best = 0, least = Infinity;
+    for (let i = 0; i < p.length / 2; i++) {
+      const far = Math.hypot(v.x(p[2 * i]) - x, v.y(p[2 * i + 1]) - y);
+      if (far < least) [best, least] = [i, far];
+    }
+    page.tell("selected", best);
+  });
+
+  return {
+    frame(one) {
+      if (now && (one.k < now.k || one.arrays.position.shape[0] !== now.arrays.position.shape[0])) {
+        series = { time: [], polarization: [], milling: [] };
+        trail = [];
+        camera = null;
+      }
+      if (now && one.selected !== now.selected) trail = [];
+      if (!now || one.k !== now.k || !series.time.length) {
+        series.time.push(one.time); series.polarization.push(one.polarization); series.milling.push(one.milling);
+        if (one.decides) trail.push([...one.arrays.weights.values.subarray(3 * one.selected, 3 * one.selected + 3)]);
+        if (trail.length > LATELY) trail.shift();
+      }
+      now = one;
+      // of frames that come faster than the screen shows them, only the last is drawn
+      if (!asked) { asked = true; requestAnimationFrame(show); }
+    },
+    settings() {},
+    recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); },
+    canvases: () => [plane.canvas, triangle.canvas],
+    data: () => ({ now, series }),
+    free() { plane.free(); triangle.free(); charts.clear(slot("plot")); },
+  };
+}

@@ -1,0 +1,20 @@
+"""What a room is to the server: a name, controls, and pure functions from one state to the next."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..wire import Frame
+
+
+class Room(NamedTuple):
+    """Functions of a state that only the room looks into. `change` raises a ValueError that says what is wrong."""
+
+    name: str
+    title: str
+    controls: Callable[[], list[dict[str, Any]]]
+    begin: Callable[[], Any]
+    change: Callable[[Any, Mapping[str, Any]], Any]  # (state, settings with new values)
+    restart: Callable[[Any], Any]
+    told: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
+    frame: Callable[[Any], tuple[Any, Frame]]  # the next thing to draw
+    settled: Callable[[Any], bool]  # whether nothing new will be drawn until something is changed

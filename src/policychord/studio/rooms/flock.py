@@ -1,0 +1,217 @@
+"""The flock, live: the study's own boids and world, one compiled step after another."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...envs.flock import Flock
+from ...loops.rollout import AGENT, START, WEATHER, stream
+from ...studies.flock import metrics, sequential
+from ...studies.flock.nobody import Nobody
+from ...studies.flock.parts import FORCES, flock, world
+from ...studies.flock.scenarios import SCENARIOS, scenario
+from ...studies.flock.settings import FlockSettings
+from ..controls import Control, check_limits, check_names, described, in_words
+from ..wire import Frame
+from .base import Room
+
+Name = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
+EPISODE = 0  # the flight is episode 0 of what the study simulates with the same settings
+
+
+class FlockView(BaseModel):
+    """How a flock is watched; none of it changes what a boid does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenario: Name = Field(default="polarization", description="The paper's experiments; each brings its numbers.")
+    selected: int = Field(default=0, ge=0, description="The boid whose weights are shown; click one to select it.")
+    pace: int = Field(default=1, ge=1, description="Time steps for each picture.")
+    playing: bool = Field(default=True, description="Let time go on.")
+
+
+WHAT, ZONES, WATCH = "Experiment", "Zones", "Watching"
+CONTROLS = (
+    Control("scenario", "Scenario", WHAT),
+    Control("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log"),
+    Control("boids", "Boids", WHAT, 2, 1000, 1),
+    Control("leaders", "Leaders", WHAT, 0, 100, 1, "boids"),
+    Control("fixed_weights", "Fixed weights", WHAT),
+    Control("separation_radius", "Separation", ZONES, 0.2, 4.0, 0.05, "m"),
+    Control("alignment_radius", "Alignment", ZONES, 0.4, 8.0, 0.05, "m"),
+    Control("cohesion_radius", "Cohesion", ZONES, 1.0, 24.0, 0.1, "m"),
+    Control("vision_angle", "Vision", ZONES, 30.0, 360.0, 5.0, "degrees"),
+    Control("selected", "Boid", WATCH, 0, 999, 1),
+    Control("pace", "Pace", WATCH, 1, 8, 1, "steps"),
+    Control("seed", "Seed", WATCH, 0, 999, 1),
+    Control("playing", "Playing", WATCH),
+)
+
+
+class Live(NamedTuple):
+    """A flock in flight."""
+
+    settings: FlockSettings
+    view: FlockView
+    agents: Any
+    env: Flock
+    world: Any  # positions and velocities
+    memory: Any
+    k: int  # steps flown
+    weights: np.ndarray  # of the last decisions
+    gap: float  # the worst certificate among them
+    drawn: bool  # whether this moment has been drawn
+
+
+@eqx.filter_jit
+def advance(agents, env: Flock, in_turn: bool, seed, state, memory, k, steps):
+    """`steps` steps of the loop that `rollout` and `rollout_in_turn` run, with the same random streams."""
+    root = jax.random.key(seed)
+    weather, luck = stream(root, EPISODE, WEATHER), stream(root, EPISODE, AGENT)
+
+    def one(i, carry):
+        state, memory, _, _ = carry
+        now = k + i
+        chance, mood = jax.random.fold_in(weather, now), jax.random.fold_in(luck, now)
+        if in_turn:
+            moved, made = sequential._decide_in_turn(agents, env, mood, state, now, memory)
+            moved = sequential._follow_in_turn(env, chance, moved)
+        else:
+            made = agents.decide(mood, env.observe(state), now, memory)
+            moved = env.step(chance, state, made.action, now).state
+        return moved, made.memory, made.weights, jnp.max(made.certificate.gap, initial=0.0)
+
+    weights = jnp.zeros((env.agents, len(FORCES)))
+    return jax.lax.fori_loop(0, steps, one, (state, memory, weights, jnp.zeros(())))
+
+
+def launched(settings: FlockSettings, view: FlockView) -> Live:
+    """A flock at its start."""
+    agents, env = _parts(settings)
+    state = env.reset(stream(jax.random.key(settings.seed), EPISODE, START))
+    weights = np.full((env.agents, len(FORCES)), 1 / len(FORCES))
+    return Live(settings, view, agents, env, state, agents.start(), 0, weights, 0.0, False)
+
+
+def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
+    env = world(settings)
+    return (flock(settings, env) if env.agents else Nobody(FORCES)), env
+
+
+def flown(live: Live) -> Live:
+    """The flock some steps later."""
+    in_turn = live.settings.update == "sequential"
+    # numbers as arrays: a new one needs no new program
+    seed, k, pace = (jnp.asarray(number) for number in (live.settings.seed, live.k, live.view.pace))
+    state, memory, weights, gap = advance(live.agents, live.env, in_turn, seed, live.world, live.memory, k, pace)
+    return live._replace(
+        world=state, memory=memory, k=live.k + live.view.pace, weights=np.asarray(weights), gap=float(gap), drawn=False
+    )
+
+
+def picture(live: Live) -> Frame:
+    """Where the boids are, what they weigh, and how orderly they are."""
+    position, velocity = (np.asarray(array) for array in live.world)
+    p, v = position[None, None], velocity[None, None]
+    selected = min(live.view.selected, live.settings.boids - 1)
+    header = {
+        "k": live.k, "time": live.k * live.settings.dt, "gap": live.gap, "selected": selected,
+        "decides": selected < live.env.agents, "leaders": live.settings.leaders, "goal": list(live.settings.goal),
+        "radii": [live.settings.separation_radius, live.settings.alignment_radius, live.settings.cohesion_radius],
+        "vision": live.settings.vision_angle,
+        "polarization": float(metrics.polarization(v)[0, 0]), "milling": float(metrics.milling(p, v)[0, 0]),
+        "goal_distance": float(metrics.goal_distance(p, live.settings.goal)[0, 0]),
+    }  # fmt: skip
+    return Frame("flock", header, {"position": position, "velocity": velocity, "weights": live.weights})
+
+
+def snippet(live: Live) -> str:
+    """The same flight in Python."""
+    changed = _differences(live) | {"steps": max(live.k, 1)}
+    words = "".join(f", {name}={value!r}" for name, value in changed.items())
+    return f"""\
+import jax
+
+jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
+from policychord.studies.flock import metrics
+from policychord.studies.flock.scenarios import scenario
+from policychord.studies.flock.simulate import simulate
+
+settings = scenario({live.view.scenario!r}{words})
+trace = simulate(settings, episodes=[{EPISODE}])
+position, velocity = trace.state
+print("polarization", metrics.polarization(velocity)[0, -1].round(3))
+print("milling", metrics.milling(position, velocity)[0, -1].round(3))
+"""
+
+
+# ------------------------------------------------------------------ as a room
+
+_OWN = set(FlockView.model_fields)
+
+
+def change(live: Live, changes: Mapping[str, Any]) -> Live:
+    """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
+    check_names(CONTROLS, changes)
+    try:
+        view = FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
+        numbers = {name: value for name, value in changes.items() if name not in _OWN}
+        standard = scenario(view.scenario).model_dump()
+        kept = {} if "scenario" in changes else _differences(live)
+        settings = FlockSettings(**{**standard, **kept, **numbers})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    check_limits(CONTROLS, view, list(changes))
+    check_limits(CONTROLS, settings, list(changes))
+    if settings == live.settings and "scenario" not in changes:
+        return live._replace(view=view, drawn=False)
+    agents, env = _parts(settings)
+    anew = ("boids", "seed", "start", "start_size", "start_pace", "followers", "update")
+    same = all(getattr(settings, name) == getattr(live.settings, name) for name in anew)
+    if "scenario" in changes or not same or env.agents != live.env.agents:
+        return launched(settings, view)
+    return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
+
+
+def _differences(live: Live) -> dict[str, Any]:
+    standard = scenario(live.view.scenario)
+    return {name: value for name, value in live.settings.model_dump().items() if value != getattr(standard, name)}
+
+
+def told(live: Live) -> dict[str, Any]:
+    names = {control.name for control in CONTROLS}
+    standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump()}
+    # a scenario is chosen, not deviated from, so it has no value to go back to
+    standard["scenario"] = live.view.scenario
+    now = {**live.settings.model_dump(), **live.view.model_dump()}
+    return {
+        "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
+        "source": "paper", "snippet": snippet(live),
+    }  # fmt: skip
+
+
+def frame(live: Live) -> tuple[Live, Frame]:
+    """The start is shown first, then where the flock is after each bout of steps."""
+    if live.drawn and live.view.playing:
+        live = flown(live)
+    return live._replace(drawn=True), picture(live)
+
+
+assert get_args(Name) == tuple(SCENARIOS)
+
+FLOCK = Room(
+    name="flock",
+    title="Flock",
+    controls=lambda: described([FlockSettings, FlockView], CONTROLS),
+    begin=lambda: launched(scenario("polarization"), FlockView()),
+    change=change,
+    restart=lambda live: launched(live.settings, live.view),
+    told=told,
+    frame=frame,
+    settled=lambda live: live.drawn and not live.view.playing,
+)

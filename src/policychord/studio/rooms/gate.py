@@ -1,0 +1,237 @@
+"""The gate: three primitives over one axis of actions, a cost with a valley, and everything that follows from them."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ...core.circuit import TimeScales, circuit, time_scales
+from ...core.equilibrium import solve
+from ...core.flow import flow
+from ...core.objective import Problem, energy, problem
+from ...core.stability import circuit_stability
+from ..controls import Control, check_limits, check_names, described, in_words
+from ..wire import Frame
+from .base import Room
+
+REACH, POINTS = 3.0, 121  # actions: a grid from -3 to 3
+ROWS = 48  # of the grid on the simplex
+HORIZON = 12.0  # of paths, in units of tau
+SAVED = 121  # moments of a path
+
+
+class GateSettings(BaseModel):
+    """One gating problem with three primitives; a misspelt setting is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    eps: float = Field(default=0.5, gt=0, description="Temperature: low picks the best primitive, high mixes all.")
+    prior_1: float = Field(default=1.0, gt=0, description="Habit of the first primitive, against the others'.")
+    prior_2: float = Field(default=1.0, gt=0, description="Habit of the second primitive, against the others'.")
+    prior_3: float = Field(default=1.0, gt=0, description="Habit of the third primitive, against the others'.")
+    position_1: float = Field(default=-1.6, description="The action that the first primitive favours.")
+    position_2: float = Field(default=0.2, description="The action that the second primitive favours.")
+    position_3: float = Field(default=1.7, description="The action that the third primitive favours.")
+    spread_1: float = Field(default=0.5, gt=0, description="Standard deviation of the first primitive.")
+    spread_2: float = Field(default=0.5, gt=0, description="Standard deviation of the second primitive.")
+    spread_3: float = Field(default=0.5, gt=0, description="Standard deviation of the third primitive.")
+    valley: float = Field(default=0.9, description="The action that costs least.")
+    depth: float = Field(default=3.0, ge=0, description="How much less it costs than actions far away.")
+    width: float = Field(default=1.0, gt=0, description="Standard deviation of the valley.")
+    start_1: float = Field(default=0.8, ge=0, le=1, description="Where the flow starts: weight of the first primitive.")
+    start_2: float = Field(default=0.1, ge=0, le=1, description="Where the flow starts: weight of the second.")
+    tau: float = Field(default=1.0, gt=0, description="Time constant of the weights, in the flow and in the circuit.")
+    ladder: Literal["stable", "plain"] = Field(
+        default="stable",
+        description="The circuit's faster layers: plain divides tau by 10, 100, 1000; stable shortens them with eps.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if self.start_1 + self.start_2 > 1 + 1e-9:
+            raise ValueError(
+                f"start_1 + start_2 = {self.start_1 + self.start_2:g}: weights sum to 1, so lower one of them."
+            )
+        return self
+
+
+PRIMITIVES, COST, GATING, PATHS = "Primitives", "Cost", "Gate", "Flow and circuit"
+CONTROLS = (
+    Control("eps", "Temperature", GATING, 0.02, 10.0, 0.01, "nats", "log"),
+    *(Control(f"prior_{i}", f"Prior {i}", GATING, 0.05, 10.0, 0.01, "", "log") for i in (1, 2, 3)),
+    *(Control(f"position_{i}", f"Position {i}", PRIMITIVES, -REACH, REACH, 0.01) for i in (1, 2, 3)),
+    *(Control(f"spread_{i}", f"Spread {i}", PRIMITIVES, 0.1, 2.0, 0.01) for i in (1, 2, 3)),
+    Control("valley", "Valley", COST, -REACH, REACH, 0.01),
+    Control("depth", "Depth", COST, 0.0, 12.0, 0.05, "nats"),
+    Control("width", "Width", COST, 0.2, 3.0, 0.01),
+    Control("start_1", "Start, weight 1", PATHS, 0.0, 1.0, 0.01),
+    Control("start_2", "Start, weight 2", PATHS, 0.0, 1.0, 0.01),
+    Control("tau", "Time constant", PATHS, 0.1, 5.0, 0.05, "s"),
+    Control("ladder", "Time scales", PATHS),
+)
+
+
+class Gate(NamedTuple):
+    """Settings, and the parts that are still to be drawn."""
+
+    settings: GateSettings
+    left: tuple[str, ...]
+
+
+PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
+
+
+def actions() -> np.ndarray:
+    return np.linspace(-REACH, REACH, POINTS)
+
+
+def posed(settings: GateSettings) -> Problem:
+    """The gating problem that the settings describe."""
+    u = actions()[:, None]
+    position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
+    pi = np.exp(-0.5 * ((u - position) / spread) ** 2)
+    cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
+    return problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum())
+
+
+def _three(settings: GateSettings, name: str) -> np.ndarray:
+    return np.array([getattr(settings, f"{name}_{i}") for i in (1, 2, 3)])
+
+
+def simplex_grid(rows: int = ROWS) -> np.ndarray:
+    """Weights on a triangular grid, row by row: row i has i + 1 points."""
+    return np.array([[rows - i, i - j, j] for i in range(rows + 1) for j in range(i + 1)]) / rows
+
+
+def start(settings: GateSettings) -> np.ndarray:
+    """Where the flow starts: slightly inside, since a primitive without weight never gets any back in the circuit."""
+    inside = np.maximum([settings.start_1, settings.start_2, 1 - settings.start_1 - settings.start_2], 1e-3)
+    return inside / inside.sum()
+
+
+def scales(settings: GateSettings) -> TimeScales:
+    """The circuit's time constants: the library's stable ladder, or the same ratios whatever the temperature."""
+    return time_scales(settings.eps if settings.ladder == "stable" else 1.0, settings.tau)
+
+
+def equilibrium_frame(settings: GateSettings) -> Frame:
+    """Primitives, cost, the optimal mixture with its certificate, and the energy of every mixture."""
+    one = posed(settings)
+    best = solve(one)
+    grid = simplex_grid()
+    header = {
+        "gap": float(best.certificate.gap), "distance": float(best.certificate.distance), "passes": int(best.passes),
+        "energy": float(energy(one, best.weights)), "eps": settings.eps, "rows": ROWS,
+    }  # fmt: skip
+    arrays = {
+        "actions": actions(), "pi": one.pi.T, "cost": one.action_cost, "mixture": one.pi @ best.weights,
+        "weights": best.weights, "prior": np.exp(one.log_prior), "grid": grid,
+        "landscape": energy(one, grid) - header["energy"],
+    }  # fmt: skip
+    return Frame("gate", header, arrays)
+
+
+def flow_frame(settings: GateSettings) -> Frame:
+    """The flow from where it was clicked: it only loses energy."""
+    one = posed(settings)
+    path = flow(one, HORIZON * settings.tau, start(settings), settings.tau, SAVED)
+    lowest = energy(one, solve(one).weights)
+    return Frame("flow", {"tau": settings.tau}, {
+        "times": path.times, "weights": path.weights, "energy": path.energy - lowest,
+    })  # fmt: skip
+
+
+def circuit_frame(settings: GateSettings) -> Frame:
+    """The circuit's layers in time from the same start, and whether it settles at all."""
+    one, ladder = posed(settings), scales(settings)
+    verdict = circuit_stability(one, ladder)
+    path = circuit(one, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
+    layers = path.layers
+    header = {
+        "stable": bool(verdict.stable), "growth": float(verdict.growth), "ladder": settings.ladder,
+        **{f"tau_{name}": float(value) for name, value in zip(TimeScales._fields, ladder, strict=True)},
+    }  # fmt: skip
+    arrays = {
+        "times": path.times, "b": layers.b, "y": layers.y, "log_m": layers.log_m, "r": layers.r, "w": layers.w,
+        "weights": path.weights,
+    }  # fmt: skip
+    return Frame("circuit", header, arrays)
+
+
+def snippet(settings: GateSettings) -> str:
+    """The same in Python."""
+    lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
+    ladder = "one.eps" if settings.ladder == "stable" else "1.0"
+    return f"""\
+import numpy as np
+from policychord import circuit, circuit_stability, flow, problem, solve, time_scales
+
+u = np.linspace({-REACH}, {REACH}, {POINTS})
+position, spread = np.array({lists["position"]}), np.array({lists["spread"]})
+prior = np.array({lists["prior"]})
+pi = np.exp(-0.5 * ((u[:, None] - position) / spread) ** 2)
+cost = {settings.depth} * (1 - np.exp(-0.5 * ((u - {settings.valley}) / {settings.width}) ** 2))
+one = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, prior=prior / prior.sum())
+
+best = solve(one)
+print("weights", best.weights.round(4), "proved within", best.certificate.gap)
+
+start = np.array({start(settings).tolist()})
+path = flow(one, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
+print("the flow ends at", path.weights[-1].round(4))
+
+scales = time_scales({ladder}, tau={settings.tau})
+print("the circuit settles:", bool(circuit_stability(one, scales).stable))
+layers = circuit(one, t1={HORIZON * settings.tau}, time_scales=scales, start=start).layers
+"""
+
+
+# ------------------------------------------------------------------ as a room
+
+
+def begin() -> Gate:
+    return Gate(GateSettings(), PARTS)
+
+
+def change(state: Gate, changes: Mapping[str, Any]) -> Gate:
+    check_names(CONTROLS, changes)
+    try:
+        settings = GateSettings(**{**state.settings.model_dump(), **changes})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    check_limits(CONTROLS, settings, list(changes))
+    return state if settings == state.settings else Gate(settings, PARTS)
+
+
+def frame(state: Gate) -> tuple[Gate, Frame]:
+    make = {"gate": equilibrium_frame, "flow": flow_frame, "circuit": circuit_frame}
+    part, *left = state.left
+    try:
+        return state._replace(left=tuple(left)), make[part](state.settings)
+    except ValueError as error:
+        # what cannot be integrated is said where it would be drawn, and the rest is drawn all the same
+        if part == "gate":
+            raise
+        return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
+
+
+def told(state: Gate) -> dict[str, Any]:
+    default = GateSettings()
+    return {
+        "settings": state.settings.model_dump(), "defaults": default.model_dump(), "source": "default",
+        "snippet": snippet(state.settings),
+    }  # fmt: skip
+
+
+GATE = Room(
+    name="gate",
+    title="Gate",
+    controls=lambda: described([GateSettings], CONTROLS),
+    begin=begin,
+    change=change,
+    restart=lambda state: begin(),
+    told=told,
+    frame=frame,
+    settled=lambda state: not state.left,
+)

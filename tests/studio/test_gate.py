@@ -1,0 +1,72 @@
+"""The gate's pictures show what the library computes, and the snippet computes the same."""
+
+import numpy as np
+import pytest
+
+from policychord.core.objective import certify, energy
+from policychord.core.stability import circuit_stability
+from policychord.studio.controls import described
+from policychord.studio.rooms import gate
+from policychord.studio.rooms.gate import CONTROLS, GateSettings
+
+
+@pytest.fixture(params=[{}, {"eps": 0.03, "ladder": "plain", "prior_3": 4.0, "tau": 2.0}], ids=["default", "changed"])
+def settings(request):
+    return GateSettings(**request.param)
+
+
+def test_weights_are_optimal_and_lowest_on_the_landscape(settings):
+    one = gate.posed(settings)
+    shown = gate.equilibrium_frame(settings)
+    assert certify(one, shown.arrays["weights"]).gap <= 1e-10
+    assert shown.arrays["landscape"].min() >= -1e-12
+    nearest = np.abs(shown.arrays["grid"] - shown.arrays["weights"]).sum(axis=1).argmin()
+    assert shown.arrays["landscape"][nearest] < np.median(shown.arrays["landscape"])
+
+
+def test_the_grid_covers_the_simplex():
+    grid = gate.simplex_grid(6)
+    assert grid.shape == (28, 3)
+    np.testing.assert_allclose(grid.sum(axis=1), 1.0)
+    assert len(np.unique(grid.round(9), axis=0)) == 28
+    np.testing.assert_array_equal(grid[[0, 21, 27]], np.eye(3))  # top, left, right, as the page draws them
+
+
+def test_the_flow_starts_where_it_was_clicked_and_runs_downhill(settings):
+    path = gate.flow_frame(settings).arrays
+    np.testing.assert_allclose(path["weights"][0], gate.start(settings), atol=1e-12)
+    assert np.all(np.diff(path["energy"]) <= 1e-9)
+    assert path["energy"][-1] < 1e-3 * path["energy"][0]
+
+
+def test_the_circuit_and_its_verdict(settings):
+    shown = gate.circuit_frame(settings)
+    assert shown.header["stable"] == bool(circuit_stability(gate.posed(settings), gate.scales(settings)).stable)
+    best = gate.equilibrium_frame(settings).arrays["weights"]
+    late = shown.arrays["w"][-60:]
+    assert (np.abs(late - best).max() < 0.02) == shown.header["stable"]
+
+
+def test_a_plain_ladder_swings_when_it_is_cold():
+    for ladder in ("plain", "stable"):
+        cold = GateSettings(eps=0.02, ladder=ladder)
+        assert circuit_stability(gate.posed(cold), gate.scales(cold)).stable == (ladder == "stable")
+
+
+def test_the_snippet_runs_and_says_the_same(settings, capsys):
+    found: dict = {}
+    exec(gate.snippet(settings), found)
+    shown = gate.equilibrium_frame(settings)
+    np.testing.assert_allclose(found["best"].weights, shown.arrays["weights"], atol=1e-9)
+    np.testing.assert_allclose(energy(found["one"], found["best"].weights), shown.header["energy"], atol=1e-12)
+    np.testing.assert_allclose(found["path"].weights[-1], gate.flow_frame(settings).arrays["weights"][-1], atol=1e-8)
+    assert "proved within" in capsys.readouterr().out
+
+
+def test_every_setting_has_a_control_with_words():
+    built = described([GateSettings], CONTROLS)
+    assert {control["name"] for control in built} == set(GateSettings.model_fields)
+    for control in built:
+        assert control["description"].endswith(".")
+        default = GateSettings.model_fields[control["name"]].default
+        assert control["kind"] == "choice" or control["low"] <= default <= control["high"]

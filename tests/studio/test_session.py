@@ -1,0 +1,134 @@
+"""Sockets: what is said, what comes back, and what is left when a page goes away."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosedError
+
+from policychord.studio.wire import unpack
+
+from .serving import simulations, wait_until
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["eps", "prior_1", "position_2", "spread_3", "depth", "ladder", "start_1", "tau", "nonsense"])
+MESSAGES = (
+    st.text(max_size=60)
+    | JSON.map(json.dumps)
+    | st.dictionaries(NAMES, JSON, max_size=3).map(lambda changes: json.dumps({"set": changes}))
+    | st.sampled_from(["deep", "long", '{"do": "harm"}', "", '{"set": {"eps": NaN}}'])
+)
+
+
+def words(line):
+    """The next words, whatever frames come in between."""
+    while isinstance(message := line.recv(timeout=120), bytes):
+        pass
+    return json.loads(message)
+
+
+def frame(line, part):
+    while not (isinstance(message := line.recv(timeout=120), bytes) and unpack(message).part == part):
+        pass
+    return unpack(message)
+
+
+def test_hello_settings_and_frames(studio):
+    with studio.socket("gate") as line:
+        hello = words(line)
+        assert hello["kind"] == "hello"
+        names = [control["name"] for control in hello["controls"]]
+        assert set(names) == set(hello["settings"]) == set(hello["defaults"])
+        assert all(control["description"] and control["label"] for control in hello["controls"])
+        line.send('{"set": {"eps": 2.0}}')
+        assert words(line)["settings"]["eps"] == 2.0
+        assert frame(line, "gate").header["eps"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("room", "change", "said"),
+    [
+        ("gate", {"eps": -1}, ["eps", "-1", "greater than 0"]),
+        ("gate", {"eps": 1e6}, ["eps", "1e+06", "0.02 to 10"]),
+        ("gate", {"epsilon": 1}, ["epsilon", "eps"]),
+        ("gate", {"ladder": "rope"}, ["ladder", "rope", "stable"]),
+        ("gate", {"start_1": 0.9, "start_2": 0.9}, ["start_1", "1.8", "lower"]),
+        ("flock", {"boids": 10**9}, ["boids", "1e+09", "2 to 1000"]),
+        ("flock", {"alignment_radius": 0.5}, ["alignment_radius", "grow"]),
+        ("flock", {"leaders": 41}, ["leaders", "41"]),
+        ("flock", {"grid": 3000}, ["grid", "not a setting"]),
+    ],
+)
+def test_a_wrong_setting_is_named_and_changes_nothing(studio, room, change, said):
+    with studio.socket(room) as line:
+        before = words(line)["settings"]
+        line.send(json.dumps({"set": change}))
+        error = words(line)
+        assert error["kind"] == "error"
+        assert all(word in error["message"] for word in said), error["message"]
+        assert words(line)["settings"] == before
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # sockets in other threads do, as they must
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(messages=st.lists(MESSAGES, min_size=1, max_size=5))
+def test_nothing_that_is_said_breaks_the_server(studio, messages):
+    with studio.socket("gate") as line:
+        for message in messages:
+            line.send({"deep": "[" * 20_000, "long": '{"set": ' + "9" * 5000 + "}"}.get(message, message))
+        line.send('{"do": "restart", "set": {"eps": 0.75}}')
+        line.send('{"set": {"eps": 0.125}}')
+        assert words(line)["kind"] == "hello"
+        while True:
+            found = words(line)
+            assert found["kind"] in ("error", "settings")
+            if found.get("settings", {}).get("eps") == 0.125:
+                return
+
+
+def test_bytes_and_long_messages(studio):
+    with studio.socket("gate") as line:
+        words(line)
+        line.send(b"\x00\x01")
+        assert words(line)["kind"] == "error"
+        line.send("x" * 200_000)
+        with pytest.raises(ConnectionClosedError, match="1009"):
+            list(line)
+
+
+def test_a_page_that_nobody_looks_at_rests(studio):
+    with studio.socket("flock") as line:
+        words(line)
+        line.send('{"do": "rest", "set": {"boids": 4}}')
+        assert words(line)["settings"]["boids"] == 4
+        with pytest.raises(TimeoutError):
+            line.recv(timeout=0.5)
+        line.send('{"do": "wake"}')
+        assert frame(line, "flock").arrays["position"].shape == (4, 2)
+
+
+def test_pages_are_independent(studio):
+    with studio.socket("gate") as one, studio.socket("gate") as two:
+        words(one), words(two)
+        one.send('{"set": {"eps": 5.0}}')
+        two.send('{"set": {}}')
+        assert words(one)["settings"]["eps"] == 5.0
+        assert words(two)["settings"]["eps"] == 0.5
+
+
+@pytest.mark.parametrize("room", ["gate", "flock"])
+def test_pages_that_go_away_leave_nothing_behind(studio, room):
+    with studio.socket(room) as line:  # compiled once, so that the others need not wait
+        line.send('{"set": {"playing": false}}' if room == "flock" else '{"set": {}}')
+        frame(line, room)
+    for number in range(100):
+        line = studio.socket(room, legacy=True)
+        if number % 2:
+            line.send('{"set": {}}')
+        line.socket.close()  # without a word
+    wait_until(lambda: not simulations())
