@@ -50,6 +50,7 @@ def served():
         yield Studio(port)
         server.should_exit = True
         thread.join()
+        wait_until(lambda: not simulations())  # Python must not end while one of them compiles
 
 
 def simulations() -> list[threading.Thread]:

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 180_000  # ms: the first picture waits for a compiler
+expect.set_options(timeout=PATIENCE)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
 
 
@@ -93,6 +94,8 @@ def test_a_primitive_can_be_dragged_and_the_simplex_clicked(visit):
 
 def test_a_link_reproduces_the_view(visit):
     page = loaded(visit("gate?eps=3.5&valley=-1.5"))
+    for number in page.locator(".side input[type=number]").all():
+        expect(number).not_to_have_value("")
     page.wait_for_function("() => document.querySelector('[data-slot=bars] output').textContent !== ''")
     expect(page.locator("#control-eps")).to_have_value("3.5")
     again = loaded(visit("gate?" + page.url.split("?")[1]))
@@ -114,7 +117,7 @@ def test_the_flock_flies_and_obeys(visit):
     page.get_by_label("Leaders", exact=True).first.press("Enter")
     expect(page.get_by_text("knows the goal")).to_be_visible()
     expect(page.locator('[data-slot="who"]')).to_have_text("Boid 0, a leader")
-    page.get_by_label("Playing").uncheck()
+    page.get_by_label("Playing", exact=True).uncheck()
     page.wait_for_function("() => location.hash.includes('playing=false')")
     page.get_by_label("Scenario").select_option("milling")
     page.wait_for_function("() => location.hash.includes('milling')")

@@ -18,6 +18,7 @@ class Control(NamedTuple):
     step: float = 0.01
     unit: str = ""
     scale: Literal["linear", "log"] = "linear"
+    source: Literal["default", "paper"] = "default"  # whose value it goes back to
 
 
 def described(models: Sequence[type[BaseModel]], controls: Sequence[Control]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from .rooms.base import Room
 from .wire import pack
 
 FRAMES_PER_SECOND = 30
+LATELY = 2.0  # seconds over which frames are counted
 WAITING = 256  # messages that may wait to be read; of more, the oldest are dropped
 
 
@@ -65,7 +66,7 @@ class Session:
     def _simulate(self) -> None:
         room, state = self._room, self._room.begin()
         self._say({"kind": "hello", "controls": room.controls(), **room.told(state)})
-        ends: deque[float] = deque(maxlen=2 * FRAMES_PER_SECOND)
+        ends: deque[float] = deque()
         due, idle = 0.0, True  # the page speaks first: it may have settings of its own
         while True:
             said = self._listen(idle)
@@ -85,9 +86,12 @@ class Session:
                 idle = True
                 continue
             ends.append(time.monotonic())
+            while ends[-1] - ends[0] > LATELY:
+                ends.popleft()
             rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else 0.0
             self._show(frame.part, pack(frame._replace(header={**frame.header, "fps": round(rate, 1)})))
-            due, idle = max(due + 1 / FRAMES_PER_SECOND, ends[-1]), False
+            # a late frame may be caught up with, but not more than one
+            due, idle = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND), False
             self._closed.wait(due - ends[-1])
 
     def _listen(self, idle: bool) -> list[str]:

@@ -74,7 +74,7 @@ function enter({ name, settings: wanted }) {
       told = message;
       if (message.kind === "hello" && !controls) controls = build(form, message.controls, ROOMS[name].closed, tell);
       if (message.kind === "hello" && !form.querySelector(".actions")) form.prepend(buttons());
-      controls.show(message.settings, message.defaults, message.source);
+      controls.show(message.settings, message.defaults);
       if (message.kind === "settings") {
         wanted = Object.fromEntries(Object.entries(message.settings).filter(([k, v]) => v !== message.defaults[k] || k === "scenario"));
         remember(name, message.settings, message.defaults);

@@ -87,11 +87,11 @@ export function build(form, description, closed, tell) {
       groups.set(control.group, group);
       form.append(group);
     }
-    const entry = { touched: 0, fallback: undefined };
+    const entry = { touched: -Infinity, fallback: undefined };
     const say = (value) => { entry.touched = performance.now(); tell(control.name, value); };
     const view = KINDS[control.kind](control, `control-${control.name}`, say);
     const reset = make("button", { type: "button", className: "reset" });
-    reset.addEventListener("click", () => { entry.touched = 0; tell(control.name, entry.fallback); });
+    reset.addEventListener("click", () => { tell(control.name, entry.fallback); });
     const lines = view.rows.map((row, k) => make("div", { className: k ? "slide" : "line" }, ...row));
     if (control.name !== "scenario") lines[lines.length - 1].append(reset);
     const box = make("div", { className: "control", "data-control": control.name }, ...lines);
@@ -99,9 +99,10 @@ export function build(form, description, closed, tell) {
     built.set(control.name, { control, entry, view, reset });
   }
   return {
-    show(settings, defaults, source) {
+    show(settings, defaults) {
       for (const [name, { control, entry, view, reset }] of built) {
         entry.fallback = defaults[name];
+        const source = control.source;
         const same = settings[name] === defaults[name], word = shown(defaults[name], control.whole);
         reset.disabled = same;
         reset.textContent = `${source} ${word}`;
@@ -110,6 +111,6 @@ export function build(form, description, closed, tell) {
       }
     },
     set(name, value) { const one = built.get(name); if (one) { one.entry.touched = performance.now(); one.view.set(value); } },
-    release() { for (const { entry } of built.values()) entry.touched = 0; },
+    release() { for (const { entry } of built.values()) entry.touched = -Infinity; },
   };
 }

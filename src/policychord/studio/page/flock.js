@@ -5,7 +5,7 @@ import * as simplex from "./simplex.js";
 
 const NAMES = ["separation", "alignment", "cohesion"], CLASSES = ["one", "two", "three"];
 const LATELY = 150; // moments of the selected boid's weights
-const CHART_EVERY = 300; // ms
+const CHART_EVERY = 1000; // ms: a chart takes longer to draw than the flock
 const SHORT = ["separation", "alignment", "cohesion"];
 
 export const closed = [];
@@ -152,14 +152,14 @@ export function mount(root, page) {
     const recent = drawn.filter((t) => t > performance.now() - 2000);
     drawn = recent;
     const seen = recent.length > 1 ? ((recent.length - 1) * 1000) / (recent[recent.length - 1] - recent[0]) : 0;
-    root.dataset.fps = seen.toFixed(1);
+    Object.assign(root.dataset, { fps: seen.toFixed(1), made: now.fps }); // drawn here, and made by the server
     slot("clock").textContent = `${now.time.toFixed(1)} s, step ${now.k}` + (seen > 1 ? `, ${seen.toFixed(0)} pictures a second` : "");
     slot("order").textContent = `polarization ${now.polarization.toFixed(2)}, milling ${now.milling.toFixed(2)}`;
     slot("leaders").hidden = !now.leaders;
   }
 
   function drawChart() {
-    const step = Math.max(1, Math.floor(series.time.length / 800));
+    const step = Math.max(1, Math.floor(series.time.length / 400));
     const thin = (values) => values.filter((_, i) => i % step === 0);
     charts.lines(slot("plot"), [
       { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.primitives[0] },

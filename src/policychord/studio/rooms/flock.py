@@ -38,14 +38,14 @@ class FlockView(BaseModel):
 WHAT, ZONES, WATCH = "Experiment", "Zones", "Watching"
 CONTROLS = (
     Control("scenario", "Scenario", WHAT),
-    Control("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log"),
-    Control("boids", "Boids", WHAT, 2, 1000, 1),
-    Control("leaders", "Leaders", WHAT, 0, 100, 1, "boids"),
+    Control("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log", "paper"),
+    Control("boids", "Boids", WHAT, 2, 1000, 1, source="paper"),
+    Control("leaders", "Leaders", WHAT, 0, 100, 1, "boids", source="paper"),
     Control("fixed_weights", "Fixed weights", WHAT),
-    Control("separation_radius", "Separation", ZONES, 0.2, 4.0, 0.05, "m"),
-    Control("alignment_radius", "Alignment", ZONES, 0.4, 8.0, 0.05, "m"),
-    Control("cohesion_radius", "Cohesion", ZONES, 1.0, 24.0, 0.1, "m"),
-    Control("vision_angle", "Vision", ZONES, 30.0, 360.0, 5.0, "degrees"),
+    Control("separation_radius", "Separation", ZONES, 0.2, 4.0, 0.05, "m", source="paper"),
+    Control("alignment_radius", "Alignment", ZONES, 0.4, 8.0, 0.05, "m", source="paper"),
+    Control("cohesion_radius", "Cohesion", ZONES, 1.0, 24.0, 0.1, "m", source="paper"),
+    Control("vision_angle", "Vision", ZONES, 30.0, 360.0, 5.0, "degrees", source="paper"),
     Control("selected", "Boid", WATCH, 0, 999, 1),
     Control("pace", "Pace", WATCH, 1, 8, 1, "steps"),
     Control("seed", "Seed", WATCH, 0, 999, 1),
@@ -191,7 +191,7 @@ def told(live: Live) -> dict[str, Any]:
     now = {**live.settings.model_dump(), **live.view.model_dump()}
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
-        "source": "paper", "snippet": snippet(live),
+        "snippet": snippet(live),
     }  # fmt: skip
 
 

@@ -219,7 +219,7 @@ def frame(state: Gate) -> tuple[Gate, Frame]:
 def told(state: Gate) -> dict[str, Any]:
     default = GateSettings()
     return {
-        "settings": state.settings.model_dump(), "defaults": default.model_dump(), "source": "default",
+        "settings": state.settings.model_dump(), "defaults": default.model_dump(),
         "snippet": snippet(state.settings),
     }  # fmt: skip
 
