@@ -123,6 +123,7 @@ def flock(
     Options change any of these numbers, and --settings everything else.
     """
     from ..runs import flock as run
+    from ..runs.compiled import keep_programs
     from ..studies.flock.settings import FlockSettings
 
     given = {
@@ -134,6 +135,7 @@ def flock(
     without = ablation and str(ablation)
     chosen = settle(lambda changes: run.chosen(str(scenario), without, changes), FlockSettings, given, settings)
     out = Path("out") / f"flock-{scenario}" if out is None else out
+    keep_programs()
     with watching() as watch:
         result = run.fly(chosen, out, animation, watch)
     measured = {

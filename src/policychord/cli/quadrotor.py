@@ -147,6 +147,7 @@ def quadrotor(
     A flight of 6 s costs what it strays from the path and what its motors do.
     """
     from ..runs import quadrotor as run
+    from ..runs.compiled import keep_programs
     from ..studies.quadrotor.settings import QuadrotorSettings
 
     given = {
@@ -160,6 +161,7 @@ def quadrotor(
     options.check_eps(eps)
     chosen = settle(_build, QuadrotorSettings, given, settings)
     out = Path("out") / f"quadrotor-{experiment}" if out is None else out
+    keep_programs()
     with watching() as watch:
         result = run.fly(experiment.value, chosen, out, animation, watch)
     record = {
