@@ -109,7 +109,7 @@ def test_a_wrong_link_says_what_is_wrong(visit):
 
 
 def test_the_flock_flies_and_obeys(visit):
-    page = loaded(visit("flock?boids=20"))
+    page = loaded(visit("flock?boids=12"))
     first = pixels(page, "flock")
     page.wait_for_function("() => /step [1-9]\\d/.test(document.querySelector('[data-slot=clock]').textContent)")
     assert pixels(page, "flock") != first

@@ -35,15 +35,14 @@ def studio(
     from ..studio.security import ADDRESS, new_token
     from ..studio.server import serve
 
-    keep_programs()
-    # the page says whether a circuit settles
-    warnings.filterwarnings("ignore", "with these time scales", UserWarning)
     with socket.socket() as ear:
         ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             ear.bind((ADDRESS, port))
         except OSError as error:
             raise ValueError(f"--port {port}: {error.strerror}. Choose another one, or 0 for any.") from None
+        keep_programs()
+        warnings.filterwarnings("ignore", "with these time scales", UserWarning)  # the page says it
         ear.listen()  # so that a browser that is faster than the server waits for it
         port, token = ear.getsockname()[1], new_token()
         address = f"http://{ADDRESS}:{port}/?token={token}"
