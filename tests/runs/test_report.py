@@ -167,12 +167,18 @@ def test_a_line_of_the_table_says_everything(folder, page):
     assert [n.given["href"] for n in page.inside("B1", "a")] == ["#B1", "#figure-bandit-weights_over_time"]
 
 
-def test_headline_counts(page):
-    claims = CLAIMS + OTHER
-    assert words(page.all("h1")[0]) == "1 of 3 claims reproduced, 1 partly"
-    for verdict in VERDICTS:
-        link = page.all("a", **{"data-pick": verdict})[0]
-        assert words(link) == f"{sum(c.verdict == verdict for c in claims)} {verdict}"
+def test_headline_counts(page, folder):
+    report = a_report(folder)
+    human = report._replace(environment=ENVIRONMENT._replace(data="human data (Gershman 2018)"))
+    # claims about people are not counted where there were no people
+    for shown, claims, headline in (
+        (page, OTHER, "0 of 1 claim reproduced"),
+        (Page(render(human, folder)), CLAIMS + OTHER, "1 of 3 claims reproduced, 1 partly"),
+    ):
+        assert words(shown.all("h1")[0]) == headline
+        for verdict in VERDICTS:
+            link = shown.all("a", **{"data-pick": verdict})[0]
+            assert words(link) == f"{sum(c.verdict == verdict for c in claims)} {verdict}"
     facts = words(page.all("header", id="summary")[0])
     for fact in ("Quick reproduction", "1 March 2026, 12:30 UTC", "2 min 41 s", "A processor", "policychord 0.1.0"):
         assert fact in facts

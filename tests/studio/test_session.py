@@ -1,28 +1,52 @@
 """Sockets: what is said, what comes back, and what is left when a page goes away."""
 
 import json
+import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosedError
 
 from policychord.studio.wire import unpack
 
 from .serving import simulations, wait_until
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-NAMES = st.sampled_from(["eps", "prior_1", "position_2", "spread_3", "depth", "ladder", "start_1", "tau", "nonsense"])
-MESSAGES = (
-    st.text(max_size=60)
-    | JSON.map(json.dumps)
-    | st.dictionaries(NAMES, JSON, max_size=3).map(lambda changes: json.dumps({"set": changes}))
-    | st.sampled_from(["deep", "long", '{"do": "harm"}', "", '{"set": {"eps": NaN}}'])
-)
+NAMES = ("eps", "prior_1", "position_2", "spread_3", "depth", "ladder", "start_1", "tau", "nonsense")
+ODD = ("deep", "long", '{"do": "harm"}', "", '{"set": {"eps": NaN}}')
+
+
+def text(rng, longest):
+    """Any characters but surrogates, which no socket carries."""
+    codes = (
+        rng.choice((rng.randrange(32, 127), rng.randrange(0xD800), rng.randrange(0xE000, 0x110000)))
+        for _ in range(rng.randrange(longest))
+    )
+    return "".join(map(chr, codes))
+
+
+def value(rng, depth=0):
+    kind = rng.randrange(5 if depth > 2 else 7)
+    if kind == 5:
+        return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
+    if kind == 6:
+        return {text(rng, 8): value(rng, depth + 1) for _ in range(rng.randrange(4))}
+    return (
+        None,
+        rng.random() < 0.5,
+        rng.randrange(-(2**70), 2**70),
+        rng.choice((0.5, -1e300, float("inf"), rng.gauss(0, 9))),
+        text(rng, 8),
+    )[kind]
+
+
+def message(rng):
+    kind = rng.randrange(4)
+    if kind == 0:
+        return text(rng, 60)
+    if kind == 1:
+        return json.dumps(value(rng))
+    if kind == 2:
+        return json.dumps({"set": {rng.choice(NAMES): value(rng) for _ in range(rng.randrange(1, 4))}})
+    return rng.choice(ODD)
 
 
 def words(line):
@@ -74,13 +98,13 @@ def test_a_wrong_setting_is_named_and_changes_nothing(studio, room, change, said
         assert words(line)["settings"] == before
 
 
-@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # sockets in other threads do, as they must
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(messages=st.lists(MESSAGES, min_size=1, max_size=5))
-def test_nothing_that_is_said_breaks_the_server(studio, messages):
+# Hypothesis keeps books that the server's threads, in the same process, upset: a plain generator does here
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_that_is_said_breaks_the_server(studio, seed):
+    rng = random.Random(seed)
     with studio.socket("gate") as line:
-        for message in messages:
-            line.send({"deep": "[" * 20_000, "long": '{"set": ' + "9" * 5000 + "}"}.get(message, message))
+        for said in [message(rng) for _ in range(rng.randrange(1, 6))]:
+            line.send({"deep": "[" * 20_000, "long": '{"set": ' + "9" * 5000 + "}"}.get(said, said))
         line.send('{"do": "restart", "set": {"eps": 0.75}}')
         line.send('{"set": {"eps": 0.125}}')
         assert words(line)["kind"] == "hello"

@@ -40,7 +40,7 @@ class Part(StrEnum):
 @app.command(
     epilog=options.examples(
         "policychord reproduce                    all studies, about 3 minutes",
-        "policychord reproduce all --full         the paper's counts, 15 minutes",
+        "policychord reproduce all --full         the paper's counts, 6 minutes",
         "policychord reproduce bandit --data DIR  with the public choices in DIR",
     )
 )
@@ -103,7 +103,7 @@ def reproduce(
     ]
     notes = _notes(report)
     record = {"results": claims, "out": out, "files": files, "notes": notes, "seconds": around.seconds}
-    emit(json, record, _claims_table(report), _counts(claims), *notes, *_closing(out, report))
+    emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
 
 
 def _chosen(part: Part, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
@@ -168,8 +168,14 @@ def _telling(claim: "Claim") -> str:
     return "\n".join([*first, f"and {more} more"] if more else first)
 
 
-def _counts(claims: list[dict[str, Any]]) -> Text:
-    counts = {verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in STYLE}
+def _counts(report: "Report") -> Text:
+    """Verdicts, without those about people where there were no people."""
+    simulated = "synthetic" in report.environment.data
+    chapters = [chapter for chapter in report.chapters if not (simulated and chapter.study == "bandit")]
+    claims = [claim for chapter in chapters for claim in chapter.claims]
+    if not claims:
+        return Text("No claims were judged.")
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in STYLE}
     parts = [Text(f"{count} {verdict}", style=STYLE[verdict]) for verdict, count in counts.items() if count]
     return Text.assemble(f"Of {len(claims)} claims: ", Text(", ").join(parts))
 
@@ -178,8 +184,8 @@ def _notes(report: "Report") -> list[str]:
     notes = []
     if "synthetic" in report.environment.data:
         notes.append(
-            "The bandit study used simulated people, because the public data were not found: "
-            "policychord bandit data fetch  gets them, --data DIR points to them."
+            "The bandit study used simulated people, because the public data were not found; its verdicts say nothing "
+            "about people and are not counted.  policychord bandit data fetch  gets them, --data DIR points to them."
         )
     return notes
 

@@ -142,7 +142,7 @@ def export(
 def plot(
     folder: Annotated[Path, FOLDER],
     metric: Annotated[list[str] | None, options.option("What to draw.", "NAME", "all kept", "--metric")] = None,
-    x: Annotated[str | None, options.option("Setting along x.", "NAME", "the plan's last", "--x")] = None,
+    x: Annotated[str | None, options.option("Setting along x.", "NAME", "the last that is a number", "--x")] = None,
     y: Annotated[str | None, options.option("Setting along y, or as lines.", "NAME", "the one before", "--y")] = None,
     json: Json = False,
 ) -> None:

@@ -1,5 +1,6 @@
 """Units of work of a sweep: which episodes of which points are computed together, under which name."""
 
+import difflib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -49,6 +50,11 @@ def check(plan: Plan) -> None:
     for name in plan.metrics:
         if name not in offered.metrics:
             raise ValueError(f"metrics: {name!r} is none of {plan.study}: there are {', '.join(offered.metrics)}.")
+    for name in (*plan.settings, *plan.axes):
+        if name not in offered.names:
+            close = difflib.get_close_matches(name, offered.names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(offered.names)}."
+            raise ValueError(f"{name} is no setting of the {plan.study}: {hint}")
     for point in points_of(plan):
         offered.settings(**_told(plan, point))
 

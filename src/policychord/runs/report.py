@@ -96,6 +96,8 @@ def render(report: Report, folder: Path) -> str:
     """One self-contained HTML page."""
     sections = _sections(report, folder)
     lines = [line for section in sections for line in section.lines]
+    # claims about people are not counted where there were no people
+    judged = [line for line in lines if not (_simulated(report) and line.chapter.study == "bandit")]
     templates = Templates(
         loader=PackageLoader("policychord.runs"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -108,7 +110,8 @@ def render(report: Report, folder: Path) -> str:
     return templates.get_template("report.html.j2").render(
         sections=sections,
         lines=lines,
-        counts={verdict: sum(line.claim.verdict == verdict for line in lines) for verdict in VERDICTS},
+        judged=judged,
+        counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,
         simulated=_simulated(report),

@@ -18,5 +18,6 @@ class Episodes(NamedTuple):
     """The episodes of a study. `settings(names with values)` checks them; a misspelt name is an error."""
 
     settings: Callable[..., Any]
+    names: tuple[str, ...]  # of all settings
     metrics: Mapping[str, str]  # by name: what it is, with its unit
     run: Callable[[Any, Sequence[int]], Measured]  # (settings, numbers of the episodes)

@@ -48,6 +48,7 @@ def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:
 
 EPISODES = Episodes(
     settings=settings,
+    names=("scenario", "ablation", *FlockSettings.model_fields),
     metrics={
         "polarization": f"polarization, mean of the last {LAST} steps",
         "milling": f"milling, mean of the last {LAST} steps",

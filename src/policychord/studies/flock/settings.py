@@ -74,6 +74,6 @@ class FlockStudySettings(BaseModel):
     seed: int = Field(default=0, ge=0)
     seeds: int = Field(default=8, ge=1, description="of the leaderless flock; its rule asks for 8")
     goal_seeds: int = Field(default=8, ge=1, description="of milling, leaders and followers of the literature")
-    temperature_seeds: int = Field(default=30, ge=1, description="as in the paper's Fig. S3c")
+    temperature_seeds: int = Field(default=30, ge=1, description="the paper's Fig. S3c has 30")
     keep_every: int = Field(default=5, ge=1, description="steps between those that are kept as data")
     shorten: float = Field(default=1.0, gt=0, le=1, description="share of the steps, for tests of the machinery")

@@ -60,6 +60,7 @@ def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
 
 EPISODES = Episodes(
     settings=settings,
+    names=("experiment", "controller", *Composition.model_fields, *QuadrotorSettings.model_fields),
     metrics={
         "cost": "total cost",
         "error": "mean distance from the path (m)",
