@@ -21,8 +21,8 @@ def rollout_in_turn(agents: Population | Nobody, env: Flock, root, numbers, step
 
         def turn(carry, k):
             state, memory = carry
-            moved, decisions = _decide_in_turn(agents, env, jax.random.fold_in(luck, k), state, k, memory)
-            moved = _follow_in_turn(env, jax.random.fold_in(weather, k), moved)
+            moved, decisions = decide_in_turn(agents, env, jax.random.fold_in(luck, k), state, k, memory)
+            moved = follow_in_turn(env, jax.random.fold_in(weather, k), moved)
             record = {
                 "state": state,
                 "action": decisions.action,
@@ -42,7 +42,7 @@ def rollout_in_turn(agents: Population | Nobody, env: Flock, root, numbers, step
     return jax.vmap(episode)(numbers)
 
 
-def _decide_in_turn(agents, env: Flock, key, state: FlockState, k, memory):
+def decide_in_turn(agents, env: Flock, key, state: FlockState, k, memory):
     if isinstance(agents, Nobody):
         return state, agents.decide(key, None, k, memory)
 
@@ -55,7 +55,7 @@ def _decide_in_turn(agents, env: Flock, key, state: FlockState, k, memory):
     return jax.lax.scan(one, state, (jnp.arange(env.agents), memory))
 
 
-def _follow_in_turn(env: Flock, key, state: FlockState) -> FlockState:
+def follow_in_turn(env: Flock, key, state: FlockState) -> FlockState:
     if env.agents == env.boids:
         return state
 

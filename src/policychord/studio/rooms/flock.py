@@ -79,8 +79,8 @@ def advance(agents, env: Flock, in_turn: bool, seed, state, memory, k, steps):
         now = k + i
         chance, mood = jax.random.fold_in(weather, now), jax.random.fold_in(luck, now)
         if in_turn:
-            moved, made = sequential._decide_in_turn(agents, env, mood, state, now, memory)
-            moved = sequential._follow_in_turn(env, chance, moved)
+            moved, made = sequential.decide_in_turn(agents, env, mood, state, now, memory)
+            moved = sequential.follow_in_turn(env, chance, moved)
         else:
             made = agents.decide(mood, env.observe(state), now, memory)
             moved = env.step(chance, state, made.action, now).state
