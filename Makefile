@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: install reproduce test check format bench bench-agents bench-studies stress clean
+.PHONY: install reproduce test docs check format bench bench-agents bench-studies stress clean
 
 install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[cluster,gym,studies,studio,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[cluster,gym,studies,studio,docs,dev]"
 	touch $(READY)
 
 reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report
@@ -19,6 +19,9 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto
+
+docs: install  ## build the site, running every tutorial; open build/site/index.html
+	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site
 
 check: install  ## format, lint, types
 	$(BIN)/ruff format --check .
