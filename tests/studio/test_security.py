@@ -1,5 +1,6 @@
 """Only the studio's own page, on this machine, with the token."""
 
+import re
 import socket
 
 import httpx
@@ -7,7 +8,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from policychord.studio import security
-from policychord.studio.server import MODULES
+from policychord.studio.rooms import ROOMS
 
 from .serving import TOKEN
 
@@ -87,7 +88,11 @@ def test_only_named_files_are_served(studio, path):
 
 
 def test_every_named_file_is_there_and_nothing_is_fetched_from_elsewhere(studio):
-    for name in (*(f"{module}.js" for module in MODULES), "style.css"):
+    asked = re.findall(r"/static/([\w.]+)", ask(studio).text)
+    assert {"app.js", "style.css", "theme.js"} <= set(asked)
+    for room in ROOMS:
+        asked += [f"{room}.js", *re.findall(r'from "\./([\w.]+)"', ask(studio, f"/static/{room}.js").text)]
+    for name in asked:
         answer = ask(studio, f"/static/{name}")
         assert answer.status_code == 200
         assert "https://" not in answer.text

@@ -9,33 +9,38 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from .rooms import ROOMS
 from .security import ADDRESS, LARGEST_MESSAGE, Guard, cookie_name
 from .session import Session
 
 _PAGE = files(__package__) / "page"
-_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
-MODULES = ("app", "canvas", "charts", "controls", "flock", "gate", "simplex", "theme", "wire")
+_KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
 def _static() -> dict[str, Traversable]:
     """Every file that can be asked for, by name."""
-    table = {f"{name}.js": _PAGE / f"{name}.js" for name in MODULES}
-    return {**table, "style.css": _PAGE / "style.css", "plotly.js": files("plotly") / "package_data" / "plotly.min.js"}
+    table = {one.name: one for one in _PAGE.iterdir() if one.name.endswith((".js", ".css"))}
+    return {**table, "plotly.js": files("plotly") / "package_data" / "plotly.min.js"}
+
+
+def _index() -> str:
+    """The page, with a template for each room from a file of the room's name."""
+    rooms = (f'<template id="{name}">\n{(_PAGE / f"{name}.html").read_text()}</template>' for name in ROOMS)
+    return (_PAGE / "index.html").read_text().replace("<!-- rooms -->", "\n".join(rooms))
 
 
 def create_app(token: str, port: int) -> FastAPI:
     """The application, for whoever knows the token, at this port of this machine."""
     app = FastAPI(title="policychord studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
-    static = _static()
+    static, index = _static(), _index()
 
     @app.get("/")
     def page(request: Request) -> Response:
         if "token" not in request.query_params:
-            return _file(_PAGE / "index.html", ".html")
+            return HTMLResponse(index)
         # from here on the cookie knows it, and links that are passed on do not hold it
         answer = RedirectResponse("/", 303)
         answer.set_cookie(cookie_name(port), token, httponly=True, samesite="strict")

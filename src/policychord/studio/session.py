@@ -106,14 +106,17 @@ class Session:
         """The state after what the page said; what is wrong with it is sent back and changes nothing."""
         try:
             given = json.loads(message)
-            if not (isinstance(given, dict) and given and set(given) <= {"set", "do"}):
-                raise ValueError('a message is {"set": {name: value}} or {"do": what}.')
-            if not isinstance(given.get("set", {}), dict):
-                raise ValueError(f"set = {str(given['set'])[:60]}: pass names with values.")
+            if not (isinstance(given, dict) and given and set(given) <= {"set", "act", "do"}):
+                raise ValueError('a message is {"set": {name: value}}, {"act": {name: value}} or {"do": what}.')
+            for word in ("set", "act"):
+                if not isinstance(given.get(word, {}), dict):
+                    raise ValueError(f"{word} = {str(given[word])[:60]}: pass names with values.")
             if given.get("do", "restart") not in ("restart", "rest", "wake"):
                 raise ValueError(f"do = {str(given['do'])[:60]}: use restart, rest or wake.")
             if "set" in given:
                 state = self._room.change(state, given["set"])
+            if "act" in given:
+                state = self._room.act(state, given["act"])
             if given.get("do") == "restart":
                 state = self._room.restart(state)
             elif "do" in given:

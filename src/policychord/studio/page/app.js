@@ -1,11 +1,9 @@
 // The page: which room is open, its controls, the address that reproduces the view, and what can be taken away.
 import { picture } from "./canvas.js";
 import { build } from "./controls.js";
-import * as flock from "./flock.js";
-import * as gate from "./gate.js";
 import { connect } from "./wire.js";
 
-const ROOMS = { gate, flock };
+const ROOMS = {}; // by name, as the server has them
 const find = (id) => document.getElementById(id);
 let open = null;
 
@@ -64,7 +62,7 @@ function enter({ name, settings: wanted }) {
     posted = true; // one message for each picture, however fast a hand moves
     requestAnimationFrame(() => { posted = false; link.send({ set: waiting }); waiting = {}; });
   }
-  const room = ROOMS[name].mount(main, { tell, settings: () => ({ ...told.settings, ...waiting }) });
+  const room = ROOMS[name].mount(main, { tell, act: (what) => link.send({ act: what }), settings: () => ({ ...told.settings, ...waiting }) });
 
   const link = connect(name, {
     open() { status(""); link.send({ set: wanted }); },
@@ -87,7 +85,7 @@ function enter({ name, settings: wanted }) {
   function buttons() {
     const row = document.createElement("div");
     row.className = "actions";
-    const labels = { restart: name === "flock" ? "Restart" : "Reset all", figure: "Figure", data: "Data", snippet: "Python" };
+    const labels = { restart: ROOMS[name].restart, figure: "Figure", data: "Data", snippet: "Python" };
     const titles = { restart: "", figure: "Save the picture as PNG", data: "Save what is shown as JSON", snippet: "The same in Python" };
     const acts = {
       restart: () => link.send({ do: "restart" }),
@@ -149,6 +147,7 @@ find("theme").addEventListener("click", () => {
 system.addEventListener("change", coloured);
 
 const rooms = await (await fetch("/rooms")).json();
+await Promise.all(rooms.map(async ({ name }) => { ROOMS[name] = await import(`./${name}.js`); }));
 find("rooms").append(...rooms.map(({ name, title }) => {
   const item = document.createElement("li"), link = document.createElement("a");
   Object.assign(link, { href: `#${name}`, textContent: title });

@@ -9,6 +9,7 @@ const CHART_EVERY = 1000; // ms: a chart takes longer to draw than the flock
 const SHORT = ["separation", "alignment", "cohesion"];
 
 export const closed = [];
+export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);

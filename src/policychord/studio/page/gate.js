@@ -8,6 +8,7 @@ const LAYERS = { w: "w: weights", r: "r", y: "y: gradient", log_m: "ln m: normal
 const MARGIN = { left: 14, right: 14, top: 26, bottom: 30 };
 
 export const closed = ["Primitives", "Cost"];
+export const restart = "Reset all"; // what the button says
 
 export function mount(root, page) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);

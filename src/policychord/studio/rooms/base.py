@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 from ..wire import Frame
 
 
+def nothing_to_do(state: Any, act: Mapping[str, Any]) -> Any:
+    raise ValueError(f"act = {str(dict(act))[:60]}: in this room there is nothing to do but to change its settings.")
+
+
 class Room(NamedTuple):
     """Functions of a state that only the room looks into. `change` raises a ValueError that says what is wrong."""
 
@@ -18,3 +22,4 @@ class Room(NamedTuple):
     told: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
     frame: Callable[[Any], tuple[Any, Frame]]  # the next thing to draw
     settled: Callable[[Any], bool]  # whether nothing new will be drawn until something is changed
+    act: Callable[[Any, Mapping[str, Any]], Any] = nothing_to_do  # what happens once and is no setting
