@@ -14,6 +14,7 @@ SOURCE = Path(policychord.__file__).parent
 # Room -> the rooms of our own it may import from (itself always included).
 ALLOWED = {
     "_types": set(),
+    "wording": set(),
     "core": {"_types"},
     "actions": {"_types"},
     "primitives": {"_types", "actions"},
@@ -25,10 +26,10 @@ ALLOWED = {
     "gym": {"actions", "agent", "envs", "loops"},
     "stats": {"_types"},
     "studies": {"_types", "core", "actions", "primitives", "models", "envs", "stats", "agent", "population", "loops"},
-    "runs": {"_types", "core", "loops", "studies"},
+    "runs": {"_types", "wording", "core", "loops", "studies"},
     "__init__": {"core", "agent", "population", "loops"},
-    "studio": {"_types", "core", "envs", "loops", "studies", "runs", "__init__"},
-    "cli": {"_types", "core", "studies", "runs", "studio", "__init__"},
+    "studio": {"_types", "wording", "core", "envs", "loops", "studies", "runs", "__init__"},
+    "cli": {"_types", "wording", "core", "studies", "runs", "studio", "__init__"},
     "__main__": {"cli"},
 }
 

@@ -1,5 +1,6 @@
 """Plans: which points they name, and what is said of those that make no sense."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +66,32 @@ def test_a_latin_hypercube_has_one_point_in_every_slice():
         ('study = "flock"\nepisodes = 2\n[settings]\neps = 1\n[grid]\neps = [1]', "both fixed in"),
         ('study = "flock"\nepisode = 2\n[grid]\neps = [1]', "episode is not part of a plan"),
         ("study = flock", "not valid TOML"),
+        (
+            'study = "flock"\nepisodes = 2\n[grid]\neps = 3',
+            r"grid\.eps = 3: pass a list of values, such as .* or a range",
+        ),
+        ('study = "flock"\nepisodes = 2\n[grid]\neps = [[1]]', "every value must be a number, a text, true or false"),
+        (
+            'study = "flock"\nepisodes = 2\n[grid]\neps = {low = 1, high = 2, pionts = 3}',
+            r"grid\.eps\.pionts is not part of a plan: did you mean points\?",
+        ),
+        (
+            'study = "flock"\nepisodes = 2\n[random]\npoints = 3\nover = {}',
+            r"random\.over = {}: must have at least 1 entry",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_the_name(tmp_path, text, words):
     path = tmp_path / "plan.toml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as refused:
         read_plan(path)
+    assert not re.search("instance|dictionary|Input|Range", str(refused.value)), "the checker's own words"
+
+
+def test_a_plan_comes_back_from_its_file():
+    written = plan(grid={"eps": {"low": 0.1, "high": 1.0, "points": 3}, "form": ["a", "b"]})
+    assert Plan.model_validate_json(written.model_dump_json()) == written
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from ..wording import Sources, in_words
 from .interrupt import INTERRUPTED, interruptible, leave
 from .output import aside, screen
 
@@ -140,8 +141,6 @@ def _explained(error: Exception, debug: bool = False) -> tuple[str, int]:
         return _wrong_option(error) + page, 2
     if isinstance(error, ValueError):
         if hasattr(error, "errors"):
-            from .settings import in_words
-
             return in_words(error), 2  # type: ignore[arg-type]
         return str(error), 2
     if isinstance(error, OSError):
@@ -163,8 +162,6 @@ def _wrong_option(error: Any) -> str:
     param, cause = getattr(error, "param", None), error.__cause__
     if param is None or not hasattr(cause, "errors"):
         return error.format_message()
-    from .settings import Sources, in_words
-
     name = param.opts[0] if param.param_type_name == "option" else param.metavar or param.name.upper()
     words = in_words(cause, sources=Sources({"": name}))
     return words if words.startswith(name) else f"{name}: {words}"

@@ -1,6 +1,5 @@
 """Units of work of a sweep: which episodes of which points are computed together, under which name."""
 
-import difflib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..studies.episodes import Episodes, Measured
+from ..wording import nearest
 from .kept import code_version
 from .plan import Plan, Point, points_of
 
@@ -49,12 +49,10 @@ def check(plan: Plan) -> None:
     offered = episodes_of(plan.study)
     for name in plan.metrics:
         if name not in offered.metrics:
-            raise ValueError(f"metrics: {name!r} is none of {plan.study}: there are {', '.join(offered.metrics)}.")
+            raise ValueError(f"metrics: {name!r} is none of {plan.study}: {nearest(name, list(offered.metrics))}")
     for name in (*plan.settings, *plan.axes):
         if name not in offered.names:
-            close = difflib.get_close_matches(name, offered.names, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(offered.names)}."
-            raise ValueError(f"{name} is no setting of the {plan.study}: {hint}")
+            raise ValueError(f"{name} is no setting of the {plan.study}: {nearest(name, offered.names)}")
     for point in points_of(plan):
         offered.settings(**_told(plan, point))
 

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from scipy.stats import qmc
+
+from ..wording import in_words
 
 Value = bool | int | float | str
 Point = dict[str, Value]
@@ -42,6 +45,24 @@ class Range(_Checked):
         return self.low + share * (self.high - self.low)
 
 
+def _axis(given: Any) -> Range | list[Value]:
+    """What may stand behind a name in [grid]; told here, because a union of types would speak of types."""
+    if isinstance(given, dict | Range):
+        return Range.model_validate(given)
+    if not isinstance(given, list) or not given:
+        raise PydanticCustomError(
+            "axis",
+            "pass a list of values, such as [0.1, 1.0], or a range, such as { low = 0.1, high = 1.0, points = 5 }",
+        )
+    for value in given:
+        if not isinstance(value, Value):
+            raise PydanticCustomError("axis", "in a list, every value must be a number, a text, true or false")
+    return given
+
+
+Axis = Annotated[Range | list[Value], BeforeValidator(_axis)]
+
+
 class RandomDesign(_Checked):
     """Points drawn over ranges, evenly spread (Latin hypercube, Sobol) or independent (uniform)."""
 
@@ -55,7 +76,7 @@ class Plan(_Checked):
 
     study: str
     settings: dict[str, Any] = {}
-    grid: dict[str, Range | Annotated[list[Value], Field(min_length=1)]] = {}
+    grid: dict[str, Axis] = {}
     random: RandomDesign | None = None
     episodes: int = Field(ge=1, description="of every point")
     seed: int = Field(default=0, ge=0)
@@ -118,19 +139,4 @@ def read_plan(path: Path) -> Plan:
     try:
         return Plan.model_validate(given)
     except ValidationError as error:
-        raise ValueError(f"{path}: {_in_words(error)}") from None
-
-
-def _in_words(error: ValidationError) -> str:
-    sentences = []
-    for problem in error.errors():
-        name = ".".join(str(part) for part in problem["loc"] if not str(part).endswith("]"))
-        if problem["type"] == "extra_forbidden":
-            sentences.append(f"{name} is not part of a plan: there are {', '.join(Plan.model_fields)}.")
-        elif problem["type"] == "missing":
-            sentences.append(f"{name} is missing: name it.")
-        elif problem["type"] == "value_error":
-            sentences.append(problem["msg"].removeprefix("Value error, "))
-        else:
-            sentences.append(f"{name} = {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}.")
-    return " ".join(dict.fromkeys(sentences))
+        raise ValueError(f"{path}: {in_words(error, Plan, part_of='part of a plan')}") from None
