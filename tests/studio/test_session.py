@@ -77,7 +77,7 @@ def test_hello_settings_and_frames(studio):
 @pytest.mark.parametrize(
     ("room", "change", "said"),
     [
-        ("gate", {"eps": -1}, ["eps", "-1", "greater than 0"]),
+        ("gate", {"eps": -1}, ["eps", "-1", "more than 0"]),
         ("gate", {"eps": 1e6}, ["eps", "1e+06", "0.02 to 10"]),
         ("gate", {"epsilon": 1}, ["epsilon", "eps"]),
         ("gate", {"ladder": "rope"}, ["ladder", "rope", "stable"]),

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
+
+from ..wording import in_words
+
+__all__ = ["Control", "check_limits", "check_names", "described", "in_words"]
 
 
 class Control(NamedTuple):
@@ -53,16 +56,3 @@ def check_limits(controls: Sequence[Control], settings: BaseModel, names: Sequen
         if not control.low <= value <= control.high:
             limits = f"{control.low:g} to {control.high:g} {control.unit}".strip()
             raise ValueError(f"{control.name} = {value:g}: the studio takes {limits}.")
-
-
-def in_words(error: ValidationError) -> str:
-    """What is wrong with settings: the setting, its value and the remedy."""
-    return " ".join(dict.fromkeys(_sentence(problem) for problem in error.errors()))
-
-
-def _sentence(problem: ErrorDetails) -> str:
-    message = problem["msg"].removeprefix("Value error, ").rstrip(".")
-    if problem["type"] == "value_error":
-        return f"{message}."
-    name = ".".join(map(str, problem["loc"]))
-    return f"{name} = {str(problem['input'])[:60]}: {message[:1].lower()}{message[1:]}."
