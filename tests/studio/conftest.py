@@ -1,5 +1,6 @@
 import pytest
 
+from .browsing import browser, visit  # noqa: F401
 from .serving import served
 
 
