@@ -1,0 +1,193 @@
+"""Our docstrings and signatures on the site: plain text made safe for Sphinx, types as the source spells them."""
+
+import ast
+import importlib
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+# What the reference must show: every public name of these modules.
+ROOMS = (
+    "policychord",
+    "policychord.actions",
+    "policychord.primitives",
+    "policychord.models",
+    "policychord.agent",
+    "policychord.population",
+    "policychord.loops",
+    "policychord.envs",
+    "policychord.gym",
+    "policychord.stats",
+)
+_log = logging.getLogger(__name__)
+
+
+class Field(NamedTuple):
+    """A line of a record in the source: a name, its type, its default and the comment behind it."""
+
+    name: str
+    type: str
+    default: str
+    comment: str
+
+
+def fields_of(cls: type) -> list[Field]:
+    """The fields that a class declares, with the comment at the end of each line."""
+    node, lines = _source(cls)
+    if not isinstance(node, ast.ClassDef):
+        return []
+    found = []
+    for part in node.body:
+        if not isinstance(part, ast.AnnAssign) or not isinstance(part.target, ast.Name):
+            continue
+        default = "" if part.value is None else ast.unparse(part.value)
+        code, _, comment = lines[(part.end_lineno or part.lineno) - 1].partition("  # ")
+        found.append(Field(part.target.id, ast.unparse(part.annotation), default, comment.strip() if code else ""))
+    return found
+
+
+@cache
+def _parsed(path: Path) -> tuple[ast.Module, list[str]]:
+    text = path.read_text(encoding="utf-8")
+    return ast.parse(text), text.splitlines()
+
+
+def _source(thing: Any) -> tuple[ast.AST | None, list[str]]:
+    """Where a function or class is written down, found by its name."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+    if not (module or "").startswith("policychord"):
+        return None, []
+    tree, lines = _parsed(Path(inspect.getsourcefile(importlib.import_module(module)) or ""))
+    node: ast.AST | None = tree
+    for part in name.split("."):
+        inner = getattr(node, "body", [])
+        node = next((child for child in inner if getattr(child, "name", None) == part), None)
+    return node, lines
+
+
+def signature(thing: Any) -> str | None:
+    """The arguments as the source has them: `Weights` says more than the union of two arrays that it stands for."""
+    node, _ = _source(thing)
+    if isinstance(node, ast.FunctionDef):
+        return _arguments(node)
+    if not isinstance(node, ast.ClassDef):
+        return None
+    own = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+    if own:
+        return _arguments(own[0])
+    given = [field for field in fields_of(thing) if not re.search("ClassVar|AbstractVar", field.type)]
+    words = (f"{f.name}: {f.type}" + (f" = {f.default}" if f.default else "") for f in given)
+    return f"({', '.join(words)})"
+
+
+def _arguments(node: ast.FunctionDef) -> str:
+    given = node.args
+    first = given.args[:1]
+    if first and first[0].arg in ("self", "cls"):
+        given = ast.arguments(given.posonlyargs, given.args[1:], given.vararg, given.kwonlyargs, given.kw_defaults,
+                              given.kwarg, given.defaults)  # fmt: skip
+    return f"({ast.unparse(given)})"
+
+
+def in_rst(lines: list[str]) -> list[str]:
+    """Plain text with `code` in it as reStructuredText: equations stay as they stand, signs mean themselves."""
+    written: list[str] = []
+    for paragraph in "\n".join(lines).strip("\n").split("\n\n"):
+        rows = paragraph.split("\n")
+        if all(row.startswith("    ") or "   " in row.strip() for row in rows):
+            written += ["::", "", *(f"    {row}" for row in rows), ""]
+        else:
+            written += [*map(_inline, _joined_code(rows)), ""]
+    return written
+
+
+def _joined_code(rows: list[str]) -> list[str]:
+    """A piece of code that runs over the end of a line stays in one line."""
+    joined: list[str] = []
+    for row in rows:
+        if joined and joined[-1].count("`") % 2:
+            joined[-1] += " " + row.strip()
+        else:
+            joined.append(row)
+    return joined
+
+
+def _inline(row: str) -> str:
+    parts = row.split("`")
+    parts[::2] = [re.sub(r"([*|\\]|_(?!\w))", r"\\\1", part) for part in parts[::2]]
+    return "``".join(parts)
+
+
+def _docstring(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    _shown(app).add((getattr(thing, "__module__", ""), getattr(thing, "__qualname__", name)))
+    lines[:] = in_rst(lines)
+    if what == "class" and isinstance(thing, type):
+        told = [] if _builds_itself(thing) else [f for f in fields_of(thing) if "ClassVar" not in f.type]
+        lines += [f"- ``{field.name}``: {_inline(field.comment)}" for field in told if field.comment] + [""]
+
+
+def _builds_itself(thing: type) -> bool:
+    """Whether a class has a constructor of its own: then its fields are its own business."""
+    node, _ = _source(thing)
+    return any(getattr(part, "name", "") == "__init__" for part in getattr(node, "body", []))
+
+
+def _signature(app: Sphinx, what: str, name: str, thing: Any, options: Any, given: str, returns: str) -> Any:
+    found = signature(thing) if what in ("class", "function", "method") else None
+    if found is None:
+        return None
+    node, _ = _source(thing)
+    back = ast.unparse(node.returns) if isinstance(node, ast.FunctionDef) and node.returns else ""
+    return found, back
+
+
+def _skip(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """A method that has nothing to say of its own is explained where it is abstract; fields are in the signature."""
+    if type(thing).__name__ == "_tuplegetter":
+        return True
+    written = thing.fget if isinstance(thing, property) else thing
+    node, _ = _source(written)
+    if isinstance(node, ast.FunctionDef):
+        return not ast.get_docstring(node) or None
+    return None
+
+
+def _shown(app: Sphinx) -> set[tuple[str, str]]:
+    if not hasattr(app, "shown_names"):
+        app.shown_names = set()  # type: ignore[attr-defined]
+    return app.shown_names  # type: ignore[attr-defined]
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """What a module offers: what it lists, or else what it defines."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    mine = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    return [name for name, value in mine.items() if not name.startswith("_") and hasattr(value, "__qualname__")]
+
+
+def _nobody_forgotten(app: Sphinx, env: Any) -> None:
+    shown = _shown(app)
+    if not shown:  # pages were not read anew
+        return
+    for room in ROOMS:
+        module = importlib.import_module(room)
+        offered = {name: getattr(module, name) for name in public_names(module)}
+        written = {name: x for name, x in offered.items() if isinstance(x, type) or inspect.isfunction(x)}
+        missing = sorted(n for n, thing in written.items() if (thing.__module__, thing.__qualname__) not in shown)
+        if missing:
+            _log.warning("docs/reference/api.md does not show %s of %s", ", ".join(missing), room)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("autodoc-process-docstring", _docstring)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-skip-member", _skip)
+    app.connect("env-updated", _nobody_forgotten)
+    return {"version": "1", "parallel_read_safe": False}

@@ -1,0 +1,240 @@
+"""Parts of pages that are made from the code itself, so that they cannot grow old.
+
+A line `% generated: commands` in a page becomes what the function of that name returns, in Markdown.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from docstrings import fields_of
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+from sphinx.application import Sphinx
+
+LINE = re.compile(r"^% generated: (\w+) ?(.*)$", re.MULTILINE)
+REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
+RECORD = Path(__file__).parent.parent / "explanation" / "full_run.json"
+VERDICTS = {"reproduced": "reproduced", "partly": "**partly**", "not reproduced": "**not reproduced**"}
+
+
+# ------------------------------------------------------------- the command
+
+
+def commands() -> str:
+    """Every command of the real tree: what it is for, its arguments and options, and its examples."""
+    from typer.main import get_command
+
+    from policychord.cli import app
+
+    return "\n".join(_pages(get_command(app), ["policychord"]))
+
+
+def _pages(command: Any, path: list[str]) -> Iterator[str]:
+    import typer
+
+    context = typer.Context(command, info_name=path[-1])
+    level = min(len(path) + (len(path) == 1), 3)
+    yield f"{'#' * level} `{' '.join(path)}`\n"
+    yield from _help(command.help or "")
+    below = command.list_commands(context) if hasattr(command, "list_commands") else []
+    params = [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
+    arguments = [param for param in params if param.param_type_name == "argument"]
+    options = [param for param in params if param.param_type_name == "option" and "--help" not in param.opts]
+    if not below:
+        shown = [_placeholder(p) if p.required else f"[{_placeholder(p)}]" for p in arguments]
+        yield f"```text\n{' '.join([*path, *shown, '[OPTIONS]'])}\n```\n"
+    rows = [(f"`{_placeholder(p)}`", _meaning(p)) for p in arguments]
+    rows += [(f"`{' '.join([_switches(p), p.metavar or '']).strip()}`", _meaning(p)) for p in options]
+    if rows:
+        yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {_cell(words)} |" for name, words in rows)]) + "\n"
+    yield from _foot(command.epilog or "")
+    for name in below:
+        yield from _pages(command.get_command(context, name), [*path, name])
+
+
+def _placeholder(param: Any) -> str:
+    return param.metavar or param.name.upper()
+
+
+def _switches(param: Any) -> str:
+    return " / ".join([", ".join(param.opts), *param.secondary_opts])
+
+
+def _meaning(param: Any) -> str:
+    words = _plain(param.help or "")
+    said = "[default" in words or isinstance(param.default, bool) or param.default in (None, "")
+    return words if said or callable(param.default) else f"{words} [default: {param.default}]"
+
+
+def _help(words: str) -> Iterator[str]:
+    for paragraph in inspect.cleandoc(_plain(words)).split("\n\n"):
+        as_it_stands = "\n " in paragraph
+        yield f"```text\n{paragraph}\n```\n" if as_it_stands else _escaped(paragraph.replace("\n", " ")) + "\n"
+
+
+def _foot(words: str) -> Iterator[str]:
+    """The title in bold, the commands below it, then what is said after them."""
+    for paragraph in _plain(words).split("\n\n"):
+        rows = paragraph.splitlines()
+        lines = [REMARK.sub(r"\1# \2", row.removeprefix("  ")) for row in rows if row.startswith("  ")]
+        if lines:
+            yield f"{rows[0]}:\n\n```sh\n" + "\n".join(lines) + "\n```\n"
+        elif paragraph.strip():
+            yield _escaped(" ".join(rows)) + "\n"
+
+
+def _plain(words: str) -> str:
+    """Without the marks for colours on a terminal."""
+    return re.sub(r"(?<!\\)\[/?[a-z ]*\]", "", words).replace("\\[", "[").replace("\\]", "]")
+
+
+def _escaped(words: str) -> str:
+    """Options as code, so that two dashes stay two."""
+    return re.sub(r"(?<![\w`-])(--[a-z][\w-]*)", r"`\1`", words.replace("<", "&lt;").replace("*", "\\*"))
+
+
+def _cell(words: str) -> str:
+    return _escaped(" ".join(words.split()).replace("|", "\\|"))
+
+
+# ------------------------------------------------------------- settings
+
+
+def settings(where: str) -> str:
+    """A table of all settings of a model, `module:Class`: type, default, limits and what they are."""
+    module, name = where.split(":")
+    model: type[BaseModel] = getattr(import_module(f"policychord.{module}"), name)
+    comments = {field.name: field.comment for field in fields_of(model)}
+    rows = ["| setting | type | default | what it is |", "|---|---|---|---|"]
+    for key, field in model.model_fields.items():
+        limits = ", ".join(_limit(rule) for rule in field.metadata if _limit(rule))
+        words = "; ".join(part for part in (field.description, comments.get(key), limits) if part)
+        default = "required" if field.default is PydanticUndefined else _value(field.default)
+        rows.append(f"| `{key}` | {_type(field.annotation)} | {default} | {_cell(words)} |")
+    return f"{_escaped((model.__doc__ or '').strip())}\n\n" + "\n".join(rows) + "\n"
+
+
+def _limit(rule: Any) -> str:
+    signs = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most", "min_length": "at least"}
+    return ", ".join(f"{words} {getattr(rule, sign):g}" for sign, words in signs.items() if hasattr(rule, sign))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return ", ".join(f"`{name}` {_value(inner)}" for name, inner in value)
+    if isinstance(value, tuple | list):
+        return ", ".join(_value(inner) for inner in value) or "none"
+    if isinstance(value, str):
+        return f"`{value}`" if value else "none"
+    return "none" if value is None or value == {} else str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+def _type(kind: Any) -> str:
+    from types import UnionType
+    from typing import Annotated, Literal, Union
+
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(f"`{choice}`" for choice in inner)
+    if origin is Annotated:
+        return _type(inner[0])
+    if origin in (Union, UnionType):
+        return " or ".join(_type(part) for part in inner if part is not type(None))
+    if origin in (tuple, list):
+        parts = [part for part in inner if part is not Ellipsis]
+        same = len(set(map(str, parts))) == 1
+        count = "" if Ellipsis in inner or origin is list else f"{len(parts)} of: "
+        return f"list, {count}{_type(parts[0])}" if same else f"list: {', '.join(_type(part) for part in parts)}"
+    if origin is dict:
+        return "table"
+    names = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "folder"}
+    return names.get(kind.__name__, f"`{kind.__name__}`") if isinstance(kind, type) else "value"
+
+
+def metrics(study: str) -> str:
+    """What a sweep of a study can keep of every episode."""
+    from policychord.runs.batches import episodes_of
+
+    offered = episodes_of(study)
+    rows = [f"| `{name}` | {_cell(words)} |" for name, words in offered.metrics.items()]
+    return "\n".join(["| metric | what it is |", "|---|---|", *rows]) + "\n"
+
+
+def names(study: str) -> str:
+    """What a plan may name in [settings], [grid] and [random.over]."""
+    from policychord.runs.batches import episodes_of
+
+    return ", ".join(f"`{name}`" for name in episodes_of(study).names) + "\n"
+
+
+# ------------------------------------------------------------- claims
+
+
+def claims(study: str) -> str:
+    """The ledger of a study, with the verdicts of the recorded run beside the rules."""
+    ledger = import_module(f"policychord.studies.{study}.study").STUDY.ledger
+    record = {claim["id"]: claim for claim in _recorded() if claim["study"] == study}
+    if set(record) != {entry.id for entry in ledger}:
+        raise ValueError(f"{RECORD.name} has other claims of {study} than its ledger: record a full run anew.")
+    rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
+    for entry in ledger:
+        found = record[entry.id]
+        reported = "" if entry.reported.startswith("no figure") else f"; the paper: {entry.reported}"
+        rows.append(
+            f"| **{entry.id}** | {_cell(entry.statement)} ({entry.paper}) | {_cell(entry.rule)} | "
+            f"{_cell(_headline(found['measured']) + reported)} | {VERDICTS[found['verdict']]} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def _headline(measured: dict[str, Any]) -> str:
+    """The first two figures, which are the most telling."""
+    told = [(name, value) for name, value in measured.items() if not isinstance(value, dict)][:2]
+    return "; ".join(f"{name}: {_figure(value)}" for name, value in told)
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def tally() -> str:
+    """How the recorded run ended, and where it ran."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    verdicts = [claim["verdict"] for claim in _recorded()]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
+    where = record["environment"]
+    return (
+        f"**{len(verdicts)} claims: {counts}.** Recorded on {where['started'][:10]} with policychord "
+        f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}.\n"
+    )
+
+
+def _recorded() -> list[dict[str, Any]]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))["claims"]
+
+
+# -------------------------------------------------------------
+
+MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, names, claims, tally)}
+
+
+def _fill(app: Sphinx, page: str, source: list[str]) -> None:
+    source[0] = LINE.sub(lambda line: MAKERS[line[1]](*line[2].split()), source[0])
+
+
+def _always(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Pages with such parts are read at every build: the code may have changed where the page has not."""
+    return [page for page in env.found_docs if LINE.search(Path(env.doc2path(page)).read_text(encoding="utf-8"))]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("source-read", _fill)
+    app.connect("env-get-outdated", _always)
+    return {"version": "1", "parallel_read_safe": True}
