@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ..studies.quadrotor.settings import QuadrotorSettings
 
 COMPOSITION, WORLD = "How they are composed", "The world"
-# Where a first experiment begins: physics without artefacts, and the action without the noise of drawing it.
-DEFAULTS = {"seeds": 200, "disturbance": "centre"}
-COMPOSED = {"selection": "mean"}
+SEEDS = 200
 AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
 
 
@@ -129,7 +127,7 @@ def quadrotor(
         float | None,
         options.option("lqr: force of the push, for 20 ms.", "NEWTON", "1", rich_help_panel=WORLD),
     ] = None,
-    seeds: Annotated[int | None, options.seeds("200", "Episodes, each with random forces of its own.")] = None,
+    seeds: Annotated[int | None, options.seeds(str(SEEDS), "Episodes, each with random forces of its own.")] = None,
     seed: Annotated[int | None, options.seed()] = None,
     eps: Annotated[float | None, options.eps("0.05")] = None,
     settings: Annotated[Path | None, options.settings("quadrotor")] = None,
@@ -185,11 +183,9 @@ def quadrotor(
 
 
 def _build(changes: dict[str, Any]) -> "QuadrotorSettings":
-    from ..studies.quadrotor.settings import QuadrotorSettings
+    from ..studies.quadrotor.settings import own_settings
 
-    inner = changes.get("composition", {})
-    composed = COMPOSED | inner if isinstance(inner, dict) else inner
-    return QuadrotorSettings(**(DEFAULTS | changes | {"composition": composed}))
+    return own_settings(**{"seeds": SEEDS, **changes})
 
 
 def _machine(row: "Row") -> dict[str, Any]:

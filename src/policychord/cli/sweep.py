@@ -1,13 +1,16 @@
 """`policychord sweep` and `policychord replay`: many episodes over a plan of settings, and any one of them again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from . import options
 from .app import Pages, app
@@ -15,6 +18,7 @@ from .output import Json, aside, counted, emit
 
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
+    from ..studies.episodes import Setting
 
 sweep = typer.Typer(
     cls=Pages,
@@ -35,6 +39,66 @@ FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=Tru
 class EngineName(StrEnum):
     local = "local"
     dask = "dask"
+
+
+class StudyName(StrEnum):
+    flock = "flock"
+    quadrotor = "quadrotor"
+
+
+@sweep.command(
+    epilog=options.examples("policychord sweep settings flock", "policychord sweep settings quadrotor --json")
+)
+def settings(
+    study: Annotated[StudyName, typer.Argument(help="flock or quadrotor.", metavar="STUDY")], json: Json = False
+) -> None:
+    """What a plan may name: the settings of a study with their defaults, and what is measured."""
+    from ..runs.batches import episodes_of
+
+    offered = episodes_of(study.value)
+    results = {"settings": [setting._asdict() for setting in offered.told], "metrics": offered.metrics}
+    notes = ["Another scenario has other defaults."] if "scenario" in offered.names else []
+    record = {"command": "sweep settings", "study": str(study), "results": results, "files": [], "notes": notes}
+    varied, fixed = ([setting for setting in offered.told if setting.varies is varies] for varies in (True, False))
+    emit(
+        json,
+        record,
+        _words("Settings, to vary in [grid] or [random] or to fix in [settings]", map(_meaning, varied)),
+        *notes,
+        "",
+        _words("Settings that can only be fixed, in [settings]", map(_meaning, fixed)),
+        "",
+        _words("Metrics, for metrics = [...]", ((name, "", words) for name, words in offered.metrics.items())),
+        "",
+        "Next: write a plan;  policychord sweep run --help  shows one.",
+    )
+
+
+def _meaning(setting: "Setting") -> tuple[str, str, str]:
+    one_of = f" [{', '.join(setting.choices)}]" if setting.choices else ""
+    return setting.name, _short(setting.default), setting.meaning + one_of
+
+
+def _short(value: Any) -> str:
+    """A default in one line; of a table, what its names are."""
+    if hasattr(value, "model_fields_set"):
+        return ", ".join(type(value).model_fields)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_short, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()  # as plans have it
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    lines = list(rows)
+    defaults = any(default for _, default, _ in lines)
+    for name in ("name", *(["default"] if defaults else []), "meaning"):
+        table.add_column(name, no_wrap=name == "name", overflow="fold")
+    for name, default, meaning in lines:
+        table.add_row(name, *([default] if defaults else []), Text(meaning))
+    return table
 
 
 @sweep.command(
@@ -65,6 +129,23 @@ def run(
     """Compute all episodes of a plan, or those that an earlier run did not get to.
 
     A batch is written as soon as it is done: a sweep may be stopped at any time, and goes on with the same command.
+
+    A plan, with every value of one setting at every value of the other:
+      study = "flock"
+      episodes = 8                  # of every point
+      metrics = \\["milling"]         # all, if left out
+      \\[settings]                    # what does not vary
+      scenario = "milling"
+      \\[grid]
+      collision_strength = \\[1.0, 4.0]
+      eps = { low = 0.01, high = 10, points = 5, scale = "log" }
+    or, in place of \\[grid], points drawn over ranges:
+      \\[random]
+      points = 100
+      design = "latin-hypercube"    # or "sobol", or "uniform"
+      over.collision_strength = { low = 1, high = 16 }
+      over.eps = { low = 0.01, high = 10, scale = "log" }
+    policychord sweep settings STUDY  lists settings and metrics.
     """
     from ..runs import sweep as runs
     from ..runs.engine import available_cores, dask_cluster, processes

@@ -16,6 +16,8 @@ from .plan import Plan, Point, points_of
 
 # studies with episodes
 STUDIES = ("flock", "quadrotor")
+# settings of a study for which a plan has a word of its own
+PLANNED = {"seed": "seed", "seeds": "episodes"}
 
 
 class Part(NamedTuple):
@@ -51,6 +53,8 @@ def check(plan: Plan) -> None:
         if name not in offered.metrics:
             raise ValueError(f"metrics: {name!r} is none of {plan.study}: {nearest(name, list(offered.metrics))}")
     for name in (*plan.settings, *plan.axes):
+        if name in PLANNED:
+            raise ValueError(f"{name} is no setting of a sweep: a plan has its own {PLANNED[name]}, at its top.")
         if name not in offered.names:
             raise ValueError(f"{name} is no setting of the {plan.study}: {nearest(name, offered.names)}")
     for point in points_of(plan):

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ...loops import to_dataset
-from ..episodes import Episodes, Measured
+from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
 from .figures import overview
-from .scenarios import scenario
+from .scenarios import ABLATIONS, SCENARIOS, scenario
 from .settings import FlockSettings
 from .simulate import chosen_episodes, simulate, summarise
 from .summary import LAST
@@ -48,7 +48,11 @@ def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:
 
 EPISODES = Episodes(
     settings=settings,
-    names=("scenario", "ablation", *FlockSettings.model_fields),
+    told=(
+        Setting("scenario", "polarization", "the experiment that the other settings change", tuple(SCENARIOS)),
+        Setting("ablation", None, "what is taken away from it", tuple(ABLATIONS)),
+        *settings_of(FlockSettings, without=PLANNED),
+    ),
     metrics={
         "polarization": f"polarization, mean of the last {LAST} steps",
         "milling": f"milling, mean of the last {LAST} steps",

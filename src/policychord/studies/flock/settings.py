@@ -15,17 +15,21 @@ class FlockSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # Table S1
-    dt: float = Field(default=0.05, gt=0, description="time step dt, s")
+    dt: float = Field(default=0.05, gt=0, description="time step dt (s)")
     boids: int = Field(default=40, ge=1, description="number of boids N")
     grid: int = Field(default=30, ge=2, description="points along each axis of the action grid; d_u = 30^2")
-    max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max")
-    max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max")
-    vision_angle: float = Field(default=320.0, gt=0, le=360, description="vision angle alpha, degrees")
-    separation_radius: float = Field(default=1.0, gt=0, description="r_sep")
-    alignment_radius: float = Field(default=3.0, gt=0, description="r_ali")
-    cohesion_radius: float = Field(default=12.0, gt=0, description="r_coh")
-    primitive_variance: float = Field(default=0.1, gt=0, description="of separation, alignment and cohesion")
-    state_variance: float = Field(default=0.01, gt=0, description="of the predicted and of the desired next state")
+    max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max (m/s)")
+    max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max (m/s^2)")
+    vision_angle: float = Field(default=320.0, gt=0, le=360, description="vision angle alpha (degrees)")
+    separation_radius: float = Field(default=1.0, gt=0, description="nearer than this, boids keep apart: r_sep (m)")
+    alignment_radius: float = Field(default=3.0, gt=0, description="from there to this, they align: r_ali (m)")
+    cohesion_radius: float = Field(default=12.0, gt=0, description="from there to this, they stay together: r_coh (m)")
+    primitive_variance: float = Field(
+        default=0.1, gt=0, description="of separation, alignment and cohesion ((m/s^2)^2)"
+    )
+    state_variance: float = Field(
+        default=0.01, gt=0, description="of the predicted and of the desired next state (m^2, m^2/s^2)"
+    )
     eps: float = Field(default=0.5, ge=1e-9, le=1e9, description="temperature")
 
     # what the table leaves open
@@ -34,10 +38,10 @@ class FlockSettings(BaseModel):
     seed: int = Field(default=0, ge=0, description="of all random draws")
     update: Update = Field(default="synchronous", description="all boids at once, or one after another in place")
     start: Literal["square", "ring"] = Field(default="square", description="where boids begin")
-    start_size: float = Field(default=2.5, gt=0, description="half width of the square, or radius of the ring")
+    start_size: float = Field(default=2.5, gt=0, description="half width of the square, or radius of the ring (m)")
     start_pace: float = Field(default=1.0, gt=0, le=1, description="factor on the speeds of a start in the square")
     leaders: int = Field(default=0, ge=0, description="boids that know the goal")
-    goal: tuple[float, float] = Field(default=(-15.0, -15.0), description="p_g")
+    goal: tuple[float, float] = Field(default=(-15.0, -15.0), description="where leaders want to go: p_g (m)")
     collision_term: bool = Field(default=False, description="whether the model punishes accelerating into neighbours")
     collision_strength: float = Field(default=2.0, ge=0, description="of that term")
     collision_floor: float = Field(default=1e-10, gt=0, lt=1, description="least probability in that term")

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from ..episodes import Episodes, Measured
+from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
 from .datasets import dataset
 from .figures import one_flight
 from .parts import FIXED
-from .settings import Composition, Experiment, QuadrotorSettings
+from .settings import OWN, OWN_COMPOSITION, Composition, Experiment, QuadrotorSettings, own_settings
 from .simulate import ALONE, fly_episodes, ready
 
 COMPOSED = "composed"
+FLOWN = (COMPOSED, FIXED, *ALONE)
+# settings that only the comparison of all controllers reads
+STUDY_ONLY = ("control_seeds", "warm_eps", "wide_margin", "temperatures", "recovered", "resamples")
 
 
 class FlightSettings(BaseModel):
@@ -28,11 +31,10 @@ class FlightSettings(BaseModel):
 
 def settings(experiment: Experiment = "pd", controller: str = COMPOSED, **named: Any) -> FlightSettings:
     """Settings from names with values; those of the composition (eps, selection, horizon ...) need no prefix."""
-    if controller not in (COMPOSED, FIXED, *ALONE):
-        raise ValueError(f"controller = {controller!r}: use one of {', '.join((COMPOSED, FIXED, *ALONE))}.")
+    if controller not in FLOWN:
+        raise ValueError(f"controller = {controller!r}: use one of {', '.join(FLOWN)}.")
     how = {name: named.pop(name) for name in list(named) if name in Composition.model_fields}
-    chosen = QuadrotorSettings(**named, composition=Composition(**how))
-    return FlightSettings(experiment=experiment, controller=controller, quadrotor=chosen)
+    return FlightSettings(experiment=experiment, controller=controller, quadrotor=own_settings(how, **named))
 
 
 def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
@@ -60,7 +62,12 @@ def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
 
 EPISODES = Episodes(
     settings=settings,
-    names=("experiment", "controller", *Composition.model_fields, *QuadrotorSettings.model_fields),
+    told=(
+        Setting("experiment", "pd", "which pair of controllers; lqr is pushed once in every episode", ("pd", "lqr")),
+        Setting("controller", COMPOSED, "who flies", FLOWN),
+        *settings_of(Composition, OWN_COMPOSITION),
+        *settings_of(QuadrotorSettings, OWN, without=(*PLANNED, "composition", *STUDY_ONLY)),
+    ),
     metrics={
         "cost": "total cost",
         "error": "mean distance from the path (m)",

@@ -1,6 +1,7 @@
 """What the quadrotor study may be told: Tables S3 and S4 of the paper, and what its scripts add to them."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
@@ -18,61 +19,115 @@ class _Frozen(BaseModel):
 
 
 class Gains(_Frozen):
-    """A cascade: (proportional, integral, derivative) of x and z, (proportional, derivative) of the pitch."""
+    """Gains of a cascade."""
 
-    x: tuple[float, float, float]
-    z: tuple[float, float, float]
-    pitch: tuple[float, float]
+    x: tuple[float, float, float] = Field(description="proportional, integral, derivative, along x")
+    z: tuple[float, float, float] = Field(description="proportional, integral, derivative, along z")
+    pitch: tuple[float, float] = Field(description="proportional and derivative, of the pitch")
 
 
 class CostWeights(_Frozen):
-    """Diagonals of Q (x, vx, z, vz, pitch, pitch rate) and of R."""
+    """Diagonals of Q and of R."""
 
-    state: Six
-    thrust: PositiveFloat
+    state: Six = Field(description="of x, vx, z, vz, pitch and pitch rate")
+    thrust: PositiveFloat = Field(description="of each thrust")
 
 
 class Composition(_Frozen):
     """How primitives are composed. `margin` extends the grid past the thrusts' limits, in newtons."""
 
-    gate: Gate = "equilibrium"
-    selection: Selection = "sample"
-    horizon: Horizon = "one-step"
-    eps: PositiveFloat = 0.05  # Tables S3, S4
-    spread: PositiveFloat = 0.01  # root of Sigma_u, Tables S3, S4: the primitives' standard deviation, in newtons
-    points: int = Field(default=30, ge=2, description="grid points for each thrust (Tables S3, S4: 30^2)")
-    margin: float = Field(default=0.0, ge=0, description="how far the grid reaches past the limits, in newtons")
+    gate: Gate = Field(
+        default="equilibrium",
+        description="where weights come from: the optimum, one step as in the paper's scripts, or the prior (50/50)",
+    )
+    selection: Selection = Field(default="sample", description="how a thrust is chosen from the mixture")
+    horizon: Horizon = Field(
+        default="one-step", description="what the model prices: the next state, or all that follow"
+    )
+    eps: PositiveFloat = Field(default=0.05, description="temperature (Tables S3, S4)")
+    spread: PositiveFloat = Field(
+        default=0.01, description="standard deviation of the primitives, root of Sigma_u in Tables S3, S4 (N)"
+    )
+    points: int = Field(default=30, ge=2, description="grid points for each thrust; 30^2 in Tables S3, S4")
+    margin: float = Field(default=0.0, ge=0, description="how far the grid reaches past the motors' limits (N)")
 
 
 class QuadrotorSettings(_Frozen):
     """The paper's values as defaults; a misspelt setting is an error."""
 
-    seed: int = Field(default=0, ge=0)
-    seeds: int = Field(default=1000, ge=2, description="episodes for each controller (Fig. 5c: 1000)")
+    seed: int = Field(default=0, ge=0, description="of all random draws")
+    seeds: int = Field(default=1000, ge=2, description="episodes for each controller; 1000 in Fig. 5c")
     control_seeds: int = Field(default=200, ge=2, description="episodes at most, wherever something is only a control")
-    steps: int = Field(default=300, ge=1, description="decisions in an episode (T, Table S3)")
-    path: PathName = "lemniscate"
-    scale: PositiveFloat = 0.75  # m, the released scripts
-    period: PositiveFloat = 6.0  # s
-    start: Six = (0.0, 0.0, 1.2, 0.0, 0.0, 0.0)  # x_0, Table S3
-    disturbance: Disturbance = "stale-point"  # as in the simulator that the paper used
-    force_sd: float = Field(default=0.03, ge=0)  # sigma_d, Table S3; newtons
-    thrust_sd: float = Field(default=0.01, ge=0)  # of the actuators, newtons: Sigma_u of Table S3 again
-    impulse: float = 1.0  # m_i, Table S4; newtons, in the LQR experiment
-    drag: float = Field(default=0.0, ge=0)
-    cost: CostWeights = CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1)  # Q, R
-    composition: Composition = Composition()
-    warm_eps: PositiveFloat = 0.5  # a second temperature for the cost-to-go
-    wide_margin: float = Field(default=0.04, ge=0, description="margin of a grid that does not cut primitives short")
-    temperatures: tuple[PositiveFloat, ...] = (0.005, 0.05, 0.5, 5.0)  # for the figure of cost against temperature
-    recovered: PositiveFloat = Field(default=0.25, description="distance from the path that counts as back, in metres")
+    steps: int = Field(default=300, ge=1, description="decisions in an episode, 20 ms each (T, Table S3)")
+    path: PathName = Field(default="lemniscate", description="what is to be followed")
+    scale: PositiveFloat = Field(default=0.75, description="half width of the path, as in the released scripts (m)")
+    period: PositiveFloat = Field(default=6.0, description="time for one round (s)")
+    start: Six = Field(
+        default=(0.0, 0.0, 1.2, 0.0, 0.0, 0.0),
+        description="x, vx, z, vz, pitch and pitch rate at the start; x_0, Table S3 (m, m/s, rad, rad/s)",
+    )
+    disturbance: Disturbance = Field(
+        default="stale-point",
+        description="where random forces act: centre (of mass), or stale-point, where the drone was when the control "
+        "step began, as in the paper's simulator; that also turns the drone",
+    )
+    force_sd: float = Field(default=0.03, ge=0, description="standard deviation of those forces, sigma_d, Table S3 (N)")
+    thrust_sd: float = Field(
+        default=0.01, ge=0, description="standard deviation of the actuators' noise, Sigma_u of Table S3 again (N)"
+    )
+    impulse: float = Field(default=1.0, description="push of the LQR experiment, for 20 ms; m_i, Table S4 (N)")
+    drag: float = Field(default=0.0, ge=0, description="air drag d in a = -d (1 + |v|) v")
+    cost: CostWeights = Field(
+        default=CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1), description="what flights cost: Q, R"
+    )
+    composition: Composition = Field(default=Composition(), description="how primitives are composed")
+    warm_eps: PositiveFloat = Field(default=0.5, description="a second temperature for the cost-to-go")
+    wide_margin: float = Field(
+        default=0.04, ge=0, description="margin of a grid that does not cut primitives short (N)"
+    )
+    temperatures: tuple[PositiveFloat, ...] = Field(
+        default=(0.005, 0.05, 0.5, 5.0), description="for the plot of cost against temperature"
+    )
+    recovered: PositiveFloat = Field(default=0.25, description="distance from the path that counts as back (m)")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples for the interval of Cliff's delta")
 
-    # Table S3; the baseline's gains are those of the simulator's own PID
-    pid_baseline: Gains = Gains(x=(0.4, 0.05, 0.2), z=(1.25, 0.05, 0.5), pitch=(70000.0, 20000.0))
-    pd_stabilise: Gains = Gains(x=(0.0, 0.0, 0.05), z=(0.0, 0.0, 0.1), pitch=(70000.0, 20000.0))
-    pd_track: Gains = Gains(x=(0.45, 0.0, 0.2), z=(1.0, 0.0, 0.35), pitch=(14000.0, 10000.0))
-    # Table S4
-    lqr_baseline: CostWeights = CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1)  # Q_b, R_b
-    lqr_stabilise: CostWeights = CostWeights(state=(1e-6, 0.1, 1e-6, 1e-5, 0.5, 0.1), thrust=0.01)  # Q_s, R_s
-    lqr_track: CostWeights = CostWeights(state=(5.0, 0.1, 5.0, 0.1, 0.1, 0.1), thrust=0.1)  # Q_t, R_t
+    # the baseline's gains are those of the simulator's own PID
+    pid_baseline: Gains = Field(
+        default=Gains(x=(0.4, 0.05, 0.2), z=(1.25, 0.05, 0.5), pitch=(70000.0, 20000.0)),
+        description="gains of the baseline of the PD pair",
+    )
+    pd_stabilise: Gains = Field(
+        default=Gains(x=(0.0, 0.0, 0.05), z=(0.0, 0.0, 0.1), pitch=(70000.0, 20000.0)),
+        description="gains of the stabilising PD controller (Table S3)",
+    )
+    pd_track: Gains = Field(
+        default=Gains(x=(0.45, 0.0, 0.2), z=(1.0, 0.0, 0.35), pitch=(14000.0, 10000.0)),
+        description="gains of the tracking PD controller (Table S3)",
+    )
+    lqr_baseline: CostWeights = Field(
+        default=CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1),
+        description="weights of the baseline of the LQR pair: Q_b, R_b (Table S4)",
+    )
+    lqr_stabilise: CostWeights = Field(
+        default=CostWeights(state=(1e-6, 0.1, 1e-6, 1e-5, 0.5, 0.1), thrust=0.01),
+        description="weights of the stabilising LQR: Q_s, R_s (Table S4)",
+    )
+    lqr_track: CostWeights = Field(
+        default=CostWeights(state=(5.0, 0.1, 5.0, 0.1, 0.1, 0.1), thrust=0.1),
+        description="weights of the tracking LQR: Q_t, R_t (Table S4)",
+    )
+
+
+# Where an experiment of one's own begins: forces that push and do not turn, and a thrust without the noise of drawing
+# it. The paper's choices, which its claims are judged with, are the defaults above.
+OWN: Mapping[str, Any] = {"disturbance": "centre"}
+OWN_COMPOSITION: Mapping[str, Any] = {"selection": "mean"}
+
+
+def own_settings(composition: Any = None, **named: Any) -> QuadrotorSettings:
+    """Settings for flights that replicate nothing, by name; the command and sweeps begin with these."""
+    given = {} if composition is None else composition
+    composed = (
+        {**OWN_COMPOSITION, **given} if isinstance(given, Mapping) else given
+    )  # what is wrong is said by the check
+    return QuadrotorSettings(**{**OWN, **named, "composition": composed})
