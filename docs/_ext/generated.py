@@ -148,8 +148,9 @@ def _type(kind: Any) -> str:
     if origin in (tuple, list):
         parts = [part for part in inner if part is not Ellipsis]
         same = len(set(map(str, parts))) == 1
-        count = "" if Ellipsis in inner or origin is list else f"{len(parts)} of: "
-        return f"list, {count}{_type(parts[0])}" if same else f"list: {', '.join(_type(part) for part in parts)}"
+        count = "" if Ellipsis in inner or origin is list else f"{len(parts)} "
+        each = _type(parts[0]) if "`" in _type(parts[0]) or "text" in _type(parts[0]) else f"{_type(parts[0])}s"
+        return f"list of {count}{each}" if same else f"list of {', '.join(_type(part) for part in parts)}"
     if origin is dict:
         return "table"
     names = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "folder"}
@@ -165,11 +166,17 @@ def metrics(study: str) -> str:
     return "\n".join(["| metric | what it is |", "|---|---|", *rows]) + "\n"
 
 
-def names(study: str) -> str:
+def told(study: str) -> str:
     """What a plan may name in [settings], [grid] and [random.over]."""
     from policychord.runs.batches import episodes_of
 
-    return ", ".join(f"`{name}`" for name in episodes_of(study).names) + "\n"
+    rows = ["| name | default | what it is |", "|---|---|---|"]
+    for setting in episodes_of(study).told:
+        choices = " or ".join(f"`{choice}`" for choice in setting.choices)
+        fixed = "" if setting.varies else "only in `[settings]`"
+        words = "; ".join(part for part in (_cell(setting.meaning), choices, fixed) if part)
+        rows.append(f"| `{setting.name}` | {_value(setting.default)} | {words} |")
+    return "\n".join(rows) + "\n"
 
 
 # ------------------------------------------------------------- claims
@@ -222,7 +229,7 @@ def _recorded() -> list[dict[str, Any]]:
 
 # -------------------------------------------------------------
 
-MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, names, claims, tally)}
+MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally)}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:
