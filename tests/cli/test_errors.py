@@ -1,5 +1,6 @@
 """What people see when something is wrong: one sentence, an exit code, and no traceback unless they ask."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -47,6 +48,28 @@ def test_bad_input_gets_a_sentence_and_2(words, said, here, tmp_path, monkeypatc
     assert "Traceback" not in answer.err
     assert answer.out == ""
     assert not list(tmp_path.iterdir())  # nothing was begun
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "code"),
+    [
+        ("flock milling --eps -1", "flock", 2),
+        ("bandit fit nowhere.csv", "bandit fit", 2),
+        ("sweep run nowhere.toml", "sweep run", 2),
+        ("sweep status .", "sweep status", 2),
+        ("compare here there", "compare", 2),
+        ("sing", "", 2),
+        ("flock milling --out file/below", "flock", 1),
+    ],
+)
+def test_a_program_gets_an_object_whatever_happens(words, command, code, here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    answer = here(*words.split(), "--json")
+    told = json.loads(answer.out)
+    assert told == {"command": command, "error": told["error"], "code": code}
+    assert answer.code == code
+    assert answer.err == f"policychord: {told['error']}\n"
 
 
 def test_debug_shows_where(here, monkeypatch):

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..wording import Sources, in_words
 from .interrupt import INTERRUPTED, interruptible, leave
-from .output import aside, screen
+from .output import aside, begin, fail, screen
 
 __all__ = ["app", "main", "screen"]
 
@@ -117,6 +117,7 @@ def _options(
 def main() -> None:
     """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted."""
     _Told.debug = False
+    begin(_command(sys.argv[1:]))
     try:
         with interruptible():
             code = app(standalone_mode=False) or 0
@@ -128,10 +129,24 @@ def main() -> None:
         if _Told.debug:
             traceback.print_exc()
         words, code = _explained(error, _Told.debug)
-        _say(words)
+        fail(words, code)
     if code == INTERRUPTED:
         leave()
     sys.exit(code)
+
+
+def _command(words: list[str]) -> str:
+    """The command that was asked for, such as `bandit fit`."""
+    inner: Any = typer.main.get_command(app)
+    found = []
+    for word in words:
+        if word.startswith("-"):
+            continue
+        inner = getattr(inner, "commands", {}).get(word)
+        if inner is None:
+            break
+        found.append(word)
+    return " ".join(found)
 
 
 def _explained(error: Exception, debug: bool = False) -> tuple[str, int]:
@@ -165,11 +180,6 @@ def _wrong_option(error: Any) -> str:
     name = param.opts[0] if param.param_type_name == "option" else param.metavar or param.name.upper()
     words = in_words(cause, sources=Sources({"": name}))
     return words if words.startswith(name) else f"{name}: {words}"
-
-
-def _say(words: str) -> None:
-    aside.print("[red]policychord:[/] ", end="")
-    aside.print(words, markup=False, soft_wrap=True)
 
 
 def _warn(message: Any, *where: Any, **more: Any) -> None:

@@ -1,5 +1,7 @@
 """Ctrl-C that is heard while compiled code runs: Python alone waits until that returns, or loses it in a callback."""
 
+import _thread
+import gc
 import os
 import signal
 import sys
@@ -7,36 +9,66 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
-from .output import aside
+from .output import aside, tell_programs
 
 INTERRUPTED = 130  # the exit code that shells expect
 GRACE = 3.0  # seconds in which a command may end in its own way
+AGAIN = 0.05  # seconds until a Ctrl-C is repeated that came where it would be lost
+
+
+class _Words:
+    """What is said of the work that was interrupted."""
+
+    end = "interrupted; files written so far are complete."
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within, Ctrl-C raises KeyboardInterrupt as ever; if the command has not ended soon after, the process does."""
+    _Words.end = "interrupted; files written so far are complete."
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         yield
         return
     ear, mouth = os.pipe()
     os.set_blocking(mouth, False)
     before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)  # written to at once, whatever the main thread does
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     threading.Thread(target=_listen, args=(ear,), daemon=True).start()
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, usual)
         signal.set_wakeup_fd(before)
         os.close(mouth)
 
 
+def resumable() -> None:
+    """From here on, whoever interrupts may be told that nothing is lost."""
+    _Words.end = "interrupted; what was finished is kept: the same command goes on from there."
+
+
 def leave() -> None:
     """Say so and end at once: an orderly exit would pull the rug from under compilations still running."""
-    sys.stdout.flush()
     aside.show_cursor()  # a progress bar may have hidden it
-    print("\npolicychord: interrupted; files written so far are complete.", file=sys.stderr, flush=True)
+    print(f"\npolicychord: {_Words.end}", file=sys.stderr, flush=True)
+    tell_programs(_Words.end, INTERRUPTED)
+    sys.stdout.flush()
     os._exit(INTERRUPTED)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise, unless a callback of the garbage collector runs, which would swallow it: then ask again in a moment."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    while frame is not None:
+        if frame.f_code in callbacks:
+            threading.Timer(AGAIN, _thread.interrupt_main).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _listen(ear: int) -> None:

@@ -1,8 +1,9 @@
 """What a command says: a page for people, or one JSON object for programs. Standard output holds nothing else.
 
-Every command ends with `emit(json_wanted, record, *shown)`. The record has the same shape everywhere: what was found
-under `results`, `out` and `files` for what was written, `notes` for what somebody should know. Progress, warnings and
-errors go to standard error (`aside`).
+Every command ends with `emit(json_wanted, record, *shown)`. The record has the same shape everywhere: the `command`,
+what was found under `results`, `out` and `files` for what was written, `notes` for what somebody should know. Progress,
+warnings and errors go to standard error (`aside`). A program that asked for JSON also gets an object if a command
+fails: `command`, `error` (the sentence) and `code` (the exit code), so that standard output is never empty.
 """
 
 import json
@@ -35,13 +36,43 @@ screen = _console(sys.stdout)
 aside = _console(sys.stderr, stderr=True)
 
 
+class _Object:
+    """The one object on standard output: whether it is there, and whose it is."""
+
+    printed = False
+    command = ""
+
+
+def begin(command: str) -> None:
+    """A command starts: nothing is on standard output yet."""
+    _Object.printed, _Object.command = False, command
+
+
 def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -> None:
     """Print the record as JSON, or what is shown to people: tables, and lines of text."""
     if json_wanted:
-        print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+        _print_object({"command": _Object.command, "results": {}, "files": [], "notes": []} | dict(record))
         return
     for part in shown:
         screen.print(_wrapped(part) if isinstance(part, str) else part, markup=False, soft_wrap=isinstance(part, str))
+
+
+def fail(words: str, code: int) -> None:
+    """Say what went wrong: a sentence for people and, where a program asked for one, an object."""
+    aside.print("[red]policychord:[/] ", end="")
+    aside.print(words, markup=False, soft_wrap=True)
+    tell_programs(words, code)
+
+
+def tell_programs(words: str, code: int) -> None:
+    """The object of a command that failed, where a program waits for one."""
+    if "--json" in sys.argv[1:] and not _Object.printed:
+        _print_object({"command": _Object.command, "error": words, "code": code})
+
+
+def _print_object(record: Mapping[str, Any]) -> None:
+    _Object.printed = True
+    print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def _wrapped(words: str) -> str:

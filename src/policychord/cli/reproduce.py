@@ -15,6 +15,7 @@ from rich.text import Text
 
 from . import options
 from .app import app
+from .interrupt import resumable
 from .output import Json, aside, emit
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def reproduce(
     out = Path("out") / ("paper" if part == Part.all else part) if out is None else out
     workers = available_cores() if workers is None else workers
     chosen = _chosen(part, quick, seed, data)
+    resumable()
     with _watching(chosen) as watch:
         found = run(
             sorted(chosen, key=lambda c: ORDER.index(c.study.name)), out, workers=workers, fresh=fresh, watch=watch
@@ -102,7 +104,10 @@ def reproduce(
         write_report(report, out),
     ]
     notes = _notes(report)
-    record = {"results": claims, "out": out, "files": files, "notes": notes, "seconds": around.seconds}
+    record = {
+        "command": "reproduce", "part": str(part), "results": claims, "out": out, "files": files, "notes": notes,
+        "seconds": around.seconds,
+    }  # fmt: skip
     emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from . import options
 from .app import Pages, app
+from .interrupt import resumable
 from .output import Json, aside, counted, emit
+from .pace import Pace
 
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
@@ -33,6 +35,7 @@ sweep = typer.Typer(
 )
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
+COMPILING = "workers start; the first batch of each compiles"
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
 
 
@@ -161,16 +164,19 @@ def run(
     workers = available_cores() if workers is None else workers
     runs.open_sweep(chosen, out)
     todo = runs.missing(chosen, out, part)
+    resumable()
     if todo and engine == EngineName.local:
-        with processes(workers, out / "log.txt") as pool, _watching(todo) as watch:
+        with processes(workers, out / "log.txt") as pool, _watching(todo, workers) as watch:
             runs.run(chosen, out, pool, workers, todo, watch)
     elif todo:
         with dask_cluster(scheduler, workers) as cluster:
             aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
-            with _watching(todo) as watch:
+            with _watching(todo, cluster.workers) as watch:
                 runs.run(chosen, out, cluster.pool, cluster.workers, todo, watch)
     found = runs.status(chosen, out)
-    record = {"results": found._asdict(), "out": out, "computed": len(todo), "notes": []}
+    record = {
+        "command": "sweep run", "results": found._asdict(), "out": out, "computed": len(todo), "files": [], "notes": [],
+    }  # fmt: skip
     did = f"Computed {counted(len(todo), 'batch').replace('batchs', 'batches')}." if todo else "Nothing was missing."
     emit(json, record, did, *_told(out, found))
 
@@ -185,7 +191,8 @@ def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
     from ..runs import sweep as runs
 
     found = runs.status(runs.load_plan(folder), folder)
-    emit(json, {"results": found._asdict(), "out": folder, "notes": []}, *_told(folder, found))
+    record = {"command": "sweep status", "results": found._asdict(), "out": folder, "files": [], "notes": []}
+    emit(json, record, *_told(folder, found))
 
 
 @sweep.command(
@@ -210,7 +217,10 @@ def export(
         raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
     table, notes = runs.results(runs.load_plan(folder), folder)
     file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
-    record = {"results": {"episodes": len(table), "columns": list(table.columns)}, "files": [file], "notes": notes}
+    record = {
+        "command": "sweep export", "results": {"episodes": len(table), "columns": list(table.columns)},
+        "out": file.parent, "files": [file], "notes": notes,
+    }  # fmt: skip
     emit(json, record, *notes, f"Wrote {counted(len(table), 'episode')} to {file}.")
 
 
@@ -243,7 +253,7 @@ def plot(
             kept = ", ".join(n for n in words if n in table)
             raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
         files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
-    record = {"results": {}, "out": folder, "files": files, "notes": notes}
+    record = {"command": "sweep plot", "results": {}, "out": folder, "files": files, "notes": notes}
     emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
 
 
@@ -273,7 +283,10 @@ def replay(
         found = pool.submit(runs.replay, plan, point, number, out).result()
     lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
     notes = runs.differing(plan, folder, point, number, found)
-    record = {"results": found.metrics, "out": out, "files": found.files, "notes": notes}
+    record = {
+        "command": "replay", "episode": episode, "results": found.metrics, "out": out, "files": found.files,
+        "notes": notes,
+    }  # fmt: skip
     emit(
         json,
         record,
@@ -283,27 +296,43 @@ def replay(
     )
 
 
+class _Left(ProgressColumn):
+    """What is being waited for: the first batch, which compiles, or the end."""
+
+    def __init__(self, pace: Pace):
+        super().__init__()
+        self.pace = pace
+
+    def render(self, task: Task) -> Text:
+        return Text(_left(self.pace) if self.pace.batches else COMPILING, style="dim")
+
+
+def _left(pace: Pace) -> str:
+    from ..runs.numbers import duration
+
+    seconds = pace.left()
+    return "" if seconds is None or pace.done == pace.total else f"about {duration(seconds)} left"
+
+
 @contextmanager
-def _watching(todo: list[Any]) -> Iterator[Any]:
+def _watching(todo: list[Any], workers: int) -> Iterator[Any]:
     """A bar with the time that is left, or lines for a log."""
-    total, done = sum(batch.episodes for batch in todo), 0
+    pace = Pace(sum(batch.episodes for batch in todo), workers)
     columns = (
-        SpinnerColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes"), BarColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        SpinnerColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes"), BarColumn(20),
+        TimeElapsedColumn(), _Left(pace),
     )  # fmt: skip
-    with Progress(*columns, console=aside, transient=True, speed_estimate_period=600) as progress:
-        bar = progress.add_task("", total=total)
+    with Progress(*columns, console=aside, transient=True) as progress:
+        bar = progress.add_task("", total=pace.total)
+        if not aside.is_terminal:
+            aside.print(f"[0/{pace.total}] {COMPILING}", markup=False)
 
         def watch(batch: Any) -> None:
-            nonlocal done
-            done += batch.episodes
-            progress.update(bar, completed=done)
+            pace.add(batch.episodes)
+            progress.update(bar, completed=pace.done)
             if not aside.is_terminal:
-                left = progress.tasks[0].time_remaining
-                rest = "" if left is None or done == total else f", about {left:.0f} s left"
-                aside.print(
-                    f"[{done}/{total}] batch {batch.id} ({counted(batch.episodes, 'episode')}{rest})", markup=False
-                )
+                rest = ", ".join(filter(None, [counted(batch.episodes, "episode"), _left(pace)]))
+                aside.print(f"[{pace.done}/{pace.total}] batch {batch.id} ({rest})", markup=False)
 
         yield watch
 

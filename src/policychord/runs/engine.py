@@ -40,6 +40,8 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
     pool = loky.ProcessPoolExecutor(
         max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),)
     )
+    with _deaf():
+        pool.submit(int)  # all workers start with the first task
     try:
         yield pool
     except loky.process_executor.BrokenProcessPool as error:
@@ -53,6 +55,19 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
         pool.shutdown(wait=True, kill_workers=True)
         raise
     pool.shutdown()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started within never hears Ctrl-C, also not before it is set up; here it is heard afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Cluster(NamedTuple):

@@ -1,0 +1,93 @@
+"""`policychord sweep` as people use it: what may vary, stopped by Ctrl-C, gone on with, looked at, replayed."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from policychord.cli.pace import Pace
+from policychord.runs.batches import STUDIES, episodes_of
+
+from .command import process
+
+PLAN = """
+study = "quadrotor"
+episodes = 2
+batch = 2
+metrics = ["cost"]
+[settings]
+steps = 3
+controller = "baseline"
+[grid]
+force_sd = [0.0, 0.02, 0.04]
+"""
+
+
+def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    out = tmp_path / "out"
+    words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--out", out, "--json")
+    # started from a background job, a process would inherit that Ctrl-C is ignored
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    with subprocess.Popen(
+        process(*words, after=listen), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as sweeping:
+        assert sweeping.stderr.readline() == "[0/6] workers start; the first batch of each compiles\n"
+        assert sweeping.stderr.readline().startswith("[2/6] batch ")
+        os.killpg(sweeping.pid, signal.SIGINT)  # as a terminal does: workers get it too
+        said, told = sweeping.stderr.read(), json.loads(sweeping.stdout.read())
+    assert sweeping.returncode == told["code"] == 130
+    assert "the same command goes on" in said
+    assert told["error"] in said
+    assert "leaked" not in said
+    assert "Traceback" not in said
+
+    left = json.loads(here("sweep", "status", out, "--json").out)["results"]
+    assert 1 <= left["done"] < left["batches"] == 3
+    done = json.loads(here(*words).out)
+    assert (done["command"], done["computed"], done["results"]["done"]) == ("sweep run", 3 - left["done"], 3)
+
+    export = json.loads(here("sweep", "export", out, "--json").out)
+    assert (export["command"], export["results"]["episodes"]) == ("sweep export", 6)
+    plot = json.loads(here("sweep", "plot", out, "--json").out)
+    assert plot["command"] == "sweep plot"
+    assert all(os.path.exists(file) for file in (*plot["files"], *export["files"]))
+    again = json.loads(here("replay", out, "1/1", "--json").out)
+    assert again["command"] == "replay"
+    assert again["notes"] == ["Bit for bit what the sweep found."]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_all_that_a_plan_may_name_is_listed(here, study):
+    record = json.loads(here("sweep", "settings", study, "--json").out)
+    offered = episodes_of(study)
+    told = {setting["name"]: setting for setting in record["results"]["settings"]}
+    assert tuple(told) == offered.names
+    assert record["results"]["metrics"] == dict(offered.metrics)
+    assert all(setting["meaning"] for setting in told.values())
+    # what is said to be the default is: to name it changes nothing
+    for name, setting in told.items():
+        if setting["default"] is not None:
+            assert offered.settings(**{name: setting["default"]}) == offered.settings(), name
+    page = here("sweep", "settings", study)
+    assert page.code == 0
+    assert all(name in page.out for name in (*told, *offered.metrics))
+
+
+def test_the_rest_is_told_from_what_came_after_compiling():
+    now = [0.0]
+    pace = Pace(10, workers=2, clock=lambda: now[0])
+    for when in (60.0, 61.0):  # each worker has compiled
+        now[0] = when
+        pace.add(1)
+        assert pace.left() is None
+    for when in (62.0, 63.0):
+        now[0] = when
+        pace.add(1)
+    assert pace.left() == pytest.approx(6.0)
+    now[0] = 65.0
+    assert pace.left() == pytest.approx(4.0)
+    now[0] = 99.0
+    assert pace.left() == 0.0
