@@ -1,0 +1,79 @@
+"""A study to copy: does the mirror step lower the energy at every turn, whatever the problem?
+
+In the package a study is a folder in `studies/`: settings.py, the work, claims.py, figures.py (alone with matplotlib),
+datasets.py (alone with xarray) and study.py. Here everything stands in one file.
+"""
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from pydantic import BaseModel, ConfigDict, Field
+
+from policychord import energy, primitive_cost, problem
+from policychord.studies.claim import Entry, Finding, reproduced_if
+from policychord.studies.drawing import blank
+from policychord.studies.study import Plate, Study
+
+
+class MirrorSettings(BaseModel):
+    """Sizes and seed; a misspelt setting is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(default=0, ge=0, description="of all random draws")
+    problems: int = Field(default=200, ge=1, description="random problems")
+
+
+def settings(*, quick: bool = True, seed: int = 0) -> MirrorSettings:
+    """What `--quick`, `--full` and `--seed` mean here."""
+    return MirrorSettings(seed=seed, problems=20 if quick else 200)
+
+
+def descend(told: MirrorSettings) -> np.ndarray:
+    """A step of the work: it costs time, needs no other step, and its result is kept."""
+    rng = np.random.default_rng(told.seed)
+    pi = rng.dirichlet(np.full(6, 0.3), (told.problems, 3)).swapaxes(-1, -2)
+    eps = np.exp(rng.uniform(-5.0, 2.0, told.problems))
+    given = problem(pi=pi, action_cost=3.0 * rng.normal(size=(told.problems, 6)), eps=eps)
+    weights, found = np.full((told.problems, 3), 1 / 3), []
+    for _ in range(30):
+        found.append(energy(given, weights))
+        pull = np.log(weights) - primitive_cost(given, weights) + eps[:, None] * given.log_prior
+        weights = np.exp((pull - pull.max(-1, keepdims=True)) / (1.0 + eps[:, None]))
+        weights /= weights.sum(-1, keepdims=True)
+    return np.stack(found, axis=-1)
+
+
+def work(told: MirrorSettings):
+    return {"descent": partial(descend, told)}  # workers unpickle it: partials of functions, no lambdas
+
+
+def never_rises(told: MirrorSettings, evidence) -> Finding:
+    rise = float(np.diff(evidence["descent"]).max())
+    return Finding({"largest rise in one step (nat)": rise, "problems": told.problems}, reproduced_if(rise <= 1e-12))
+
+
+def descents(told: MirrorSettings, evidence):
+    figure = blank(4, 3)
+    axes = figure.subplots()
+    axes.plot((evidence["descent"] - evidence["descent"][:, -1:]).T, color="C0")
+    axes.set(xlabel="step", ylabel="energy above the last (nat)")
+    return figure
+
+
+def datasets(told: MirrorSettings, evidence):
+    return {"descent": xr.Dataset({"energy": (("problem", "step"), evidence["descent"], {"units": "nat"})})}
+
+
+STUDY = Study(
+    name="mirror",
+    settings=settings,
+    work=work,
+    # the rule is written before anything is measured
+    ledger=(Entry("M1", "the mirror step lowers the energy", "nowhere", "no rise beyond 1e-12", never_rises),),
+    plates={"descents": Plate(descents, "The energy of every problem, step by step.", ("M1",))},
+    datasets=datasets,
+    title="The mirror step",
+    lead="Random problems, hot and cold, thirty steps each.",
+)
