@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from .rooms import ROOMS
 from .security import ADDRESS, LARGEST_MESSAGE, Guard, cookie_name
 from .session import Session
+from .uploads import Uploads
 
 _PAGE = files(__package__) / "page"
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
@@ -35,7 +36,7 @@ def create_app(token: str, port: int) -> FastAPI:
     """The application, for whoever knows the token, at this port of this machine."""
     app = FastAPI(title="policychord studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
-    static, index = _static(), _index()
+    static, index, uploads = _static(), _index(), Uploads()
 
     @app.get("/")
     def page(request: Request) -> Response:
@@ -56,13 +57,18 @@ def create_app(token: str, port: int) -> FastAPI:
     def rooms() -> list[dict[str, str]]:
         return [{"name": one.name, "title": one.title} for one in ROOMS.values()]
 
+    @app.post("/upload")
+    async def upload(request: Request) -> dict[str, str]:
+        # the guard has seen how long the body is, and the server takes no more of it than that
+        return {"number": uploads.put(request.query_params.get("name", ""), await request.body())}
+
     @app.websocket("/ws/{name}")
     async def room(ws: WebSocket, name: str) -> None:
         if name not in ROOMS:
             await ws.close(1008)
             return
         await ws.accept()
-        await _serve(ws, name)
+        await _serve(ws, name, uploads)
 
     return app
 
@@ -71,7 +77,7 @@ def _file(path: Traversable, suffix: str) -> Response:
     return Response(path.read_bytes(), media_type=f"{_KINDS[suffix]}; charset=utf-8")
 
 
-async def _serve(ws: WebSocket, name: str) -> None:
+async def _serve(ws: WebSocket, name: str, uploads: Uploads) -> None:
     """Carry words and frames until the page goes away, then let the simulation go."""
     loop, fresh = asyncio.get_running_loop(), asyncio.Event()
 
@@ -79,7 +85,7 @@ async def _serve(ws: WebSocket, name: str) -> None:
         with suppress(RuntimeError):  # the server may have ended before this thread
             loop.call_soon_threadsafe(fresh.set)
 
-    session = Session(ROOMS[name], wake)
+    session = Session(ROOMS[name], wake, uploads)
     speaking = asyncio.create_task(_speak(ws, session, fresh))
     session.start()
     try:

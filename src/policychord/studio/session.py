@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .rooms.base import Room
+from .uploads import Uploads
 from .wire import pack
 
 FRAMES_PER_SECOND = 30
@@ -19,8 +20,8 @@ WAITING = 256  # messages that may wait to be read; of more, the oldest are drop
 class Session:
     """Told what the page says, asked what there is to send. Of frames that were not sent in time the latest is kept."""
 
-    def __init__(self, room: Room, wake: Callable[[], None]):
-        self._room, self._wake = room, wake
+    def __init__(self, room: Room, wake: Callable[[], None], uploads: Uploads):
+        self._room, self._wake, self._uploads = room, wake, uploads
         self._said: deque[str] = deque(maxlen=WAITING)
         self._words: deque[str] = deque(maxlen=WAITING)
         self._frames: dict[str, bytes] = {}
@@ -116,7 +117,7 @@ class Session:
             if "set" in given:
                 state = self._room.change(state, given["set"])
             if "act" in given:
-                state = self._room.act(state, given["act"])
+                state = self._room.act(state, self._with_file(given["act"]))
             if given.get("do") == "restart":
                 state = self._room.restart(state)
             elif "do" in given:
@@ -126,6 +127,10 @@ class Session:
             self._say({"kind": "error", "message": words[:500]})
         self._say({"kind": "settings", **self._room.told(state)})
         return state
+
+    def _with_file(self, act: dict[str, Any]) -> dict[str, Any]:
+        """A room gets the file itself, whose number is all that the page knows."""
+        return {**act, "file": self._uploads.take(act["file"])} if "file" in act else act
 
     def _say(self, words: dict[str, Any]) -> None:
         with self._changed:

@@ -1,0 +1,330 @@
+// The room Choices: takes a table, shows how far its analysis is, and then the group and any one person.
+import { place, surface, tokens } from "./canvas.js";
+import * as charts from "./charts.js";
+import * as simplex from "./simplex.js";
+
+const CLASSES = { exploit: "one", uncertainty: "two", risk: "three", repeat: "four", random: "five" };
+const LEFT = 52, RIGHT = 16; // as in the chart above, so that trials stand below each other
+
+export const closed = ["Simulated people"];
+export const restart = "Reset all"; // what the button says
+
+const short = (p) => (p < 0.0005 ? "<.001" : p > 0.9995 ? ">.999" : p.toFixed(3));
+
+export function mount(root, page) {
+  const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
+  const frames = {}, canvas = (name) => root.querySelector(`[data-canvas="${name}"]`);
+  let colours = tokens(), held = null, known = "", charted = null, drawn = "", gone = false;
+
+  const models = surface(canvas("models"), () => drawModels());
+  const values = surface(canvas("values"), () => drawValues());
+  const triangle = surface(canvas("simplex"), () => drawMixtures());
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${CLASSES[name]}`).trim();
+  const row = (array, i) => array.values.subarray(i * array.shape[1], (i + 1) * array.shape[1]);
+
+  // ---------------------------------------------------------------- the data
+
+  function refuse(words) {
+    slot("fault").hidden = !words;
+    slot("why").textContent = words;
+  }
+
+  async function hand(file) {
+    if (!file) return;
+    const most = frames.data?.largest;
+    if (file.size > most) { refuse(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB: the studio takes up to ${most / 1e6} MB.`); return; }
+    working("Reading the file", null);
+    try {
+      const answer = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+      if (!answer.ok) throw new Error(await answer.text());
+      held = file;
+      page.act({ file: (await answer.json()).number });
+    } catch (error) {
+      refuse(`${file.name} did not arrive: ${error.message}`);
+      settle();
+    }
+  }
+
+  slot("file").addEventListener("change", (event) => { hand(event.target.files[0]); event.target.value = ""; });
+  const drop = slot("drop"), over = (on) => (event) => { event.preventDefault(); drop.classList.toggle("over", on); };
+  drop.addEventListener("dragover", over(true));
+  drop.addEventListener("dragleave", over(false));
+  drop.addEventListener("drop", (event) => { over(false)(event); hand(event.dataTransfer.files[0]); });
+  slot("cohort").addEventListener("click", () => { held = null; page.act({ cohort: true }); });
+  slot("report").addEventListener("click", () => { working("Writing the report", null); page.act({ report: true }); });
+
+  function sayData(one) {
+    slot("badge").textContent = one.simulated ? "simulated" : "your data";
+    slot("badge").classList.toggle("human", !one.simulated);
+    slot("whose").textContent = one.uploaded ? one.source : "Simulated people who use the Hybrid model";
+    const late = one.left_out ? `, ${one.left_out} slower than 20 s left out` : "";
+    slot("counts").textContent = `${one.people} people, ${one.trials} trials${late}; ${one.experiment === "custom" ? `${one.arms} arms` : one.task}.`
+      + (one.simulated ? " They say nothing about people." : "");
+    slot("cohort").hidden = !one.uploaded;
+    refuse(one.fault);
+    if (one.fault && frames.group) settle();
+    slot("missing").hidden = !one.missing;
+    slot("missing").textContent = `This link was made with ${one.missing}, which a link cannot hold. Choose that file to see the same; until then these are simulated people.`;
+    for (const group of root.querySelectorAll(".side details")) {
+      const title = group.querySelector("summary").textContent;
+      const idle = title === "Looking at" || (title === "Own task" && one.experiment !== "custom") || (title === "Simulated people" && one.uploaded);
+      group.toggleAttribute("data-idle", idle);
+    }
+    if (one.uploaded) known = one.file;
+    if (one.missing && held && one.missing === known) { // the studio was started anew: it gets the file again, once
+      const again = held;
+      held = null;
+      hand(again);
+    }
+  }
+
+  function working(words, share) {
+    slot("working").hidden = false;
+    slot("stage").textContent = words;
+    if (share === null) slot("bar").removeAttribute("value"); else slot("bar").value = share;
+  }
+  function settle() { slot("working").hidden = true; for (const one of root.querySelectorAll(".stage > figure, .person")) one.classList.remove("stale"); }
+
+  // ---------------------------------------------------------------- the group
+
+  function drawModels() {
+    const one = frames.group;
+    if (!one || !models.ready()) return;
+    const { context: c, width, height } = models, left = 94, right = 62, top = 10, bottom = 26;
+    const inner = width - left - right, step = (height - top - bottom) / one.models.length;
+    const x = (p) => left + p * inner;
+    models.begin();
+    c.font = `12px ${colours.sans}`;
+    for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
+      c.strokeStyle = colours.faint;
+      c.beginPath(); c.moveTo(x(tick), top); c.lineTo(x(tick), height - bottom); c.stroke();
+      c.fillStyle = colours.soft; c.textAlign = "center";
+      c.fillText(String(tick), x(tick), height - 9);
+    }
+    one.models.forEach((model, k) => {
+      const y = top + k * step, ours = model.name === one.ours, bar = Math.min(step * 0.36, 16), middle = y + step / 2;
+      c.fillStyle = ours ? colours.ink : colours.soft;
+      c.font = `${ours ? 650 : 400} 13px ${colours.sans}`;
+      c.textAlign = "right";
+      c.fillText(model.name, left - 10, middle + 4);
+      c.fillStyle = colours.primitives[0];
+      c.fillRect(left, middle - bar, Math.max(model.pxp * inner, 1.5), bar);
+      c.globalAlpha = 0.32;
+      c.fillRect(left, middle, Math.max(model.frequency * inner, 1.5), bar);
+      c.globalAlpha = 1;
+      c.textAlign = "left";
+      c.font = `12px ${colours.sans}`;
+      c.fillStyle = colours.ink;
+      c.fillText(short(model.pxp), x(model.pxp) + 6, middle - bar / 2 + 4);
+      c.fillStyle = colours.soft;
+      c.fillText(model.frequency.toFixed(2), x(model.frequency) + 6, middle + bar / 2 + 4);
+    });
+  }
+
+  function sayGroup() {
+    const one = frames.group;
+    slot("sure").textContent = `BOR ${one.bor < 0.001 ? "<.001" : one.bor.toFixed(3)}: the probability that they differ by chance only`;
+    slot("verdict").textContent = one.verdict;
+    slot("table").replaceChildren(...one.models.map((model) => {
+      const line = document.createElement("tr");
+      const cells = [model.name, model.parameters, model.log_evidence.toFixed(2), model.frequency.toFixed(4), model.pxp.toFixed(4)];
+      line.append(...cells.map((words, k) => Object.assign(document.createElement(k ? "td" : "th"), { textContent: words })));
+      line.firstChild.scope = "row";
+      return line;
+    }));
+    slot("people").replaceChildren(...one.subjects.map((subject, k) => new Option(`${subject} (${one.best[k]})`, k + 1)));
+    slot("report").disabled = false;
+  }
+
+  function drawMean() {
+    const one = frames.group;
+    if (!one) return;
+    const { trial, mean_weights: mean } = one.arrays, x = [...trial.values];
+    charts.lines(slot("mean"), one.primitives.map((name, k) => ({ name, x, y: x.map((_, i) => row(mean, i)[k]), colour: colour(name) })),
+      { x: "trial of the block", y: "weight", range: [-0.02, 1.02] });
+  }
+
+  // ---------------------------------------------------------------- one person
+
+  const count = () => frames.person.arrays.trial.values.length;
+  const across = () => {
+    const inner = values.width - LEFT - RIGHT, last = Math.max(count() - 1, 1);
+    return { x: (i) => LEFT + (i / last) * inner, i: (x) => Math.round(((x - LEFT) / inner) * last) };
+  };
+
+  function drawWeights() {
+    const one = frames.person;
+    if (!one) return;
+    const { block, weights } = one.arrays, x = [], from = [];
+    block.values.forEach((b, i) => { // beliefs start anew in every block, so lines do not go on
+      if (i && b !== block.values[i - 1]) { x.push(i + 0.5); from.push(null); }
+      x.push(i + 1); from.push(i);
+    });
+    charts.lines(slot("plot"), one.primitives.map((name, k) => ({ name, x, y: from.map((i) => (i === null ? null : row(weights, i)[k])), colour: colour(name) })),
+      { x: "trial, blocks one after the other", y: "weight", range: [-0.02, 1.04] }).then(photograph);
+  }
+
+  // The chart as a canvas, for the picture that can be saved.
+  async function photograph() {
+    const chart = slot("plot");
+    if (gone || !window.Plotly || !chart?.clientWidth) return;
+    const ratio = window.devicePixelRatio || 1, size = { width: chart.clientWidth, height: chart.clientHeight };
+    const image = new Image();
+    image.src = await window.Plotly.toImage(chart, { format: "png", ...size, scale: ratio });
+    await image.decode();
+    const sheet = Object.assign(document.createElement("canvas"), { width: size.width * ratio, height: size.height * ratio });
+    sheet.getContext("2d").drawImage(image, 0, 0, sheet.width, sheet.height);
+    charted = sheet;
+  }
+
+  function drawValues() {
+    const one = frames.person;
+    if (!one || !values.ready()) return;
+    const { context: c, width, height } = values, { block, mean, choice } = one.arrays, arms = mean.shape[1], { x } = across();
+    const top = 26, bottom = 14, low = Math.min(...mean.values), high = Math.max(...mean.values), span = high - low || 1;
+    const y = (v) => top + (1 - (v - low) / span) * (height - top - bottom);
+    const shade = (arm) => [colours.link, colours.bad, colours.good, colours.soft, colours.ink][arm % 5];
+    values.begin();
+    c.font = `12px ${colours.sans}`;
+    c.lineWidth = 1;
+    for (let i = 1; i < count(); i++) {
+      if (block.values[i] === block.values[i - 1]) continue;
+      c.strokeStyle = colours.faint;
+      c.beginPath(); c.moveTo((x(i) + x(i - 1)) / 2, top - 6); c.lineTo((x(i) + x(i - 1)) / 2, height - 4); c.stroke();
+    }
+    c.strokeStyle = colours.line;
+    if (low < 0 && high > 0) { c.beginPath(); c.moveTo(LEFT, y(0)); c.lineTo(width - RIGHT, y(0)); c.stroke(); }
+    c.fillStyle = colours.soft; c.textAlign = "right";
+    for (const v of new Set([low, ...(low < 0 && high > 0 ? [0] : []), high])) c.fillText(String(Number(v.toFixed(1))).replace("-", "−"), LEFT - 8, y(v) + 4);
+    for (let arm = 0; arm < arms; arm++) {
+      c.strokeStyle = shade(arm); c.lineWidth = 1.3; c.globalAlpha = 0.75;
+      c.beginPath();
+      for (let i = 0; i < count(); i++) c[i && block.values[i] === block.values[i - 1] ? "lineTo" : "moveTo"](x(i), y(row(mean, i)[arm]));
+      c.stroke();
+      c.globalAlpha = 1;
+      c.fillStyle = shade(arm); c.textAlign = "left";
+      c.fillText(`arm ${arm + 1}`, LEFT + arm * 56, 15);
+    }
+    const radius = Math.min(Math.max((width / count()) * 0.55, 1.4), 4);
+    for (let i = 0; i < count(); i++) {
+      const arm = choice.values[i] - 1;
+      simplex.dot(c, [x(i), y(row(mean, i)[arm])], radius, shade(arm), null);
+    }
+    const at = picked();
+    c.strokeStyle = colours.ink; c.lineWidth = 1.2;
+    c.beginPath(); c.moveTo(x(at), top - 8); c.lineTo(x(at), height - 4); c.stroke();
+    simplex.dot(c, [x(at), y(row(mean, at)[choice.values[at] - 1])], radius + 3, null, colours.ink, 1.6);
+  }
+
+  const picked = () => Math.min(Number(root.querySelector("#moment").value), count()) - 1;
+
+  function drawMixtures() {
+    const one = frames.person;
+    if (!one || !triangle.ready()) return;
+    const { context: c, width, height } = triangle, { weights } = one.arrays;
+    triangle.begin();
+    if (one.primitives.length === 3) {
+      const box = simplex.frame(width, height), now = { ...colours, primitives: one.primitives.map(colour) };
+      simplex.border(c, box, now, one.primitives);
+      c.globalAlpha = 0.45;
+      for (let i = 0; i < count(); i++) simplex.dot(c, simplex.at(box, ...row(weights, i)), 3, colours.soft, null);
+      c.globalAlpha = 1;
+      simplex.dot(c, simplex.at(box, ...row(weights, picked())), 7, colours.paper, colours.ink, 2.5);
+      return;
+    }
+    const wide = (width - 32) / count(); // a column for every trial: the weights on top of each other
+    for (let i = 0; i < count(); i++) {
+      let floor = height - 16;
+      one.primitives.forEach((name, k) => {
+        const tall = row(weights, i)[k] * (height - 32);
+        c.fillStyle = colour(name);
+        c.fillRect(16 + i * wide, floor - tall, wide + 0.3, tall);
+        floor -= tall;
+      });
+    }
+    c.strokeStyle = colours.ink; c.lineWidth = 1.5;
+    c.strokeRect(16 + picked() * wide - 1, 14, wide + 2, height - 28);
+  }
+
+  function sayPerson() {
+    const one = frames.person, slider = root.querySelector("#moment");
+    slot("who").textContent = `Person ${one.subject}`;
+    slot("people").value = one.participant;
+    slot("previous").disabled = one.participant <= 1;
+    slot("next").disabled = one.participant >= one.people;
+    const share = one.models.find((model) => model.name === one.best).share;
+    slot("best").textContent = `${one.best} describes this person best (probability ${share.toFixed(2)}).`
+      + (one.separated.length ? ` ${one.separated.join(", ")}: explains every choice, so a weak prior holds the coefficients.` : "");
+    slider.max = count();
+    if (document.activeElement !== slider) slider.value = one.moment;
+    const simple = one.primitives.length === 3;
+    slot("where").textContent = simple ? "On the simplex" : "Shares";
+    slot("where-hint").textContent = simple ? "all trials; the ring is the one picked" : "a column for each trial; the frame is the one picked";
+    if (slot("bars").dataset.names !== one.primitives.join()) {
+      slot("bars").dataset.names = one.primitives.join();
+      slot("bars").innerHTML = one.primitives.map((name) => `<div class="bar ${CLASSES[name]}"><b>${name}</b><div><i></i></div><output></output></div>`).join("");
+    }
+    sayTrial();
+  }
+
+  function sayTrial() {
+    const at = picked(), { block, trial, choice, reward, mean, weights, p_choice: p, distance } = frames.person.arrays;
+    const words = `block ${block.values[at]}, trial ${trial.values[at]}`, slider = root.querySelector("#moment");
+    slot("when").textContent = words;
+    slider.setAttribute("aria-valuetext", words);
+    slot("trial").textContent = words[0].toUpperCase() + words.slice(1);
+    slot("bars").querySelectorAll(".bar").forEach((bar, k) => {
+      bar.querySelector("i").style.width = `${100 * row(weights, at)[k]}%`;
+      bar.querySelector("output").textContent = row(weights, at)[k].toFixed(4);
+    });
+    const worth = [...row(mean, at)].map((v) => v.toFixed(1).replace("-", "−")).join(" and ");
+    slot("said").textContent = `The arms seem worth ${worth}. Arm ${choice.values[at]} was taken, which the composed model gives a probability of ${p.values[at].toFixed(3)}; it paid ${reward.values[at].toFixed(1).replace("-", "−")}.`;
+    slot("proof").innerHTML = `<b>Proved</b>: these weights are within ${distance.values[at].toExponential(0)} of the optimal ones, and all of this person's within ${frames.person.distance.toExponential(0)}.`;
+  }
+
+  const go = (to) => page.tell({ participant: to, moment: 1 });
+  slot("people").addEventListener("change", (event) => go(Number(event.target.value)));
+  slot("previous").addEventListener("click", () => go(frames.person.participant - 1));
+  slot("next").addEventListener("click", () => go(frames.person.participant + 1));
+  function pick(at) {
+    root.querySelector("#moment").value = at + 1;
+    page.tell("moment", at + 1);
+    sayTrial(); drawValues(); drawMixtures();
+  }
+  root.querySelector("#moment").addEventListener("input", (event) => { if (frames.person) pick(Number(event.target.value) - 1); });
+  let dragging = false;
+  const point = (event) => { if (frames.person) pick(Math.min(Math.max(across().i(place(values.canvas, event)[0]), 0), count() - 1)); };
+  values.canvas.addEventListener("pointerdown", (event) => { dragging = true; values.canvas.setPointerCapture(event.pointerId); point(event); });
+  values.canvas.addEventListener("pointermove", (event) => { if (dragging) point(event); });
+  for (const end of ["pointerup", "pointercancel"]) values.canvas.addEventListener(end, () => { dragging = false; });
+
+  function save(text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+    link.download = "policychord-choices.html";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  return {
+    frame(one) {
+      if (one.part === "report") { save(one.html); settle(); return; }
+      if (one.part === "progress") {
+        working(one.words, one.done / one.of);
+        for (const figure of root.querySelectorAll(".stage > figure, .person")) figure.classList.add("stale");
+        return;
+      }
+      frames[one.part] = one;
+      if (one.part === "data") sayData(one);
+      if (one.part === "group") { settle(); sayGroup(); drawModels(); drawMean(); }
+      if (one.part !== "person") return;
+      sayPerson(); drawValues(); drawMixtures();
+      const now = one.primitives.join() + one.arrays.weights.values.join();
+      if (now !== drawn) { drawn = now; drawWeights(); } // another trial picked needs no new chart
+    },
+    recolour() { colours = tokens(); drawModels(); drawValues(); drawMixtures(); drawWeights(); drawMean(); },
+    canvases: () => [models.canvas, ...(charted ? [charted] : []), values.canvas, triangle.canvas],
+    data: () => frames,
+    free() { gone = true; models.free(); values.free(); triangle.free(); charts.clear(slot("plot")); charts.clear(slot("mean")); },
+  };
+}
