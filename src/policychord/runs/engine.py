@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import loky
 
@@ -37,11 +37,7 @@ def available_cores() -> int:
 def processes(workers: int, log: Path) -> Iterator[Executor]:
     """Workers that are gone when the block is left, also when it is left by Ctrl-C. They speak to `log`."""
     flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), WORKER["XLA_FLAGS"]]))
-    pool = loky.ProcessPoolExecutor(
-        max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),)
-    )
-    with _deaf():
-        pool.submit(int)  # all workers start with the first task
+    pool = _Pool(max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),))
     try:
         yield pool
     except loky.process_executor.BrokenProcessPool as error:
@@ -55,6 +51,14 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
         pool.shutdown(wait=True, kill_workers=True)
         raise
     pool.shutdown()
+
+
+class _Pool(loky.ProcessPoolExecutor):
+    """Its workers start with the first task that is submitted."""
+
+    def submit(self, *task: Any, **named: Any) -> Any:
+        with _deaf():
+            return super().submit(*task, **named)
 
 
 @contextmanager
