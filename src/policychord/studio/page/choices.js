@@ -147,22 +147,33 @@ export function mount(root, page) {
   // ---------------------------------------------------------------- one person
 
   const count = () => frames.person.arrays.trial.values.length;
+  const picked = () => Math.min(Number(root.querySelector("#moment").value), count()) - 1;
+  const scopes = [...root.querySelectorAll('[name="scope"]')], alone = () => scopes[1].checked;
+
+  // The rows that are shown: all, or those of one block.
+  function shown() {
+    const { block } = frames.person.arrays, rows = Array.from(block.values, (_, i) => i);
+    return alone() ? rows.filter((i) => block.values[i] === block.values[picked()]) : rows;
+  }
   const across = () => {
-    const inner = values.width - LEFT - RIGHT, last = Math.max(count() - 1, 1);
-    return { x: (i) => LEFT + (i / last) * inner, i: (x) => Math.round(((x - LEFT) / inner) * last) };
+    const rows = shown(), inner = values.width - LEFT - RIGHT, last = Math.max(rows.length - 1, 1);
+    return { rows, x: (i) => LEFT + ((i - rows[0]) / last) * inner, i: (x) => rows[Math.min(Math.max(Math.round(((x - LEFT) / inner) * last), 0), rows.length - 1)] };
   };
 
   function drawWeights() {
     const one = frames.person;
     if (!one) return;
     const { block, weights } = one.arrays, x = [], from = [];
-    block.values.forEach((b, i) => { // beliefs start anew in every block, so lines do not go on
-      if (i && b !== block.values[i - 1]) { x.push(i + 0.5); from.push(null); }
-      x.push(i + 1); from.push(i);
-    });
+    for (const i of shown()) { // beliefs start anew in every block, so lines do not go on
+      if (x.length && block.values[i] !== block.values[i - 1]) { x.push(i + 0.5); from.push(null); }
+      x.push(alone() ? one.arrays.trial.values[i] : i + 1); from.push(i);
+    }
+    drawn = painted();
     charts.lines(slot("plot"), one.primitives.map((name, k) => ({ name, x, y: from.map((i) => (i === null ? null : row(weights, i)[k])), colour: colour(name) })),
-      { x: "trial, blocks one after the other", y: "weight", range: [-0.02, 1.04] }).then(photograph);
+      { x: alone() ? `trial of block ${block.values[picked()]}` : "trial, blocks one after the other", y: "weight", range: [-0.02, 1.04] }).then(photograph);
   }
+  // What the chart was drawn from: another trial picked needs no new one.
+  const painted = () => [frames.person.primitives, frames.person.arrays.weights.values, alone() ? frames.person.arrays.block.values[picked()] : ""].join();
 
   // The chart as a canvas, for the picture that can be saved.
   async function photograph() {
@@ -180,14 +191,15 @@ export function mount(root, page) {
   function drawValues() {
     const one = frames.person;
     if (!one || !values.ready()) return;
-    const { context: c, width, height } = values, { block, mean, choice } = one.arrays, arms = mean.shape[1], { x } = across();
-    const top = 26, bottom = 14, low = Math.min(...mean.values), high = Math.max(...mean.values), span = high - low || 1;
+    const { context: c, width, height } = values, { block, mean, choice } = one.arrays, arms = mean.shape[1], { rows, x } = across();
+    const seen = rows.flatMap((i) => [...row(mean, i)]);
+    const top = 26, bottom = 14, low = Math.min(...seen), high = Math.max(...seen), span = high - low || 1;
     const y = (v) => top + (1 - (v - low) / span) * (height - top - bottom);
     const shade = (arm) => [colours.link, colours.bad, colours.good, colours.soft, colours.ink][arm % 5];
     values.begin();
     c.font = `12px ${colours.sans}`;
     c.lineWidth = 1;
-    for (let i = 1; i < count(); i++) {
+    for (const i of rows.slice(1)) {
       if (block.values[i] === block.values[i - 1]) continue;
       c.strokeStyle = colours.faint;
       c.beginPath(); c.moveTo((x(i) + x(i - 1)) / 2, top - 6); c.lineTo((x(i) + x(i - 1)) / 2, height - 4); c.stroke();
@@ -199,14 +211,14 @@ export function mount(root, page) {
     for (let arm = 0; arm < arms; arm++) {
       c.strokeStyle = shade(arm); c.lineWidth = 1.3; c.globalAlpha = 0.75;
       c.beginPath();
-      for (let i = 0; i < count(); i++) c[i && block.values[i] === block.values[i - 1] ? "lineTo" : "moveTo"](x(i), y(row(mean, i)[arm]));
+      for (const i of rows) c[i > rows[0] && block.values[i] === block.values[i - 1] ? "lineTo" : "moveTo"](x(i), y(row(mean, i)[arm]));
       c.stroke();
       c.globalAlpha = 1;
       c.fillStyle = shade(arm); c.textAlign = "left";
       c.fillText(`arm ${arm + 1}`, LEFT + arm * 56, 15);
     }
-    const radius = Math.min(Math.max((width / count()) * 0.55, 1.4), 4);
-    for (let i = 0; i < count(); i++) {
+    const radius = Math.min(Math.max((width / rows.length) * 0.55, 1.4), 5);
+    for (const i of rows) {
       const arm = choice.values[i] - 1;
       simplex.dot(c, [x(i), y(row(mean, i)[arm])], radius, shade(arm), null);
     }
@@ -215,8 +227,6 @@ export function mount(root, page) {
     c.beginPath(); c.moveTo(x(at), top - 8); c.lineTo(x(at), height - 4); c.stroke();
     simplex.dot(c, [x(at), y(row(mean, at)[choice.values[at] - 1])], radius + 3, null, colours.ink, 1.6);
   }
-
-  const picked = () => Math.min(Number(root.querySelector("#moment").value), count()) - 1;
 
   function drawMixtures() {
     const one = frames.person;
@@ -232,18 +242,21 @@ export function mount(root, page) {
       simplex.dot(c, simplex.at(box, ...row(weights, picked())), 7, colours.paper, colours.ink, 2.5);
       return;
     }
-    const wide = (width - 32) / count(); // a column for every trial: the weights on top of each other
-    for (let i = 0; i < count(); i++) {
-      let floor = height - 16;
-      one.primitives.forEach((name, k) => {
-        const tall = row(weights, i)[k] * (height - 32);
+    const { trial } = one.arrays, most = Math.max(...trial.values), wide = (width - 32) / most;
+    for (let k = 1; k <= most; k++) { // a column for every trial of a block: the mean weights on top of each other
+      const rows = Array.from(trial.values, (t, i) => (t === k ? i : -1)).filter((i) => i >= 0);
+      let floor = height - 32;
+      one.primitives.forEach((name, n) => {
+        const tall = (rows.reduce((sum, i) => sum + row(weights, i)[n], 0) / rows.length) * (height - 48);
         c.fillStyle = colour(name);
-        c.fillRect(16 + i * wide, floor - tall, wide + 0.3, tall);
+        c.fillRect(16 + (k - 1) * wide + 1, floor - tall, wide - 2, tall);
         floor -= tall;
       });
+      c.fillStyle = colours.soft; c.textAlign = "center"; c.font = `12px ${colours.sans}`;
+      if (wide > 16 || k % 5 === 0) c.fillText(String(k), 16 + (k - 0.5) * wide, height - 12);
     }
-    c.strokeStyle = colours.ink; c.lineWidth = 1.5;
-    c.strokeRect(16 + picked() * wide - 1, 14, wide + 2, height - 28);
+    c.strokeStyle = colours.ink; c.lineWidth = 2;
+    c.strokeRect(16 + (trial.values[picked()] - 1) * wide, 15, wide, height - 46);
   }
 
   function sayPerson() {
@@ -257,9 +270,10 @@ export function mount(root, page) {
       + (one.separated.length ? ` ${one.separated.join(", ")}: explains every choice, so a weak prior holds the coefficients.` : "");
     slider.max = count();
     if (document.activeElement !== slider) slider.value = one.moment;
+    scopes[one.only_block ? 1 : 0].checked = true;
     const simple = one.primitives.length === 3;
-    slot("where").textContent = simple ? "On the simplex" : "Shares";
-    slot("where-hint").textContent = simple ? "all trials; the ring is the one picked" : "a column for each trial; the frame is the one picked";
+    slot("where").textContent = simple ? "On the simplex" : "Within a block";
+    slot("where-hint").textContent = simple ? "all trials; the ring is the one picked" : "mean weights at each trial; the frame is the one picked";
     if (slot("bars").dataset.names !== one.primitives.join()) {
       slot("bars").dataset.names = one.primitives.join();
       slot("bars").innerHTML = one.primitives.map((name) => `<div class="bar ${CLASSES[name]}"><b>${name}</b><div><i></i></div><output></output></div>`).join("");
@@ -271,6 +285,7 @@ export function mount(root, page) {
     const at = picked(), { block, trial, choice, reward, mean, weights, p_choice: p, distance } = frames.person.arrays;
     const words = `block ${block.values[at]}, trial ${trial.values[at]}`, slider = root.querySelector("#moment");
     slot("when").textContent = words;
+    slot("this-block").textContent = `block ${block.values[at]}`;
     slider.setAttribute("aria-valuetext", words);
     slot("trial").textContent = words[0].toUpperCase() + words.slice(1);
     slot("bars").querySelectorAll(".bar").forEach((bar, k) => {
@@ -290,10 +305,12 @@ export function mount(root, page) {
     root.querySelector("#moment").value = at + 1;
     page.tell("moment", at + 1);
     sayTrial(); drawValues(); drawMixtures();
+    if (painted() !== drawn) drawWeights();
   }
+  for (const one of scopes) one.addEventListener("change", () => { page.tell("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
   root.querySelector("#moment").addEventListener("input", (event) => { if (frames.person) pick(Number(event.target.value) - 1); });
   let dragging = false;
-  const point = (event) => { if (frames.person) pick(Math.min(Math.max(across().i(place(values.canvas, event)[0]), 0), count() - 1)); };
+  const point = (event) => { if (frames.person) pick(across().i(place(values.canvas, event)[0])); };
   values.canvas.addEventListener("pointerdown", (event) => { dragging = true; values.canvas.setPointerCapture(event.pointerId); point(event); });
   values.canvas.addEventListener("pointermove", (event) => { if (dragging) point(event); });
   for (const end of ["pointerup", "pointercancel"]) values.canvas.addEventListener(end, () => { dragging = false; });
@@ -319,8 +336,7 @@ export function mount(root, page) {
       if (one.part === "group") { settle(); sayGroup(); drawModels(); drawMean(); }
       if (one.part !== "person") return;
       sayPerson(); drawValues(); drawMixtures();
-      const now = one.primitives.join() + one.arrays.weights.values.join();
-      if (now !== drawn) { drawn = now; drawWeights(); } // another trial picked needs no new chart
+      if (painted() !== drawn) drawWeights();
     },
     recolour() { colours = tokens(); drawModels(); drawValues(); drawMixtures(); drawWeights(); drawMean(); },
     canvases: () => [models.canvas, ...(charted ? [charted] : []), values.canvas, triangle.canvas],

@@ -47,6 +47,7 @@ class ChoicesView(BaseModel):
     random: bool = Field(default=False, description="Take any arm.")
     participant: int = Field(default=1, ge=1, description="Whose weights are shown, by place in the list.")
     moment: int = Field(default=1, ge=1, description="The trial that is looked at, all blocks counted through.")
+    only_block: bool = Field(default=False, description="Show the block of that trial alone.")
 
     @model_validator(mode="after")
     def _fits(self):
@@ -86,6 +87,7 @@ CONTROLS = (
     Control("seed", "Seed", PEOPLE, 0, 999, 1),
     Control("participant", "Participant", WATCH, 1, MOST_PEOPLE, 1),
     Control("moment", "Trial", WATCH, 1, 100_000, 1),
+    Control("only_block", "Only its block", WATCH),
 )
 _OWN = set(ChoicesView.model_fields)
 _OF_COHORT = tuple(control.name for control in CONTROLS if control.group == PEOPLE)
@@ -176,7 +178,7 @@ def person_frame(state: State, found: Analysis) -> Frame:
     share = found.everything.selection.responsibilities[at]
     header = {
         "participant": at + 1, "subject": int(people[at]), "people": len(people), "primitives": list(found.primitives),
-        "moment": min(state.view.moment, len(rows)), "best": names[int(share.argmax())],
+        "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block, "best": names[int(share.argmax())],
         "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence_[at])}
                    for k, name in enumerate(names)],
         "distance": float(found.composition.distance[rows].max()),
