@@ -14,7 +14,7 @@ project = "Policychord"
 release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
 extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton",
-    "docstrings", "generated",  # our own, in _ext
+    "docstrings", "generated", "mathml",  # our own, in _ext
 ]  # fmt: skip
 exclude_patterns = ["_build"]
 
@@ -22,6 +22,7 @@ html_theme = "furo"
 html_title = f"Policychord {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
