@@ -80,10 +80,10 @@ export function mount(root, page) {
       if (!drone.gate || !k) return "";
       let worst = 0;
       for (let j = 0; j < Math.min(k, record.known); j++) worst = Math.max(worst, value("gap", i, j));
-      const name = drone.label === "composed" ? "Composed" : `Second, ${drone.label}`;
+      const name = drone.label[0].toUpperCase() + drone.label.slice(1);
       if (drone.gate === "equilibrium") return `${name}: all ${k} decisions proved within ${worst.toExponential(0)} of the optimum.`;
-      const gate = drone.gate === "one-step" ? "the one-step gate" : "weights held at one half";
-      return `${name}: ${gate}, not the optimum; now within ${value("gap", i, k - 1).toPrecision(2)} of it, so far within ${worst.toPrecision(2)}.`;
+      const why = drone.gate === "one-step" ? "one step, not the optimum" : "always half, not the optimum";
+      return `${name}: ${why}; within ${value("gap", i, k - 1).toPrecision(2)} of it now, ${worst.toPrecision(2)} at worst.`;
     }).filter(Boolean).join(" ");
   }
 

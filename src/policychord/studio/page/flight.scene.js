@@ -176,7 +176,7 @@ function lost(c, stage, state, colour, colours) {
   c.fillStyle = colours.ink;
   c.font = `12px ${colours.sans}`;
   c.textAlign = spot[0] > cell.x + cell.width / 2 ? "right" : "left";
-  c.fillText("out of view", spot[0] + (c.textAlign === "right" ? -8 : 8), spot[1] + 4);
+  c.fillText("out of view", spot[0] + (c.textAlign === "right" ? -8 : 8), Math.max(spot[1] + 4, cell.y + 44)); // below the name
 }
 
 // Gusts of the last fifth of a second, thin, and their mean.
@@ -241,7 +241,8 @@ function label(c, stage, i, record, tone, colours, layout) {
   c.fillStyle = tone;
   c.textAlign = "left";
   const [x, y] = layout === "in depth" ? stage.at(stage.box.right - 0.05, 0, 0) : [stage.cell.x + 12, stage.cell.y + 22 + (stage.alone ? 0 : 18 * i)];
-  c.fillText(record.drones[i].label, Math.min(x, stage.cell.x + stage.cell.width - 70), y);
+  const { label: name } = record.drones[i];
+  c.fillText(name, Math.min(x, stage.cell.x + stage.cell.width - c.measureText(name).width - 8), y);
 }
 
 function borders(c, all, width, height, colours) {

@@ -62,9 +62,10 @@ export function draw(c, width, height, record, moment, reached, tones, colours) 
     c.rect(left, top - 1, right - left, tall + 2);
     c.clip();
     const { values, shape } = record.arrays[strip.name];
-    record.drones.map((drone, i) => [drone, i]).filter(([drone]) => strip.of(drone)).reverse().forEach(([, i]) => {
+    record.drones.map((drone, i) => [drone, i]).filter(([drone]) => strip.of(drone)).reverse().forEach(([drone, i]) => {
+      const swings = strip.name === "weight" && drone.gate === "one-step"; // at every decision, so that its line fills the strip
       c.strokeStyle = tones[i];
-      c.lineWidth = 1.6;
+      c.lineWidth = swings ? 0.6 : 1.6;
       c.lineJoin = "round";
       for (const [from, to, alpha] of [[0, now, 1], [now, last, 0.25]]) {
         c.globalAlpha = alpha;

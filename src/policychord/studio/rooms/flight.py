@@ -254,7 +254,7 @@ def begin() -> Live:
 
 def change(live: Live, changes: Mapping[str, Any]) -> Live:
     """Whatever is changed, the flight is flown anew with it up to the moment that is shown."""
-    check_names(CONTROLS, [name for name in changes if name != "pushes"])
+    check_names(CONTROLS, {name: value for name, value in changes.items() if name != "pushes"})
     told = dict(changes)
     try:
         view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in told.items() if n in _VIEW}})

@@ -71,9 +71,8 @@ def flown(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: 
     pushed = jnp.asarray(kicks(pushes, LONGEST + BOUT))
     while len(drone.bouts) * BOUT < steps:
         # numbers as arrays: a new one needs no new program
-        numbers = (jnp.asarray(number) for number in (seed, episode))
-        k = jnp.asarray(len(drone.bouts) * BOUT)
-        mark, rows = bout(drone.agent, drone.env, *numbers, pushed, drone.marks[-1], k)
+        which, number, k = (jnp.asarray(one) for one in (seed, episode, len(drone.bouts) * BOUT))
+        mark, rows = bout(drone.agent, drone.env, which, number, pushed, drone.marks[-1], k)
         kept = Rows(*(np.asarray(column) for column in rows))
         drone = drone._replace(marks=(*drone.marks, mark), bouts=(*drone.bouts, kept))
     return drone

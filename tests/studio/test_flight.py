@@ -1,0 +1,203 @@
+"""A flight of the room is an episode of the study, until somebody pushes; then it is the same for everybody."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord.envs.quadrotor import HOVER
+from policychord.loops.rollout import START, WEATHER, stream
+from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.studies.quadrotor.simulate import fly_episodes, ready, roster
+from policychord.studio.rooms import flight as room
+from policychord.studio.rooms import flying, pushes
+from policychord.studio.rooms.flight import CONTROLS, FLIGHT
+from policychord.studio.rooms.pushes import Push
+from policychord.studio.session import FRAMES_PER_SECOND
+
+STEPS, EPISODE = 60, 3
+CREW = {"baseline": True, "stabilise": False, "track": False}  # with the composed drone and the fixed mixture
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """A short flight of the LQR pair, which meets an impulse, shown to its end."""
+    return to_the_end(FLIGHT.change(FLIGHT.begin(), {"experiment": "lqr", "steps": STEPS, "flight": EPISODE, **CREW}))
+
+
+def at(live, moment, **more):
+    live = FLIGHT.act(live, {"moment": moment, **more})
+    while not (live.drawn and live.sent == (live.edition, room._reach(live))):
+        live, _ = FLIGHT.frame(live)
+    return live
+
+
+def to_the_end(live):
+    return at(live, 1000.0)
+
+
+def states(live):
+    return room.record(live).arrays["states"]
+
+
+def test_it_flies_as_the_study_flies(shown):
+    settings = shown.settings
+    assert settings.steps == STEPS
+    recorded = room.record(shown)
+    assert 0 <= recorded.header["impulse"] < STEPS
+    for i, (name, how) in enumerate(room.crew(settings, shown.view).items()):
+        agent, env = ready(settings, "lqr", name, how)
+        there = fly_episodes(settings, agent, env, [EPISODE])
+        np.testing.assert_allclose(recorded.arrays["states"][i], there.states[0], atol=1e-6)
+        np.testing.assert_allclose(recorded.arrays["weight"][i], there.stabilising[0], atol=1e-6)
+        np.testing.assert_allclose(recorded.arrays["distance"][i], there.distance[0], atol=1e-6)
+        assert recorded.arrays["cost"][i, -1] == pytest.approx(there.cost[0], rel=1e-6)
+        assert recorded.header["impulse"] == there.impulse_time[0]
+    assert recorded.arrays["gap"][0].max() <= 1e-10
+
+
+def test_the_snippet_runs_and_says_the_same(shown, capsys):
+    found: dict = {}
+    exec(room.snippet(shown), found)
+    np.testing.assert_allclose(list(found["costs"].values()), room.record(shown).arrays["cost"][:, -1], rtol=1e-6)
+    assert "baseline" in capsys.readouterr().out
+
+
+def test_a_push_hits_everybody_at_once_and_can_be_forgotten(shown):
+    before, compiled = states(shown), flying.bout._cached._cache_size()
+    live = to_the_end(at(shown, 0.5, push=[0.6, -0.8]))
+    after = states(live)
+    np.testing.assert_array_equal(after[:, :25], before[:, :25])
+    jump = after[:, 25] - before[:, 25]
+    np.testing.assert_allclose(jump, np.tile([0, 0.6, 0, -0.8, 0, 0], (3, 1)), atol=1e-12)
+    assert np.abs(after[:, 40, 0] - before[:, 40, 0]).min() > 0.01
+    assert flying.bout._cached._cache_size() == compiled
+    assert FLIGHT.told(live)["settings"]["pushes"] == "25*0.6*-0.8"
+    # the link holds it, and forgetting it gives the study's flight again
+    linked = FLIGHT.change(shown, {"pushes": "25*0.6*-0.8"})
+    np.testing.assert_array_equal(states(to_the_end(linked)), after)
+    np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
+    found: dict = {}
+    exec(room.snippet(live), found)
+    np.testing.assert_allclose(list(found["costs"].values()), room.record(live).arrays["cost"][:, -1], rtol=1e-9)
+
+
+def test_looking_back_changes_nothing(shown):
+    back = at(shown, 0.3)
+    assert back.moment == 0.3
+    np.testing.assert_array_equal(states(back), states(shown))
+    assert to_the_end(back).edition == shown.edition
+    paused = FLIGHT.change(back, {"playing": False})
+    paused, _ = FLIGHT.frame(paused)
+    assert FLIGHT.settled(paused)
+    assert paused.moment == 0.3
+    on, _ = FLIGHT.frame(FLIGHT.frame(FLIGHT.change(paused, {"playing": True}))[0])
+    assert on.moment == pytest.approx(0.3 + 1 / FRAMES_PER_SECOND)
+
+
+def test_at_the_end_it_rests_and_plays_again(shown):
+    assert FLIGHT.settled(shown)
+    assert FLIGHT.change(shown, {"playing": True}).moment == 0.0
+    pushed = at(shown, 0.5, push=[1.0, 0.0])
+    again = FLIGHT.restart(pushed)
+    assert again.moment == 0.0
+    assert again.pushes == pushed.pushes  # a replay has them too
+    with pytest.raises(ValueError, match="flight is over"):
+        FLIGHT.act(shown, {"push": [1.0, 0.0]})
+
+
+def test_numbers_change_in_flight_without_a_new_program(shown):
+    compiled = flying.bout._cached._cache_size()
+    changes = {"eps": 3.0, "force_sd": 0.01, "experiment": "pd", "path": "circle", "steps": 55, "disturbance": "centre"}
+    live = to_the_end(FLIGHT.change(at(shown, 0.5), changes | {"horizon": "one-step", "seed": 4}))
+    assert flying.bout._cached._cache_size() == compiled
+    assert live.moment == pytest.approx(1.1)
+    assert states(live).shape == (3, 56, 6)
+
+
+def test_who_is_unchanged_is_not_flown_again(shown):
+    live = FLIGHT.change(shown, {"eps": 0.5, "mixture": False})
+    assert [drone.name for drone in live.drones] == ["composed", "baseline"]
+    assert not live.drones[0].bouts
+    assert live.drones[1] is shown.drones[2]
+    assert live.moment == shown.moment
+    with pytest.raises(ValueError, match="nobody flies"):
+        FLIGHT.change(live, {"composed": False, "baseline": False})
+
+
+def test_another_flight_begins_at_its_start_without_pushes(shown):
+    pushed = at(shown, 0.5, push=[1.0, 0.0])
+    other = FLIGHT.change(pushed, {"flight": 4})
+    assert (other.moment, other.pushes) == (0.0, ())
+    assert FLIGHT.change(pushed, {"flight": 4, "pushes": "7*1*0"}).pushes == (Push(7, 1.0, 0.0),)
+
+
+def test_gusts_are_those_of_the_world():
+    settings = QuadrotorSettings(thrust_sd=0.0, steps=2)  # so the impulse comes at once, or right after
+    env = flying.launched(settings, "lqr", "baseline", None, EPISODE).env
+    wind = flying.gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
+    root = jax.random.key(0)
+    state, hover = env.reset(stream(root, EPISODE, START)), jnp.full(2, HOVER)
+
+    @jax.jit
+    def both(state, k):
+        key = jax.random.fold_in(stream(root, EPISODE, WEATHER), k)
+        return env.step(key, state, hover, k).state, env.move(state, hover, wind[k])
+
+    for k in range(3):
+        state, blown = both(state, jnp.asarray(k))
+        np.testing.assert_allclose(blown.velocity, state.velocity, atol=1e-12)
+    assert np.abs(np.asarray(wind[:2])).max() > 0.8
+
+
+def test_a_scenario_brings_its_numbers(shown):
+    live = FLIGHT.change(FLIGHT.change(shown, {"eps": 2.0}), {"scenario": "one-step gate"})
+    assert live.settings.composition == roster(QuadrotorSettings())["one-step gate"]
+    told = FLIGHT.told(live)
+    assert told["defaults"]["gate"] == told["settings"]["gate"] == "one-step"
+    assert set(told["settings"]) == set(told["defaults"]) == {control.name for control in CONTROLS} | {"pushes"}
+    assert "Composition(gate='one-step', selection='mean', margin=0.04)" in room.snippet(live)
+
+
+def test_compiling_is_said_before_it_is_done():
+    live, first = FLIGHT.frame(FLIGHT.begin())
+    assert first.header["compiling"]
+    assert not any(drone.bouts for drone in live.drones)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"push": [1.0]}, "two velocities"),
+        ({"push": [1.0, "far"]}, "push z = far"),
+        ({"push": [30.0, 0.0]}, "at most 4 m/s"),
+        ({"push": [True, 0.0]}, "push x = True"),
+        ({"moment": "soon"}, "moment = soon"),
+        ({"moment": math.nan}, "moment = nan"),
+        ({"shout": 1}, "moment, push or forget"),
+    ],
+)
+def test_a_wrong_act_is_named(given, said):
+    with pytest.raises(ValueError, match=said):
+        FLIGHT.act(FLIGHT.begin(), given)
+
+
+def test_pushes_in_an_address():
+    some = (Push(0, -1.25, 0.5), Push(130, 0.0, 1.2))
+    assert pushes.written(some) == "0*-1.25*0.5_130*0*1.2"
+    assert pushes.read(pushes.written(some)) == some
+    assert pushes.read("") == ()
+    for wrong in ("x", "1*2", "5*9*9", "1*nan*0", 7, "_".join(["1*1*1"] * 41)):
+        with pytest.raises(ValueError, match="push"):
+            pushes.read(wrong)
+
+
+def test_every_control_has_words_and_holds_its_own_value():
+    defaults = FLIGHT.told(FLIGHT.begin())["defaults"]
+    for control in FLIGHT.controls():
+        assert len(control["description"]) > len(control["label"])
+        if control["kind"] == "range":
+            assert control["low"] <= defaults[control["name"]] <= control["high"]
+    assert math.isclose(room.PICTURE, 1 / FRAMES_PER_SECOND)
