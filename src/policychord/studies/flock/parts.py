@@ -17,7 +17,7 @@ from ...primitives import Categorical, Gaussian
 from .settings import SETTLED_LARGE, FlockSettings
 
 FORCES = ("separation", "alignment", "cohesion")
-CHUNK = 1000  # boids that decide at once in a large flock: some 60 MB
+CHUNK = 125  # boids of a large flock that decide at once: more do not fit into a processor's cache
 
 
 def world(settings: FlockSettings) -> Flock:
@@ -29,7 +29,8 @@ def world(settings: FlockSettings) -> Flock:
     plain = composed and settings.update == "synchronous"
     search = settings.search
     if search == "auto":
-        search = "tree" if plain and settings.boids >= SETTLED_LARGE else "pairs"
+        listed = plain and settings.collision_term and settings.boids >= SETTLED_LARGE
+        search = "tree" if listed else "pairs"
     ring = settings.start == "ring"
     all_lead = settings.leaders == settings.boids
     return Flock(
@@ -42,7 +43,7 @@ def world(settings: FlockSettings) -> Flock:
         max_speed=settings.max_speed,
         max_acceleration=settings.max_acceleration,
         search=search,
-        crowd=64 if settings.collision_term else 0,  # only that term asks who is near
+        crowd=128 if settings.collision_term else 0,  # only that term asks who is near
     )
 
 

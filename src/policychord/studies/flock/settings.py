@@ -67,7 +67,7 @@ class FlockSettings(BaseModel):
         return self
 
 
-SETTLED_LARGE = 1500  # boids from which a tree finds neighbours faster than looking at all pairs
+SETTLED_LARGE = 500  # boids from which it is faster to list who is near by a tree than to ask of everybody
 
 
 class FlockStudySettings(BaseModel):
@@ -75,7 +75,7 @@ class FlockStudySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="of all random draws")
     seeds: int = Field(default=8, ge=1, description="of the leaderless flock; its rule asks for 8")
     goal_seeds: int = Field(default=8, ge=1, description="of milling, leaders and followers of the literature")
     temperature_seeds: int = Field(default=30, ge=1, description="the paper's Fig. S3c has 30")
