@@ -1,0 +1,162 @@
+"""The room Choices finds what the bandit study finds, one person after another."""
+
+import re
+
+import numpy as np
+import pytest
+
+from policychord.studies.bandit.analysis import analyse
+from policychord.studies.bandit.data import as_table
+from policychord.studies.bandit.summary import verdict, weight_table
+from policychord.studio.rooms import choices as room
+from policychord.studio.uploads import Upload
+
+SMALL = {"subjects": 6, "blocks": 4}
+
+
+def drawn(state):
+    """The state when nothing is left to draw, and the last frame of each part."""
+    frames = {}
+    while not room.CHOICES.settled(state):
+        state, frame = room.frame(state)
+        frames[frame.part] = frame
+    return state, frames
+
+
+def table(state, source=None):
+    """The state's choices as somebody would upload them."""
+    frame = as_table(state.fitting.choices)
+    return (frame if source is None else frame.assign(source=source)).to_csv(index=False).encode()
+
+
+@pytest.fixture(scope="module")
+def small():
+    return drawn(room.change(room.begin(), SMALL))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"experiment": "experiment 1", "link": "logit", "eps": 0.1, "repeat": True, "risk": False},
+        {"experiment": "custom", "arms": 3, "link": "logit", "noise": 5.0},
+    ],
+)
+def test_numbers_are_those_of_the_study(small, changes):
+    state, frames = drawn(room.change(small[0], {**changes, "participant": 3}))
+    view = state.view
+    known = analyse(state.fitting.choices, view.link, state.study.eps, view.primitives)
+    for name in ("classic", "against_hybrid", "against_others", "everything"):
+        for found, wanted in zip(getattr(state.found, name).selection, getattr(known, name).selection, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    shown = {**small[1], **frames}
+    pxp = [model["pxp"] for model in shown["group"].header["models"]]
+    np.testing.assert_array_equal(pxp, known.everything.selection.pxp)
+    rows = weight_table(known).query("subject == 3")
+    person = shown["person"].arrays
+    np.testing.assert_array_equal(person["weights"], rows.filter(like="weight_"))
+    np.testing.assert_array_equal(person["p_choice"], rows["p_choice"])
+    np.testing.assert_array_equal(person["choice"], rows["choice"])
+    assert shown["person"].header["distance"] == rows["certified_distance"].max() < 1e-6
+
+
+def test_a_new_temperature_or_primitive_needs_no_new_fits(small):
+    state, _ = small
+    for changes in ({"eps": 0.5}, {"random": True}):
+        after = room.change(state, changes)
+        assert after.fitting is state.fitting
+        assert after.left == ("fit", "group", "person")
+    looked = room.change(state, {"participant": 2})
+    assert looked.found is state.found
+    assert looked.left == ("person",)
+
+
+def test_work_is_told_person_by_person_and_left_for_something_new():
+    state = room.change(room.begin(), SMALL)
+    words = []
+    while len(state.fitting.fits) < 3:
+        state, frame = room.frame(state)
+        words += [frame.header["words"]] if frame.part == "progress" else []
+    assert words == [f"Fitting four models: person {k} of 6" for k in (2, 3, 4)]
+    other = room.change(state, {"seed": 1})
+    assert other.fitting.fits == ()
+    assert other.left == room.EVERYTHING
+
+
+def test_a_table_is_read_and_a_snippet_gives_the_same(small, tmp_path, monkeypatch):
+    state, frames = drawn(room.act(small[0], {"file": Upload("mine.csv", table(small[0], "=1+1"))}))
+    header = frames["data"].header
+    assert (header["file"], header["source"], header["simulated"]) == ("mine.csv", "mine.csv, =1+1", False)
+    (tmp_path / "mine.csv").write_bytes(state.upload.content)
+    monkeypatch.chdir(tmp_path)
+    for one in (state, small[0]):
+        names: dict = {}
+        exec(room.snippet(one), names)
+        np.testing.assert_array_equal(
+            names["found"].everything.selection.pxp, one.found.everything.selection.pxp, strict=True
+        )
+    custom, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
+    exec(room.snippet(custom), names)
+    np.testing.assert_array_equal(names["found"].everything.selection.pxp, custom.found.everything.selection.pxp)
+    with pytest.raises(ValueError, match="simulated people"):
+        room.change(state, {"seed": 7})
+
+
+def test_a_simulated_table_stays_simulated(small):
+    state = room.act(small[0], {"file": Upload("mine.csv", table(small[0], "synthetic cohort"))})
+    assert room.data_frame(state).header["simulated"]
+
+
+def test_another_task_makes_sense_of_a_file_that_was_refused(small):
+    three, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
+    state = room.act(small[0], {"file": Upload("three.csv", table(three))})
+    assert "choice must be 1 or 2" in state.fault
+    assert state.found is small[0].found  # what was there is still shown
+    state = room.change(state, {"experiment": "custom", "arms": 3, "link": "logit"})
+    assert (state.fault, state.upload.name) == ("", "three.csv")
+    with pytest.raises(ValueError, match="choice must be 1 or 2"):
+        room.change(state, {"experiment": "experiment 2"})
+    assert room.restart(state).view.arms == 3
+    assert room.act(state, {"cohort": True}).upload is None
+
+
+def test_a_link_with_a_file_falls_back_and_says_so(small):
+    state = room.change(small[0], {"file": "../mine.csv", "participant": 2})
+    assert room.told(state)["settings"]["file"] == "mine.csv"
+    header = room.data_frame(state).header
+    assert (header["missing"], header["simulated"]) == ("mine.csv", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"noise": 5}, ["noise = 5", "custom first"]),
+        ({"experiment": "custom", "arms": 3}, ["probit", "3 arms", "logit"]),
+        ({"exploit": False, "uncertainty": False, "risk": False}, ["at least one", "exploit"]),
+        ({"eps": 0}, ["eps = 0", "more than 0"]),
+        ({"subjects": 10**6}, ["subjects", "3 to 100"]),
+        ({"data": "/etc"}, ["data is not a setting"]),
+        ({"participant": 0}, ["participant = 0"]),
+    ],
+)
+def test_a_wrong_setting_is_named(small, changes, said):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        room.change(small[0], changes)
+    assert all(word in str(error.value) for word in said), error.value
+
+
+def test_what_cannot_be_done_is_said(small):
+    for what in ({"file": "/etc/passwd"}, {"report": 1.5}, {}, {"cohort": True, "report": True}):
+        with pytest.raises(ValueError, match="use file, cohort or report"):
+            room.act(small[0], what)
+
+
+def test_the_report_is_one_page_with_words_figures_and_tables(small):
+    state, _ = drawn(room.act(small[0], {"file": Upload("<b>.csv", table(small[0]))}))
+    _, frames = drawn(room.act(state, {"report": True}))
+    page = frames["report"].header["html"]
+    assert verdict(state.found) in page
+    assert len(re.findall('src="data:image/svg', page)) == 2
+    assert len(re.findall(r'download="(models|subjects|weights)\.csv" href="data:text/csv', page)) == 3
+    assert "<b>" not in page
+    assert not re.search(r'(src|href)="(?!data:)', page)

@@ -1,0 +1,140 @@
+"""Files that are handed over: politely refused or read, in memory, each by the tab it belongs to."""
+
+import json
+
+import httpx
+import pytest
+
+from policychord.studies.bandit.cohort import synthetic
+from policychord.studies.bandit.data import as_table
+from policychord.studies.bandit.settings import BanditSettings
+from policychord.studio import uploads
+from policychord.studio.rooms.choices import CHOICES
+from policychord.studio.security import LARGEST_BODY
+from policychord.studio.session import Session
+from policychord.studio.uploads import Uploads, tidy
+from policychord.studio.wire import Frame, unpack
+
+from .serving import wait_until
+from .test_session import frame, words
+
+HEADER = b"subject,block,trial,choice,reward\n"
+
+
+def cohort(people):
+    return as_table(synthetic("2", BanditSettings(blocks=2), people)).to_csv(index=False).encode()
+
+
+def hand(studio, content, name="mine.csv"):
+    with httpx.Client(base_url=studio.origin, cookies=studio.cookies, timeout=60) as client:
+        return client.post("/upload", params={"name": name}, content=content)
+
+
+def act(line, **what):
+    line.send(json.dumps({"act": what}))
+
+
+def test_few_files_wait_and_each_is_taken_once():
+    kept = Uploads()
+    numbers = [kept.put(f"{k}.csv", b"") for k in range(uploads.MOST + 2)]
+    assert len(kept) == uploads.MOST
+    assert kept.take(numbers[-1]).name == f"{uploads.MOST + 1}.csv"
+    for gone in (numbers[-1], numbers[0], None, ["x"], "nothing"):
+        with pytest.raises(ValueError, match="once more"):
+            kept.take(gone)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("choices 1.csv", "choices 1.csv"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\own\\data.csv", "data.csv"),
+        ("=cmd|' /C calc'!A0.csv", "C calc__A0.csv"),
+        ("-1+1.csv", "1+1.csv"),
+        ("<script>.csv", "script_.csv"),
+        ("a\nb\x00\u202ec.csv", "abc.csv"),
+        ("", "table.csv"),
+        ("größe.csv", "größe.csv"),
+        ("x" * 500, "x" * 80),
+    ],
+)
+def test_names_are_harmless(given, shown):
+    assert tidy(given) == shown
+
+
+def test_two_tabs_have_their_own_data(studio):
+    with studio.socket("choices") as one, studio.socket("choices") as two:
+        for line, people in ((one, 4), (two, 5)):
+            assert words(line)["kind"] == "hello"
+            number = hand(studio, cohort(people), f"{people}.csv").json()["number"]
+            act(line, file=number)
+            assert words(line)["settings"]["file"] == f"{people}.csv"
+        for line, people in ((one, 4), (two, 5)):
+            shown = frame(line, "data").header
+            assert (shown["file"], shown["people"], shown["simulated"]) == (f"{people}.csv", people, False)
+            assert len(frame(line, "group").header["subjects"]) == people
+        act(one, file=number)  # of the other tab, and taken already
+        error = words(one)
+        while error["kind"] != "error":
+            error = words(one)
+        assert "once more" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"\x00\x01\x02", "not text"),
+        (b"PK\x03\x04 a spreadsheet", "not text"),
+        (b"\x80\x04\x95pickle", "not UTF-8"),
+        (HEADER + "1,1,1,1,é\n".encode("latin-1"), "row 2 has a byte that is not UTF-8"),
+        (HEADER + b'"' + b"x" * 300_000, "cannot be split"),
+        (b"subject;block;trial;choice;reward\n1;1;1;1;1\n", "semicolons"),
+        (HEADER + b"=cmd|' /C calc'!A0,1,1,1,1\n", "subject must be a number: row 2"),
+        (HEADER + b"".join(b"1,1,%d,1,1\n" % k for k in (1, 2, 4)), "some are missing before"),
+        (b",".join(b"c%d" % k for k in range(100_000)) + b"\n", "missing columns"),
+        (cohort(301), "up to 300"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_broken_file_is_answered_politely_and_changes_nothing(studio, content, said):
+    with studio.socket("choices") as line:
+        assert words(line)["kind"] == "hello"
+        act(line, file=hand(studio, content).json()["number"])
+        assert words(line)["settings"]["file"] == ""
+        shown = frame(line, "data").header
+        assert said in shown["fault"]
+        assert len(shown["fault"]) <= 3000
+        assert shown["simulated"]
+
+
+def test_too_large_a_file_is_refused(studio):
+    answer = hand(studio, b"x" * (LARGEST_BODY + 1))
+    assert answer.status_code == 413
+    assert "5 MB" in answer.text
+
+
+def test_only_a_room_that_asks_for_files_takes_them(studio):
+    with studio.socket("gate") as line:
+        words(line)
+        act(line, file=hand(studio, b"x").json()["number"])
+        assert "nothing to do" in words(line)["message"]
+
+
+def test_a_tab_that_goes_away_leaves_its_work():
+    session = Session(CHOICES, lambda: None, Uploads())
+    session.tell(json.dumps({"set": {"subjects": 100}}))
+    session.start()
+    seen: list[Frame] = []
+
+    def fitting():
+        seen.extend(unpack(part) for part in session.take() if isinstance(part, bytes))
+        return any(one.part == "progress" for one in seen)
+
+    wait_until(fitting)
+    session.close()
+    session.thread.join()
+    fitting()
+    assert seen[-1].part == "progress"
+    assert 1 <= seen[-1].header["done"] < 100
