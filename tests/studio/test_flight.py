@@ -95,6 +95,8 @@ def test_looking_back_changes_nothing(shown):
     assert paused.moment == 0.3
     on, _ = FLIGHT.frame(FLIGHT.frame(FLIGHT.change(paused, {"playing": True}))[0])
     assert on.moment == pytest.approx(0.3 + 1 / FRAMES_PER_SECOND)
+    turned, _ = FLIGHT.frame(FLIGHT.change(on, {"turn": 40.0}))
+    assert turned.moment == pytest.approx(0.3 + 2 / FRAMES_PER_SECOND)  # time goes on while somebody looks around
 
 
 def test_at_the_end_it_rests_and_plays_again(shown):
@@ -189,6 +191,9 @@ def test_pushes_in_an_address():
     assert pushes.written(some) == "0*-1.25*0.5_130*0*1.2"
     assert pushes.read(pushes.written(some)) == some
     assert pushes.read("") == ()
+    assert pushes.where_they_part(some, some[1:]) == 0
+    assert pushes.where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
+    assert pushes.kicks((*some, some[1]), 200)[130].tolist() == [0.0, 2.4]
     for wrong in ("x", "1*2", "5*9*9", "1*nan*0", 7, "_".join(["1*1*1"] * 41)):
         with pytest.raises(ValueError, match="push"):
             pushes.read(wrong)

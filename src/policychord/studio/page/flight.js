@@ -161,7 +161,7 @@ export function mount(root, page) {
     clearTimeout(waiting);
     const flight = record.flight;
     waiting = setTimeout(() => {
-      if (now.over && now.playing && held === null && !pull && page.settings().onward && record.flight === flight) page.tell("flight", (flight + 1) % 1000);
+      if (now.over && now.playing && held === null && !pull && !record.pushes.length && page.settings().onward && record.flight === flight) page.tell("flight", (flight + 1) % 1000);
     }, PAUSE);
   }
 

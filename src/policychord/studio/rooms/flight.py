@@ -18,7 +18,7 @@ from ..controls import Control, check_limits, check_names, described, in_words
 from ..wire import Frame
 from .base import Room
 from .flying import LONGEST, Drone, flight, flown, gusts, launched, rewound
-from .pushes import FASTEST, Push, allowed, push, read, written
+from .pushes import FASTEST, Push, allowed, push, read, where_they_part, written
 
 Composed = Literal[
     "cost-to-go", "cost-to-go, warm", "one-step gate", "equilibrium, sample", "equilibrium, sample, wide",
@@ -49,9 +49,9 @@ class FlightView(BaseModel):
     flight: int = Field(default=0, ge=0, description="Which episode of the study: each has gusts of its own.")
     layout: Layout = Field(default="apart", description="Each drone in a place of its own, or all in one.")
     turn: float = Field(default=20.0, description="From where the scene is seen; drag it, or use the arrow keys.")
-    tilt: float = Field(default=12.0, description="From how high the scene is seen.")
+    tilt: float = Field(default=15.0, description="From how high the scene is seen.")
     pace: float = Field(default=1.0, gt=0, description="Seconds of flight in a second.")
-    onward: bool = Field(default=True, description="When a flight is over, begin the next.")
+    onward: bool = Field(default=True, description="When a flight is over, begin the next, unless it was pushed.")
     playing: bool = Field(default=True, description="Let time go on.")
     push_speed: float = Field(default=1.0, ge=0, description="By how much a push changes every drone's velocity.")
     push_angle: float = Field(default=45.0, description="Where to: 0 is right, 90 is up.")
@@ -278,15 +278,17 @@ def _settled_on(
 ) -> Live:
     """The state with these settings; `other`: another flight, which begins at its start."""
     world = _world(settings, view) != _world(live.settings, live.view)
-    new = live._replace(settings=settings, view=view, pushes=pushes, drawn=False)
+    # who only looks from elsewhere does not hold up time
+    same = view.playing and live.view.playing and (settings, pushes) == (live.settings, live.pushes)
+    new = live._replace(settings=settings, view=view, pushes=pushes, drawn=live.drawn and same and not other)
     if other or world:
         new = new._replace(drones=(), wind=None)
     elif pushes != live.pushes:
-        first = min(one.k for one in set(pushes) ^ set(live.pushes))
-        new = new._replace(drones=tuple(rewound(drone, first) for drone in live.drones), edition=live.edition + 1)
+        k = where_they_part(pushes, live.pushes)
+        new = new._replace(drones=tuple(rewound(drone, k) for drone in live.drones), edition=live.edition + 1)
     new = new._replace(moment=0.0 if other else min(new.moment, length(new)))
-    same = [(drone.name, drone.how) for drone in new.drones] == list(crew(settings, view).items())
-    return new if same else prepared(new)
+    there = [(drone.name, drone.how) for drone in new.drones]
+    return new if there == list(crew(settings, view).items()) else prepared(new)
 
 
 def _world(settings: QuadrotorSettings, view: FlightView) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,12 @@ def allowed(pushes: Sequence[Push]) -> tuple[Push, ...]:
     if len(pushes) > MOST:
         raise ValueError(f"{len(pushes)} pushes: at most {MOST} in one flight. Forget them and begin again.")
     return tuple(sorted(pushes, key=lambda one: one.k))
+
+
+def where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
+    """The first decision at which one of two different flights is pushed and the other is not."""
+    pairs = zip_longest(some, others)
+    return next(min(one.k for one in pair if one is not None) for pair in pairs if pair[0] != pair[1])
 
 
 def kicks(pushes: Sequence[Push], steps: int) -> Float[np.ndarray, "step 2"]:
