@@ -11,14 +11,21 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 _log = logging.getLogger(__name__)
-# two spellings that the converter does not know
-SPELLINGS = ((re.compile(r"\\dots(?![a-z])"), r"\\ldots"), (re.compile(r"\\([bB]ig)(?![a-zA-Z])"), r"\\\1l"))
+# spellings that the converter does not know, and the space behind a logarithm
+SPELLINGS = (
+    (re.compile(r"\\dots(?![a-z])"), r"\\ldots"),
+    (re.compile(r"\\([bB]ig)(?![a-zA-Z])"), r"\\\1l"),
+    (re.compile(r"\\ln(?![a-zA-Z])\s*"), r"\\ln\\,"),
+)
+# the converter takes an accent for a limit and puts the index of a letter under it
+BELOW = re.compile(r'<munderover>\s*(<mi>.</mi>)\s*(<mi>.</mi>)\s*(<mo stretchy="false">.</mo>)\s*</munderover>')
+BESIDE = r'<msub><mover accent="true">\1\3</mover>\2</msub>'
 
 
 def converted(tex: str, as_block: bool) -> str:
     for known, wanted in SPELLINGS:
         tex = known.sub(wanted, tex)
-    return tex2mathml(tex.strip(), as_block=as_block)
+    return BELOW.sub(BESIDE, tex2mathml(tex.strip(), as_block=as_block))
 
 
 def _written(node: Any, as_block: bool) -> str:
@@ -35,7 +42,7 @@ def _inline(writer: Any, node: nodes.math) -> None:
 
 
 def _block(writer: Any, node: nodes.math_block) -> None:
-    opening = writer.starttag(node, "div", CLASS="math notranslate nohighlight")
+    opening = writer.starttag(node, "div", CLASS="math notranslate nohighlight", style="overflow: auto hidden")
     writer.body += [opening, _written(node, as_block=True), "</div>\n"]
     raise nodes.SkipNode
 
