@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from policychord.runs import doctor
-from policychord.runs.doctor import Check
+from policychord.runs.doctor import PURPOSE, Check
 from policychord.studies.bandit.fetch import FILES, VARIABLE
 
 
@@ -42,6 +42,17 @@ def test_what_is_optional_may_be_missing_and_what_is_needed_may_not():
     fine, optional = Check("python", "ok", "3", needed=True), Check("ffmpeg", "missing", "", "install it")
     assert doctor.works([fine, optional])
     assert not doctor.works([fine, Check("self-test", "problem", "", "", needed=True)])
+
+
+def test_an_extra_that_is_missing_comes_with_what_it_is_for_and_how_to_get_it(monkeypatch):
+    here = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: "" if name == "fastapi" else here(name))
+    checks = list(doctor._installed())
+    line = found("extra: studio", checks)
+    assert (line.state, line.found, line.needed) == ("missing", "without fastapi", False)
+    assert line.remedy == "pip install 'policychord[studio]'  (for the local page)"
+    assert found("extra: gym", checks).state == "ok"
+    assert {check.name.removeprefix("extra: ") for check in checks if check.name.startswith("extra")} == set(PURPOSE)
 
 
 def test_hardware_is_what_may_be_used():

@@ -27,6 +27,8 @@ from .command import process, run
         ("flock milling --seeds 0", "--seeds 0: must be at least 1."),
         ("flock milling --update later", "--update: 'later' is not one of 'synchronous', 'sequential'"),
         ("flock milling --settings nowhere.toml", "nowhere.toml"),
+        ("quadrotor wings", "PAIR: 'wings' is not one of 'pd', 'lqr'"),
+        ("quadrotor pd --gate open", "--gate: 'open' is not one of 'equilibrium', 'one-step', 'prior'"),
         ("quadrotor pd --eps inf", "--eps inf: must lie between 1e-09 and 1e+09."),
         ("quadrotor pd --seeds 1", "--seeds 1: must be at least 2."),
         ("quadrotor pd --seed -1", "--seed -1: must be at least 0."),

@@ -65,7 +65,7 @@ def test_bandit_for_programs(here, tmp_path):
 
 def flown(name, delta, better=0.5, median=170.5):
     return Row(
-        name, Spread(median, 143.61, 1200.9), EffectSize(delta, delta - 0.1, delta + 0.1, 0.01), 1.0, better, 0.5
+        name, Spread(median, 143.61, 1200.9), EffectSize(delta, delta - 0.1, delta + 0.1, 0.01), 1.0, better, 0.5, 0.01
     )
 
 

@@ -1,4 +1,4 @@
-"""`policychord sweep` as people use it: what may vary, stopped by Ctrl-C, gone on with, looked at, replayed."""
+"""`policychord sweep` as people use it: what may vary, stopped by Ctrl-C, gone on with, looked at."""
 
 import json
 import os
@@ -54,9 +54,6 @@ def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     plot = json.loads(here("sweep", "plot", out, "--json").out)
     assert plot["command"] == "sweep plot"
     assert all(os.path.exists(file) for file in (*plot["files"], *export["files"]))
-    again = json.loads(here("replay", out, "1/1", "--json").out)
-    assert again["command"] == "replay"
-    assert again["notes"] == ["Bit for bit what the sweep found."]
 
 
 @pytest.mark.parametrize("study", STUDIES)

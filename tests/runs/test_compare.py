@@ -249,7 +249,7 @@ def test_command_names_what_is_missing(original, copy):
 
     change(copy / "claims.json", edit)
     lines = [line.split() for line in run(original, copy).output.splitlines()]
-    assert ["first", "F1"] in lines
+    assert ["first", "claims", "F1"] in lines
     assert ["B1", "new", "5"] in lines
     assert ["B1", "many", "123,456", "12,345,678", "99%"] in lines
 

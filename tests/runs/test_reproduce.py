@@ -1,11 +1,13 @@
 """Runs: nothing is done twice, nothing is lost, and the number of workers changes nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -13,7 +15,7 @@ import pytest
 
 from policychord.runs import kept
 from policychord.runs.engine import WorkerError
-from policychord.runs.reproduce import FINISH, Chosen, reproduce
+from policychord.runs.reproduce import FINISH, Chosen, Run, reproduce
 from policychord.studies.bandit.settings import BanditSettings
 from policychord.studies.bandit.study import STUDY as BANDIT
 from policychord.studies.flock.settings import FlockStudySettings
@@ -33,78 +35,93 @@ def diary(tmp_path):
     return tmp_path / "diary.txt"
 
 
-def test_a_run_leaves_claims_figures_data_and_words(tmp_path, diary):
-    (chapter,), steps = run(tmp_path / "out", diary, 2)
+class Begun(NamedTuple):
+    """A folder in which a run has been, and the diary of what is done from now on."""
+
+    out: Path
+    diary: Path
+    first: Run
+
+    def again(self, **more) -> Run:
+        return run(self.out, self.diary, **more)
+
+    @property
+    def noted(self) -> list[str]:
+        return sorted(self.diary.read_text().split())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    begun = Begun(folder / "out", folder / "diary.txt", run(folder / "out", folder / "diary.txt", 2))
+    assert begun.noted == ["first", "second", "third"]
+    return begun
+
+
+@pytest.fixture
+def begun(whole, tmp_path):
+    """A copy of the run; the diary, which is one of its settings, starts anew."""
+    whole.diary.write_text("")
+    return whole._replace(out=shutil.copytree(whole.out, tmp_path / "out"))
+
+
+def test_a_run_leaves_claims_figures_data_and_words(whole):
+    (chapter,), steps = whole.first
     assert [claim.id for claim in chapter.claims] == ["X1"]
     assert chapter.figures[0].claims == ("X1",)
     assert (chapter.title, chapter.found[0].text, chapter.controls[0].measured) == ("A toy", "Nothing.", {"x": 1.0})
     for path in (chapter.figures[0].svg, chapter.figures[0].png, *chapter.data):
-        assert (tmp_path / "out" / path).exists()
+        assert (whole.out / path).exists()
     assert sorted(done.step for done in steps) == sorted(["first", "second", "third", FINISH])
     assert not any(done.reused for done in steps)
 
 
-def test_a_second_run_does_nothing_again(tmp_path, diary):
-    first = run(tmp_path / "out", diary)
-    before = contents(tmp_path / "out")
-    second = run(tmp_path / "out", diary)
-    assert sorted(diary.read_text().split()) == ["first", "second", "third"]
-    assert second.chapters == first.chapters
+def test_a_second_run_does_nothing_again(begun):
+    before = contents(begun.out)
+    second = begun.again()
+    assert begun.noted == []
+    assert second.chapters == begun.first.chapters
     assert all(done.reused for done in second.steps)
-    assert contents(tmp_path / "out") == before
+    assert contents(begun.out) == before
 
 
-def test_fresh_does_everything_again(tmp_path, diary):
-    run(tmp_path / "out", diary)
-    run(tmp_path / "out", diary, fresh=True)
-    assert len(diary.read_text().split()) == 6
+def test_fresh_does_everything_again(begun):
+    begun.again(fresh=True)
+    assert begun.noted == ["first", "second", "third"]
 
 
-def test_another_seed_is_other_work(tmp_path, diary):
-    first = run(tmp_path / "out", diary)
-    second = run(tmp_path / "out", diary, seed=1)
-    assert len(diary.read_text().split()) == 6
-    assert first.chapters[0].claims != second.chapters[0].claims
-    assert len(list((tmp_path / "out" / kept.FOLDER / "toy").iterdir())) == 4, (
-        "what nobody asks for any more is dropped"
-    )
+def test_another_seed_is_other_work(begun):
+    second = begun.again(seed=1)
+    assert begun.noted == ["first", "second", "third"]
+    assert begun.first.chapters[0].claims != second.chapters[0].claims
+    assert len(list((begun.out / kept.FOLDER / "toy").iterdir())) == 4, "what nobody asks for any more is dropped"
 
 
-def test_a_figure_that_was_deleted_is_drawn_again_without_the_work(tmp_path, diary):
-    run(tmp_path / "out", diary)
-    figure = tmp_path / "out" / "figures" / "toy" / "curve.svg"
+def test_what_was_deleted_or_cut_short_is_made_again_and_nothing_else(begun):
+    figure = begun.out / "figures" / "toy" / "curve.svg"
     before = figure.read_bytes()
     figure.unlink()
-    again = run(tmp_path / "out", diary)
+    again = begun.again()
     assert figure.read_bytes() == before
     assert [done.step for done in again.steps if not done.reused] == [FINISH]
-    assert len(diary.read_text().split()) == 3
-
-
-def test_a_kept_result_that_was_cut_short_is_computed_again(tmp_path, diary):
-    run(tmp_path / "out", diary)
-    (path,) = (tmp_path / "out" / kept.FOLDER / "toy").glob("first-*")
+    assert begun.noted == []
+    (path,) = (begun.out / kept.FOLDER / "toy").glob("first-*")
     path.write_bytes(path.read_bytes()[:50])
-    run(tmp_path / "out", diary)
-    assert sorted(diary.read_text().split()) == ["first", "first", "second", "third"]
+    begun.again()
+    assert begun.noted == ["first"]
 
 
-def test_what_a_step_complains_of_reaches_the_user_and_the_rest_is_kept(tmp_path, diary):
-    wanted = tmp_path / "wanted"
+def test_what_a_step_complains_of_is_said_and_the_rest_is_kept(tmp_path, diary):
+    wanted, alive = tmp_path / "wanted", tmp_path / "alive"
+    told = {"fail_without": str(wanted), "die_without": str(alive)}
     with pytest.raises(ValueError, match="make this file first"):
-        run(tmp_path / "out", diary, fail_without=str(wanted))
-    assert "first" in diary.read_text()
+        run(tmp_path / "out", diary, **told)
+    assert diary.read_text().split() == ["first"]
     wanted.touch()
-    run(tmp_path / "out", diary, fail_without=str(wanted))
-    assert diary.read_text().split().count("first") == 1
-
-
-def test_a_killed_worker_is_said_and_costs_only_its_own_step(tmp_path, diary):
-    wanted = tmp_path / "wanted"
-    with pytest.raises(WorkerError, match="Run the same command again"):
-        run(tmp_path / "out", diary, die_without=str(wanted))
-    wanted.touch()
-    run(tmp_path / "out", diary, die_without=str(wanted))
+    with pytest.raises(WorkerError, match="Run the same command again"):  # and a worker that is killed
+        run(tmp_path / "out", diary, **told)
+    alive.touch()
+    run(tmp_path / "out", diary, **told)
     assert sorted(diary.read_text().split()) == ["first", "second", "third"]
 
 
@@ -187,7 +204,6 @@ def bits(value):
     return bits(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
 
 
-def test_the_number_of_workers_changes_no_bit_of_the_files(tmp_path, diary):
-    for workers in (1, 3):
-        run(tmp_path / str(workers), diary, workers)
-    assert contents(tmp_path / "1") == contents(tmp_path / "3")
+def test_the_number_of_workers_changes_no_bit_of_the_files(whole, tmp_path):
+    run(tmp_path, whole.diary, 3)
+    assert contents(tmp_path) == contents(whole.out)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -51,10 +52,6 @@ def test_every_episode_of_every_point_has_its_line(done):
     assert sweep.status(PLAN, out) == (3, 3, 9, 9, 0)
 
 
-def test_the_number_of_workers_changes_no_bit(done, tmp_path):
-    same(run(tmp_path, 2), done[1])
-
-
 def test_dask_changes_no_bit(done, tmp_path):
     sweep.open_sweep(PLAN, tmp_path)
     with dask_cluster(None, 2) as cluster:
@@ -71,16 +68,17 @@ def test_shards_together_are_the_whole_and_share_nothing(tmp_path):
     assert sorted(batch.id for shard in shards for batch in shard) == sorted(batch.id for batch in whole)
 
 
-def test_a_restart_does_what_is_missing_and_nothing_else(done, tmp_path):
+def test_a_restart_does_what_is_missing_with_any_number_of_workers_and_changes_no_bit(done, tmp_path):
     shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
-    lost = tmp_path / "batches" / f"{batches_of(PLAN)[1].id}.parquet"
+    lost = {batch.id for batch in batches_of(PLAN)[1:]}
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
-    lost.unlink()
+    for name in lost:
+        (tmp_path / "batches" / f"{name}.parquet").unlink()
     computed = []
-    same(run(tmp_path, watch=lambda batch: computed.append(batch.id)), done[1])
-    assert computed == [batches_of(PLAN)[1].id]
+    same(run(tmp_path, 2, watch=lambda batch: computed.append(batch.id)), done[1])
+    assert sorted(computed) == sorted(lost)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
-    assert {name for name in before if before[name] != after[name]} == {lost.name}
+    assert {name for name in before if before[name] != after[name]} == {f"{name}.parquet" for name in lost}
 
 
 def test_a_replay_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
@@ -161,11 +159,9 @@ def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
 
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
     sweep.open_sweep(PLAN, tmp_path)
-    monkeypatch.setattr(sweep, "code_version", lambda: "an older one")
-    with (
-        pytest.raises(ValueError, match="another version of policychord"),
-        processes(1, tmp_path / "log.txt") as pool,
-    ):
+    versions = iter(["the program's"])
+    monkeypatch.setattr(sweep, "code_version", lambda: next(versions, "the worker's"))
+    with pytest.raises(ValueError, match="another version of policychord"), ThreadPoolExecutor(1) as pool:
         sweep.run(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
 
 

@@ -1,7 +1,7 @@
 """The theory study: every claim is measured, judged by its rule, and can fail; the words follow the figures."""
 
 import json
-import pickle
+from pathlib import Path
 
 import matplotlib.figure
 import numpy as np
@@ -9,6 +9,7 @@ import pydantic
 import pytest
 
 from policychord import circuit_stability, solve
+from policychord.runs import kept
 from policychord.studies.claim import Claim, Finding, judge
 from policychord.studies.drawing import styled
 from policychord.studies.theory import circuits, claims, measure, paths, problems
@@ -20,13 +21,44 @@ from policychord.studies.theory.found import found
 from policychord.studies.theory.settings import TheorySettings
 from policychord.studies.theory.study import STUDY
 
-SMALL = TheorySettings(problems=201, judged=6, circuits=2, stability_draws=200)
+from ..cli.command import run
+
+SETTINGS = TheorySettings()
 EXPECTED = {entry.id: "reproduced" for entry in LEDGER} | {"T12": "not reproduced"}
 
 
 @pytest.fixture(scope="module")
-def evidence():
-    return {name: step() for name, step in STUDY.work(SMALL).items()}
+def done(tmp_path_factory):
+    """The study as a user runs it, once for all tests: a folder, and what a program is told."""
+    out = tmp_path_factory.mktemp("theory")
+    told = run("reproduce", "theory", "--out", out, "--json")
+    assert told.code == 0, told.err
+    return out, json.loads(told.out)
+
+
+@pytest.fixture(scope="module")
+def evidence(done):
+    return {step: kept.load(kept.place(done[0], "theory", step, SETTINGS))[0] for step in STUDY.work(SETTINGS)}
+
+
+def test_the_command_says_what_it_wrote(done):
+    out, record = done
+    claims = json.loads((out / "claims.json").read_text())
+    assert record["command"] == "reproduce"
+    assert record["results"] == claims
+    assert {claim["id"]: claim["verdict"] for claim in claims} == EXPECTED
+    assert {"report.html", "claims.json", "environment.json"} <= {Path(file).name for file in record["files"]}
+    assert all(Path(file).is_file() for file in record["files"])
+    assert not list(out.rglob("*.part"))
+
+
+def test_the_command_does_nothing_twice(done):
+    out, record = done
+    again = run("reproduce", "theory", "--out", out)
+    assert again.code == 0, again.err
+    for word in (*EXPECTED, "11 reproduced", "1 not reproduced", "report.html", "steps kept from before"):
+        assert word in again.out
+    assert json.loads((out / "claims.json").read_text()) == record["results"]
 
 
 def test_ledger_is_complete():
@@ -37,7 +69,7 @@ def test_ledger_is_complete():
 
 @pytest.mark.parametrize("entry", LEDGER, ids=lambda e: e.id)
 def test_claim(entry, evidence):
-    claim = judge(entry, SMALL, evidence)
+    claim = judge(entry, SETTINGS, evidence)
     assert isinstance(claim, Claim)
     assert claim.verdict == EXPECTED[entry.id]
     assert claim.measured
@@ -45,11 +77,11 @@ def test_claim(entry, evidence):
     json.dumps(claim._asdict())
 
 
-def test_evidence_survives_a_file_and_a_second_run_is_the_same(evidence):
-    assert pickle.loads(pickle.dumps(evidence)).keys() == evidence.keys()
-    for step in ("flow, three primitives", "oscillation", "T9"):
-        again = STUDY.work(SMALL)[step]()
-        assert pickle.dumps(again) == pickle.dumps(evidence[step])
+def test_another_process_finds_the_same(evidence):
+    """To the last bit, and through a file."""
+    for step in ("oscillation", "T9", "T3"):
+        for ours, theirs in zip(STUDY.work(SETTINGS)[step](), evidence[step], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_wrong_solver_would_be_caught(monkeypatch, evidence):
@@ -60,13 +92,13 @@ def test_a_wrong_solver_would_be_caught(monkeypatch, evidence):
         return right._replace(weights=0.99 * right.weights + 0.01 / right.weights.shape[-1])
 
     monkeypatch.setattr(measure, "solve", slightly_wrong)
-    assert measure.prior_weighted_gate(SMALL).verdict == "not reproduced"
-    wrong = evidence | {"certificates": measure.certified(SMALL)}
-    assert claims.gap_is_certified(SMALL, wrong).verdict == "not reproduced"
+    assert measure.prior_weighted_gate(SETTINGS).verdict == "not reproduced"
+    wrong = evidence | {"certificates": measure.certified(SETTINGS)}
+    assert claims.gap_is_certified(SETTINGS, wrong).verdict == "not reproduced"
     moved = {step: _with_optima_moved(evidence[step]) for step in paths.FLOWS}
-    assert claims.weights_converge(SMALL, evidence | moved).verdict == "not reproduced"
+    assert claims.weights_converge(SETTINGS, evidence | moved).verdict == "not reproduced"
     judged = [0.99 * optima + 0.01 / optima.shape[-1] for optima in evidence["judged optima"]]
-    assert claims.equilibria_are_optima(SMALL, evidence | {"judged optima": judged}).verdict == "not reproduced"
+    assert claims.equilibria_are_optima(SETTINGS, evidence | {"judged optima": judged}).verdict == "not reproduced"
 
 
 def _with_optima_moved(flows):
@@ -82,7 +114,7 @@ def test_too_few_problems_do_not_reproduce_the_first_claim(evidence):
     shape = (40, 6)
     fewer["flow, six primitives"] = evidence["flow, six primitives"]
     assert list(fewer["flow, six primitives"].paths) == [shape]
-    assert claims.simplex_kept(SMALL, evidence | fewer).verdict == "not reproduced"
+    assert claims.simplex_kept(SETTINGS, evidence | fewer).verdict == "not reproduced"
 
 
 def test_stated_ordering_fails_and_corrected_ordering_holds():
@@ -127,7 +159,7 @@ def test_decay_rate_of_an_exponential():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_draw(name, evidence, tmp_path):
-    figure = styled(FIGURES[name], SMALL, evidence)
+    figure = styled(FIGURES[name], SETTINGS, evidence)
     assert isinstance(figure, matplotlib.figure.Figure)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5_000
@@ -142,21 +174,21 @@ def test_every_claim_has_a_figure_and_every_figure_its_words():
 
 
 def test_the_worst_figure_of_a_claim_is_shown(evidence):
-    rows = {row.id: row for row in errors(SMALL, evidence)}
+    rows = {row.id: row for row in errors(SETTINGS, evidence)}
     assert rows["T9"].allowed == 1e-3
     broken = Finding({**evidence["T9"].measured, "F - min F at eps 1e-4": 0.5}, "not reproduced")
-    assert {row.id: row for row in errors(SMALL, evidence | {"T9": broken})}["T9"].error == 0.5
+    assert {row.id: row for row in errors(SETTINGS, evidence | {"T9": broken})}["T9"].error == 0.5
 
 
 # --------------------------------------------------------------------------------------- words
 
 
 def passage(evidence, title):
-    return {p.title: p.text for p in found(SMALL, evidence)}[title]
+    return {p.title: p.text for p in found(SETTINGS, evidence)}[title]
 
 
 def answer(evidence, name):
-    return {c.name: c.answer for c in controls(SMALL, evidence)}[name]
+    return {c.name: c.answer for c in controls(SETTINGS, evidence)}[name]
 
 
 def test_words_follow_the_figures(evidence):
@@ -198,7 +230,7 @@ def _slowed(p):
 
 
 def test_datasets_are_small_and_labelled(evidence):
-    kept = STUDY.datasets(SMALL, evidence)
+    kept = STUDY.datasets(SETTINGS, evidence)
     assert sum(data.nbytes for data in kept.values()) < 5e6
     flow = kept["flow-12x3"]
     np.testing.assert_allclose(flow.weights.isel(time=-1), flow.optimum, atol=1e-8)

@@ -106,7 +106,7 @@ def fit(
     out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Fit four classic models and the composed one to every person, and find out which of them most people use.
+    """Fit four classic models and the composed one to every person, and find out which is the most frequent one.
     Prints the comparison; writes a summary in words, weights trial by trial, coefficients of every person (CSV) and
     figures.
 

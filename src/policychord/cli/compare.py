@@ -15,6 +15,7 @@ from .output import Json, counted, emit
 if TYPE_CHECKING:
     from ..runs.compare import Comparison
 
+STEP = " / "  # between a study and its setting
 LONGEST = 40  # lines of a table; --json has all
 COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
@@ -28,8 +29,8 @@ COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
     ),
 )
 def compare(
-    first: Annotated[Path, typer.Argument(help="A run: its folder, report.html or claims.json.", metavar="REPORT_A")],
-    second: Annotated[Path, typer.Argument(help="The run to set beside it.", metavar="REPORT_B")],
+    first: Annotated[Path, typer.Argument(help="A run: its folder, report.html or claims.json.", metavar="RUN_A")],
+    second: Annotated[Path, typer.Argument(help="The run to set beside it.", metavar="RUN_B")],
     rtol: Annotated[
         float, typer.Option(help="Numbers have moved if they differ by more, relatively.", metavar="NUMBER")
     ] = 1e-9,
@@ -58,30 +59,63 @@ def _shown(found: "Comparison") -> list[Any]:
         (m.claim, m.name, *("" if value is None else number(value) for value in (m.a, m.b)), _percent(m.relative))
         for m in found.moved
     ]
+    shared = [figure for figure in found.figures if not figure.state.startswith("only")]
     drawn = [
         (figure.name, f"{_percent(figure.share)} of its pixels" if figure.state == "different" else figure.state)
-        for figure in found.figures
+        for figure in shared
         if figure.state != "identical"
     ]
     both = ("first", "second")
-    alone = [(run, ", ".join(names)) for run, names in zip(both, (found.only_a, found.only_b), strict=True) if names]
     tables = [
         _table("Verdicts that changed", ("claim", *both), found.verdicts),
-        _table("Claims in one run only", ("run", "claims"), alone),
+        _table("In one run only", ("run", "what"), _alone(found)),
         _table("Claims in other words", ("claim", *both), found.wording),
         _table("Measured values that moved", ("claim", "value", *both, "by"), moved),
         _table("Figures that differ", ("figure", "by"), drawn),
-        _table("Settings that differ", ("setting", *both), found.settings),
-        _table("Seeds that differ", ("seed", *both), found.seeds),
+        _table("Settings that differ", ("setting", *both), [c for c in found.settings if None not in c]),
+        _table("Seeds that differ", ("seed", *both), [c for c in found.seeds if None not in c]),
         _table("Versions that differ", ("package", *both), found.versions),
         _table("Machines that differ", ("part", *both), found.machine),
     ]
     words = [
         f"{counted(found.claims, 'claim')} in both runs: {counted(len(found.verdicts), 'verdict')} changed, "
-        f"{counted(len(moved), 'measured value')} moved, {len(drawn)} of {len(found.figures)} figures differ.",
+        f"{counted(len(moved), 'measured value')} moved, {len(drawn)} of {len(shared)} figures differ.",
         *(f"Note: {note}" for note in found.notes),
     ]
     return [part for table in tables for part in table] + words
+
+
+def _alone(found: "Comparison") -> list[tuple[str, str]]:
+    """What only one run has, in a line for each: a part beside the whole lacks much, and none of it is news."""
+    rows = []
+    for run, claims, other in (("first", found.only_a, 2), ("second", found.only_b, 1)):
+        figures = [figure.name for figure in found.figures if figure.state == f"only in the {run}"]
+        settings = [change.name for change in (*found.settings, *found.seeds) if change[other] is None]
+        what = [
+            f"claims {_spans(claims)}" if claims else "",
+            f"{counted(len(figures), 'figure')} of {_studies(figures, '/')}" if figures else "",
+            f"{counted(len(settings), 'setting')} of {_studies(settings, STEP)}" if settings else "",
+        ]
+        if any(what):
+            rows.append((run, "; ".join(filter(None, what))))
+    return rows
+
+
+def _studies(names: list[str], step: str) -> str:
+    return ", ".join(dict.fromkeys(name.partition(step)[0] for name in names))
+
+
+def _spans(ids: list[str]) -> str:
+    """`T1 to T12, F8`."""
+    spans: list[list[str]] = []
+    for one in ids:
+        before = spans[-1][-1] if spans else ""
+        letters, number = one.rstrip("0123456789"), one.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        if number.isdecimal() and before == f"{letters}{int(number) - 1}":
+            spans[-1].append(one)
+        else:
+            spans.append([one])
+    return ", ".join(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
 
 
 def _percent(share: float | None) -> str:

@@ -177,7 +177,8 @@ def quadrotor(
         "episodes in which it beats the baseline under the same forces. weight: of the stabilising controller.",
         *_in_words(chosen, result.rows),
         *result.notes,
-        f"Wrote {counted(len(result.files), 'file')} to {out}; p-values (Mann-Whitney) are in its table.json.",
+        f"Wrote {counted(len(result.files), 'file')} to {out}; its table.json has p-values: Mann-Whitney, "
+        "and Wilcoxon for pairs of flights under the same forces.",
         _next(experiment, chosen, out),
     )
 
@@ -193,6 +194,7 @@ def _machine(row: "Row") -> dict[str, Any]:
         "cost": {"median": row.cost.median, "lower_quartile": row.cost.low, "upper_quartile": row.cost.high},
         "cliffs_delta": {"value": row.against.delta, "low": row.against.low, "high": row.against.high},
         "mann_whitney_p": row.against.p,
+        "wilcoxon_p": row.paired_p,
         "median_difference": row.difference,
         "cheaper_in": row.better,
         "weight_of_stabilise": row.stabilising,

@@ -73,7 +73,7 @@ def reproduce(
     out: Annotated[Path | None, options.out("out/paper, or out/PART for one part")] = None,
     json: Json = False,
 ) -> None:
-    """Check the paper's claims by measurement: each gets a figure, a rule and a verdict.
+    """Check the paper's claims by measurement: each gets numbers, a rule and a verdict.
 
     The end is report.html, a page to read and to send. A run that was stopped goes on where it was when the same
     command is given again.
@@ -165,7 +165,7 @@ def _claims_table(report: "Report") -> Table:
 
 
 def _telling(claim: "Claim") -> str:
-    """The first figures of a claim; the page has them all."""
+    """The first values of a claim; the page has them all."""
     from ..runs.numbers import number
 
     first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]

@@ -13,7 +13,14 @@ from typing import Literal, NamedTuple
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 DISTRIBUTION = "policychord"
-PURPOSE = {"studies": "for the paper's studies and figures", "gym": "for Gymnasium", "dev": "for working on it"}
+PURPOSE = {
+    "studies": "for the paper's studies, figures and sweeps",
+    "gym": "for Gymnasium",
+    "studio": "for the local page",
+    "cluster": "for sweeps on a Dask cluster",
+    "docs": "only for building the documentation",
+    "dev": "only for working on policychord itself",
+}
 OLDEST_PYTHON = (3, 11)
 PROOF = 1e-10  # the gap within which a solve counts as right
 
@@ -182,7 +189,8 @@ def _named() -> dict[str, list[str]]:
     for line in lines:
         name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)", line)
         found.setdefault(extra[1] if extra else "", []).append(name[0] if name else line)
-    return found
+    order = ["", *PURPOSE]
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def _version(name: str) -> str:

@@ -98,12 +98,12 @@ def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batc
 
 def _compute(plan: Plan, batch: Batch, version: str) -> Computed:
     """In a worker, which may be elsewhere and have another version of the code."""
-    begin()  # it may have joined after the others were set up
     if code_version() != version:
         raise ValueError(
             "a worker runs another version of policychord, or of a package that computes, than this program: install "
             "the same ones for both and start the workers again."
         )
+    begin()  # it may have joined after the others were set up
     return compute(plan, batch)
 
 

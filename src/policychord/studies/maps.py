@@ -61,7 +61,8 @@ def _lines(table: pd.DataFrame, x: str, y: str | None, metric: str, words: str) 
         ax.set_xscale("log")
     if table[metric].min() > 0 and table[metric].quantile(0.99) > 30 * table[metric].quantile(0.01):
         ax.set_yscale("log")
-    ax.set(xlabel=x, ylabel=f"{words}\n(median and quartiles of {_episodes(table, [x, *([y] if y else [])])})")
+    ax.set(xlabel=x, ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
+    ax.set_title(words, loc="left")
     if y is not None:
         ax.legend(title=None if _numeric(table, y) else y, fontsize=8)
     return figure
@@ -77,8 +78,9 @@ def _heat_map(table: pd.DataFrame, x: str, y: str, metric: str, words: str) -> F
         _edges(grid.index.to_numpy(float), ax.get_yscale() == "log"),
         grid.to_numpy(), cmap="viridis", rasterized=True,
     )  # fmt: skip
-    figure.colorbar(mesh, ax=ax, label=f"{words}\n(median of {_episodes(table, [x, y])})")
+    figure.colorbar(mesh, ax=ax, label=f"median of {_episodes(table, [x, y])}")
     ax.set(xlabel=x, ylabel=y)
+    ax.set_title(words, loc="left")
     return figure
 
 
@@ -88,8 +90,9 @@ def _scatter(table: pd.DataFrame, x: str, y: str, metric: str, words: str) -> Fi
     found = table.groupby("point").agg({x: "first", y: "first", metric: "median"})
     _log_axes(ax, found, x, y)
     dots = ax.scatter(found[x], found[y], c=found[metric], cmap="viridis", s=24)
-    figure.colorbar(dots, ax=ax, label=f"{words}\n(median of {_episodes(table, ['point'])})")
+    figure.colorbar(dots, ax=ax, label=f"median of {_episodes(table, ['point'])}")
     ax.set(xlabel=x, ylabel=y)
+    ax.set_title(words, loc="left")
     return figure
 
 

@@ -102,7 +102,7 @@ def test_temperature_row(people, experiment):
 @pytest.mark.parametrize("experiment", CONTROLS)
 def test_controls(people, experiment):
     found = controls(people[experiment], "probit", 0.01, own=False)
-    clip, hull = found["Hybrid clipped to [.01, .99]"], found["Hybrid clipped to the primitives' hull"]
+    clip, hull = found["Hybrid clipped to [.01, .99]"], found["Hybrid clipped to what mixtures can reach"]
     assert clip.log_likelihood == pytest.approx(CONTROLS[experiment]["clip"], abs=0.01)
     assert hull.log_likelihood == pytest.approx(CONTROLS[experiment]["hull"], abs=0.01)
     assert found["Hybrid, ours counted with 3 parameters"].pxp < 0.01  # with one more parameter the Hybrid wins

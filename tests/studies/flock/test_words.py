@@ -106,7 +106,7 @@ def test_temperatures(evidence, flight):
     assert "no sweet spot" in passage(heated(1.0, 1.05, 14.0), title)
     assert "a sweet spot" in passage(heated(9.0, 1.0, 14.0), title).replace("no sweet spot", "")
     assert "do not tell" in passage(heated(1.0, 1.05, 1.0), title)
-    assert "sweet spot between: does not hold" in passage(heated(1.0, 1.05, 14.0), title)
+    assert "sweet spot between: its rule does not hold" in passage(heated(1.0, 1.05, 14.0), title)
 
 
 def test_followers(evidence, flight):

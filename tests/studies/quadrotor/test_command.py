@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 
 def run(*words):
     command = [sys.executable, "-m", "policychord", "quadrotor", *words]
@@ -26,21 +24,3 @@ def test_it_prints_the_table_and_writes_what_it_says(tmp_path):
         "flights.png", "flights.svg", "costs.png", "costs.svg"
     }  # fmt: skip
     assert "Warning" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["wings"], "wings"),
-        (["pd", "--gate", "open"], "open"),
-        (["pd", "--eps", "-1"], "eps"),
-        (["pd", "--seeds", "1"], "seeds"),
-        (["pd", "--sedes", "10"], "sedes"),
-        (["pd", "--eps", "nan"], "eps"),
-    ],
-)
-def test_wrong_words_get_a_sentence_and_exit_code_2(words, said):
-    answer = run(*words)
-    assert answer.returncode == 2
-    assert said in answer.stderr
-    assert "Traceback" not in answer.stderr

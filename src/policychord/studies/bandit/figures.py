@@ -202,8 +202,9 @@ def _bars(ax: Any, compared: Comparison, colour: str, title: str) -> None:
         bar.set_alpha(1.0 if model == OURS else 0.45)
         ax.text(bar.get_x() + 0.3, value + 0.02, _percent(float(value)), ha="center", fontsize=8)
     ax.set(ylim=(0, 1.14), ylabel="PXP", yticks=(0, 0.5, 1))
-    ax.text(0.02, 0.97, f"BOR {compared.selection.bor:.2g}", transform=ax.transAxes, va="top", fontsize=8, color="0.35")
     ax.set_title(title, loc="left", fontweight="normal")
+    # above the axes, where no bar and no number can be
+    ax.set_title(f"BOR {compared.selection.bor:.2g}", loc="right", fontweight="normal", fontsize=8, color="0.35")
 
 
 def _coefficients(ax: Any, parameters) -> None:

@@ -3,10 +3,10 @@
 from ..study import Plate
 from .figures import FIGURES
 
-_COMPARISON = """Protected exceedance probability of each model: how probable it is that most people use it. Top, the
-composed model beside the Hybrid, its own generative model; bottom, beside the three other classic models. Each group
-of bars adds up to one. BOR is the probability that all models of a panel are equally common: where it is large, bars
-near one half mean little."""
+_COMPARISON = """Protected exceedance probability (PXP) of each model: how probable it is that this model is the most
+frequent one among people, allowing for chance. Top, the composed model beside the Hybrid, its own generative model;
+bottom, beside the three other classic models. Each group of bars adds up to one. BOR is the probability that all models
+of a panel are equally common: where it is large, bars near one half mean little."""
 _COURSE = """Weights of the three primitives along the experiment, blocks one after the other; lines are means over
 people, bands their standard deviation, lines break where a block begins and beliefs are reset. On the right the first
 block, larger. Look for the order of the lines within a block: it is what the claims are about, and it repeats from
@@ -22,8 +22,9 @@ _HEAT = """Probability that the composed model (solid) or the Hybrid (dashed) is
 temperature. The grey line marks the paper's temperature. At high temperatures the weights become uniform whatever the
 beliefs, and the composed model no longer follows anybody."""
 _CONTROLS = """PXP of the composed model against the Hybrid, as in the paper (first row), and against rivals: the
-Hybrid with floors under its probabilities but without any primitive, and the Hybrid when the composed model is
-counted or computed otherwise. A bar that falls below the dashed line is a control that the claim does not survive."""
+Hybrid with floors under its probabilities but without any primitive (one of them keeps to what mixtures of the
+primitives can reach), and the Hybrid when the composed model is counted or computed otherwise. A bar that falls below
+the dashed line is a control that the claim does not survive."""
 _RECOVERY = """Simulated people whose model is known. Top: the model they were simulated with (row) and the one that
 fits them best (column), as shares of people; a perfect analysis would be dark on the diagonal alone. Look at the last
 row, that of the composed model. Bottom: how well the coefficients are found again."""

@@ -59,12 +59,14 @@ class BanditSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, description="of all random draws")
     data: Path | None = Field(default=None, description="folder with data1.csv and data2.csv; None is synthetic")
     eps: float = Field(default=0.01, gt=0, description="temperature (Table S2)")
-    temperatures: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0)
-    links: tuple[Link, ...] = ("probit", "logit")
-    experiments: tuple[Literal["1", "2"], ...] = ("1", "2")
+    temperatures: tuple[float, ...] = Field(
+        default=(0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0), description="that are tried (Fig. S5b)"
+    )
+    links: tuple[Link, ...] = Field(default=("probit", "logit"), description="from utilities to probabilities")
+    experiments: tuple[Literal["1", "2"], ...] = Field(default=("1", "2"), description="of the public data")
     folds: int = Field(default=3, ge=2, description="of the cross-validation over participants")
     splits: int = Field(default=20, ge=1, description="random splits into folds")
     recovery_cohorts: int = Field(default=6, ge=1, description="simulated cohorts for each generating model")

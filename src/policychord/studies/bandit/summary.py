@@ -108,7 +108,7 @@ _PLAIN = (
     (r"Hybrid clipped to \[.01, .99\]", "Hybrid, with no probability under .01 or over .99"),
     (r"(?P<share>[\d.]+) Hybrid \+ .01", "Hybrid, who now and then picks any arm (.01 for each)"),
     (r"Hybrid, ours counted with (?P<count>\d+) parameters", "Hybrid, if composing counts as one more parameter"),
-    (r"Hybrid clipped to the primitives' hull", "Hybrid, kept within what mixtures of the primitives can do"),
+    (r"Hybrid clipped to what mixtures can reach", "Hybrid, kept within what mixtures of the primitives can do"),
     (r"Hybrid, ties within rounding taken as ties", "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal"),
     (r"Hybrid, ours fitted by its own likelihood", "Hybrid, if composing has coefficients of its own"),
 )

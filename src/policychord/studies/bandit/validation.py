@@ -17,7 +17,7 @@ from .models import ChoiceModel, Classic, Composed, Control
 from .primitives import PAPER, columns, exploit
 
 # rivals of the composed model, by the names that tables and figures show
-FLOORED, HULL = "Hybrid clipped to [.01, .99]", "Hybrid clipped to the primitives' hull"
+FLOORED, HULL = "Hybrid clipped to [.01, .99]", "Hybrid clipped to what mixtures can reach"
 TIED, OWN = "Hybrid, ties within rounding taken as ties", "Hybrid, ours fitted by its own likelihood"
 ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
 

@@ -1,4 +1,4 @@
-"""What was found about choices, in plain words; every sentence is chosen by the figures of the run."""
+"""What was found about choices, in plain words; every sentence is chosen by the numbers of the run."""
 
 import numpy as np
 

@@ -98,14 +98,16 @@ def overview(found: Experiment) -> Figure:
     fig = blank(7.4, 4.6)
     grid = fig.add_gridspec(2, 3, width_ratios=(1.5, 1.1, 1.0))
     ax = fig.add_subplot(grid[:, 0])
-    lines = draw_paths(ax, found, f"{settings.boids} boids, seed {settings.seed}, episode 0")
+    episode = found.shown.labels.episodes[0]
+    lines = draw_paths(ax, found, f"{settings.boids} boids, seed {settings.seed}, episode {episode}")
     fig.colorbar(lines, ax=ax, orientation="horizontal", shrink=0.8, aspect=30, label="time (s)")
     order = fig.add_subplot(grid[0, 1])
     draw_series(order, found, "polarization", COLOURS[0], "polarization")
     draw_series(order, found, "milling", COLOURS[1], "milling")
     _order_axis(order, "order parameter")
     order.legend(fontsize=7, loc="center right")
-    order.set_title(f"mean ± sd of {settings.seeds} seeds", loc="left")
+    seeds = len(found.metrics.polarization)  # a replay has one, whatever the settings say
+    order.set_title(f"mean ± sd of {seeds} seeds" if seeds > 1 else "order of this episode", loc="left")
     apart = fig.add_subplot(grid[1, 1])
     which = ("goal_distance", "distance to goal (m)") if settings.leaders else ("spread", "distance to centre (m)")
     draw_series(apart, found, which[0], COLOURS[2])

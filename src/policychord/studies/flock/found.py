@@ -1,4 +1,4 @@
-"""What we found in the flock study, with the figures of this run."""
+"""What we found in the flock study, with the numbers of this run."""
 
 import numpy as np
 
@@ -110,7 +110,8 @@ def _temperature(evidence: Evidence) -> Passage:
     parts = parts_of_temperature(evidence)
     cold, middle, hot = TEMPERATURES
     near = {eps: nearest_of(evidence[f"temperature {eps:g}"]) for eps in TEMPERATURES}
-    lines = "\n".join(f"- {part}: {'holds' if held else 'does not hold'}" for part, held in parts.holds.items())
+    holds = {part: "holds" if held else "does not hold" for part, held in parts.holds.items()}
+    lines = "\n".join(f"- {part}: its rule {words}" for part, words in holds.items())
     text = (
         f"The claim has four parts, judged one by one over {len(near[middle])} seeds:\n\n{lines}\n\n"
         "Mean nearest distance to the goal: "
@@ -127,7 +128,10 @@ def _temperature(evidence: Evidence) -> Passage:
     elif parts.worse[hot] > 2:
         text += "So both sides are worse than the middle: a sweet spot."
     else:
-        text += "These seeds do not tell the temperatures apart."
+        text += (
+            "By these distances the seeds do not tell the temperatures apart: a part that holds by its rule may do so "
+            "by chance."
+        )
     return Passage("Temperature, part by part", text)
 
 

@@ -20,7 +20,7 @@ def mixture(settings: QuadrotorSettings, evidence: Evidence) -> Control:
     if any(one.dearer for one in released):
         answer = "For the released gate yes, in at least one experiment: the fixed mixture costs more."
     else:
-        answer = "For the released gate no: the fixed mixture costs no more in either experiment."
+        answer = "For the released gate that is not shown: the fixed mixture costs more in neither experiment."
     if all(one.dearer for one in gates["cost-to-go gate"].values()):
         answer += " With a model that looks ahead it does, in both."
     else:
@@ -40,11 +40,11 @@ def centre(settings: QuadrotorSettings, evidence: Evidence) -> Control:
     measured["seeds"] = len(flights_at(settings, evidence, "pd", "centre")["baseline"].cost)
     wins = [BASELINE[e] for e, one in found[RELEASED].items() if one.cheaper]
     if len(wins) == len(BASELINE):
-        answer = "No: the released gate is cheaper than both baselines here too."
+        answer = "No: the released gate costs less than both baselines here too."
     elif wins:
-        answer = f"Partly: the released gate is cheaper than {wins[0]} here, but not than the other baseline."
+        answer = f"Partly: the released gate costs less than {wins[0]} here; that it does than the other is not shown."
     else:
-        answer = "Yes: the released gate is cheaper than neither baseline once no force turns the drone."
+        answer = "Yes: once no force turns the drone, the released gate is not shown to cost less than either baseline."
     question = "Do the results rest on forces that act where the drone was, and so turn it?"
     return Control("Forces at the centre of mass", question, measured, answer)
 
@@ -55,9 +55,10 @@ def drawn(settings: QuadrotorSettings, evidence: Evidence) -> Control:
                 for e, one in both.items()}  # fmt: skip
     cheaper = [name.split(", ")[1] for name, both in found.items() if all(one.cheaper for one in both.values())]
     if cheaper:
-        answer = f"Yes: with the same weights, {' and '.join(cheaper)} cost less than drawing, in both experiments."
+        cost = "both cost" if len(cheaper) > 1 else "costs"
+        answer = f"Yes: with the same weights, {' and '.join(cheaper)} {cost} less than drawing, in both experiments."
     else:
-        answer = "Not clearly: neither is cheaper in both experiments."
+        answer = "Not clearly: neither is shown to cost less in both experiments."
     question = "Does it matter that the thrust is drawn from the mixture, rather than its mean or controllers in turns?"
     return Control("Drawn, mean or dithered thrust", question, measured, answer)
 
@@ -67,7 +68,7 @@ def grid(settings: QuadrotorSettings, evidence: Evidence) -> Control:
     measured = {f"wide against the paper's grid, {n}, {e.upper()}": one.figures for n, both in found.items()
                 for e, one in both.items()}  # fmt: skip
     cheaper = sum(one.cheaper for both in found.values() for one in both.values())
-    answer = f"On the wide grid costs are lower in {cheaper} of {len(measured)} comparisons. "
+    answer = f"On the wide grid costs are lower, by the test, in {cheaper} of {len(measured)} comparisons. "
     answer += "The cut at the limits is part of the result." if cheaper else "The cut makes no difference that shows."
     question = (
         f"What if the grid reaches {settings.wide_margin:g} N past the motors' limits, so that no primitive is cut?"
@@ -83,9 +84,12 @@ def horizon(settings: QuadrotorSettings, evidence: Evidence) -> Control:
     better = [
         key for key, it in zip(measured, (x for b in found.values() for x in b.values()), strict=True) if it.cheaper
     ]
-    answer = f"Yes, in {len(better)} of {len(measured)} comparisons." if better else "Not in this run."
+    answer = "It is shown to in none." if not better else f"It is shown to in {len(better)} of {len(measured)}."
     return Control(
-        "How far the model sees", "Does a cost-to-go help where the cost of one step does not?", measured, answer
+        "How far the model sees",
+        "Does a cost-to-go cost less than the same gate with the cost of one step, and in how many comparisons?",
+        measured,
+        answer,
     )
 
 

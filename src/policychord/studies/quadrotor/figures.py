@@ -16,7 +16,7 @@ from .controllers import DT
 from .plan import flights_at, sweep_of
 from .settings import Experiment, QuadrotorSettings
 from .silhouette import silhouette
-from .simulate import Flight
+from .simulate import ALONE, Flight
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = COLOURS
 BASELINE: dict[Experiment, str] = {"pd": "PID", "lqr": "LQR"}
@@ -203,8 +203,12 @@ def one_flight(settings: QuadrotorSettings, experiment: Experiment, data) -> Fig
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3, fontsize=8)
     distance, weight = data.distance.values[0, 0], data.stabilising.values[0, 0]
     right.plot(DT * np.arange(len(distance)), distance, color=BLUE, label="distance from the path (m)")
-    right.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8, label="weight of stabilise")
-    right.set(xlabel="time (s)", ylim=(0, None), xlim=(0, DT * len(weight)))
+    right.set(xlabel="time (s)", ylabel="distance from the path (m)", ylim=(0, None), xlim=(0, DT * len(weight)))
     right.set_title(f"total cost {float(data.cost.values[0, 0]):.1f}", loc="left")
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
+    if name not in ALONE:
+        right.set_ylabel("distance (m), and weight")
+        right.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8, label="weight of stabilise")
+        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
+    words = f"{name}, seed {settings.seed}, episode {int(data.episode.values[0])}, {settings.disturbance} disturbance"
+    fig.suptitle(words, fontsize=9.5, fontweight="bold", x=0.01, ha="left")
     return fig

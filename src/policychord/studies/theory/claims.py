@@ -98,36 +98,36 @@ def measured_by(step: str):
     return read
 
 
-PROVED = "no figure given: a statement with a proof"
+PROVED = "no number given: a statement with a proof"
 
 LEDGER = (
     Entry("T1", "the flow stays on the simplex", "Lemma (invariance)",
           "over >= 200 random problems, |sum - 1| <= 1e-12 and w > 0", simplex_kept, PROVED),
     Entry("T2", "equilibria of the flow are the minimisers", "Lemma (optimum = equilibrium)",
           "flow end point within 1e-8 of an independent optimiser", equilibria_are_optima, PROVED),
-    Entry("T3", "prox of the entropic barrier minus half the squared norm is softmax", "Lemma (prox)",
+    Entry("T3", "the proximal map of the entropic barrier minus half the squared norm is softmax", "Lemma (prox)",
           "within 1e-6 of a generic optimiser", measured_by("T3"), PROVED),
-    Entry("T4", "dV/dt = -(eps/tau) (KL(w,S) + KL(S,w))", "Dissipation identity",
+    Entry("T4", "along the flow the energy falls by dV/dt = -(eps/tau) (KL(w,S) + KL(S,w))", "Dissipation identity",
           "relative error <= 1e-6", measured_by("T4"), PROVED),
     Entry("T5", "the energy gap decays at least as exp(-t/tau)", "Theorem, energy",
           "no violation beyond 1e-10", energy_gap_decays, "rate 1/tau, with a proof"),
     Entry("T6", "the weights converge at rate 1/(2 tau)", "Theorem, weights",
           "no violation of the bound beyond 1e-8", weights_converge, "rate 1/(2 tau), with a proof"),
-    Entry("T7", "V - V* <= eps KL(w, S(w))", "Remark (Bregman-PL)",
+    Entry("T7", "one look at the gate bounds the energy gap: V - V* <= eps KL(w, S(w))", "Remark (Bregman-PL)",
           "no violation beyond 1e-12", gap_is_certified, PROVED),
-    Entry("T8", "gradient of F, convexity, and smoothness L_F = n pi_max/pi_min", "Lemma (gradient)",
+    Entry("T8", "F has the stated gradient, is convex, and is smooth with L_F = n pi_max/pi_min", "Lemma (gradient)",
           "autodiff agreement 1e-10; eigenvalues within bounds", measured_by("T8"),
           "L_F = n pi_max/pi_min, with a proof"),
     Entry("T9", "eps to infinity gives uniform weights, eps to 0 the minimiser of F", "Sec. 3",
           "1e-3 at eps = 1e4 and 1e-4: in F, and in the weights where F has a curvature of 1/4 to place them",
-          measured_by("T9"), "no figure given: stated in words"),
-    Entry("T10", "a bias gives a prior-weighted softmax gate", "Sec. 4 (biases)",
+          measured_by("T9"), "no number given: stated in words"),
+    Entry("T10", "a bias makes the gate a prior-weighted softmax", "Sec. 4 (biases)",
           "fixed point, and w = prior for identical primitives, to 1e-10", measured_by("T10"),
-          "no figure given: derived in the supplement"),
+          "no number given: derived in the supplement"),
     Entry("T11", "the circuit's steady state is the optimum", "Neural circuit",
           "1e-6 with stable time constants, over the three studies' problems", circuit_reaches_optimum,
-          "no figure given: the same weights as the flow on a subset of the experiments"),
-    Entry("T12", "the stated ordering of time scales suffices", "Neural circuit",
+          "no number given: the same weights as the flow on a subset of the experiments"),
+    Entry("T12", "the stated ordering of the time scales is enough for the circuit to settle", "Neural circuit",
           "no counter-example found at the bandit's temperature", stated_ordering_suffices,
-          "no figure given: tau_g << tau~_g << tau_s << tau, without a condition on eps"),
+          "no number given: tau_g << tau~_g << tau_s << tau, without a condition on eps"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What we found in the theory study, with the figures of this run."""
+"""What we found in the theory study, with the numbers of this run."""
 
 import numpy as np
 
@@ -70,6 +70,11 @@ def _rates(evidence: Evidence) -> Passage:
         "weights decay "
         f"at {median:.2f}/tau (median; slowest {least:.2f}), and the energy {ratio:.2f} times as fast. "
     )
+    if least < 1.0:
+        text += (
+            "A rate below 1/tau is no contradiction: it is read off while the distance falls from a hundredth to a "
+            "millionth of the first one, and the flow need not be linear yet when that begins. "
+        )
     if least > 0.5:
         text += "Every one of these paths is faster in the long run than the 1/(2 tau) of the text, which is safe. "
     else:

@@ -8,7 +8,7 @@ class TheorySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, description="of all random draws")
     problems: int = Field(default=240, ge=3, description="random problems for the statements about the flow")
     judged: int = Field(default=60, ge=1, description="of these, problems given to an independent optimiser")
     circuits: int = Field(default=12, ge=1, description="problems of each study for the circuit")

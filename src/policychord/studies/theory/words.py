@@ -6,7 +6,12 @@ LEAD = """The paper derives a softmax gate from one variational problem, shows t
 only falls, and writes the flow as a neural circuit of six layers. Twelve of its statements can be checked by
 measurement. Here they are, on 240 random problems (peaked and flat primitives, hot and cold, half of them with a
 prior) and on problems as they occur in the paper's three studies. Paths are integrated to ten digits, optima come
-from optimisers that know nothing of this library's solver, and derivatives from automatic differentiation."""
+from optimisers that know nothing of this library's solver, and derivatives from automatic differentiation.
+
+In formulas w are the weights and w\\* the optimal ones; V is the energy and F its part without the temperature eps; h
+is the gradient of F, up to a constant; S(w) = softmax(-h(w)/eps + ln prior) is the gate; KL is the Kullback-Leibler
+divergence; tau is the time constant of the flow. Of the circuit's layers, a, b and y compute the gradient (at rest y =
+-h/eps + ln prior), and m, r and w turn it into weights."""
 
 CAPTIONS = {
     "landscape": """The energy of one problem with three primitives, over all mixtures of them: a corner is one
