@@ -297,6 +297,32 @@ export function mount(root, page) {
     slot("proof").innerHTML = `<b>Proved</b>: these weights are within ${distance.values[at].toExponential(0)} of the optimal ones, and all of this person's within ${frames.person.distance.toExponential(0)}.`;
   }
 
+  // Everything on one sheet, which says whose choices these are.
+  function sheet() {
+    const ratio = models.ratio, gap = 34 * ratio, parts = [["Which model do most people use?", models.canvas]];
+    if (frames.person) {
+      if (charted) parts.push([`Person ${frames.person.subject}: weights`, charted]);
+      parts.push([`Person ${frames.person.subject}: values and choices`, values.canvas], [slot("where").textContent, triangle.canvas]);
+    }
+    const paper = document.createElement("canvas"), c = paper.getContext("2d");
+    paper.width = Math.max(...parts.map(([, one]) => one.width));
+    paper.height = parts.reduce((sum, [, one]) => sum + one.height + gap, gap + 8 * ratio);
+    c.fillStyle = colours.paper;
+    c.fillRect(0, 0, paper.width, paper.height);
+    c.fillStyle = colours.soft;
+    c.font = `${13 * ratio}px ${colours.sans}`;
+    c.fillText(`${slot("whose").textContent}; ${slot("counts").textContent}`, 4 * ratio, 20 * ratio);
+    c.font = `600 ${14 * ratio}px ${colours.sans}`;
+    let y = gap;
+    for (const [words, one] of parts) {
+      c.fillStyle = colours.ink;
+      c.fillText(words, 4 * ratio, y + 22 * ratio);
+      c.drawImage(one, 0, y + gap);
+      y += one.height + gap;
+    }
+    return paper;
+  }
+
   const go = (to) => page.tell({ participant: to, moment: 1 });
   slot("people").addEventListener("change", (event) => go(Number(event.target.value)));
   slot("previous").addEventListener("click", () => go(frames.person.participant - 1));
@@ -339,7 +365,7 @@ export function mount(root, page) {
       if (painted() !== drawn) drawWeights();
     },
     recolour() { colours = tokens(); drawModels(); drawValues(); drawMixtures(); drawWeights(); drawMean(); },
-    canvases: () => [models.canvas, ...(charted ? [charted] : []), values.canvas, triangle.canvas],
+    canvases: () => [sheet()],
     data: () => frames,
     free() { gone = true; models.free(); values.free(); triangle.free(); charts.clear(slot("plot")); charts.clear(slot("mean")); },
   };
