@@ -1,0 +1,51 @@
+"""Models of choice fitted to simulated people, the PXP of each, and a behaviour of one's own among the primitives."""
+
+import numpy as np
+from style import BLUE, GREEN, GREY, ORANGE, figure, save
+
+from policychord.studies.bandit.analysis import analyse, compare, weights_by_trial
+from policychord.studies.bandit.cohort import synthetic
+from policychord.studies.bandit.models import Composed
+from policychord.studies.bandit.primitives import KNOWN
+from policychord.studies.bandit.settings import BanditSettings
+
+# for your own file: read_choices("choices.csv", TASKS["2"]) of studies.bandit.data
+choices = synthetic("2", BanditSettings(), subjects=20)
+found = analyse(choices)
+print(f"{choices.source}: {len(np.unique(choices.subject))} people, {len(choices.choice)} choices")
+for name, pxp in zip(found.everything.models, found.everything.selection.pxp, strict=True):
+    print(f"{name:<10} PXP {pxp:.3f}   BIC {found.models[name].bic_.sum():.0f}")
+
+
+def switch(trials):
+    """A behaviour of one's own: another arm than last time, nine times in ten."""
+    again = np.arange(trials.arms) == trials.previous[:, None]
+    prob = np.where(again, 0.1, 0.9 / (trials.arms - 1))
+    return np.where(trials.previous[:, None] < 0, 1 / trials.arms, prob)
+
+
+own = Composed({"exploit": KNOWN["exploit"], "uncertainty": KNOWN["uncertainty"], "switch": switch})
+duel = compare({**found.models, "Mine": own.fit(found.trials)}, ("Composed", "Mine"))
+print(f"with switch in place of risk, against the composed model: PXP {duel.pxp('Mine'):.3f}")
+
+
+def draw():
+    """Who wins, and what the composed model does in a block."""
+    fig = figure(6.4, 2.6)
+    left, right = fig.subplots(1, 2)
+    winners = [ORANGE if pxp > 0.5 else GREY for pxp in found.everything.selection.pxp]
+    left.barh(found.everything.models, found.everything.selection.pxp, color=winners)
+    left.set(xlabel="PXP", xlim=(0, 1))
+    left.invert_yaxis()
+    left.set_title(f"Which model do most use? ({choices.source})")
+    trial, mean = weights_by_trial(found)
+    for name, weights, colour in zip(found.primitives, mean.T, (BLUE, ORANGE, GREEN), strict=True):
+        right.plot(trial, weights, "o-", markersize=3.5, color=colour, label=name)
+    right.set(xlabel="trial of a block", ylabel="mean weight", ylim=(0, 0.8))
+    right.set_title("Weights of the composed model")
+    right.legend()
+    return fig
+
+
+if __name__ == "__main__":
+    save(draw(), "fit_choices")
