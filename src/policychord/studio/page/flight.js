@@ -281,6 +281,6 @@ export function mount(root, page) {
     recolour() { coloured(); if (record) { board(); toldAt = 0; show(); } },
     canvases: () => [air.canvas, time.canvas],
     data: () => ({ moment: now, record }),
-    free() { clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
+    free() { delete root.dataset.moment; delete root.dataset.made; clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
   };
 }

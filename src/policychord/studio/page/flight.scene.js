@@ -9,9 +9,9 @@ export const PIXELS_FOR_SPEED = 60; // of pull, for a push of 1 m/s
 const radians = (degrees) => (degrees * Math.PI) / 180;
 
 // What is to be in view: the whole path, and the floor under it.
-function bounds(path) {
+function bounds({ arrays: { path }, round }) {
   let [left, right, top] = [Infinity, -Infinity, -Infinity];
-  for (let k = 0; k < path.shape[0]; k++) {
+  for (let k = 0; k < Math.min(path.shape[0], round); k++) {
     const [x, z] = [path.values[2 * k], path.values[2 * k + 1]];
     left = Math.min(left, x); right = Math.max(right, x); top = Math.max(top, z);
   }
@@ -33,7 +33,7 @@ function cells(count, width, height, box) {
 
 // For each drone a cell and a projection of (x, y, z) to pixels.
 export function stages(record, look, width, height) {
-  const box = bounds(record.arrays.path), count = record.drones.length;
+  const box = bounds(record), count = record.drones.length;
   const [turn, tilt] = [radians(look.turn), radians(look.tilt)];
   const [ct, st, ce, se] = [Math.cos(turn), Math.sin(turn), Math.cos(tilt), Math.sin(tilt)];
   const lane = (i) => (look.layout === "in depth" ? ((count - 1) / 2 - i) * LANE : 0);
@@ -86,7 +86,7 @@ function course(c, { at, unit }, record, colours) {
   c.strokeStyle = colours.line;
   c.lineWidth = Math.max(2.5, Math.min(6, unit * 0.03));
   c.lineJoin = c.lineCap = "round";
-  line(c, Array.from({ length: shape[0] }, (_, k) => at(values[2 * k], 0, values[2 * k + 1])));
+  line(c, Array.from({ length: Math.min(shape[0], record.round) }, (_, k) => at(values[2 * k], 0, values[2 * k + 1])));
 }
 
 // Where it should be now, and a thread from there to the drone.

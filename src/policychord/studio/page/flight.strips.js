@@ -35,6 +35,20 @@ export function momentAt(record, width, height, [x, y]) {
   return Math.min(Math.max((x - left) / (right - left), 0), 1) * record.steps * record.dt;
 }
 
+// A line through all values; where several share a pixel, their lowest and highest will do.
+function outline(c, value, from, to, x, y) {
+  c.beginPath();
+  for (let k = from; k <= to;) {
+    const column = Math.floor(x(k));
+    let [low, high, end] = [value(k), value(k), k + 1];
+    while (end <= to && Math.floor(x(end)) === column) { low = Math.min(low, value(end)); high = Math.max(high, value(end)); end++; }
+    if (end === k + 1) c.lineTo(x(k), y(low));
+    else { c.lineTo(x(k), y(low)); c.lineTo(x(end - 1), y(high)); }
+    k = end;
+  }
+  c.stroke();
+}
+
 export function draw(c, width, height, record, moment, reached, tones, colours) {
   const last = Math.floor(Math.max(moment, reached) / record.dt + 1e-6), now = Math.floor(moment / record.dt + 1e-6);
   const strips = [
@@ -67,11 +81,9 @@ export function draw(c, width, height, record, moment, reached, tones, colours) 
       c.strokeStyle = tones[i];
       c.lineWidth = swings ? 0.6 : 1.6;
       c.lineJoin = "round";
-      for (const [from, to, alpha] of [[0, now, 1], [now, last, 0.25]]) {
+      for (const [from, to, alpha] of [[0, now, swings ? 0.5 : 1], [now, last, 0.2]]) {
         c.globalAlpha = alpha;
-        c.beginPath();
-        for (let k = from; k <= Math.min(to, shape[1] - 1); k++) c.lineTo(x(k), y(Math.min(values[i * shape[1] + k], 2 * strip.top)));
-        c.stroke();
+        outline(c, (k) => values[i * shape[1] + k], from, Math.min(to, shape[1] - 1), x, (value) => y(Math.min(value, 2 * strip.top)));
       }
     });
     c.restore();

@@ -232,6 +232,7 @@ def record(live: Live) -> Frame:
         "pushes": [list(one) for one in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
         "force_sd": live.settings.force_sd,
+        "round": math.ceil(live.settings.period / DT) + 1,  # rows of the path until it repeats itself
     }  # fmt: skip
     return Frame("flight", header, arrays)
 
