@@ -37,7 +37,7 @@ def draw():
     left.barh(found.everything.models, found.everything.selection.pxp, color=winners)
     left.set(xlabel="PXP", xlim=(0, 1))
     left.invert_yaxis()
-    left.set_title(f"Which model do most use? ({choices.source})")
+    left.set_title(f"Most used ({choices.source})")
     trial, mean = weights_by_trial(found)
     for name, weights, colour in zip(found.primitives, mean.T, (BLUE, ORANGE, GREEN), strict=True):
         right.plot(trial, weights, "o-", markersize=3.5, color=colour, label=name)

@@ -63,10 +63,10 @@ def draw():
     position = np.asarray(traces["with home"].state.position)[0]
     use.plot(0.05 * np.arange(500), np.linalg.norm(position, axis=-1).mean(axis=1), color=GREY)
     use.set(xlabel="time (s)", ylabel="mean distance from home (m)", ylim=(0, None))
-    use.set_title("Distance (grey) and weight of home (blue)")
+    use.set_title("Distance, and in blue its weight")
     right = use.twinx()
     right.plot(0.05 * np.arange(500), weight.mean(axis=1), color=BLUE)
-    right.set(ylim=(0, 0.5))
+    right.set(ylim=(0, 0.5), ylabel="weight of home")
     return fig
 
 

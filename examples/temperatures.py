@@ -51,7 +51,7 @@ def draw():
     for (name, eps), colour in zip(warmth.items(), (BLUE, ORANGE, GREEN), strict=True):
         left.semilogy(seconds, eps, color=colour, label=name)
         right.plot(seconds, np.asarray(traces[name].weights).max(axis=-1).mean(axis=0), color=colour, label=name)
-    left.set(xlabel="time (s)", ylabel="eps, geometric mean of 200 episodes")
+    left.set(xlabel="time (s)", ylabel="temperature eps")
     left.set_title("Temperature")
     left.legend(loc="upper right")
     right.set(xlabel="time (s)", ylabel="weight of whoever leads", xlim=(0, 5), ylim=(0.45, 1.0))

@@ -74,7 +74,7 @@ def draw():
         left.plot(np.median(cost), place, "|", color="black", markersize=18)
     left.set(xscale="log", xlabel="cost of an episode", yticks=range(5), yticklabels=costs)
     left.invert_yaxis()
-    left.set_title("40 episodes, the same gusts; bar: median")
+    left.set_title("40 episodes; bar: median")
     for name in ("track alone", "fixed 50/50", "composed, cost-to-go"):
         off = np.linalg.norm(np.asarray(traces[name].state.position) - eight[:300, [0, 2]], axis=-1)
         right.plot(0.02 * np.arange(300), np.median(off, axis=0), color=colours[name], label=name)
