@@ -124,7 +124,9 @@ export function mount(root, page) {
   function sayGroup() {
     const one = frames.group;
     slot("sure").textContent = `BOR ${one.bor < 0.001 ? "<.001" : one.bor.toFixed(3)}: the probability that they differ by chance only`;
-    slot("verdict").textContent = one.verdict;
+    const first = one.models.reduce((a, b) => (b.pxp > a.pxp ? b : a));
+    slot("verdict").textContent = one.verdict
+      + (first.name === one.ours ? " Whether a mere floor under improbable choices would do as well is in the report." : "");
     slot("table").replaceChildren(...one.models.map((model) => {
       const line = document.createElement("tr");
       const cells = [model.name, model.parameters, model.log_evidence.toFixed(2), model.frequency.toFixed(4), model.pxp.toFixed(4)];

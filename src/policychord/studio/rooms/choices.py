@@ -178,7 +178,8 @@ def person_frame(state: State, found: Analysis) -> Frame:
     share = found.everything.selection.responsibilities[at]
     header = {
         "participant": at + 1, "subject": int(people[at]), "people": len(people), "primitives": list(found.primitives),
-        "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block, "best": names[int(share.argmax())],
+        "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
+        "best": names[int(share.argmax())],
         "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence_[at])}
                    for k, name in enumerate(names)],
         "distance": float(found.composition.distance[rows].max()),

@@ -20,6 +20,7 @@ h2 { margin-top: 2.4rem; }
 table { display: block; max-width: 100%; overflow-x: auto; border-collapse: collapse; font-size: .92rem; }
 th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #dfe1e4; text-align: left; white-space: nowrap;
   font-variant-numeric: tabular-nums; }
+th { white-space: normal; vertical-align: bottom; }
 img { max-width: 100%; height: auto; }
 a { color: #0b5394; }
 """
