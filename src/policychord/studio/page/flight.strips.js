@@ -35,15 +35,16 @@ export function momentAt(record, width, height, [x, y]) {
   return Math.min(Math.max((x - left) / (right - left), 0), 1) * record.steps * record.dt;
 }
 
-// A line through all values; where several share a pixel, their lowest and highest will do.
+// A line through all values; where many share a pixel, the first and last, the lowest and highest will do.
 function outline(c, value, from, to, x, y) {
   c.beginPath();
   for (let k = from; k <= to;) {
     const column = Math.floor(x(k));
     let [low, high, end] = [value(k), value(k), k + 1];
     while (end <= to && Math.floor(x(end)) === column) { low = Math.min(low, value(end)); high = Math.max(high, value(end)); end++; }
-    if (end === k + 1) c.lineTo(x(k), y(low));
-    else { c.lineTo(x(k), y(low)); c.lineTo(x(end - 1), y(high)); }
+    c.lineTo(x(k), y(value(k)));
+    if (end > k + 2) { c.lineTo(column, y(low)); c.lineTo(column, y(high)); }
+    if (end > k + 1) c.lineTo(x(end - 1), y(value(end - 1)));
     k = end;
   }
   c.stroke();
