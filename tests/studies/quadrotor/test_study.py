@@ -10,7 +10,7 @@ from policychord.studies.drawing import styled
 from policychord.studies.quadrotor.animation import FPS, animate, can_write
 from policychord.studies.quadrotor.claims import LEDGER
 from policychord.studies.quadrotor.comparing import beside
-from policychord.studies.quadrotor.figures import FIGURES, compared, flown
+from policychord.studies.quadrotor.figures import FIGURES, compared, flown, one_flight
 from policychord.studies.quadrotor.metrics import alternation, recovery, table
 from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
 from policychord.studies.quadrotor.silhouette import silhouette
@@ -124,6 +124,17 @@ def test_figures_of_one_experiment_and_an_animation(tmp_path):
     assert (tmp_path / "flight.gif").stat().st_size > 2_000
     with pytest.raises(ValueError, match="episode = 16"):
         animate(short, cut, episode=16)
+
+
+@pytest.mark.parametrize("name", ["baseline", "cost-to-go"])
+def test_a_replay_is_named_and_its_axes_too(name):
+    data = (
+        STUDY.datasets(SMALL, EVIDENCE)["pd_centre"].sel(controller=[name]).isel(episode=[2]).assign_coords(episode=[2])
+    )
+    figure = styled(one_flight, SMALL, "pd", data)
+    assert figure.get_suptitle().startswith(f"{name}, seed {SMALL.seed}, episode 2")
+    assert len(figure.axes) == (2 if name == "baseline" else 3)  # a controller alone has no weights
+    assert all(ax.get_ylabel() for ax in figure.axes)
 
 
 def test_the_silhouette_leans_where_it_flies():

@@ -22,6 +22,7 @@ BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = COLOURS
 BASELINE: dict[Experiment, str] = {"pd": "PID", "lqr": "LQR"}
 TITLES = {"pd": "PD pair", "lqr": "LQR pair, impulse"}
 BEFORE, AFTER = 25, 75  # steps around the impulse that are shown
+TIME = "time (s)"
 
 
 def draw_flights(
@@ -196,19 +197,21 @@ def compared(experiment: Experiment, flights: Mapping[str, Flight]) -> Figure:
 
 def one_flight(settings: QuadrotorSettings, experiment: Experiment, data) -> Figure:
     """A single flight of a dataset: where it went, how far from the path it was, and the weights."""
-    fig = blank(7.2, 2.8)
-    left, right = fig.subplots(1, 2)
-    name = str(data.controller.values[0])
+    fig = blank(7.2, 3.2)
+    name, composed = str(data.controller.values[0]), str(data.controller.values[0]) not in ALONE
+    grid = fig.add_gridspec(2, 2)
+    left = fig.add_subplot(grid[:, 0])
     draw_flights(left, settings, experiment, {name: data.state.values[0, 0]})
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3, fontsize=8)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3, fontsize=8)
     distance, weight = data.distance.values[0, 0], data.stabilising.values[0, 0]
-    right.plot(DT * np.arange(len(distance)), distance, color=BLUE, label="distance from the path (m)")
-    right.set(xlabel="time (s)", ylabel="distance from the path (m)", ylim=(0, None), xlim=(0, DT * len(weight)))
-    right.set_title(f"total cost {float(data.cost.values[0, 0]):.1f}", loc="left")
-    if name not in ALONE:
-        right.set_ylabel("distance (m), and weight")
-        right.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8, label="weight of stabilise")
-        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
-    words = f"{name}, seed {settings.seed}, episode {int(data.episode.values[0])}, {settings.disturbance} disturbance"
+    above = fig.add_subplot(grid[0, 1] if composed else grid[:, 1])
+    above.plot(DT * np.arange(len(distance)), distance, color=BLUE)
+    above.set(ylabel="from the path (m)", ylim=(0, None), xlim=(0, DT * len(weight)), xlabel="" if composed else TIME)
+    above.set_title(f"total cost {float(data.cost.values[0, 0]):.1f}", loc="left")
+    if composed:
+        below = fig.add_subplot(grid[1, 1], sharex=above)
+        below.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8)
+        below.set(ylabel="weight of stabilise", ylim=(-0.03, 1.03), xlabel=TIME)
+    words = f"{name}, seed {settings.seed}, episode {int(data.episode.values[0])}, forces: {settings.disturbance}"
     fig.suptitle(words, fontsize=9.5, fontweight="bold", x=0.01, ha="left")
     return fig
