@@ -112,7 +112,8 @@ export function mount(root, page) {
     slot("flights").textContent = tally.costs.size ? `Mean: whole flights without pushes, ${tally.costs.size} so far.` : "";
     slot("proof").textContent = proof(k);
     const pushes = record.pushes.map(([when, x, z]) => `${(when * record.dt).toFixed(2)} s: ${Math.hypot(x, z).toFixed(1)} m/s ${direction(x, z)}`);
-    slot("pushes").textContent = pushes.length ? `Pushed at ${pushes.join("; ")}. The link holds this.` : "No pushes yet: pull at a drone.";
+    const impulse = record.impulse !== null && k >= record.impulse ? `The study's impulse came at ${(record.impulse * record.dt).toFixed(2)} s. ` : "";
+    slot("pushes").textContent = impulse + (pushes.length ? `Pushed at ${pushes.join("; ")}. The link holds this.` : "No pushes yet: pull at a drone.");
     press("forget").hidden = !pushes.length;
   }
 
