@@ -12,11 +12,11 @@ from . import options
 from .app import app
 from .output import Json, emit
 
-NEEDED = ("fastapi", "plotly", "uvicorn", "websockets")
+NEEDED = ("fastapi", "plotly", "uvicorn", "websockets", "pandas", "statsmodels", "matplotlib")
 
 
 @app.command(
-    short_help="See the gate and a flock at work, in your browser.",
+    short_help="See the gate, flocks, choices and flights, in your browser.",
     epilog=options.examples("policychord studio", "policychord studio --port 8123 --no-browser"),
 )
 def studio(
@@ -24,9 +24,10 @@ def studio(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     json: Json = False,
 ) -> None:
-    """Open a local page on which you drag primitives and watch the weights follow, or watch a flock and change it as
-    it flies. Python computes, the page draws; nothing leaves this machine, and only whoever has the printed address
-    can look. Several tabs may be open at once. Ctrl-C ends it.
+    """Open a local page with four rooms: drag primitives and watch the weights follow; change a flock as it flies;
+    hand over a table of choices and see which model explains them; fly drones side by side and push them. Python
+    computes, the page draws; nothing leaves this machine, and only whoever has the printed address can look. Several
+    tabs may be open at once. Ctrl-C ends it.
     """
     options.require(0 <= port <= 65535, "--port", port, "must lie between 0 and 65535")
     if missing := [name for name in NEEDED if find_spec(name) is None]:

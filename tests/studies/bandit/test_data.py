@@ -195,3 +195,12 @@ def test_fetched_files_are_kept(data_folder, tmp_path, monkeypatch):
         (tmp_path / name).write_bytes((data_folder / name).read_bytes())
     monkeypatch.setattr(fetching, "_ADDRESS", "http://127.0.0.1:9/")
     assert [path.name for path in fetching.fetch(tmp_path)] == list(fetching.FILES)
+
+
+def test_numbers_and_sources_beyond_measure_are_named(tmp_path):
+    rows = [f"1e300,1,{trial},1,0.5,made up {trial}" for trial in range(1, 31)]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["subject,block,trial,choice,reward,source", *rows]))
+    with pytest.raises(DataError, match="subject must be a whole number") as caught:
+        read_choices(path, TASKS["2"])
+    assert "source has 30 different values" in str(caught.value)

@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .reading import REQUIRED, DataError, Problem, complain, read_cells
+from .reading import REQUIRED, DataError, Problem, complain, read_cells, read_file
 from .settings import LONGEST_RT, Task
 
 LEAST_TRIALS = 10  # a person with fewer cannot be fitted
+LARGEST = 2**53  # beyond it numbers that a table distinguishes are the same
+MOST_SOURCES = 20  # they are named in every output
 
-__all__ = ["Choices", "DataError", "as_table", "read_choices"]
+__all__ = ["Choices", "DataError", "as_table", "parse_choices", "read_choices"]
 
 
 class Choices(NamedTuple):
@@ -33,24 +35,31 @@ def read_choices(path: str | Path, task: Task, source: str | None = None) -> Cho
     A column `source`, such as simulated choices have, is carried along to every output.
     """
     path = Path(path)
-    cells, problems = read_cells(path)
-    said = cells.pop("source").unique() if "source" in cells else ()
+    return parse_choices(read_file(path), path.name, task, source)
+
+
+def parse_choices(raw: bytes, name: str, task: Task, source: str | None = None) -> Choices:
+    """The same for the content of a file that is in memory; `name` stands in every message."""
+    cells, problems = read_cells(raw, name)
+    said = cells.pop("source").unique().tolist() if "source" in cells else []
+    if len(said) > MOST_SOURCES:
+        problems.append(Problem(f"source has {len(said)} different values, at most {MOST_SOURCES} can be told apart"))
     numbers = cells.apply(pd.to_numeric, errors="coerce")
     if len(numbers):
         problems += _broken_cells(numbers, cells, task) + _broken_order(numbers)
     if problems:
-        raise complain(path.name, problems)
+        raise complain(name, problems)
     slow = numbers["rt"] >= LONGEST_RT if "rt" in numbers else pd.Series(False, index=numbers.index)
     kept = numbers[~slow].sort_values(["subject", "block", "trial"], kind="stable")
     few = kept.groupby("subject").size().reindex(numbers["subject"].unique(), fill_value=0) < LEAST_TRIALS
     if few.any():
         who = ", ".join(f"{subject:g}" for subject in few.index[few][:5])
         words = f"fewer than {LEAST_TRIALS} trials are left without those of {LONGEST_RT:g} ms or more: subject {who}"
-        raise complain(path.name, [Problem(words)])
+        raise complain(name, [Problem(words)])
     whole = {name: kept[name].to_numpy(dtype=int) for name in ("subject", "block", "trial", "choice")}
     whole["choice"] = whole["choice"] - 1
     reward = kept["reward"].to_numpy(float)
-    return Choices(**whole, reward=reward, task=task, source=source or ", ".join([path.name, *said]),
+    return Choices(**whole, reward=reward, task=task, source=source or ", ".join([name, *said]),
                    left_out=int(slow.sum()))  # fmt: skip
 
 
@@ -64,7 +73,7 @@ def _broken_cells(numbers: pd.DataFrame, cells: pd.DataFrame, task: Task) -> lis
     import pandera.errors
     import pandera.pandas as pa
 
-    whole = pa.Check(lambda s: s % 1 == 0, error="must be a whole number")
+    whole = pa.Check(lambda s: (s % 1 == 0) & (s.abs() < LARGEST), error="must be a whole number")
     counted = [whole, pa.Check.ge(1, error="counts from 1")]
     finite = pa.Check(np.isfinite, error="must be a finite number")
     arms = list(range(1, task.arms + 1))

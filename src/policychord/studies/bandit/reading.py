@@ -42,17 +42,28 @@ def _places(rows: tuple[tuple[int, str], ...]) -> str:
     return f": {shown}" + (f" and {len(rows) - _SHOWN} more rows." if len(rows) > _SHOWN else ".")
 
 
-def read_cells(path: Path) -> tuple[pd.DataFrame, list[Problem]]:
+def read_file(path: Path) -> bytes:
+    """What a file holds, or why it cannot be opened."""
+    if not path.exists():
+        raise DataError(
+            f"{path} does not exist: check the path; the public data come with  policychord bandit data fetch"
+        )
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: pass the CSV file itself.")
+    return path.read_bytes()
+
+
+def read_cells(raw: bytes, name: str) -> tuple[pd.DataFrame, list[Problem]]:
     """The columns we know, as text, indexed by line number; and what is wrong with the table's shape."""
-    records = list(_records(_text(path)))
+    records = list(_records(_text(raw, name)))
     if not records:
-        raise complain(path.name, [Problem("the file is empty")])
+        raise complain(name, [Problem("the file is empty")])
     header = [cell.strip().lower() for cell in records[0][1]]
     if len(header) == 1:
         for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
             if mark in header[0]:
                 words = f"cells are separated by {word}: save the table with commas, and points in decimal numbers"
-                raise complain(path.name, [Problem(words)])
+                raise complain(name, [Problem(words)])
     problems = _header_problems(header)
     body = [(line, cells) for line, cells in records[1:] if any(cell.strip() for cell in cells)]
     blank = tuple((line, "") for line, cells in records[1:] if cells and not any(cell.strip() for cell in cells))
@@ -95,21 +106,14 @@ def _records(text: str):
         raise DataError(f"row {reader.line_num} cannot be split into cells ({error}): check its quotes.") from None
 
 
-def _text(path: Path) -> str:
-    if not path.exists():
-        raise DataError(
-            f"{path} does not exist: check the path; the public data come with  policychord bandit data fetch"
-        )
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: pass the CSV file itself.")
-    raw = path.read_bytes()
+def _text(raw: bytes, name: str) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise complain(path.name, [Problem("the text is in UTF-16: save it as CSV in UTF-8")])
+        raise complain(name, [Problem("the text is in UTF-16: save it as CSV in UTF-8")])
     if raw[:4] == b"PK\x03\x04" or b"\0" in raw:
-        raise complain(path.name, [Problem("this is not text (a spreadsheet or another binary file?): save it as CSV")])
+        raise complain(name, [Problem("this is not text (a spreadsheet or another binary file?): save it as CSV")])
     try:
         return raw.decode("utf-8-sig")  # the mark that some spreadsheets put first is harmless
     except UnicodeDecodeError as error:
         row = raw[: error.start].count(b"\n") + 1
         words = f"row {row} has a byte that is not UTF-8 ({raw[error.start]:#04x}): save the table as CSV in UTF-8"
-        raise complain(path.name, [Problem(words)]) from None
+        raise complain(name, [Problem(words)]) from None

@@ -1,4 +1,4 @@
-"""The rooms of the studio. One more is a file like these two, and its name here."""
+"""The rooms of the studio. One more is a file like these, and its name here."""
 
 from .base import Room
 from .choices import CHOICES

@@ -1,11 +1,8 @@
 """From an uploaded file to choices, by the reader of `policychord bandit fit`."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 
-from ...studies.bandit.data import Choices, DataError, read_choices
+from ...studies.bandit.data import Choices, DataError, parse_choices
 from ...studies.bandit.settings import Task
 from ..uploads import Upload
 
@@ -16,7 +13,7 @@ LONGEST_SOURCE = 160  # characters; every row of a table repeats it
 def read(upload: Upload, task: Task) -> Choices:
     """The choices, or a `DataError` that says what is wrong with the file, where, and what to do."""
     try:
-        choices = _from_memory(upload, task)
+        choices = parse_choices(upload.content, upload.name, task)
     except DataError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
@@ -28,17 +25,3 @@ def read(upload: Upload, task: Task) -> Choices:
             f"{MOST_TRIALS}; more can be done with  policychord bandit fit"
         )
     return choices._replace(source=choices.source[:LONGEST_SOURCE])
-
-
-def _from_memory(upload: Upload, task: Task) -> Choices:
-    """The reader takes a path, so it gets one that leads to memory; its name stands in what the reader says."""
-    handle = os.memfd_create("table")
-    with open(handle, "wb", buffering=0) as memory:
-        memory.write(upload.content)
-        path = Path(f"/proc/self/fd/{handle}")
-        try:
-            choices = read_choices(path, task)
-        except DataError as error:
-            said = str(error)
-            raise DataError(said.replace(path.name, upload.name, said.startswith(path.name))) from None
-    return choices._replace(source=upload.name + choices.source.removeprefix(path.name))
