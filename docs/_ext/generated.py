@@ -191,7 +191,7 @@ def claims(study: str) -> str:
     rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
     for entry in ledger:
         found = record[entry.id]
-        reported = "" if entry.reported.startswith("no figure") else f"; the paper: {entry.reported}"
+        reported = "" if re.match("no (figure|number) given", entry.reported) else f"; the paper: {entry.reported}"
         rows.append(
             f"| **{entry.id}** | {_cell(entry.statement)} ({entry.paper}) | {_cell(entry.rule)} | "
             f"{_cell(_headline(found['measured']) + reported)} | {VERDICTS[found['verdict']]} |"
