@@ -6,8 +6,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-from nbclient import NotebookClient
-
 _DOCS = Path(__file__).parent
 _ROOT = _DOCS.parent
 sys.path.insert(0, str(_DOCS / "_ext"))
@@ -41,7 +39,7 @@ nb_merge_streams = True
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 os.environ["MATPLOTLIBRC"] = str(_DOCS / "matplotlibrc")
 os.environ["COLUMNS"] = "88"  # as wide as a page shows
-NotebookClient.coalesce_streams.default_value = True  # a command prints in pieces, which are one text
+os.environ["PYTHONSTARTUP"] = str(_DOCS / "startup.py")
 
 autodoc_typehints = "none"  # they stand in the signatures, as the source has them
 autodoc_member_order = "bysource"
