@@ -20,6 +20,7 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"Policychord {release}"
+html_show_copyright = False  # the licence says it
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
