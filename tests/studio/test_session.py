@@ -1,11 +1,15 @@
 """Sockets: what is said, what comes back, and what is left when a page goes away."""
 
+import gc
 import json
 import random
 
+import psutil
 import pytest
 from websockets.exceptions import ConnectionClosedError
 
+from policychord.studio.rooms import ROOMS
+from policychord.studio.session import Session
 from policychord.studio.wire import unpack
 
 from .serving import simulations, wait_until
@@ -145,14 +149,26 @@ def test_pages_are_independent(studio):
         assert words(two)["settings"]["eps"] == 0.5
 
 
-@pytest.mark.parametrize("room", ["gate", "flock"])
-def test_pages_that_go_away_leave_nothing_behind(studio, room):
-    with studio.socket(room) as line:  # compiled once, so that the others need not wait
-        line.send('{"set": {"playing": false}}' if room == "flock" else '{"set": {}}')
-        frame(line, room)
-    for number in range(100):
-        line = studio.socket(room, legacy=True)
+def visit_rooms(studio, times):
+    for number in range(times):
+        line = studio.socket(list(ROOMS)[number % len(ROOMS)], legacy=True)
         if number % 2:
             line.send('{"set": {}}')
         line.socket.close()  # without a word
     wait_until(lambda: not simulations())
+
+
+def test_500_pages_that_go_away_leave_nothing_behind(studio):
+    def held():
+        gc.collect()
+        return sum(isinstance(thing, Session) for thing in gc.get_objects())
+
+    visit_rooms(studio, 100)  # what is compiled or loaded once is not left behind, it is kept
+    assert held() == 0
+    process = psutil.Process()
+    before = process.memory_info().rss
+    visit_rooms(studio, 500)
+    assert held() == 0
+    grown = (process.memory_info().rss - before) / 1e6
+    print(f"after 500 visits the server holds {grown:+.0f} MB")
+    assert grown < 100  # what 500 flights, fits or gates would hold is many times that
