@@ -157,7 +157,7 @@ LEDGER = (
     Entry("B7", "with the logit link too, the composed model explains choices better than the others (B1, B2)",
           "Fig. S6a", "as B1 and B2", _logit_comparison,
           "highest PXP in both (no number given: the bars of Fig. S6a)"),
-    Entry("B8", "with the logit link too, weights take these courses (B3, B4)", "Fig. S6b",
+    Entry("B8", "with the logit link too, the weights take the courses of B3 and B4", "Fig. S6b",
           "as B3 and B4", _logit_weights,
           "much like probit (no number given: shown in Fig. S6b)"),
     Entry("B9", "with the logit link too, the composed model predicts people left out (B5)", "Fig. S6c",
