@@ -41,6 +41,7 @@ bench-studies: install  ## speed of the three studies against what their papers'
 	$(BIN)/python -m benchmarks.bandit
 	$(BIN)/python -m benchmarks.quadrotor
 	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.studio
 
 bench-agents: install  ## speed of agents alone
 	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
