@@ -34,10 +34,8 @@ def next_velocity(view, acceleration, k):
     return air.move(view.position, view.velocity, acceleration)[1]
 
 
-forces = dict(zip(paper.names, paper.primitives, strict=True))
-homing = paper.replace(
-    primitives={**forces, "home": Gaussian(homeward, sd=0.3)},
-    model=GaussianTarget(next_velocity, wanted_velocity, covariance=settings.state_variance),
+homing = paper.with_primitives(home=Gaussian(homeward, sd=0.3)).replace(
+    model=GaussianTarget(next_velocity, wanted_velocity, covariance=settings.state_variance)
 )
 flights = {"the paper's boids": paper, "with home": homing}
 traces = {name: rollout(Population(one, 100), air, steps=500) for name, one in flights.items()}

@@ -129,6 +129,13 @@ class Composer(eqx.Module):
             raise ValueError(f"a composer has no {', '.join(sorted(unknown))}: it has {', '.join(arguments)}.")
         return Composer(**(arguments | changes))
 
+    def with_primitives(self, **more: AbstractPrimitive) -> "Composer":
+        """The same agent with these primitives too: `composer.with_primitives(home=Gaussian(...))`.
+
+        One of the same name takes the other's place. The prior is uniform again if there are new names.
+        """
+        return self.replace(primitives={**dict(zip(self.names, self.primitives, strict=True)), **more})
+
     def start(self) -> Memory:
         """The memory of an agent that has not decided yet: no debts, and weights at the prior if that is constant."""
         n = len(self.primitives)

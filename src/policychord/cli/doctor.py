@@ -43,7 +43,10 @@ def doctor(json: Json = False) -> None:
         "notes": [f"{check.name}: {check.remedy}" for check in checks if check.remedy],
     }  # fmt: skip
     if works:
-        last = "The core works. Next:\n  policychord reproduce theory"
+        wanting = any(check.name == "extra: studies" and check.remedy for check in checks)
+        last = "The core works. Next:\n  " + (
+            "pip install 'policychord[studies]'" if wanting else "policychord reproduce theory"
+        )
     else:
         last = "The core does not work: see the lines marked problem or missing."
     emit(json, record, table, last)

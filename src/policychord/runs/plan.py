@@ -129,8 +129,9 @@ def _values(axis: Range | list[Value]) -> list[Value]:
     return [float(f"{value:.10g}") for value in found]
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: str | Path) -> Plan:
     """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
         given = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

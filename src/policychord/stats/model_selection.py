@@ -1,4 +1,4 @@
-"""Group Bayesian model selection: which model do most people use, and how sure can we be?
+"""Group Bayesian model selection: which model is the most frequent, and how sure can we be?
 
 Random effects (Stephan et al. 2009, NeuroImage 46): each person n uses one model, models have unknown frequencies
 r ~ Dirichlet(alpha_0), and the evidence ln p(y_n | model k) is given. Protection against chance (Rigoux et al. 2014,

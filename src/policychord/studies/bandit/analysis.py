@@ -67,7 +67,7 @@ def analyse(choices: Choices, link: Link = "probit", eps: float = 0.01, primitiv
 
 
 def compare(models: dict[str, ChoiceModel], names: Sequence[str]) -> Comparison:
-    """Which of these models do most people use?"""
+    """Which of these models is the most frequent?"""
     evidence = np.stack([models[name].log_evidence_ for name in names], axis=1)
     return Comparison(tuple(names), select_models(evidence))
 

@@ -156,7 +156,7 @@ def own_comparison(fit: Analysis) -> Figure:
     """PXP of every model for one set of choices."""
     fig = blank(4.6, 2.8)
     _bars(fig.add_subplot(), fit.everything, COLOURS[0], "")
-    _entitle(fig, f"Which model do most people use? ({fit.link})", fit.trials.source)
+    _entitle(fig, f"Which model is the most frequent? ({fit.link})", fit.trials.source)
     return fig
 
 

@@ -72,7 +72,7 @@ def describe(fit: Analysis, controls: dict[str, Controlled]) -> str:
             "",
             "**These choices are synthetic: simulated with the Hybrid model. They say nothing about people.**",
         ]
-    lines += ["", "## Which model do most people use?", "", *_markdown(model_table(fit)), "", verdict(fit), ""]
+    lines += ["", "## Which model is the most frequent?", "", *_markdown(model_table(fit)), "", verdict(fit), ""]
     lines += [
         f"- log_likelihood, BIC, AIC: sums over people; {OURS} has no coefficients besides the Hybrid's.",
         "- expected_frequency: the share of people who use the model, as far as can be told.",
@@ -94,8 +94,8 @@ def verdict(fit: Analysis) -> str:
         )
     else:
         words = (
-            f"Most people use {winner}: its PXP is {pxp:.3f}, and that the models differ by chance only has a "
-            f"probability of {bor:.2g} (BOR)."
+            f"{winner} is the most frequent model: its PXP is {pxp:.3f}, and that the models differ by chance only "
+            f"has a probability of {bor:.2g} (BOR)."
         )
     return words + (
         f" Against the Hybrid alone, the composed model has a PXP of {against.pxp(OURS):.3f} "

@@ -301,7 +301,7 @@ export function mount(root, page) {
 
   // Everything on one sheet, which says whose choices these are.
   function sheet() {
-    const ratio = models.ratio, gap = 34 * ratio, parts = [["Which model do most people use?", models.canvas]];
+    const ratio = models.ratio, gap = 34 * ratio, parts = [["Which model is the most frequent?", models.canvas]];
     if (frames.person) {
       if (charted) parts.push([`Person ${frames.person.subject}: weights`, charted]);
       parts.push([`Person ${frames.person.subject}: values and choices`, values.canvas], [slot("where").textContent, triangle.canvas]);

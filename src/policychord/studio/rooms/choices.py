@@ -1,4 +1,4 @@
-"""Choices between uncertain arms: which model do most people use, and what does a person weigh at every trial?"""
+"""Choices between uncertain arms: which model is the most frequent, and what does a person weigh at every trial?"""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
