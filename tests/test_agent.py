@@ -65,7 +65,7 @@ def test_primitives_that_are_not_products_build_the_same_problem():
 def test_more_primitives_join_by_name_and_one_takes_the_others_place():
     grown = BASE.with_primitives(idle=Table(np.full(41, 1 / 41)))
     assert grown.names == (*BASE.names, "idle")
-    np.testing.assert_array_equal(build(grown, X, K).pi[:, :-1], build(BASE, X, K).pi)
+    np.testing.assert_allclose(build(grown, X, K).pi[:, :-1], build(BASE, X, K).pi, atol=1e-12)
     np.testing.assert_allclose(build(grown, X, K).log_prior, -np.log(3))
     lazy = BASE.with_primitives(pull=Table(np.full(41, 1 / 41)))
     assert lazy.names == BASE.names
