@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 Array = jax.Array | np.ndarray
 ArrayLike = Any  # what a user may hand in: arrays, nested lists, anything that NumPy can read
+State = Any  # what an agent sees: an array, or a NamedTuple of them
+Action = Any  # one point of an action set: a number, a label or a vector
 
 # batch axes may broadcast against each other
 Primitives = Float[Array, "*#batch d n"]
@@ -21,14 +23,15 @@ else:  # NumPy makes a float of a lone entry
     Scalars = Float[Array, "*#batch"] | float
 Counts = Int[Array, "*#batch"]
 Flags = Bool[Array, "*#batch"]
+Time = Int[Array, ""] | int  # k, the number of a step: an array inside a compiled loop
 
 
-def namespace(*arrays) -> ModuleType:
+def namespace(*arrays: Any) -> ModuleType:
     """jax.numpy if any argument is a JAX array, else NumPy: what comes in decides what goes out."""
     return jnp if any(isinstance(a, jax.Array) for a in arrays) else np
 
 
-def is_traced(*arrays) -> bool:
+def is_traced(*arrays: Any) -> bool:
     """Whether values are not there yet (inside jit, vmap, grad or scan), so that only shapes can be checked."""
     return any(isinstance(a, jax.core.Tracer) for a in arrays)
 

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
+from ._types import ArrayLike
+
 MOST_CELLS = 10_000_000  # 80 MB for one primitive; beyond it a grid is a typing error more often than a wish
 
 
@@ -42,7 +44,7 @@ class Finite(AbstractActions):
 
     points: Shaped[Array, "d ..."]
 
-    def __init__(self, points):
+    def __init__(self, points: ArrayLike):
         if isinstance(points, int | np.integer):
             points = np.arange(points)
         points = np.asarray(points)
@@ -57,7 +59,7 @@ class Finite(AbstractActions):
         """Whether the actions are names rather than quantities."""
         return jnp.issubdtype(self.points.dtype, jnp.integer)
 
-    def mean(self, prob):
+    def mean(self, prob: Float[Array, " d"]) -> Shaped[Array, "..."]:
         if self.labels:
             raise ValueError(
                 "the actions are labels, and the mean of labels is not an action: use selection='sample' or 'dither', "
@@ -65,7 +67,7 @@ class Finite(AbstractActions):
             )
         return self.inside(jnp.tensordot(prob, self.points, axes=1))
 
-    def inside(self, action):
+    def inside(self, action: Float[Array, "..."]) -> Shaped[Array, "..."]:
         offsets = (self.points - action).reshape(self.size, -1)
         return self.points[jnp.argmin(jnp.sum(offsets**2, axis=-1))]
 
@@ -83,7 +85,7 @@ class Grid(AbstractActions):
     radius: float | None = eqx.field(static=True)
     cut: bool = eqx.field(static=True)  # whether the ball reaches past the box
 
-    def __init__(self, low, high, count, radius: float | None = None):
+    def __init__(self, low: ArrayLike, high: ArrayLike, count: ArrayLike, radius: float | None = None):
         low, high, count = _box(low, high, count)
         axes = [np.linspace(a, b, c) for a, b, c in zip(low, high, count, strict=True)]
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
@@ -121,10 +123,10 @@ class Grid(AbstractActions):
         """The distance of neighbouring points along each axis."""
         return jnp.stack([axis[1] - axis[0] for axis in self.axes])
 
-    def mean(self, prob):
+    def mean(self, prob: Float[Array, " d"]) -> Float[Array, "..."]:
         return prob @ self.points
 
-    def inside(self, action):
+    def inside(self, action: Float[Array, "..."]) -> Float[Array, "..."]:
         if self.radius is None:
             return jnp.clip(action, self.low, self.high)
         centre, half = (self.low + self.high) / 2, (self.high - self.low) / 2
@@ -143,7 +145,7 @@ class Grid(AbstractActions):
         return centre + jnp.clip(scaled, -half, half)
 
 
-def _box(low, high, count) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _box(low: ArrayLike, high: ArrayLike, count: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The box's corners and counts as vectors of one length, or what is wrong with them."""
     low, high, count = (np.atleast_1d(np.asarray(value)) for value in (low, high, count))
     try:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Key, Shaped
 
-from ._types import Array, is_traced, require_float64
+from ._types import Array, ArrayLike, State, Time, is_traced, require_float64
 from .actions import AbstractActions, Finite
 from .core._checks import as_floats, check_eps, check_number, normalised_prior
 from .core.equilibrium import Route, solve
@@ -51,6 +51,21 @@ class Decision(NamedTuple):
     memory: Memory
 
 
+@runtime_checkable
+class Agent(Protocol):
+    """What can act in an environment: a Composer, a Population, or anything else with these three."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of its weights is the weight of."""
+
+    def start(self) -> Any:
+        """The memory of an agent that has not decided yet."""
+
+    def decide(self, key: Key[Array, ""], state: State, k: Time, memory: Any, /) -> Decision:
+        """An action for what it sees at step k, and the memory for the next decision."""
+
+
 class Composer(eqx.Module):
     """An agent that composes primitives: at every state it acts by the mixture that fits its model best.
 
@@ -69,8 +84,8 @@ class Composer(eqx.Module):
     primitives: tuple[AbstractPrimitive, ...]
     model: AbstractModel
     actions: AbstractActions
-    eps: Callable[[Any, Any], Any] | Float[Array, "..."]
-    log_prior: Callable[[Any, Any], Any] | Float[Array, "..."]
+    eps: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
+    log_prior: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
     names: tuple[str, ...] = eqx.field(static=True)
     selection: Selection = eqx.field(static=True)
     gate: Gate = eqx.field(static=True)
@@ -83,8 +98,8 @@ class Composer(eqx.Module):
         primitives: Mapping[str, AbstractPrimitive] | Sequence[AbstractPrimitive],
         model: AbstractModel,
         actions: AbstractActions,
-        eps,
-        prior=None,
+        eps: Callable[[State, Time], ArrayLike] | ArrayLike,
+        prior: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
         *,
         selection: Selection = "sample",
         gate: Gate = "equilibrium",
@@ -111,7 +126,7 @@ class Composer(eqx.Module):
         if selection == "mean" and isinstance(actions, Finite) and actions.labels:
             actions.mean(jnp.ones(actions.size))  # says why not
 
-    def replace(self, **changes) -> "Composer":
+    def replace(self, **changes: Any) -> "Composer":
         """The same agent with other arguments: `composer.replace(gate="prior")`.
 
         A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
@@ -142,11 +157,11 @@ class Composer(eqx.Module):
         weights = jnp.full(n, 1.0 / n) if callable(self.log_prior) else jnp.exp(self.log_prior)
         return Memory(weights, jnp.zeros(n))
 
-    def parts(self, state, k=0) -> Parts:
+    def parts(self, state: State, k: Time = 0) -> Parts:
         """The terms of the model's cost of every action at this state, for diagnosis."""
         return self.model.parts(self.actions, state, k)
 
-    def problem(self, state, k=0) -> Problem:
+    def problem(self, state: State, k: Time = 0) -> Problem:
         """The gating problem at this state."""
         state = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, state)
         pi = columns(self.primitives, self.actions, state, k, self.by_axes)
@@ -164,7 +179,7 @@ class Composer(eqx.Module):
             self._name_the_undefined(pi, state)
         return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
 
-    def _name_the_undefined(self, pi, state) -> None:
+    def _name_the_undefined(self, pi: Array, state: State) -> None:
         for name, column in zip(self.names, np.asarray(pi).T, strict=True):
             if np.isnan(column).any():
                 raise ValueError(
@@ -172,7 +187,7 @@ class Composer(eqx.Module):
                     f"{state}: its mean, logits or answer is not a finite number there."
                 )
 
-    def weigh(self, state, k=0, memory: Memory | None = None) -> Weighing:
+    def weigh(self, state: State, k: Time = 0, memory: Memory | None = None) -> Weighing:
         """The weights at this state, by the gate chosen, with their certificate."""
         # the barrier keeps XLA from building the columns anew wherever they are used
         given = jax.lax.optimization_barrier(self.problem(state, k))
@@ -184,7 +199,7 @@ class Composer(eqx.Module):
         certificate = certificate_at(given, weights)
         return Weighing(given, weights, certificate, jnp.isfinite(certificate.gap))
 
-    def decide(self, key: Key[Array, ""], state, k=0, memory: Memory | None = None) -> Decision:
+    def decide(self, key: Key[Array, ""], state: State, k: Time = 0, memory: Memory | None = None) -> Decision:
         """Weigh the primitives at this state and act. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else memory
         weighed = self.weigh(state, k, memory)
@@ -203,14 +218,14 @@ class Composer(eqx.Module):
             action = self._act_by(key, pi[:, turn])
         return Decision(action, weights, weighed.certificate, weighed.converged, Memory(weights, debt))
 
-    def _act_by(self, key, prob):
+    def _act_by(self, key: Key[Array, ""], prob: jax.Array) -> jax.Array:
         """The mean of one primitive; labels have none, so one of them is drawn."""
         if isinstance(self.actions, Finite) and self.actions.labels:
             return self.actions.at(_draw(key, prob))
         return self.actions.mean(prob)
 
 
-def _draw(key, prob):
+def _draw(key: Key[Array, ""], prob: jax.Array) -> jax.Array:
     """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
 
     First the block of actions that the number falls into, then the action: two short running sums cost a quarter of
@@ -224,7 +239,7 @@ def _draw(key, prob):
     return row * block + _first_above(blocks[row], level - below)[0]
 
 
-def _first_above(prob, level):
+def _first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The first index, among those with a probability, at which the running sum exceeds the level; the sum before."""
     up_to = jnp.cumsum(prob)
     reached = jnp.where(prob > 0, up_to, 0.0)
@@ -232,7 +247,7 @@ def _first_above(prob, level):
     return index, jnp.where(index > 0, up_to[index - 1], 0.0)
 
 
-def _named(primitives) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
+def _named(primitives: Any) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
     if not isinstance(primitives, Mapping | Sequence):
         raise ValueError(f"primitives is a {type(primitives).__name__}: pass a dict of names to primitives, or a list.")
     if not isinstance(primitives, Mapping):
@@ -244,20 +259,20 @@ def _named(primitives) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
     return tuple(str(name) for name in primitives), tuple(primitives.values())
 
 
-def _is(name: str, value, kind: type):
+def _is(name: str, value: Any, kind: type) -> Any:
     if isinstance(value, kind):
         return value
     hint = " (wrap a policy or a function in primitives.Policy)" if kind is AbstractPrimitive else ""
     raise ValueError(f"{name} is a {type(value).__name__}: pass an instance of {kind.__name__}{hint}.")
 
 
-def _one_of(name: str, value, kind):
+def _one_of(name: str, value: Any, kind: Any) -> Any:
     if value not in kind.__args__:
         raise ValueError(f"{name} = {value!r}: use one of {', '.join(map(repr, kind.__args__))}.")
     return value
 
 
-def _temperature(eps):
+def _temperature(eps: ArrayLike) -> jax.Array:
     eps = as_floats("eps", eps)
     if eps.shape != ():
         raise ValueError(f"eps has shape {eps.shape}: one number (agents that differ in it make a Population).")
@@ -265,7 +280,7 @@ def _temperature(eps):
     return jnp.asarray(eps)
 
 
-def _log_prior(prior, names):
+def _log_prior(prior: ArrayLike | None, names: tuple[str, ...]) -> jax.Array:
     if prior is None:
         return jnp.full(len(names), -np.log(len(names)))
     prior = as_floats("prior", prior)
@@ -274,10 +289,10 @@ def _log_prior(prior, names):
     return jnp.asarray(normalised_prior("prior", prior, 1e-6))
 
 
-def _habit(prior):
+def _habit(prior: Callable[[State, Time], ArrayLike]) -> Callable[[State, Time], ArrayLike]:
     """A prior that follows the situation, on the logarithmic scale."""
     return eqx.Partial(_log_of_habit, prior)
 
 
-def _log_of_habit(prior, state, k):
+def _log_of_habit(prior: Callable[[State, Time], ArrayLike], state: State, k: Time) -> Any:
     return normalised_prior("prior(state, k)", jnp.asarray(prior(state, k), dtype=float), 1e-6)

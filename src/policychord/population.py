@@ -1,6 +1,7 @@
 """`Population`: many agents as one stacked Composer under vmap."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from ._types import State, Time
 from .agent import Composer, Decision, Memory
 
 
@@ -70,7 +72,7 @@ class Population(eqx.Module):
         """The memories of agents that have not decided yet."""
         return self._for_each(lambda composer, i: composer.start(), jnp.arange(self.count))
 
-    def decide(self, key: Key[Array, ""], state, k=0, memory: Memory | None = None) -> Decision:
+    def decide(self, key: Key[Array, ""], state: State, k: Time = 0, memory: Memory | None = None) -> Decision:
         """Every agent decides on what it sees, with a random stream of its own."""
         memory = self.start() if memory is None else memory
         for path, leaf in jax.tree_util.tree_leaves_with_path(state):
@@ -80,33 +82,33 @@ class Population(eqx.Module):
                     f"view{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
                 )
 
-        def one(composer, i, view, memory):
+        def one(composer: Composer, i: Array, view: State, memory: Memory) -> Decision:
             return composer.decide(jax.random.fold_in(key, i), view, k, memory)
 
         return self._for_each(one, jnp.arange(self.count), state, memory)
 
-    def member(self, i) -> Composer:
+    def member(self, i: int) -> Composer:
         """The composer of agent i."""
         own, composer_of = self._split()
         return composer_of([leaf[i] for leaf in own])
 
-    def _for_each(self, function, *arguments):
+    def _for_each(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """vmap over the agents: of the composer only what differs."""
         own, composer_of = self._split()
 
-        def one(own, *arguments):
+        def one(own: list[Array], *arguments: Any) -> Any:
             return function(composer_of(own), *arguments)
 
         if self.chunk is not None and self.chunk < self.count:
             return jax.lax.map(lambda given: one(*given), (own, *arguments), batch_size=self.chunk)
         return jax.vmap(one, axis_size=self.count)(own, *arguments)
 
-    def _split(self):
+    def _split(self) -> tuple[list[Array], Callable[[list[Array]], Composer]]:
         """(what differs, with a leading agent axis; the function that makes a composer of one agent's share of it)."""
         arrays, rest = eqx.partition(self.stacked, eqx.is_array)
         leaves, structure = jax.tree_util.tree_flatten(arrays)
 
-        def composer_of(own) -> Composer:
+        def composer_of(own: list[Array]) -> Composer:
             left = iter(own)
             filled = [next(left) if differs else leaf for leaf, differs in zip(leaves, self.differs, strict=True)]
             return eqx.combine(jax.tree_util.tree_unflatten(structure, filled), rest)

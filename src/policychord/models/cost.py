@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .base import AbstractModel
+from .._types import Action, ArrayLike, State, Time
+from ..actions import AbstractActions
+from .base import AbstractModel, Parts
 
 
 class Cost(AbstractModel):
@@ -23,13 +25,21 @@ class Cost(AbstractModel):
     `state` or `cost_to_go`.
     """
 
-    action_cost: Callable[[Any, Any, Any], Any] | Float[Array, " d"] | None
-    predict: Callable[[Any, Any, Any], Any] | None
-    state_cost: Callable[[Any, Any], Any] | Float[Array, "dim dim"] | None
-    cost_to_go: Callable[[Any, Any], Any] | Float[Array, "dim dim"] | None
-    target: Callable[[Any], Any] | Float[Array, " dim"] | None
+    action_cost: Callable[[State, Action, Time], ArrayLike] | Float[Array, " d"] | None
+    predict: Callable[[State, Action, Time], State] | None
+    state_cost: Callable[[State, Time], ArrayLike] | Float[Array, "dim dim"] | None
+    cost_to_go: Callable[[State, Time], ArrayLike] | Float[Array, "dim dim"] | None
+    target: Callable[[Time], ArrayLike] | Float[Array, " dim"] | None
 
-    def __init__(self, action_cost=None, *, predict=None, state_cost=None, cost_to_go=None, target=None):
+    def __init__(
+        self,
+        action_cost: Callable[[State, Action, Time], ArrayLike] | ArrayLike | None = None,
+        *,
+        predict: Callable[[State, Action, Time], State] | None = None,
+        state_cost: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+        cost_to_go: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+        target: Callable[[Time], ArrayLike] | ArrayLike | None = None,
+    ):
         if state_cost is not None and cost_to_go is not None:
             raise ValueError("cost_to_go already counts the next state: pass it or state_cost, not both.")
         pricing = state_cost if cost_to_go is None else cost_to_go
@@ -47,19 +57,18 @@ class Cost(AbstractModel):
         self.cost_to_go = _function_or("cost_to_go", cost_to_go, 2)
         self.target = _function_or("target", target, 1)
 
-    def parts(self, actions, state, k):
+    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
         parts = {}
-        if callable(self.action_cost):
-            parts["action"] = jax.vmap(lambda action: self.action_cost(state, action, k))(actions.points)
-        elif self.action_cost is not None:
-            if self.action_cost.shape != (actions.size,):
-                raise ValueError(
-                    f"action_cost has shape {self.action_cost.shape}: one number for each of {actions.size} actions."
-                )
-            parts["action"] = self.action_cost
-        if self.predict is not None:
-            name, pricing = ("state", self.state_cost) if self.cost_to_go is None else ("cost_to_go", self.cost_to_go)
-            following = jax.vmap(lambda action: self.predict(state, action, k))(actions.points)
+        price, predict = self.action_cost, self.predict
+        if callable(price):
+            parts["action"] = jax.vmap(lambda action: price(state, action, k))(actions.points)
+        elif price is not None:
+            if price.shape != (actions.size,):
+                raise ValueError(f"action_cost has shape {price.shape}: one number for each of {actions.size} actions.")
+            parts["action"] = price
+        name, pricing = ("state", self.state_cost) if self.cost_to_go is None else ("cost_to_go", self.cost_to_go)
+        if predict is not None and pricing is not None:
+            following = jax.vmap(lambda action: predict(state, action, k))(actions.points)
             if callable(pricing):
                 parts[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
             else:
@@ -80,13 +89,13 @@ class Cost(AbstractModel):
         return {name: jnp.asarray(part, dtype=float) for name, part in parts.items()}
 
 
-def _as_vectors(states):
+def _as_vectors(states: Any) -> Array:
     """The states that the actions lead to, each as one vector in the order of its fields."""
     leaves = [jnp.asarray(leaf) for leaf in jax.tree_util.tree_leaves(states)]
     return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], axis=1)
 
 
-def _function_or(name: str, value, ndim: int):
+def _function_or(name: str, value: Any, ndim: int) -> Any:
     """A function as it is, numbers as an array with this many axes."""
     if value is None or callable(value):
         return value

@@ -9,8 +9,9 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from .._types import is_traced
-from .base import AbstractModel
+from .._types import Action, ArrayLike, State, Time, is_traced
+from ..actions import AbstractActions
+from .base import AbstractModel, Parts
 
 
 class GaussianTarget(AbstractModel):
@@ -23,12 +24,18 @@ class GaussianTarget(AbstractModel):
     with the action.
     """
 
-    predict: Callable[[Any, Any, Any], Any]
-    target: Callable[[Any, Any], Any] | Float[Array, " dim"]
-    covariance: Callable[[Any, Any, Any], Any] | Float[Array, "..."]
-    target_covariance: Callable[[Any, Any], Any] | Float[Array, "..."]
+    predict: Callable[[State, Action, Time], ArrayLike]
+    target: Callable[[State, Time], ArrayLike] | Float[Array, " dim"]
+    covariance: Callable[[State, Action, Time], ArrayLike] | Float[Array, "..."]
+    target_covariance: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
 
-    def __init__(self, predict, target, covariance, target_covariance=None):
+    def __init__(
+        self,
+        predict: Callable[[State, Action, Time], ArrayLike],
+        target: Callable[[State, Time], ArrayLike] | ArrayLike,
+        covariance: Callable[[State, Action, Time], ArrayLike] | ArrayLike,
+        target_covariance: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+    ):
         """Without `target_covariance` the target is as wide as the prediction."""
         if not callable(predict):
             raise ValueError(
@@ -43,12 +50,12 @@ class GaussianTarget(AbstractModel):
         self.covariance = _checked("covariance", covariance)
         self.target_covariance = _checked("target_covariance", target_covariance)
 
-    def parts(self, actions, state, k):
+    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
         target = jnp.atleast_1d(self.target(state, k) if callable(self.target) else self.target)
         wanted = self.target_covariance(state, k) if callable(self.target_covariance) else self.target_covariance
         root = _cholesky(wanted, target.shape[0])
 
-        def for_action(action):
+        def for_action(action: Array) -> tuple[Array, Array]:
             mean = jnp.atleast_1d(self.predict(state, action, k))
             if mean.shape != target.shape:
                 raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
@@ -59,16 +66,19 @@ class GaussianTarget(AbstractModel):
         return {"distance": distance, "spread": spread}
 
 
-def gaussian_kl(mean, covariance, target, target_covariance) -> Float[Array, ""]:
+def gaussian_kl(
+    mean: ArrayLike, covariance: ArrayLike, target: ArrayLike, target_covariance: ArrayLike
+) -> Float[Array, ""]:
     """KL( N(m,P), N(r,Q) ) = ( tr Q^-1 P - dim + ln det Q - ln det P + (m-r)^T Q^-1 (m-r) ) / 2."""
     mean, target = jnp.atleast_1d(jnp.asarray(mean, dtype=float)), jnp.atleast_1d(jnp.asarray(target, dtype=float))
     dim = mean.shape[0]
     covariance = _checked("covariance", covariance)
     target_covariance = _checked("target_covariance", target_covariance)
-    return sum(_terms(mean - target, _cholesky(covariance, dim), _cholesky(target_covariance, dim)))
+    distance, spread = _terms(mean - target, _cholesky(covariance, dim), _cholesky(target_covariance, dim))
+    return distance + spread
 
 
-def _terms(offset, root, target_root):
+def _terms(offset: Array, root: Array, target_root: Array) -> tuple[Array, Array]:
     """(distance, spread) from Cholesky factors: half of z.z with z = L^-1 (m - r), and the rest of the divergence."""
     if root.ndim == 1 and target_root.ndim == 1:
         z, ratio = offset / target_root, root / target_root
@@ -80,12 +90,12 @@ def _terms(offset, root, target_root):
     return 0.5 * jnp.sum(z**2), 0.5 * (jnp.sum(ratio**2) - offset.shape[0]) + jnp.sum(logs)
 
 
-def _squared(z):
+def _squared(z: Array) -> Array:
     """z.z, term by term while they are few: XLA then vectorises along the actions, eight times faster."""
     return sum(part**2 for part in z) if z.shape[0] <= 12 else jnp.sum(z**2)
 
 
-def _cholesky(covariance, dim: int):
+def _cholesky(covariance: ArrayLike, dim: int) -> Array:
     """The factor of a covariance: standard deviations (a vector) if the axes are independent, else a matrix."""
     covariance = jnp.asarray(covariance, dtype=float)
     if covariance.shape not in ((), (1,), (dim,), (dim, dim)):
@@ -95,7 +105,7 @@ def _cholesky(covariance, dim: int):
     return jnp.sqrt(jnp.broadcast_to(covariance, (dim,)))
 
 
-def _checked(name: str, covariance):
+def _checked(name: str, covariance: Any) -> Any:
     if callable(covariance) or is_traced(covariance):
         return covariance
     values = np.asarray(covariance, dtype=float)

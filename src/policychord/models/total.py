@@ -1,6 +1,8 @@
 """`Sum`: several demands at once."""
 
-from .base import AbstractModel
+from .._types import State, Time
+from ..actions import AbstractActions
+from .base import AbstractModel, Parts
 
 
 class Sum(AbstractModel):
@@ -16,7 +18,7 @@ class Sum(AbstractModel):
                 raise ValueError(f"{name} is a {type(model).__name__}: pass generative models.")
         self.models = models
 
-    def parts(self, actions, state, k):
+    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
         return {
             f"{name}.{part}": cost
             for name, model in self.models.items()

@@ -1,11 +1,11 @@
 """What a primitive is: a policy, seen as a distribution over an action set."""
 
 from abc import abstractmethod
-from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._types import State, Time
 from ..actions import AbstractActions
 
 
@@ -13,5 +13,5 @@ class AbstractPrimitive(eqx.Module):
     """One reusable behaviour. A new one is a final class with this one method."""
 
     @abstractmethod
-    def log_prob(self, actions: AbstractActions, state: Any, k) -> Float[Array, " d"]:
+    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
         """ln pi(u | x) for every action of the set at step k; its exponentials sum to one."""

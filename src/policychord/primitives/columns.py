@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._types import State, Time
 from ..actions import AbstractActions, Grid
 from .base import AbstractPrimitive
 from .gaussian import Gaussian, product_of
@@ -14,7 +15,7 @@ def separable(primitives: tuple[AbstractPrimitive, ...], actions: AbstractAction
 
 
 def columns(
-    primitives: tuple[AbstractPrimitive, ...], actions: AbstractActions, state, k, by_axes: bool
+    primitives: tuple[AbstractPrimitive, ...], actions: AbstractActions, state: State, k: Time, by_axes: bool
 ) -> Float[Array, "d n"]:
     """Pi: a column of probabilities for each primitive. `by_axes` is what `separable` says, asked once."""
     if not by_axes:

@@ -11,7 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from .._types import is_traced
+from .._types import ArrayLike, State, Time, is_traced
 from ..actions import AbstractActions, Grid
 from .base import AbstractPrimitive
 
@@ -31,12 +31,19 @@ class Gaussian(AbstractPrimitive):
     and has less entropy, which by itself moves the weights: extend the grid past the limits if that matters.
     """
 
-    mean: Callable[[Any, Any], Any]
+    mean: Callable[[State, Time], ArrayLike]
     sd: Float[Array, "..."] | None
     cholesky: Float[Array, "dim dim"] | None
     outside: Literal["clip", "tail"] = eqx.field(static=True)
 
-    def __init__(self, mean, sd=None, *, covariance=None, outside: Literal["clip", "tail"] = "clip"):
+    def __init__(
+        self,
+        mean: Callable[[State, Time], ArrayLike] | ArrayLike,
+        sd: ArrayLike | None = None,
+        *,
+        covariance: ArrayLike | None = None,
+        outside: Literal["clip", "tail"] = "clip",
+    ):
         if (sd is None) == (covariance is None):
             raise ValueError("pass exactly one of sd (a standard deviation for each axis) and covariance (a matrix).")
         if outside not in ("clip", "tail"):
@@ -45,7 +52,7 @@ class Gaussian(AbstractPrimitive):
         self.sd, self.cholesky = _spread(sd, covariance)
         self.outside = outside
 
-    def centre(self, actions: AbstractActions, state, k) -> Float[Array, "..."]:
+    def centre(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, "..."]:
         """The mean at this state, where it will be used."""
         dim = actions.points.shape[1:]
         mean = jnp.asarray(self.mean(state, k), dtype=float)
@@ -56,7 +63,7 @@ class Gaussian(AbstractPrimitive):
         self._fits(actions)
         return _inside(actions, mean) if self.outside == "clip" else mean
 
-    def log_prob(self, actions, state, k):
+    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
         if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
             axes = [_normalised(z) for z in self._along_axes(actions, state, k)]
             return _outer(axes, jnp.add)
@@ -84,7 +91,7 @@ class Gaussian(AbstractPrimitive):
         cell = [np.diff(np.asarray(axis)[:2]) for axis in actions.axes]  # NumPy, so that it has a value in a trace too
         return bool(np.linalg.norm(cell) <= LARGEST_DIAGONAL_IN_SD * np.min(np.asarray(self.sd)))
 
-    def factors(self, actions: Grid, state, k) -> list[Float[Array, " _"]]:
+    def factors(self, actions: Grid, state: State, k: Time) -> list[Float[Array, " _"]]:
         """One vector for each axis; their outer product, cut to the set, is the distribution.
 
         A full exponential costs one exp for each point, this one for each point of each axis.
@@ -97,7 +104,7 @@ class Gaussian(AbstractPrimitive):
             total = total @ axis
         return [axes[0] / total, *axes[1:]]
 
-    def _anchored(self, actions: AbstractActions, state, k):
+    def _anchored(self, actions: AbstractActions, state: State, k: Time) -> tuple[Array, Array]:
         """(a, a - m), a the allowed action next to the mean: the squares of a mean far out would leave no digits.
 
         (u - m)^2 = (u - a)^2 + 2 (u - a)(a - m) + the same for all u.
@@ -106,7 +113,7 @@ class Gaussian(AbstractPrimitive):
         anchor = centre if self.outside == "clip" else _inside(actions, centre)
         return anchor, anchor - centre
 
-    def _along_axes(self, actions: Grid, state, k) -> list[Float[Array, " _"]]:
+    def _along_axes(self, actions: Grid, state: State, k: Time) -> list[Float[Array, " _"]]:
         anchor, beyond = self._anchored(actions, state, k)
         sd = jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)
         scaled = [(axis - a) / s for axis, a, s in zip(actions.axes, anchor, sd, strict=True)]
@@ -125,16 +132,16 @@ def product_of(factors: list[Float[Array, "_ n"]], actions: Grid) -> Float[Array
     return whole if actions.kept is None else whole[actions.kept]
 
 
-def _inside(actions, mean):
+def _inside(actions: AbstractActions, mean: Array) -> Array:
     return actions.inside(mean).astype(float)  # a list may hold whole numbers
 
 
-def _normalised(z):
+def _normalised(z: Array) -> Array:
     z = z - jnp.max(z)
     return z - logsumexp(z)
 
 
-def _outer(axes, combine):
+def _outer(axes: list[Array], combine: Callable[[Array, Array], Array]) -> Array:
     """Combine one array for each axis into one over the grid, in row-major order; trailing axes go along."""
     whole = axes[0]
     for axis in axes[1:]:
@@ -142,18 +149,18 @@ def _outer(axes, combine):
     return whole
 
 
-def _constant(mean):
+def _constant(mean: ArrayLike) -> Callable[[State, Time], ArrayLike]:
     value = np.atleast_1d(np.asarray(mean, dtype=float))
     if not np.all(np.isfinite(value)):
         raise ValueError(f"mean = {value.tolist()}: pass finite numbers, or a function of state and k.")
     return jax.tree_util.Partial(_first, value)
 
 
-def _first(value, state, k):
+def _first(value: Any, state: State, k: Time) -> Any:
     return value
 
 
-def _spread(sd, covariance):
+def _spread(sd: ArrayLike | None, covariance: ArrayLike | None) -> tuple[Array | None, Array | None]:
     """(sd, None) or (None, the Cholesky factor of a covariance that couples the axes)."""
     if sd is not None:
         if not is_traced(sd):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import is_traced
+from .._types import ArrayLike, State, Time, is_traced
 from ..actions import AbstractActions, Finite
 from .base import AbstractPrimitive
 from .gaussian import Gaussian
@@ -29,9 +29,9 @@ class Policy(AbstractPrimitive):
 
     policy: "_Same" = eqx.field(static=True)
     spread: Float[Array, "..."]
-    observe: Callable[[Any, Any], Any] | None
+    observe: Callable[[State, Time], ArrayLike] | None
 
-    def __init__(self, policy, spread, observe: Callable[[Any, Any], Any] | None = None):
+    def __init__(self, policy: Any, spread: ArrayLike, observe: Callable[[State, Time], ArrayLike] | None = None):
         if not (callable(getattr(policy, "predict", None)) or callable(policy)):
             raise ValueError(
                 f"policy is a {type(policy).__name__}: pass an object with predict(observation, ...), or a function."
@@ -43,7 +43,7 @@ class Policy(AbstractPrimitive):
             )
         self.policy, self.spread, self.observe = _Same(policy), jnp.asarray(values), observe
 
-    def log_prob(self, actions, state, k):
+    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
         observation = jnp.asarray(state if self.observe is None else self.observe(state, k))
         if isinstance(actions, Finite) and actions.labels:
             if self.spread.ndim or (not is_traced(self.spread) and not np.asarray(self.spread) < 1):
@@ -58,7 +58,7 @@ class Policy(AbstractPrimitive):
         answer = self._ask(actions, observation, actions.points.shape[1:])
         return Gaussian(lambda state, k: answer, sd=self.spread).log_prob(actions, state, k)
 
-    def _ask(self, actions: AbstractActions, observation, shape: tuple[int, ...]):
+    def _ask(self, actions: AbstractActions, observation: Array, shape: tuple[int, ...]) -> Array:
         ask = _Asker(self.policy.value, observation.ndim, shape, np.dtype(actions.points.dtype))
         if not is_traced(observation):
             return jnp.asarray(ask(observation))  # an error in the policy arrives as it was raised
@@ -69,23 +69,23 @@ class Policy(AbstractPrimitive):
 class _Same:
     """Anything, compared by identity, so that it can be part of what a compiled function is known by."""
 
-    def __init__(self, value):
+    def __init__(self, value: Any):
         self.value = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.value is other.value
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self.value)
 
 
 class _Asker:
     """Calls the policy with NumPy observations: many at once if it has `predict`, else one by one."""
 
-    def __init__(self, policy, ndim: int, shape: tuple[int, ...], dtype: np.dtype):
+    def __init__(self, policy: Any, ndim: int, shape: tuple[int, ...], dtype: np.dtype):
         self.policy, self.ndim, self.shape, self.dtype = policy, ndim, shape, dtype
 
-    def __call__(self, observation):
+    def __call__(self, observation: ArrayLike) -> np.ndarray:
         observation = np.asarray(observation)
         batch = observation.shape[: observation.ndim - self.ndim]
         many = observation.reshape(-1, *observation.shape[len(batch) :])
@@ -101,7 +101,7 @@ class _Asker:
             raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
         return exact
 
-    def _predict(self, many):
+    def _predict(self, many: np.ndarray) -> ArrayLike:
         try:
             answer, state = self.policy.predict(many, deterministic=True)
         except Exception as error:  # other people's code may raise anything

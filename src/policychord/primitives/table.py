@@ -1,13 +1,14 @@
 """Primitives that state their probabilities: `Table` as numbers, `Categorical` as a function."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._types import ArrayLike, State, Time
+from ..actions import AbstractActions
 from .base import AbstractPrimitive
 
 
@@ -18,9 +19,9 @@ class Table(AbstractPrimitive):
     """
 
     log_rows: Float[Array, "rows d"]
-    row: Callable[[Any, Any], Any] | None
+    row: Callable[[State, Time], ArrayLike] | None
 
-    def __init__(self, probabilities, row: Callable[[Any, Any], Any] | None = None):
+    def __init__(self, probabilities: ArrayLike, row: Callable[[State, Time], ArrayLike] | None = None):
         rows = np.atleast_2d(np.asarray(probabilities, dtype=float))
         if rows.ndim != 2 or rows.size == 0:
             raise ValueError(f"probabilities has shape {rows.shape}: pass (actions,) or (states, actions).")
@@ -40,7 +41,7 @@ class Table(AbstractPrimitive):
             self.log_rows = jnp.asarray(np.log(rows / total[:, None]))
         self.row = row
 
-    def log_prob(self, actions, state, k):
+    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
         if self.log_rows.shape[1] != actions.size:
             raise ValueError(f"the table has {self.log_rows.shape[1]} actions, the action set {actions.size}.")
         if self.log_rows.shape[0] == 1:
@@ -53,15 +54,15 @@ class Table(AbstractPrimitive):
 class Categorical(AbstractPrimitive):
     """pi(u | x) = softmax(logits(state, k)); -inf forbids an action."""
 
-    logits: Callable[[Any, Any], Any]
+    logits: Callable[[State, Time], ArrayLike]
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not callable(self.logits):
             raise ValueError(
                 f"logits is a {type(self.logits).__name__}: pass a function of (state, k); for fixed numbers use Table."
             )
 
-    def log_prob(self, actions, state, k):
+    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
         logits = jnp.asarray(self.logits(state, k), dtype=float)
         if logits.shape != (actions.size,):
             raise ValueError(f"logits(state, k) has shape {logits.shape}: one for each of the {actions.size} actions.")
