@@ -1,7 +1,7 @@
 """Compose reusable behaviours: the mixture weights that minimise one variational objective, with their proof."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent import Composer
@@ -68,7 +68,7 @@ _HOME = {
 _ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _ON_REQUEST:
         raise AttributeError(f"module 'policychord' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f".{_ON_REQUEST[name]}", __name__), name)

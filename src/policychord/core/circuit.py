@@ -1,8 +1,9 @@
 """`circuit`: the neural circuit whose steady state is the optimum, whatever its time constants."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
-from .._types import Array, ArrayLike, Scalars, is_traced, namespace
+from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
 from ._checks import as_floats, check_simplex, joint_batch
 from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
 from ._paths import check_times, integrated
@@ -21,6 +22,8 @@ RTOL, ATOL = 1e-6, 1e-9
 # which the fastest layer magnifies by t1/tau_g, and sends the step size to zero.
 NEWTON_RTOL, NEWTON_ATOL = 1e-3, 1e-5
 MAX_STEPS = 1 << 16
+
+Velocity = Callable[[Any, Any, Any], tuple[Any, ...]]  # of (time, layers, nothing)
 
 
 class TimeScales(NamedTuple):
@@ -143,15 +146,17 @@ def _warn_if_unstable(problem: Problem, scales: TimeScales) -> None:
 
 
 @partial(jax.jit, static_argnames=("reduced", "save", "batch"))
-def _circuit(problem, scales, first, t1, reduced: bool, save: int, batch) -> CircuitPath:
+def _circuit(
+    problem: Problem, scales: TimeScales, first: Weights, t1: Any, reduced: bool, save: int, batch: tuple[int, ...]
+) -> CircuitPath:
     problem = spread_over(jax.tree.map(jnp.asarray, problem), batch)
     first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
-    scales = [jnp.broadcast_to(jnp.asarray(t, jnp.float64), batch) for t in scales]
+    constants = [jnp.broadcast_to(jnp.asarray(t, jnp.float64), batch) for t in scales]
     times = jnp.linspace(0.0, t1, save)
     one = partial(_integrate, _reduced_circuit if reduced else _full_circuit)
     a_out, b_out = ("(m,n)", "(m,n)") if reduced else ("(m,d)", "(m,d)")
     signature = f"(d,n),(d),(),(n),(),(),(),(),(n),(m)->{a_out},{b_out},(m,n),(m),(m,n),(m,n)"
-    layers = Layers(*jnp.vectorize(one, signature=signature)(*problem, *scales, first, times))
+    layers = Layers(*jnp.vectorize(one, signature=signature)(*problem, *constants, first, times))
     paths = along_path(problem)
     if reduced:
         layers = layers._replace(a=jnp.einsum("...dn,...mn->...md", problem.pi, layers.a))
@@ -159,12 +164,12 @@ def _circuit(problem, scales, first, t1, reduced: bool, save: int, batch) -> Cir
     return CircuitPath(times, weights, layers, certificate_at(paths, weights))
 
 
-def _integrate(build, pi, action_cost, eps, log_prior, hidden, gradient, softmax, tau, first, times):
+def _integrate(build: Callable[..., Any], *given: jax.Array) -> Any:
     import diffrax  # slow to import, and only the two integrators need it
     import optimistix
 
-    problem = Problem(pi, action_cost, eps, log_prior)
-    velocity, begin = build(problem, TimeScales(hidden, gradient, softmax, tau), first)
+    *problem, hidden, gradient, softmax, tau, first, times = given
+    velocity, begin = build(Problem(*problem), TimeScales(hidden, gradient, softmax, tau), first)
     return diffrax.diffeqsolve(
         diffrax.ODETerm(velocity),
         diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=NEWTON_RTOL, atol=NEWTON_ATOL)),
@@ -179,11 +184,11 @@ def _integrate(build, pi, action_cost, eps, log_prior, hidden, gradient, softmax
     ).ys
 
 
-def _log(a):
+def _log(a: jax.Array) -> jax.Array:
     return jnp.log(jnp.maximum(a, MIXTURE_FLOOR))
 
 
-def _slow_layers(scales: TimeScales, y, log_m, r, w):
+def _slow_layers(scales: TimeScales, y: Any, log_m: Any, r: Any, w: Any) -> tuple[Any, ...]:
     """The softmax unit: (d ln m, dr, dw)/dt."""
     return (
         jnp.expm1(logsumexp(y) - log_m) / scales.softmax,
@@ -192,16 +197,16 @@ def _slow_layers(scales: TimeScales, y, log_m, r, w):
     )
 
 
-def _at_rest(problem: Problem, first):
+def _at_rest(problem: Problem, first: Any) -> tuple[Any, ...]:
     """Layers y, ln m, r and w as they are when the weights have been `first` for ever."""
     y = problem.log_prior - primitive_cost(problem, first) / problem.eps
     return y, logsumexp(y), y - logsumexp(y), first
 
 
-def _full_circuit(problem: Problem, scales: TimeScales, first):
+def _full_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[Velocity, tuple[Any, ...]]:
     pi, s, eps, log_prior = problem
 
-    def velocity(t, layers, _):
+    def velocity(t: Any, layers: Any, _: Any) -> tuple[Any, ...]:
         a, b, y, log_m, r, w = layers
         dy = (-eps * y - (b + s) @ pi + eps * log_prior) / scales.gradient
         fast = ((pi @ w - a) / scales.hidden, (_log(a) - b) / scales.hidden, dy)
@@ -211,12 +216,12 @@ def _full_circuit(problem: Problem, scales: TimeScales, first):
     return velocity, (a, _log(a), *_at_rest(problem, first))
 
 
-def _reduced_circuit(problem: Problem, scales: TimeScales, first):
+def _reduced_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[Velocity, tuple[Any, ...]]:
     """With a = Pi v: tau_g dv/dt = w - v, and beta = Pi^T b obeys tau_g dbeta/dt = -beta + Pi^T ln(Pi v)."""
     pi, s, eps, log_prior = problem
     drive = s @ pi - eps * log_prior
 
-    def velocity(t, layers, _):
+    def velocity(t: Any, layers: Any, _: Any) -> tuple[Any, ...]:
         v, beta, y, log_m, r, w = layers
         dbeta = (_log(pi @ v) @ pi - beta) / scales.hidden
         fast = ((w - v) / scales.hidden, dbeta, (-eps * y - beta - drive) / scales.gradient)

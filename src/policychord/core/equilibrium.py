@@ -16,20 +16,22 @@ One pass over the primitives gives everything a turn needs. Two implementations 
 """
 
 from functools import partial
-from typing import Literal, NamedTuple
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import dtypes, lax
 
-from .._types import ArrayLike, Counts, Flags, Weights, is_traced, namespace, require_float64
+from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
 from . import _descent
 from ._checks import check_number, check_simplex, joint_batch
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES
 from .objective import Certificate, Problem, certificate_from_gap, require_problem, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
+Arrays = tuple[jax.Array, ...]
 
 
 class Equilibrium(NamedTuple):
@@ -87,7 +89,9 @@ def solve(
     return answer
 
 
-def _equilibrium(xp, eps, log_weights, gap, passes, converged) -> Equilibrium:
+def _equilibrium(
+    xp: ModuleType, eps: Scalars, log_weights: Weights, gap: Scalars, passes: Counts, converged: Flags
+) -> Equilibrium:
     # what is certified are weights above the floor; log_weights go on below it
     weights = xp.exp(xp.maximum(log_weights, LOG_FLOOR))
     return Equilibrium(weights, log_weights, certificate_from_gap(gap, eps), passes, converged)
@@ -98,7 +102,7 @@ def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
     return xp.broadcast_to(xp.log(xp.maximum(start, np.exp(LOG_FLOOR))), shape)
 
 
-def _on_cpu(*arrays) -> bool:
+def _on_cpu(*arrays: Array) -> bool:
     return all(d.platform == "cpu" for a in arrays if isinstance(a, jax.Array) for d in a.devices())
 
 
@@ -119,7 +123,9 @@ def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -
 # ------------------------------------------------------------- under tracing: any batch, any platform
 
 
-def _traced(route: Route, tol, pi, cost, eps, log_prior, log_start):
+def _traced(
+    route: Route, tol: ArrayLike, pi: Array, cost: Array, eps: Array, log_prior: Array, log_start: Array | None
+) -> Arrays:
     log_start = log_prior if log_start is None else log_start
     given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
     aside = [lax.stop_gradient(jnp.asarray(a, jnp.float64)) for a in (log_start, tol)]
@@ -129,17 +135,17 @@ def _traced(route: Route, tol, pi, cost, eps, log_prior, log_start):
 _jitted = jax.jit(_traced, static_argnums=0)
 
 
-def _by_jax(pi, cost, eps, log_prior, log_start, tol):
+def _by_jax(*given: jax.Array) -> Arrays:
     one = partial(_descent.descend, max_passes=MAX_PASSES)
     vectorised = jnp.vectorize(one, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
-    return vectorised(pi, cost, eps, log_prior, log_start, tol)
+    return vectorised(*given)
 
 
-def _by_kernel(pi, cost, eps, log_prior, log_start, tol):
+def _by_kernel(*given: jax.Array) -> Arrays:
     """The compiled solver on XLA's own buffers; a callback would copy them and hold up Python."""
     from ._native import target_for
 
-    given = pi, cost, eps, log_prior, log_start, tol
+    pi, _, eps, log_prior, _, _ = given
     target = target_for(pi.shape[-1])
     if target is None:
         return _by_callback(False, *given)
@@ -155,28 +161,29 @@ def _answers(batch: tuple[int, ...], weights: tuple[int, ...]) -> list[jax.Shape
     ]  # fmt: skip
 
 
-def _by_callback(keep: bool, pi, cost, eps, log_prior, log_start, tol):
-    def host(*arrays):
+def _by_callback(keep: bool, *given: jax.Array) -> Arrays:
+    def host(*arrays: Any) -> Any:
         from ._kernels import solve_batch
 
-        *given, tol = arrays
-        return solve_batch(*given, float(np.min(tol)), MAX_PASSES, keep)
+        pi, cost, eps, log_prior, log_start, tol = arrays
+        return solve_batch(pi, cost, eps, log_prior, log_start, float(np.min(tol)), MAX_PASSES, keep)
 
+    pi, _, eps, log_prior, _, _ = given
     batch, (d, n) = eps.shape, pi.shape[-2:]
     side = n if n <= DENSE_UP_TO else 0
     shapes = _answers(batch, log_prior.shape)
     if keep:
         shapes += [jax.ShapeDtypeStruct((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side))]
-    return jax.pure_callback(host, tuple(shapes), pi, cost, eps, log_prior, log_start, tol, vmap_method="expand_dims")
+    return jax.pure_callback(host, tuple(shapes), *given, vmap_method="expand_dims")
 
 
 @jax.custom_jvp
-def _solve_in_jax(pi, cost, eps, log_prior, log_start, tol):
-    return _by_jax(pi, cost, eps, log_prior, log_start, tol)
+def _solve_in_jax(*given: jax.Array) -> Arrays:
+    return _by_jax(*given)
 
 
 @_solve_in_jax.defjvp
-def _solve_in_jax_jvp(given, tangents):
+def _solve_in_jax_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
     found = _solve_in_jax(*given)
     signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
     change = jnp.vectorize(_descent.tangent, signature=signature)(*given[:4], found[0], *tangents[:4])
@@ -185,12 +192,12 @@ def _solve_in_jax_jvp(given, tangents):
 
 
 @jax.custom_vjp
-def _solve_anywhere(*given):
+def _solve_anywhere(*given: jax.Array) -> Arrays:
     return lax.platform_dependent(*given, cpu=_by_kernel, default=_by_jax)
 
 
-def _solve_anywhere_forward(*given):
-    def by_jax(*given):
+def _solve_anywhere_forward(*given: jax.Array) -> tuple[Arrays, Any]:
+    def by_jax(*given: jax.Array) -> Arrays:
         found = _by_jax(*given)
         return *found, *_descent.kept_for_derivative(given[0], found[0])
 
@@ -198,10 +205,10 @@ def _solve_anywhere_forward(*given):
     return found[:4], (given, found[0], *found[4:])
 
 
-def _solve_anywhere_backward(kept, cotangents):
-    given, *rest = kept
-    pulled = _descent.cotangents(*given[:4], *rest, cotangents[0])
-    return (*pulled, *(jnp.zeros_like(a) for a in given[4:]))
+def _solve_anywhere_backward(kept: Any, cotangents: Any) -> Arrays:
+    (pi, cost, eps, log_prior, *aside), log_weights, ln_p, over_p, curvature = kept
+    pulled = _descent.cotangents(pi, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangents[0])
+    return (*pulled, *(jnp.zeros_like(a) for a in aside))
 
 
 _solve_anywhere.defvjp(_solve_anywhere_forward, _solve_anywhere_backward)

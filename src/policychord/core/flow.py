@@ -1,7 +1,7 @@
 """`flow`: the softmax gradient flow, whose equilibrium is the optimum and whose energy only falls."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +51,7 @@ def dissipation(problem: Problem, weights: Weights, tau: Scalars | float = 1.0) 
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))
-def _flow(problem: Problem, first, t1, tau, save: int, batch: tuple[int, ...]) -> Path:
+def _flow(problem: Problem, first: Weights, t1: Any, tau: Any, save: int, batch: tuple[int, ...]) -> Path:
     problem = spread_over(jax.tree.map(jnp.asarray, problem), batch)
     first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
     times = jnp.linspace(0.0, t1, save)
@@ -63,10 +63,11 @@ def _flow(problem: Problem, first, t1, tau, save: int, batch: tuple[int, ...]) -
     )
 
 
-def _integrate(pi, action_cost, eps, log_prior, first, times, tau):
+def _integrate(*given: jax.Array) -> jax.Array:
     import diffrax  # slow to import, and only the two integrators need it
 
-    one = Problem(pi, action_cost, eps, log_prior)
+    *problem, first, times, tau = given
+    one = Problem(*problem)
     return diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, w, _: (gate(one, w) - w) / tau),
         diffrax.Tsit5(),

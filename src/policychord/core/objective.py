@@ -1,10 +1,11 @@
 """The variational objective: one gating problem, its energy, its gate and its certificate."""
 
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import ActionValues, ArrayLike, Primitives, Scalars, Weights, namespace
+from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, namespace
 from . import _checks as checks
 from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
 
@@ -36,7 +37,15 @@ class Certificate(NamedTuple):
     distance: Scalars
 
 
-def problem(*, pi=None, log_pi=None, action_cost=None, eps=None, prior=None, log_prior=None) -> Problem:
+def problem(
+    *,
+    pi: ArrayLike | None = None,
+    log_pi: ArrayLike | None = None,
+    action_cost: ArrayLike | None = None,
+    eps: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
+    log_prior: ArrayLike | None = None,
+) -> Problem:
     """Build a `Problem` from NumPy or JAX arrays, or say what is wrong with them.
 
     `pi` (or `log_pi`) has shape (..., d, n): a column for each primitive, over d actions. `action_cost` is
@@ -77,7 +86,7 @@ def problem(*, pi=None, log_pi=None, action_cost=None, eps=None, prior=None, log
     )
 
 
-def require_problem(value) -> None:
+def require_problem(value: Any) -> None:
     """Refuse what is not a problem, before it fails in a way that nobody understands."""
     if not isinstance(value, Problem):
         raise ValueError(
@@ -182,7 +191,9 @@ def centred_cost(pi: Primitives, action_cost: ActionValues) -> ActionValues:
     return from_likely - xp.sum(pi[..., 0] * from_likely, axis=-1, keepdims=True)
 
 
-def gradient_size(linear_size, entropy, temperature, log_weights, log_prior):
+def gradient_size(
+    linear_size: Weights, entropy: Weights, temperature: Array, log_weights: Weights, log_prior: Weights
+) -> Weights:
     """The sum of the magnitudes that make up each entry of the gradient, which its rounding is relative to.
 
     ln p <= 0, so the entropy is its own magnitude; the 1 stands for the rounding of a mixture near one.
@@ -219,6 +230,6 @@ def _log_or_zero(weights: Weights) -> Weights:
     return xp.where(alive, xp.log(xp.where(alive, weights, 1.0)), 0.0)
 
 
-def _spread(xp, array, shape):
+def _spread(xp: ModuleType, array: ArrayLike, shape: tuple[int, ...]) -> Any:
     array = xp.asarray(array)
     return array if array.shape == shape else xp.broadcast_to(array, shape)

@@ -61,7 +61,7 @@ def curvatures(problem: Problem) -> np.ndarray:
 # span many orders of magnitude, which expanded coefficients do not survive.
 
 
-def _loop(eps, scales: TimeScales, mu) -> np.ndarray:
+def _loop(eps: np.ndarray, scales: TimeScales, mu: np.ndarray) -> np.ndarray:
     """v, beta, y, r, w of one mode: a ring in which each layer hears the one before."""
     eps, hidden, gradient, softmax, tau, mu = np.broadcast_arrays(eps, *scales, mu)
     ring = np.zeros((*mu.shape, 5, 5))
@@ -73,7 +73,7 @@ def _loop(eps, scales: TimeScales, mu) -> np.ndarray:
     return ring
 
 
-def _mass_loop(eps, scales: TimeScales) -> np.ndarray:
+def _mass_loop(eps: np.ndarray, scales: TimeScales) -> np.ndarray:
     """v, beta, y, ln m, r, w when all weights grow alike: ln m takes away what y adds."""
     ring = np.zeros((*np.shape(eps), 6, 6))
     hidden, gradient, softmax, tau = scales
