@@ -7,8 +7,9 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
+from .._types import Action, ArrayLike, Time
 from .base import AbstractEnv, Box, Discrete, Spaces, Step, Variable
 
 
@@ -41,7 +42,7 @@ class Bandit(AbstractEnv):
         }
     )
 
-    def __init__(self, variance=(100.0, 100.0), noise: float = 10.0):
+    def __init__(self, variance: ArrayLike = (100.0, 100.0), noise: float = 10.0):
         values = np.asarray(variance, dtype=float)
         if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(f"variance = {values.tolist()}: one number of at least 0 for each of two or more arms.")
@@ -49,31 +50,31 @@ class Bandit(AbstractEnv):
             raise ValueError(f"noise = {noise!r}: the variance of a reward is a positive number.")
         self.variance, self.noise = jnp.asarray(values), float(noise)
 
-    def reset(self, key):
+    def reset(self, key: Key[Array, ""]) -> BanditState:
         value = jnp.sqrt(self.variance) * jax.random.normal(key, self.variance.shape, dtype=float)
         return BanditState(value, jnp.zeros_like(self.variance), self.variance)
 
-    def step(self, key, state, action, k):
+    def step(self, key: Key[Array, ""], state: BanditState, action: Action, k: Time) -> Step:
         # all arms pay at every trial, though only one is seen: agents that choose differently meet the same luck
         luck = jnp.sqrt(self.noise) * jax.random.normal(key, state.value.shape, dtype=float)
         reward = (state.value + luck)[action]
         belief = learn(Belief(state.mean, state.variance), action, reward, self.noise)
         return Step(BanditState(state.value, *belief), reward, jnp.asarray(False))
 
-    def observe(self, state):
+    def observe(self, state: BanditState) -> Belief:
         return Belief(state.mean, state.variance)
 
-    def signals(self, state):
+    def signals(self, state: BanditState) -> Float[Array, " m"]:
         return jnp.concatenate([state.mean, state.variance])
 
-    def spaces(self):
+    def spaces(self) -> Spaces:
         arms = len(self.variance)
         high = np.concatenate([np.full(arms, np.inf), np.asarray(self.variance)])
         low = np.concatenate([np.full(arms, -np.inf), np.zeros(arms)])
         return Spaces(Box(low, high), Discrete(arms))
 
 
-def learn(belief: Belief, choice, reward, noise: float) -> Belief:
+def learn(belief: Belief, choice: Action, reward: ArrayLike, noise: ArrayLike) -> Belief:
     """The Kalman filter for the chosen arm: gain g = v/(v + noise), m + g (reward - m), v - g v."""
     gain = belief.variance[choice] / (belief.variance[choice] + noise)
     mean = belief.mean.at[choice].add(gain * (reward - belief.mean[choice]))

@@ -2,11 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
+
+from .._types import Action, State, Time
 
 
 class Variable(NamedTuple):
@@ -19,7 +21,7 @@ class Variable(NamedTuple):
 class Step(NamedTuple):
     """What an action brought about."""
 
-    state: Any
+    state: State
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
 
@@ -50,19 +52,19 @@ class AbstractEnv(eqx.Module):
     variables: eqx.AbstractClassVar[Mapping[str, Variable]]  # a label for each field of the state
 
     @abstractmethod
-    def reset(self, key: Key[Array, ""]) -> Any:
+    def reset(self, key: Key[Array, ""]) -> State:
         """A state to start from."""
 
     @abstractmethod
-    def step(self, key: Key[Array, ""], state: Any, action: Any, k) -> Step:
+    def step(self, key: Key[Array, ""], state: State, action: Action, k: Time) -> Step:
         """The next state, the reward on the way, and whether the episode is over."""
 
     @abstractmethod
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> State:
         """What the agent sees; with several agents, every array has a leading agent axis."""
 
     @abstractmethod
-    def signals(self, state: Any) -> Float[Array, " m"]:
+    def signals(self, state: State) -> Float[Array, " m"]:
         """The same as a vector, for agents from elsewhere."""
 
     @abstractmethod

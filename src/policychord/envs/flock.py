@@ -8,11 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
+from .._types import Action, ArrayLike, Time
 from .base import AbstractEnv, Box, Spaces, Step, Variable
 from .followers import AbstractFollower
-from .neighbours import View, Zones, look, look_by_tree, unit
+from .neighbours import Boid, View, Zones, look, look_by_tree, unit
 
 Search = Literal["pairs", "tree"]
 PAIRS = 8192  # looked at together: what fits into a processor's cache, or a thousand boids take twenty times as long
@@ -84,19 +85,21 @@ class Flock(AbstractEnv):
                 raise ValueError(f"{name} = {value!r}: pass a positive number.")
             setattr(self, name, jnp.asarray(value, dtype=float))
 
-    def reset(self, key):
+    def reset(self, key: Key[Array, ""]) -> FlockState:
         return self.start(key, self.boids)
 
-    def move(self, position, velocity, acceleration):
+    def move(
+        self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike
+    ) -> tuple[Float[Array, "*any 2"], Float[Array, "*any 2"]]:
         """Position and velocity one time step later: what a model of a boid predicts."""
         return position + velocity * self.dt, limited(velocity + acceleration * self.dt, self.max_speed)
 
-    def follow(self, key, state: FlockState, i) -> Float[Array, " 2"]:
+    def follow(self, key: Key[Array, ""], state: FlockState, i: Boid) -> Float[Array, " 2"]:
         """The next velocity of follower i."""
         assert self.follower is not None
         return self.follower.velocity(jax.random.fold_in(key, i), state.position, state.velocity, i, self.dt)
 
-    def step(self, key, state, action, k):
+    def step(self, key: Key[Array, ""], state: FlockState, action: Action, k: Time) -> Step:
         asked = limited(action, self.max_acceleration)
         velocity = limited(state.velocity[: self.agents] + asked * self.dt, self.max_speed)
         if self.agents < self.boids:
@@ -105,24 +108,25 @@ class Flock(AbstractEnv):
         following = FlockState(state.position + state.velocity * self.dt, velocity)
         return Step(following, jnp.zeros(()), jnp.asarray(False))
 
-    def view(self, state: FlockState, i) -> View:
+    def view(self, state: FlockState, i: Boid) -> View:
         """What boid i sees."""
         return look(self.zones, state.position, state.velocity, i)
 
-    def observe(self, state):
+    def observe(self, state: FlockState) -> View:
         if self.search == "pairs":
             at_once = max(1, PAIRS // self.boids)
             return jax.lax.map(lambda i: self.view(state, i), jnp.arange(self.agents), batch_size=at_once)
         vector = jax.ShapeDtypeStruct((self.boids, 2), np.float64)
-        seen = View(*[vector] * 7, closeness=jax.ShapeDtypeStruct((self.boids, self.crowd, 2), np.float64))
+        closeness = jax.ShapeDtypeStruct((self.boids, self.crowd, 2), np.float64)
+        seen = View._make([*[vector] * 7, closeness])
         ask = jax.tree_util.Partial(_ask_tree, crowd=self.crowd)
         everybody = jax.pure_callback(ask, seen, self.zones, *state, vmap_method="sequential")
         return jax.tree_util.tree_map(lambda rows: rows[: self.agents], everybody)
 
-    def signals(self, state):
+    def signals(self, state: FlockState) -> Float[Array, " m"]:
         return jnp.concatenate([state.position.ravel(), state.velocity.ravel()])
 
-    def spaces(self):
+    def spaces(self) -> Spaces:
         fastest, strongest = float(self.max_speed), float(self.max_acceleration)
         # limited speeds may exceed their limit in the last digit
         bounds = np.concatenate([np.full(2 * self.boids, np.inf), np.full(2 * self.boids, fastest * (1 + 1e-12))])
@@ -130,11 +134,11 @@ class Flock(AbstractEnv):
         return Spaces(Box(-bounds, bounds), Box(-action, action))
 
 
-def _ask_tree(zones, position, velocity, crowd):
+def _ask_tree(zones: Zones, position: Array, velocity: Array, crowd: int) -> View:
     return look_by_tree(zones, np.asarray(position), np.asarray(velocity), crowd)
 
 
-def limited(vector: Float[Array, "*any 2"], longest) -> Float[Array, "*any 2"]:
+def limited(vector: Float[Array, "*any 2"], longest: ArrayLike) -> Float[Array, "*any 2"]:
     """The vector, shortened to the greatest length allowed."""
     length = jnp.sqrt(vector[..., :1] ** 2 + vector[..., 1:] ** 2)
     return jnp.where(length > longest, vector * (longest / jnp.where(length > 0, length, 1.0)), vector)
@@ -145,7 +149,7 @@ def in_square(half_width: float = 2.5, pace: float = 1.0) -> Start:
     return eqx.Partial(_in_square, jnp.asarray(half_width, dtype=float), jnp.asarray(pace, dtype=float))
 
 
-def _in_square(half_width, pace, key, boids: int) -> FlockState:
+def _in_square(half_width: Array, pace: Array, key: Array, boids: int) -> FlockState:
     where, how = jax.random.split(key)
     position = half_width * jax.random.uniform(where, (boids, 2), float, -1.0, 1.0)
     velocity = limited(jax.random.uniform(how, (boids, 2), float, -1.0, 1.0), 1.0)
@@ -157,7 +161,7 @@ def in_ring(radius: float = 5.0, spread: float = 2.0, jitter: float = 0.4, noise
     return eqx.Partial(_in_ring, *(jnp.asarray(x, dtype=float) for x in (radius, spread, jitter, noise)))
 
 
-def _in_ring(radius, spread, jitter, noise, key, boids: int) -> FlockState:
+def _in_ring(radius: Array, spread: Array, jitter: Array, noise: Array, key: Array, boids: int) -> FlockState:
     keys = jax.random.split(key, 3)
     even = 2 * jnp.pi * jnp.arange(boids) / boids
     angle = even + jitter * jax.random.uniform(keys[0], (boids,), float, -1.0, 1.0)

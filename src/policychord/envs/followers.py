@@ -7,14 +7,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from .neighbours import Zones, is_seen, unit
+from .._types import ArrayLike
+from .neighbours import Boid, Zones, is_seen, unit
+
+Scalar = Float[Array, ""] | float
+Boids = Float[Array, "boid 2"]
 
 
 class AbstractFollower(eqx.Module):
     """A rule of motion. A new one is a final class with this one method."""
 
     @abstractmethod
-    def velocity(self, key: Key[Array, ""], position, velocity, i, dt) -> Float[Array, " 2"]:
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
         """The next velocity of boid i, given where all boids are and how they move."""
 
 
@@ -32,7 +38,9 @@ class Couzin(AbstractFollower):
     speed: Float[Array, ""] | float
     original: Bool[Array, ""] | bool
 
-    def velocity(self, key, position, velocity, i, dt):
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
         own, moving = position[i], velocity[i]
         offset = position - own
         distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
@@ -57,7 +65,9 @@ class CuckerSmale(AbstractFollower):
     speed: Float[Array, ""] | float  # the largest
     original: Bool[Array, ""] | bool
 
-    def velocity(self, key, position, velocity, i, dt):
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
         square = jnp.sum((position - position[i]) ** 2, axis=-1)
         others = jnp.arange(len(position)) != i
         heard = others & (self.original | (square <= self.radius**2))
@@ -76,18 +86,20 @@ class Vicsek(AbstractFollower):
     noise: Float[Array, ""] | float  # eta, rad
     speed: Float[Array, ""] | float
 
-    def velocity(self, key, position, velocity, i, dt):
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
         heard = jnp.sum((position - position[i]) ** 2, axis=-1) <= self.radius**2
         mean = _total(heard, unit(velocity))
         heading = jnp.where(jnp.any(mean != 0), unit(mean), unit(velocity[i]))
         return self.speed * _rotated(heading, self.noise * jax.random.uniform(key, (), float, -0.5, 0.5))
 
 
-def _total(members, values):
+def _total(members: ArrayLike, values: ArrayLike) -> Array:
     return jnp.sum(jnp.where(members[:, None], values, 0.0), axis=0)
 
 
-def _turned(key, moving, wish, noise, most, gaussian):
+def _turned(key: Array, moving: Array, wish: Array, noise: Scalar, most: Array, gaussian: Array | bool) -> Array:
     """The heading turned towards the wish, by at most `most`, after chance has moved the wish."""
     heading = unit(moving)
     wish = jnp.where(jnp.any(wish != 0), wish, heading)
@@ -98,6 +110,6 @@ def _turned(key, moving, wish, noise, most, gaussian):
     return _rotated(heading, jnp.clip(angle, -most, most))
 
 
-def _rotated(vector, angle):
+def _rotated(vector: ArrayLike, angle: ArrayLike) -> Array:
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([cosine * vector[0] - sine * vector[1], sine * vector[0] + cosine * vector[1]])

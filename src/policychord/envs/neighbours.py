@@ -1,12 +1,14 @@
 """What a boid sees of the others: three zones around it, cut to its field of view."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from .._types import Array, namespace
+
+Boid = Int[Array, ""] | int  # the number of one
 
 SOFTENING = 1e-6  # m, keeps the closeness of touching boids finite
 SLAB = 500  # boids looked after at once by the tree: bounds its memory to some 100 MB
@@ -41,12 +43,14 @@ def unit(vector: Float[Array, "*any 2"]) -> Float[Array, "*any 2"]:
     return vector / xp.where(length > 0, length, 1.0)
 
 
-def _length(vector):
+def _length(vector: Array) -> Any:
     xp = namespace(vector)
     return xp.sqrt(vector[..., 0] ** 2 + vector[..., 1] ** 2)
 
 
-def is_seen(zones: Zones, offset, distance, velocity):
+def is_seen(
+    zones: Zones, offset: Float[Array, "n 2"], distance: Float[Array, " n"], velocity: Float[Array, "*any 2"]
+) -> Bool[Array, " n"]:
     """Whether the angle between velocity and offset is at most half the vision angle.
 
     A boid that stands still looks all around, and nobody sees whoever is in the same place, itself included.
@@ -54,14 +58,14 @@ def is_seen(zones: Zones, offset, distance, velocity):
     return _is_ahead(zones, (offset[..., 0], offset[..., 1]), distance, velocity) & (distance > 0)
 
 
-def _is_ahead(zones: Zones, offset, distance, velocity):
+def _is_ahead(zones: Zones, offset: tuple[Array, Array], distance: Array, velocity: Array) -> Any:
     xp = namespace(distance)
     widest = xp.cos(xp.deg2rad(zones.vision_angle) / 2)
     ahead = offset[0] * velocity[..., 0] + offset[1] * velocity[..., 1]
     return ahead >= widest * _length(velocity) * distance
 
 
-def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 2"], i) -> View:
+def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 2"], i: Boid) -> View:
     """What boid i sees, by looking at every other one.
 
     Axis by axis: a compiler makes one quick loop of rows of numbers, and a slow one of rows of pairs.
@@ -87,18 +91,18 @@ def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 
     )
 
 
-def _zones_of(zones: Zones, distance):
+def _zones_of(zones: Zones, distance: Array) -> tuple[Any, Any, Any]:
     near = distance <= zones.separation
     middle = (distance > zones.separation) & (distance <= zones.alignment)
     return near, middle, (distance > zones.alignment) & (distance <= zones.cohesion)
 
 
-def _strengths(zones: Zones, distance):
+def _strengths(zones: Zones, distance: Array) -> tuple[Any, Any]:
     """How strongly the nearest push and the farthest pull: both fade out with distance."""
     return 1.0 - distance / zones.separation, (zones.cohesion - distance) / (zones.cohesion - zones.alignment)
 
 
-def _mean(members, values, otherwise):
+def _mean(members: Any, values: Any, otherwise: Any) -> Any:
     """Of (x, y) over the members."""
     count = jnp.sum(members)
     total = jnp.stack([jnp.sum(jnp.where(members, axis, 0.0)) for axis in values])
@@ -128,7 +132,15 @@ def look_by_tree(zones: Zones, position: np.ndarray, velocity: np.ndarray, crowd
     return View(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
 
 
-def _look_from(zones: Zones, i, j, position, velocity, slab: slice, crowd: int) -> View:
+def _look_from(
+    zones: Zones,
+    i: np.ndarray,
+    j: np.ndarray,
+    position: np.ndarray,
+    velocity: np.ndarray,
+    slab: slice,
+    crowd: int,
+) -> View:
     """What the boids of a slab see, i counted within it, of those boids j that are within reach."""
     own, moving = position[slab], velocity[slab]
     count = len(own)
@@ -139,7 +151,7 @@ def _look_from(zones: Zones, i, j, position, velocity, slab: slice, crowd: int) 
     towards = offset / np.where(distance > 0, distance, 1.0)[:, None]
     near, middle, far = (np.flatnonzero(seen & inside) for inside in _zones_of(zones, distance))
 
-    def mean(members, values, otherwise):
+    def mean(members: np.ndarray, values: Any, otherwise: Any) -> np.ndarray:
         rows = i[members]
         number = np.bincount(rows, minlength=count)[:, None]
         total = np.stack([np.bincount(rows, values[:, axis], minlength=count) for axis in range(2)], axis=-1)

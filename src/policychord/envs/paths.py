@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 PathName = Literal["lemniscate", "circle", "square", "hover"]
+Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x, vx, z, vz over time
+
 HEIGHT = 1.0  # m, where all paths begin
 
 
@@ -31,16 +33,16 @@ def path(
     return rows
 
 
-def _lemniscate(t, s, w):
+def _lemniscate(t: np.ndarray, s: float, w: float) -> Line:
     return s * np.sin(w * t), s * w * np.cos(w * t), s * np.sin(w * t) * np.cos(w * t), s * w * np.cos(2 * w * t)
 
 
-def _circle(t, s, w):
+def _circle(t: np.ndarray, s: float, w: float) -> Line:
     r = s / 2
     return r * np.sin(w * t), r * w * np.cos(w * t), r * (1 - np.cos(w * t)), r * w * np.sin(w * t)
 
 
-def _square(t, s, w):
+def _square(t: np.ndarray, s: float, w: float) -> Line:
     turn = (w * t / (2 * np.pi)) % 1.0
     side, along = np.divmod(4 * turn, 1.0)
     pace = 2 * s * w / np.pi  # four sides in a period
@@ -50,7 +52,7 @@ def _square(t, s, w):
     return place[:, 0], pace * heading[side, 0], place[:, 1], pace * heading[side, 1]
 
 
-def _hover(t, s, w):
+def _hover(t: np.ndarray, s: float, w: float) -> Line:
     return (np.zeros_like(t),) * 4
 
 

@@ -7,8 +7,9 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
+from .._types import Action, ArrayLike, Time
 from .base import AbstractEnv, Box, Spaces, Step, Variable
 
 
@@ -33,34 +34,34 @@ class Pendulum(AbstractEnv):
         {"angle": Variable(unit="rad"), "velocity": Variable(unit="rad/s")}
     )
 
-    def reset(self, key):
+    def reset(self, key: Key[Array, ""]) -> PendulumState:
         angle, velocity = jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0, dtype=float)
         return PendulumState(jnp.pi * angle, velocity)
 
-    def move(self, state: PendulumState, torque) -> PendulumState:
+    def move(self, state: PendulumState, torque: ArrayLike) -> PendulumState:
         """One time step under a torque: what a model of this pendulum predicts."""
         torque = jnp.clip(torque, -self.largest_torque, self.largest_torque)
         pull = 1.5 * self.gravity / self.length * jnp.sin(state.angle) + 3.0 * torque / (self.mass * self.length**2)
         velocity = jnp.clip(state.velocity + pull * self.dt, -self.largest_velocity, self.largest_velocity)
         return PendulumState(state.angle + velocity * self.dt, velocity)
 
-    def step(self, key, state, action, k):
+    def step(self, key: Key[Array, ""], state: PendulumState, action: Action, k: Time) -> Step:
         torque = jnp.clip(action[0], -self.largest_torque, self.largest_torque)
         cost = upright(state.angle) ** 2 + 0.1 * state.velocity**2 + 0.001 * torque**2
         return Step(self.move(state, torque), -cost, jnp.asarray(False))
 
-    def observe(self, state):
+    def observe(self, state: PendulumState) -> PendulumState:
         return state
 
-    def signals(self, state):
+    def signals(self, state: PendulumState) -> Float[Array, " m"]:
         return jnp.stack([jnp.cos(state.angle), jnp.sin(state.angle), state.velocity])
 
-    def spaces(self):
+    def spaces(self) -> Spaces:
         farthest = np.array([1.0, 1.0, self.largest_velocity])
         torque = np.array([self.largest_torque])
         return Spaces(Box(-farthest, farthest), Box(-torque, torque))
 
 
-def upright(angle) -> Float[Array, "..."]:
+def upright(angle: ArrayLike) -> Float[Array, "..."]:
     """The same angle in [-pi, pi): how far from upright."""
     return (angle + jnp.pi) % (2 * jnp.pi) - jnp.pi

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
+from .._types import Action, ArrayLike, Time
 from .base import AbstractEnv, Box, Spaces, Step, Variable
 from .paths import PathName, path
 
@@ -92,7 +93,7 @@ class Quadrotor(AbstractEnv):
         self,
         path: PathName | Float[np.ndarray, "sample 6"] = "lemniscate",
         *,
-        start=(0.0, 0.0, 1.2, 0.0, 0.0, 0.0),
+        start: ArrayLike = (0.0, 0.0, 1.2, 0.0, 0.0, 0.0),
         disturbance: Disturbance = "centre",
         force_sd: float = 0.03,
         thrust_sd: float = 0.01,
@@ -100,7 +101,7 @@ class Quadrotor(AbstractEnv):
         impulse_window: tuple[int, int] | None = None,
         drag: float = 0.0,
         floor: float = FLOOR,
-        state_weights=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1),
+        state_weights: ArrayLike = (1.0, 0.1, 1.0, 0.1, 0.1, 0.1),
         thrust_weight: float = 0.1,
     ):
         self.path = _path(path)
@@ -119,14 +120,14 @@ class Quadrotor(AbstractEnv):
         self.floor = jnp.asarray(float(floor))
         self.state_weights = _numbers("state_weights", state_weights, 6)
 
-    def reset(self, key):
+    def reset(self, key: Key[Array, ""]) -> QuadrotorState:
         x, vx, z, vz, pitch, rate = self.start
         first, end = self.impulse_window
         when = first + jnp.asarray((end - first) * jax.random.uniform(key, dtype=float), dtype=int)
         start = (jnp.stack([x, z]), jnp.stack([vx, vz]), pitch, rate, jnp.stack([x, z, pitch]))
         return QuadrotorState(*start, jnp.zeros(()), jnp.asarray(0), when)
 
-    def step(self, key, state, action, k):
+    def step(self, key: Key[Array, ""], state: QuadrotorState, action: Action, k: Time) -> Step:
         # one after the other: XLA takes a second longer to compile four at once
         luck = jax.lax.map(lambda i: jax.random.normal(jax.random.fold_in(key, i), dtype=float), jnp.arange(4))
         noise, force = self.thrust_sd * luck[:2], self.force_sd * luck[2:]
@@ -146,7 +147,7 @@ class Quadrotor(AbstractEnv):
         total, turning = thrust[0] + thrust[1], LEVER * (thrust[1] - thrust[0])
         (x0, z0), (fx, fz) = state.position, force
 
-        def substep(_, now):
+        def substep(_: Any, now: tuple[Any, ...]) -> tuple[Any, ...]:
             x, z, vx, vz, pitch, rate, (lag_x, lag_z, lag_pitch) = now
             slowing = self.drag * (1.0 + jnp.hypot(vx, vz))
             ax = (total * jnp.sin(lag_pitch) + fx) / MASS - slowing * vx
@@ -166,17 +167,17 @@ class Quadrotor(AbstractEnv):
         moved = (jnp.stack([x, z]), jnp.stack([vx, vz]), pitch, rate, jnp.stack(lag))
         return QuadrotorState(*moved, folded(state.pitch), state.time + 1, state.impulse_time)
 
-    def row(self, time) -> Float[Array, "6"]:
+    def row(self, time: Time) -> Float[Array, "6"]:
         """The path's row at this time; the last one ever after."""
         return self.path[jnp.minimum(time, len(self.path) - 1)]
 
-    def observe(self, state):
+    def observe(self, state: QuadrotorState) -> QuadrotorView:
         return QuadrotorView(seen(state), state.previous_pitch)
 
-    def signals(self, state):
+    def signals(self, state: QuadrotorState) -> Float[Array, " m"]:
         return jnp.concatenate([seen(state), self.row(state.time), self.row(state.time + 1)])
 
-    def spaces(self):
+    def spaces(self) -> Spaces:
         anywhere = np.full(18, np.inf)
         anywhere[4] = np.pi / 2
         return Spaces(Box(-anywhere, anywhere), Box(np.full(2, LEAST_THRUST), np.full(2, LARGEST_THRUST)))
@@ -188,13 +189,13 @@ def seen(state: QuadrotorState) -> Float[Array, "6"]:
     return jnp.stack([x, vx, z, vz, folded(state.pitch), state.rate])
 
 
-def folded(pitch) -> Float[Array, "..."]:
+def folded(pitch: ArrayLike) -> Float[Array, "..."]:
     """arcsin(sin pitch), without its loss of digits: a drone on its back looks level."""
     turned = (pitch + jnp.pi / 2) % (2 * jnp.pi) - jnp.pi / 2
     return jnp.where(turned > jnp.pi / 2, jnp.pi - turned, turned)
 
 
-def saturated(thrust) -> Float[Array, "..."]:
+def saturated(thrust: ArrayLike) -> Float[Array, "..."]:
     """What the motors make of a command."""
     return jnp.clip(thrust, LEAST_THRUST, LARGEST_THRUST)
 
@@ -212,7 +213,7 @@ def _known(disturbance: str) -> str:
     return disturbance
 
 
-def _numbers(name: str, value, count: int | None) -> Float[Array, "..."]:
+def _numbers(name: str, value: ArrayLike, count: int | None) -> Float[Array, "..."]:
     array = np.asarray(value, dtype=float)
     if array.shape != (() if count is None else (count,)) or not np.all(np.isfinite(array)):
         wanted = "one finite number" if count is None else f"{count} finite numbers"
@@ -220,13 +221,13 @@ def _numbers(name: str, value, count: int | None) -> Float[Array, "..."]:
     return jnp.asarray(array)
 
 
-def _at_least_zero(name: str, value) -> Float[Array, ""]:
+def _at_least_zero(name: str, value: ArrayLike) -> Float[Array, ""]:
     if not value >= 0:
         raise ValueError(f"{name} = {value!r}: pass a number of at least 0.")
     return _numbers(name, value, None)
 
 
-def _window(window, steps: int) -> Int[Array, "2"]:
+def _window(window: tuple[int, int] | None, steps: int) -> Int[Array, "2"]:
     first, end = (0, steps) if window is None else window
     if not 0 <= first < end:
         raise ValueError(f"impulse_window = {window!r}: pass (first, end) with 0 <= first < end.")
