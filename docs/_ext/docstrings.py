@@ -88,10 +88,12 @@ def signature(thing: Any) -> str | None:
 
 def _arguments(node: ast.FunctionDef) -> str:
     given = node.args
-    first = given.args[:1]
+    by_place, either = given.posonlyargs, given.args
+    first = [*by_place, *either][:1]
     if first and first[0].arg in ("self", "cls"):
-        given = ast.arguments(given.posonlyargs, given.args[1:], given.vararg, given.kwonlyargs, given.kw_defaults,
-                              given.kwarg, given.defaults)  # fmt: skip
+        by_place, either = (by_place[1:], either) if by_place else (by_place, either[1:])
+        given = ast.arguments(by_place, either, given.vararg, given.kwonlyargs, given.kw_defaults, given.kwarg,
+                              given.defaults)  # fmt: skip
     return f"({ast.unparse(given)})"
 
 

@@ -218,14 +218,14 @@ class Composer(eqx.Module):
             action = self._act_by(key, pi[:, turn])
         return Decision(action, weights, weighed.certificate, weighed.converged, Memory(weights, debt))
 
-    def _act_by(self, key: Key[Array, ""], prob: jax.Array) -> jax.Array:
+    def _act_by(self, key: Array, prob: jax.Array) -> jax.Array:
         """The mean of one primitive; labels have none, so one of them is drawn."""
         if isinstance(self.actions, Finite) and self.actions.labels:
             return self.actions.at(_draw(key, prob))
         return self.actions.mean(prob)
 
 
-def _draw(key: Key[Array, ""], prob: jax.Array) -> jax.Array:
+def _draw(key: Array, prob: jax.Array) -> jax.Array:
     """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
 
     First the block of actions that the number falls into, then the action: two short running sums cost a quarter of

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Int, Key
 
 from ._types import State, Time
 from .agent import Composer, Decision, Memory
@@ -87,7 +87,7 @@ class Population(eqx.Module):
 
         return self._for_each(one, jnp.arange(self.count), state, memory)
 
-    def member(self, i: int) -> Composer:
+    def member(self, i: Int[Array, ""] | int) -> Composer:
         """The composer of agent i."""
         own, composer_of = self._split()
         return composer_of([leaf[i] for leaf in own])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._types import Action, ArrayLike, State, Time
 from ..agent import Composer
 from ..envs.base import Variable
 from .rollout import warn_if_not_converged
@@ -16,12 +17,12 @@ from .trace import Labels, Trace
 
 def replay(
     composer: Composer,
-    start: Any,
-    update: Callable[[Any, Any, Any, Any], Any],
+    start: State,
+    update: Callable[[State, Action, Any, Time], State],
     *,
-    choices,
+    choices: ArrayLike,
     observed: Any = None,
-    recorded=None,
+    recorded: ArrayLike | None = None,
 ) -> Trace:
     """The weights before each recorded choice, and how probable the composed policy found it.
 
@@ -60,12 +61,14 @@ def replay(
 
 
 @eqx.filter_jit
-def _replay(composer: Composer, start, update, choices, observed, recorded) -> dict[str, Any]:
+def _replay(
+    composer: Composer, start: State, update: Any, choices: jax.Array, observed: Any, recorded: jax.Array
+) -> dict[str, Any]:
     # beliefs are quantities: one that begins at the whole number 0 must not stay whole
     start = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), start)
 
-    def episode(choices, observed, recorded):
-        def turn(carry, trial):
+    def episode(choices: jax.Array, observed: Any, recorded: jax.Array) -> dict[str, Any]:
+        def turn(carry: tuple[Any, ...], trial: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             belief, memory = carry
             k, choice, seen, here = trial
             weighed = composer.weigh(belief, k, memory)
@@ -93,7 +96,7 @@ def _replay(composer: Composer, start, update, choices, observed, recorded) -> d
     return jax.vmap(episode)(choices, observed, recorded)
 
 
-def _labels_of(start) -> dict[str, Variable]:
+def _labels_of(start: State) -> dict[str, Variable]:
     """A belief that is a NamedTuple labels itself, a single array is called `belief`; their axes get names."""
     if isinstance(start, np.ndarray | jax.Array | float | list):
         return {"belief": Variable(tuple(f"belief_axis_{i}" for i in range(np.ndim(start))))}

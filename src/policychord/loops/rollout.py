@@ -8,7 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Key
 
+from .._types import ArrayLike
+from ..agent import Agent
 from ..envs.base import AbstractEnv
 from ..population import Population
 from .trace import Labels, Trace
@@ -17,7 +20,7 @@ from .trace import Labels, Trace
 START, WEATHER, AGENT = range(3)
 
 
-def rollout(agent, env: AbstractEnv, *, steps: int, episodes: int | Iterable[int] = 1, seed: int = 0) -> Trace:
+def rollout(agent: Agent, env: AbstractEnv, *, steps: int, episodes: int | Iterable[int] = 1, seed: int = 0) -> Trace:
     """Let the agent act in the environment for `steps` steps, in all episodes at once.
 
     `episodes` is how many, or which: an episode's random numbers depend on `seed` and its own number only, so
@@ -47,17 +50,17 @@ def episode_numbers(episodes: int | Iterable[int], argument: str = "episodes") -
     return numbers
 
 
-def stream(root, episode, role: int):
+def stream(root: Key[Array, ""], episode: ArrayLike, role: int) -> Key[Array, ""]:
     """The random stream of one role in one episode."""
     return jax.random.fold_in(jax.random.fold_in(root, episode), role)
 
 
 @eqx.filter_jit
-def _rollout(agent, env: AbstractEnv, root, numbers, steps: int) -> dict[str, Any]:
-    def episode(number):
+def _rollout(agent: Agent, env: AbstractEnv, root: jax.Array, numbers: jax.Array, steps: int) -> dict[str, Any]:
+    def episode(number: jax.Array) -> dict[str, Any]:
         weather, luck = stream(root, number, WEATHER), stream(root, number, AGENT)
 
-        def turn(carry, k):
+        def turn(carry: tuple[Any, ...], k: jax.Array) -> tuple[tuple[Any, ...], dict[str, Any]]:
             state, memory, alive = carry
             decision = agent.decide(jax.random.fold_in(luck, k), env.observe(state), k, memory)
             step = env.step(jax.random.fold_in(weather, k), state, decision.action, k)

@@ -45,7 +45,7 @@ class Trace(NamedTuple):
         return self.reward.sum(axis=1)
 
 
-def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
+def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
     """The trace as an `xarray.Dataset` with dims episode, time, agent, primitive; `settings` become attributes.
 
     Each field of the state is a variable of its own, with its unit; one that has the name of something else here, such
@@ -57,7 +57,7 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
     fixed = ("episode", "time")
     each = (*fixed, "agent")
 
-    def per_agent(values, *more):
+    def per_agent(values: Array, *more: str) -> tuple[tuple[str, ...], np.ndarray]:
         values = np.asarray(values)
         return (*each, *more), values if labels.population else np.expand_dims(values, 2)
 
@@ -94,7 +94,7 @@ def to_dataset(trace: Trace, **settings) -> "xr.Dataset":
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
-def _storable(value):
+def _storable(value: Any) -> str | int | float:
     """Numbers and text as they are; anything else as JSON, which every file format can keep."""
     value = value.tolist() if hasattr(value, "tolist") else value  # arrays and numbers of NumPy and JAX
     if isinstance(value, str | int | float):
