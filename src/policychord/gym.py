@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from ._types import Action, Array, ArrayLike, State, Time
 from .actions import Finite
-from .agent import Composer, Memory
+from .agent import Composer, Decision, Memory
 from .envs.bandit import Bandit
-from .envs.base import AbstractEnv, Box, Discrete, Variable
+from .envs.base import AbstractEnv, Box, Discrete, Step, Variable
 from .envs.pendulum import Pendulum
 from .envs.quadrotor import Quadrotor
 from .loops.rollout import AGENT, START, WEATHER, episode_numbers, stream, warn_if_not_converged
@@ -35,8 +36,10 @@ REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
 # Spaces whose members are one array of numbers.
 ARRAYS = spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete
 
+Observe = Callable[[Any], State]  # from an observation to the state that a composer's parts expect
 
-class GymEnv(gymnasium.Env):
+
+class GymEnv(gymnasium.Env[np.ndarray, Any]):
     """One of our environments behind Gymnasium's interface; observations are its `signals` in float32.
 
     `reset(seed=s)` begins episode s of `rollout(agent, env, seed=0)`, with the same start and the same weather.
@@ -50,7 +53,9 @@ class GymEnv(gymnasium.Env):
         self.action_space = _space(action)
         self._state, self._episode, self._k = None, 0, 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         # a seed too large to number an episode still seeds the generator that draws the number
         numbered = seed is not None and seed < 2**32
@@ -59,7 +64,7 @@ class GymEnv(gymnasium.Env):
         self._k = 0
         return self._observation(seen), {}
 
-    def step(self, action):
+    def step(self, action: Action) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         # as arrays, since JAX compiles anew for every plain number
@@ -68,7 +73,7 @@ class GymEnv(gymnasium.Env):
         self._state, self._k = step.state, self._k + 1
         return self._observation(seen), float(step.reward), bool(step.terminated), False, {}
 
-    def _allowed(self, action) -> np.ndarray:
+    def _allowed(self, action: Action) -> np.ndarray:
         """The action as the physics takes it. JAX would take the nearest label for one that is not there."""
         values, space = np.asarray(action), self.action_space
         if isinstance(space, spaces.Discrete):
@@ -78,25 +83,25 @@ class GymEnv(gymnasium.Env):
             return values.astype(float)  # float32 here would round the physics too
         raise ValueError(f"action = {action!r}: the environment takes {space}.")
 
-    def _observation(self, seen) -> np.ndarray:
+    def _observation(self, seen: jax.Array) -> np.ndarray:
         return np.asarray(seen, dtype=self.observation_space.dtype)
 
 
 # Keys are made inside from the episode's number, so that an environment in mid-episode can be pickled.
 @eqx.filter_jit
-def _begin(env: AbstractEnv, episode):
+def _begin(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
     state = env.reset(stream(jax.random.key(0), episode, START))
     return state, env.signals(state)
 
 
 @eqx.filter_jit
-def _move(env: AbstractEnv, episode, k, state, action):
+def _move(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
     weather = stream(jax.random.key(0), episode, WEATHER)
     step = env.step(jax.random.fold_in(weather, k), state, action, k)
     return step, env.signals(step.state)
 
 
-def _space(space: Box | Discrete) -> gymnasium.Space:
+def _space(space: Box | Discrete) -> gymnasium.Space[Any]:
     if isinstance(space, Discrete):
         return spaces.Discrete(space.size)
     return spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
@@ -111,7 +116,7 @@ def register() -> None:
             gymnasium.register(name, entry_point=entry, kwargs={"registered": name}, max_episode_steps=steps)
 
 
-def _make(registered: str, render_mode: str | None = None, **settings) -> GymEnv:
+def _make(registered: str, render_mode: str | None = None, **settings: Any) -> GymEnv:
     """An environment from Gymnasium's keyword arguments, which are those of the environment's own class."""
     kind, _ = REGISTERED[registered]
     known = list(inspect.signature(kind).parameters)
@@ -150,7 +155,13 @@ class Predictor:
             self.certain = composer.replace(selection="mode" if labels else "mean")
         self._root, self._calls = jax.random.key(seed), 0
 
-    def predict(self, observation, state: PredictState | None = None, episode_start=None, deterministic: bool = False):
+    def predict(
+        self,
+        observation: ArrayLike,
+        state: PredictState | None = None,
+        episode_start: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, PredictState]:
         """(action, state) for one observation, or (actions, state) for a batch of them.
 
         Where `episode_start` is true the memory begins anew. Every call draws new random numbers.
@@ -182,10 +193,12 @@ def _beginning(agent: Composer, count: int) -> PredictState:
 
 
 @eqx.filter_jit
-def _predict(agent: Composer, observe, key, many, state: PredictState, fresh):
+def _predict(
+    agent: Composer, observe: Observe | None, key: jax.Array, many: Array, state: PredictState, fresh: Array
+) -> tuple[Decision, PredictState]:
     start = agent.start()
 
-    def one(i, observation, memory, k, fresh):
+    def one(i: Array, observation: Array, memory: Memory, k: Array, fresh: Array) -> tuple[Decision, PredictState]:
         memory = jax.tree_util.tree_map(lambda new, old: jnp.where(fresh, new, old), start, memory)
         k = jnp.where(fresh, 0, k)
         decision = agent.decide(jax.random.fold_in(key, i), _view(observe, observation), k, memory)
@@ -194,14 +207,14 @@ def _predict(agent: Composer, observe, key, many, state: PredictState, fresh):
     return jax.vmap(one)(jnp.arange(len(many)), many, *state, fresh)
 
 
-def _view(observe, observation):
+def _view(observe: Observe | None, observation: Array) -> State:
     """What the composer's parts see, in float64 like everything that is certified, though environments send less."""
     if jnp.issubdtype(observation.dtype, jnp.floating):
         observation = observation.astype(float)
     return observation if observe is None else observe(observation)
 
 
-def _numbers(observation) -> np.ndarray:
+def _numbers(observation: ArrayLike) -> np.ndarray:
     values = np.asarray(observation)
     if values.dtype.kind not in "biuf":
         raise ValueError(
@@ -271,8 +284,10 @@ def play(
 
 
 @eqx.filter_jit
-def _decide_all(agent: Composer, observe, luck, seen, k, memory: Memory):
-    def one(luck, observation, memory):
+def _decide_all(
+    agent: Composer, observe: Observe | None, luck: jax.Array, seen: Array, k: Time, memory: Memory
+) -> Decision:
+    def one(luck: jax.Array, observation: Array, memory: Memory) -> Decision:
         return agent.decide(jax.random.fold_in(luck, k), _view(observe, observation), k, memory)
 
     return jax.vmap(one)(luck, seen, memory)
@@ -302,7 +317,7 @@ def _length(world: gymnasium.Env, steps: int | None) -> int:
     return int(steps)
 
 
-def _dtype(space: gymnasium.Space):
+def _dtype(space: gymnasium.Space[Any]) -> Any:
     """Of the observations: some environments reset to other types than they step to."""
     if isinstance(space, ARRAYS):
         return space.dtype
@@ -312,7 +327,7 @@ def _dtype(space: gymnasium.Space):
     )
 
 
-def _translator(agent: Composer, space: gymnasium.Space) -> Callable[[np.ndarray], Any]:
+def _translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.ndarray], Any]:
     """From one of the composer's actions to one that the environment takes, or why there is none."""
     points = np.asarray(agent.actions.points)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":

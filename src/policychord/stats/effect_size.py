@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import mannwhitneyu
 
+from .._types import ArrayLike
+
 
 class EffectSize(NamedTuple):
     """delta = P(a > b) - P(a < b), from -1 (a is always smaller) to 1, with a bootstrap interval and a p-value."""
@@ -73,7 +75,7 @@ def effect_size(
     return EffectSize(cliffs_delta(a, b), float(low), float(high), p)
 
 
-def _finite(name: str, sample) -> Float[np.ndarray, " n"]:
+def _finite(name: str, sample: ArrayLike) -> Float[np.ndarray, " n"]:
     values = np.asarray(sample, dtype=float)
     if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
         raise ValueError(f"{name} has shape {values.shape}: pass one row of numbers, without NaN.")

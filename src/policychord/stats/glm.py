@@ -31,7 +31,12 @@ class ChoiceFit(NamedTuple):
 
 
 def fit_choices(
-    features: ArrayLike, choice: ArrayLike, link: Link = "logit", *, engine: Engine = "statsmodels", start=None
+    features: ArrayLike,
+    choice: ArrayLike,
+    link: Link = "logit",
+    *,
+    engine: Engine = "statsmodels",
+    start: ArrayLike | None = None,
 ) -> ChoiceFit:
     """Maximise sum_t ln p(choice_t), p from `log_choice_prob`, over the coefficients.
 
@@ -72,7 +77,7 @@ def log_choice_slope(features: np.ndarray, coef: np.ndarray, link: Link = "logit
     return _slope(features, coef, link, log_choice_prob(features, coef, link))
 
 
-def _slope(features, coef, link, log_prob) -> np.ndarray:
+def _slope(features: np.ndarray, coef: np.ndarray, link: Link, log_prob: np.ndarray) -> np.ndarray:
     if link == "logit":
         return features - np.einsum("to,tof->tf", np.exp(log_prob), features)[:, None]
     difference = features[:, 0] - features[:, 1]
@@ -81,7 +86,7 @@ def _slope(features, coef, link, log_prob) -> np.ndarray:
     return ratio[..., None] * difference[:, None]
 
 
-def _log_likelihood(x, y, coef, link) -> float:
+def _log_likelihood(x: np.ndarray, y: np.ndarray, coef: np.ndarray, link: Link) -> float:
     return float(log_choice_prob(x, coef, link)[np.arange(len(y)), y].sum())
 
 
@@ -112,7 +117,9 @@ def _separation_error() -> type[Exception]:
     return PerfectSeparationError
 
 
-def _by_scoring(x: np.ndarray, y: np.ndarray, link: Link, start=None, turns: int = 60) -> tuple[np.ndarray, bool]:
+def _by_scoring(
+    x: np.ndarray, y: np.ndarray, link: Link, start: ArrayLike | None = None, turns: int = 60
+) -> tuple[np.ndarray, bool]:
     """Fisher scoring: the gradient over the information sum_t E[slope slope^T], halved where the likelihood falls."""
     row = np.arange(len(y))
     coef = np.zeros(x.shape[2]) if start is None else np.asarray(start, dtype=float)
@@ -133,8 +140,8 @@ def _by_scoring(x: np.ndarray, y: np.ndarray, link: Link, start=None, turns: int
     return coef, False
 
 
-def _with_prior(x, y, link, scale) -> np.ndarray:
-    def loss(effect):
+def _with_prior(x: np.ndarray, y: np.ndarray, link: Link, scale: np.ndarray) -> np.ndarray:
+    def loss(effect: np.ndarray) -> tuple[float, np.ndarray]:
         value = -_log_likelihood(x, y, effect / scale, link) + 0.5 * np.sum((effect / _PRIOR_SD) ** 2)
         slope = log_choice_slope(x, effect / scale, link)[np.arange(len(y)), y].sum(0) / scale
         return value, effect / _PRIOR_SD**2 - slope
@@ -142,7 +149,7 @@ def _with_prior(x, y, link, scale) -> np.ndarray:
     return minimize(loss, np.zeros(x.shape[2]), jac=True, method="BFGS").x / scale
 
 
-def _checked(features, choice, link) -> tuple[np.ndarray, np.ndarray]:
+def _checked(features: ArrayLike, choice: ArrayLike, link: Link) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(features, dtype=float), np.asarray(choice)
     if x.ndim != 3 or x.shape[1] < 2 or 0 in x.shape:
         raise ValueError(f"features has shape {x.shape}: pass (trials, options, features) with two options or more.")
@@ -158,7 +165,7 @@ def _checked(features, choice, link) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def _check_link(link, options: int) -> None:
+def _check_link(link: Link, options: int) -> None:
     if link not in get_args(Link):
         raise ValueError(f"link = {link!r}: use 'probit' or 'logit'.")
     if link == "probit" and options > 2:

@@ -109,7 +109,7 @@ def _select(log_evidence: np.ndarray, prior: np.ndarray, members: np.ndarray, to
     return ModelSelection(counts, counts / counts.sum(), xp, pxp, bor, responsibilities @ members)
 
 
-def _free_energy(log_evidence, prior, alpha, responsibilities) -> float:
+def _free_energy(log_evidence: np.ndarray, prior: np.ndarray, alpha: np.ndarray, responsibilities: np.ndarray) -> float:
     """E[ln p(y, z, r)] + H(z) + H(r) under the posterior: a lower bound on the group's evidence."""
     log_r = digamma(alpha) - digamma(alpha.sum())
     joint = (responsibilities * (log_evidence + log_r)).sum() + (prior - 1) @ log_r - _log_beta(prior)
@@ -117,7 +117,7 @@ def _free_energy(log_evidence, prior, alpha, responsibilities) -> float:
     return float(joint + entropy)
 
 
-def _log_beta(alpha) -> float:
+def _log_beta(alpha: np.ndarray) -> float:
     return float(gammaln(alpha).sum() - gammaln(alpha.sum()))
 
 
