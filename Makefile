@@ -18,7 +18,7 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper
 
 test: install  ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 docs: install  ## build the site, running every tutorial; open build/site/index.html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site

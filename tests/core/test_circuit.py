@@ -89,7 +89,7 @@ def test_reduction_is_exact():
 
 def test_full_circuit_gives_the_same_path():
     p = draw(5, 0.5)
-    small, all_neurons = circuit(p, t1=3.0, save=4), circuit(p, t1=3.0, save=4, reduced=False)
+    small, all_neurons = circuit(p, t1=1.0, save=3), circuit(p, t1=1.0, save=3, reduced=False)
     np.testing.assert_allclose(small.layers.w, all_neurons.layers.w, atol=1e-5)
     np.testing.assert_allclose(small.layers.a, all_neurons.layers.a, atol=1e-5)
     projected = np.einsum("bdn,btd->btn", p.pi, all_neurons.layers.b)
@@ -155,11 +155,11 @@ def test_unstable_time_scales_warn_and_oscillate():
     assert not verdict.stable
     assert verdict.growth > 0
     with pytest.warns(UserWarning, match="time_scales"):
-        path = circuit(p, t1=60.0, time_scales=STATED, save=601)
+        path = circuit(p, t1=40.0, time_scales=STATED, save=401)
     assert np.ptp(path.layers.w[-100:], axis=0).max() > 0.05  # never settles
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        settled = circuit(p, t1=60.0, save=601)
+        settled = circuit(p, t1=40.0, save=401)
     assert np.ptp(settled.layers.w[-100:], axis=0).max() < 1e-6
 
 

@@ -30,7 +30,7 @@ def seed() -> Any:
     return option("Seed of all random draws: the same seed, the same result.", "N", "0", "--seed")
 
 
-def eps(default: str, words: str = "Temperature: low picks the best primitive, high mixes all.") -> Any:
+def eps(default: str, words: str = "Temperature: low follows the model, high the prior (even weights).") -> Any:
     return option(words, "NUMBER", default, "--eps")
 
 

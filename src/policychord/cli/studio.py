@@ -1,6 +1,7 @@
 """`policychord studio`: a local page on which the gate and the studies can be seen at work."""
 
 import socket
+import sys
 import warnings
 import webbrowser
 from importlib.util import find_spec
@@ -32,6 +33,8 @@ def studio(
     options.require(0 <= port <= 65535, "--port", port, "must lie between 0 and 65535")
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise ValueError(f"not installed: {', '.join(missing)}. Remedy: pip install 'policychord[studio]'")
+    if not json:
+        print("Opening the rooms.", file=sys.stderr)  # what they are made of takes some seconds to load
     from ..runs.compiled import keep_programs
     from ..studio.security import ADDRESS, new_token
     from ..studio.server import serve

@@ -22,6 +22,11 @@ class Table(AbstractPrimitive):
     row: Callable[[State, Time], ArrayLike] | None
 
     def __init__(self, probabilities: ArrayLike, row: Callable[[State, Time], ArrayLike] | None = None):
+        if callable(probabilities):
+            raise ValueError(
+                "probabilities is a function: a Table holds numbers, and `row` says which of its rows a state has. "
+                "For a function of (state, k) use Categorical, which takes log-probabilities."
+            )
         rows = np.atleast_2d(np.asarray(probabilities, dtype=float))
         if rows.ndim != 2 or rows.size == 0:
             raise ValueError(f"probabilities has shape {rows.shape}: pass (actions,) or (states, actions).")

@@ -37,10 +37,8 @@ CASES = {
 @pytest.mark.parametrize(
     ("name", "update", "selection"),
     [
-        ("leaders", "synchronous", "sample"),
         ("leaders", "sequential", "sample"),
         ("milling", "synchronous", "mean"),
-        ("milling", "sequential", "mean"),
     ],
 )
 def test_agrees_with_the_plain_simulation(name, update, selection):

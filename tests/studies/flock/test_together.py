@@ -12,20 +12,17 @@ from policychord.studies.flock.together import fly_together
 SMALL: dict[str, Any] = {"boids": 7, "steps": 12, "seeds": 2}
 GROUPS = {
     "composed": [
-        scenario("leaders", **SMALL | {"leaders": 0}),
         scenario("leaders", **SMALL | {"leaders": 2, "steps": 8, "seeds": 1}),
         scenario("temperature", **SMALL | {"leaders": 7, "eps": 3.0}),
         scenario("polarization", "fixed-weights", **SMALL),
     ],
     "milling": [
         scenario("milling", **SMALL | {"start_size": 2.5}),
-        scenario("milling", "no-collision-term", **SMALL),
         scenario("milling", start="square", **SMALL | {"start_size": 1.0}),
     ],
     "couzin": [
         scenario("couzin", form=form, **SMALL | {"leaders": leaders})
-        for form in ("released", "original")
-        for leaders in (3, 0)
+        for form, leaders in (("released", 3), ("original", 0))
     ],
 }
 

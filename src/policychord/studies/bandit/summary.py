@@ -94,13 +94,18 @@ def verdict(fit: Analysis) -> str:
         )
     else:
         words = (
-            f"{winner} is the most frequent model: its PXP is {pxp:.3f}, and that the models differ by chance only "
-            f"has a probability of {bor:.2g} (BOR)."
+            f"{winner} is the most frequent model: its PXP is {_probability(pxp)}, and that the models differ by chance "
+            f"only has a probability of {bor:.2g} (BOR)."
         )
     return words + (
-        f" Against the Hybrid alone, the composed model has a PXP of {against.pxp(OURS):.3f} "
+        f" Against the Hybrid alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
         f"(BOR {against.selection.bor:.3f})."
     )
+
+
+def _probability(p: float) -> str:
+    """Three digits, and never certainty."""
+    return "over .999" if p >= 0.9995 else f"{p:.3f}"
 
 
 # The controls, for somebody who has not read how they are made; others keep their names.
@@ -119,7 +124,7 @@ def _about_controls(controls: dict[str, Controlled]) -> list[str]:
         return []
     rows = pd.DataFrame(
         [{"composed against": _in_plain_words(k), "PXP of composed": c.pxp, "BOR": c.bor,
-          "log-likelihood of what is new": c.log_likelihood} for k, c in controls.items()]
+          "log-likelihood of the one that is changed": c.log_likelihood} for k, c in controls.items()]
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",

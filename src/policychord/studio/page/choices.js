@@ -268,7 +268,7 @@ export function mount(root, page) {
     slot("previous").disabled = one.participant <= 1;
     slot("next").disabled = one.participant >= one.people;
     const share = one.models.find((model) => model.name === one.best).share;
-    slot("best").textContent = `${one.best} describes this person best (probability ${share.toFixed(2)}).`
+    slot("best").textContent = `Given the group, most probably ${one.best} (${share.toFixed(2)}); by this person's choices alone, ${one.alone}.`
       + (one.separated.length ? ` ${one.separated.join(", ")}: explains every choice, so a weak prior holds the coefficients.` : "");
     slider.max = count();
     if (document.activeElement !== slider) slider.value = one.moment;

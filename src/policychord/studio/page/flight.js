@@ -16,7 +16,7 @@ export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`), press = (name) => root.querySelector(`[data-press="${name}"]`);
-  let record = null, now = null, colours = tokens(), tones = [], reached = 0, asked = false, drawn = [], toldAt = 0, waiting = 0;
+  let record = null, now = null, colours = tokens(), tones = [], reached = 0, asked = false, gone = false, drawn = [], toldAt = 0, waiting = 0;
   let pull = null, turning = null, held = null, look = null; // what a hand does, and the moment it holds
   let tally = { key: "", costs: new Map() };
 
@@ -135,6 +135,7 @@ export function mount(root, page) {
   }
 
   function show() {
+    if (gone) return; // somebody has left the room before the screen was ready
     asked = false;
     if (!record || !now) return;
     reached = Math.max(reached, moment());
@@ -282,6 +283,6 @@ export function mount(root, page) {
     recolour() { coloured(); if (record) { board(); toldAt = 0; show(); } },
     canvases: () => [air.canvas, time.canvas],
     data: () => ({ moment: now, record }),
-    free() { delete root.dataset.moment; delete root.dataset.made; clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
+    free() { gone = true; delete root.dataset.moment; delete root.dataset.made; clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
   };
 }

@@ -13,7 +13,7 @@ export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
-  let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, asked = false;
+  let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, asked = false, gone = false;
   let series = { time: [], polarization: [], milling: [] };
   let drawn = [];
 
@@ -169,6 +169,7 @@ export function mount(root, page) {
   }
 
   function show() {
+    if (gone) return; // somebody has left the room before the screen was ready
     asked = false;
     if (!now) return;
     aim(now.arrays.position);
@@ -210,6 +211,6 @@ export function mount(root, page) {
     recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); },
     canvases: () => [plane.canvas, triangle.canvas],
     data: () => ({ now, series }),
-    free() { plane.free(); triangle.free(); charts.clear(slot("plot")); },
+    free() { gone = true; plane.free(); triangle.free(); charts.clear(slot("plot")); },
   };
 }

@@ -180,6 +180,7 @@ def person_frame(state: State, found: Analysis) -> Frame:
         "participant": at + 1, "subject": int(people[at]), "people": len(people), "primitives": list(found.primitives),
         "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
         "best": names[int(share.argmax())],
+        "alone": max(names, key=lambda name: found.models[name].log_evidence_[at]),
         "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence_[at])}
                    for k, name in enumerate(names)],
         "distance": float(found.composition.distance[rows].max()),

@@ -26,7 +26,7 @@ class GateSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    eps: float = Field(default=0.5, gt=0, description="Temperature: low picks the best primitive, high mixes all.")
+    eps: float = Field(default=0.5, gt=0, description="Temperature: low follows the cost, high the prior.")
     prior_1: float = Field(default=1.0, gt=0, description="Habit of the first primitive, against the others'.")
     prior_2: float = Field(default=1.0, gt=0, description="Habit of the second primitive, against the others'.")
     prior_3: float = Field(default=1.0, gt=0, description="Habit of the third primitive, against the others'.")
