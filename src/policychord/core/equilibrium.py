@@ -102,7 +102,7 @@ def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
     return xp.broadcast_to(xp.log(xp.maximum(start, np.exp(LOG_FLOOR))), shape)
 
 
-def _on_cpu(*arrays: Array) -> bool:
+def _on_cpu(*arrays: ArrayLike) -> bool:
     return all(d.platform == "cpu" for a in arrays if isinstance(a, jax.Array) for d in a.devices())
 
 
@@ -124,7 +124,7 @@ def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -
 
 
 def _traced(
-    route: Route, tol: ArrayLike, pi: Array, cost: Array, eps: Array, log_prior: Array, log_start: Array | None
+    route: Route, tol: ArrayLike, pi: Array, cost: Array, eps: Scalars, log_prior: Array, log_start: Array | None
 ) -> Arrays:
     log_start = log_prior if log_start is None else log_start
     given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
