@@ -94,8 +94,8 @@ def verdict(fit: Analysis) -> str:
         )
     else:
         words = (
-            f"{winner} is the most frequent model: its PXP is {_probability(pxp)}, and that the models differ by chance "
-            f"only has a probability of {bor:.2g} (BOR)."
+            f"{winner} is the most frequent model: its PXP is {_probability(pxp)}, and that the models differ by "
+            f"chance only has a probability of {bor:.2g} (BOR)."
         )
     return words + (
         f" Against the Hybrid alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "

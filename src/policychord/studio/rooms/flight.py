@@ -94,7 +94,7 @@ WORDS = {  # where the study's settings have no words of their own
     "gate": "equilibrium: the optimum, proved. one-step: as the paper's scripts. prior: always half and half.",
     "horizon": "What a thrust is judged by: the state 20 ms later, or all that follows (x'P x of the baseline's LQR).",
     "selection": "What is done with the mixture: its mean, its most probable thrust, one drawn from it, or turns.",
-    "eps": "Temperature of the gate: low picks the better controller, high keeps both.",
+    "eps": "Temperature of the gate: low follows the cost, high takes half of each.",
     "margin": "How far the grid of thrusts reaches past the motors' limits, so that it cuts no controller short.",
     "force_sd": "Random force on each axis, drawn anew every 20 ms (standard deviation).",
     "thrust_sd": "Random thrust that each pair of motors adds (standard deviation).",
