@@ -47,14 +47,18 @@ class Analysis(NamedTuple):
 def analyse(choices: Choices, link: Link = "probit", eps: float = 0.01, primitives=tuple(PAPER)) -> Analysis:
     """Fit everything to one set of choices."""
     trials = believe(choices)
-    models: dict[str, ChoiceModel] = {name: Classic(name, link).fit(trials) for name in CLASSIC}
-    ours = Composed(primitives, "Hybrid", link, eps=eps).fit(trials)
-    models[OURS] = ours
+    classic: dict[str, ChoiceModel] = {name: Classic(name, link).fit(trials) for name in CLASSIC}
+    return compared(choices, trials, classic, Composed(primitives, "Hybrid", link, eps=eps).fit(trials))
+
+
+def compared(choices: Choices, trials: Trials, classic: dict[str, ChoiceModel], ours: Composed) -> Analysis:
+    """What fitted models say of each other."""
+    models = {**classic, OURS: ours}
     return Analysis(
         trials=trials,
         task_name=choices.task.name,
-        link=link,
-        eps=eps,
+        link=ours.link,
+        eps=ours.eps,
         left_out=choices.left_out,
         models=models,
         composition=ours.weigh(trials),

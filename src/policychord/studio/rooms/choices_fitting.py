@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ...studies.bandit.analysis import OURS, Analysis, compare
+from ...studies.bandit.analysis import Analysis, compared
 from ...studies.bandit.beliefs import Trials, believe, take
 from ...studies.bandit.data import Choices
 from ...studies.bandit.features import CLASSIC
@@ -43,26 +43,13 @@ def fit_next(fitting: Fitting) -> Fitting:
 def analysed(fitting: Fitting, eps: float, primitives: tuple[str, ...]) -> Analysis:
     """What `analyse` finds, bit by bit; a new temperature or other primitives need no new fits."""
     trials, link = fitting.trials, fitting.link
-    models: dict[str, ChoiceModel] = {
+    classic: dict[str, ChoiceModel] = {
         name: _scored(Classic(name, link), fitting.people, [fits[name] for fits in fitting.fits], trials)
         for name in CLASSIC
     }
     ours = Composed(primitives, "Hybrid", link, eps=eps)
-    models[OURS] = _scored(ours, fitting.people, [fits["Hybrid"] for fits in fitting.fits], trials)
-    return Analysis(
-        trials=trials,
-        task_name=fitting.choices.task.name,
-        link=link,
-        eps=eps,
-        left_out=fitting.choices.left_out,
-        models=models,
-        composition=ours.weigh(trials),
-        primitives=ours.names,
-        classic=compare(models, CLASSIC),
-        against_hybrid=compare(models, ("Hybrid", OURS)),
-        against_others=compare(models, ("UCB", "Thompson", "Value", OURS)),
-        everything=compare(models, tuple(models)),
-    )
+    _scored(ours, fitting.people, [fits["Hybrid"] for fits in fitting.fits], trials)
+    return compared(fitting.choices, trials, classic, ours)
 
 
 def _scored(model: ChoiceModel, people: np.ndarray, fits: Sequence[ChoiceModel], trials: Trials) -> ChoiceModel:
