@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: install reproduce test docs check format bench bench-agents bench-studies stress clean
+.PHONY: install reproduce test coverage docs check format bench bench-agents bench-studies stress clean
 
 install: $(READY)
 
@@ -19,6 +19,9 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+coverage: install  ## the tests, and which lines of the package they ran
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov=policychord --cov-report=term:skip-covered
 
 docs: install  ## build the site, running every tutorial; open build/site/index.html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site
