@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: install reproduce test coverage docs check format bench bench-agents bench-studies stress clean
+.PHONY: install reproduce test thorough coverage docs check format bench bench-agents bench-studies stress clean
 
 install: $(READY)
 
@@ -19,6 +19,9 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+thorough: install  ## the tests that take long
+	$(BIN)/python -m pytest -n auto -m thorough
 
 coverage: install  ## the tests, and which lines of the package they ran
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov=policychord --cov-report=term:skip-covered

@@ -72,7 +72,13 @@ PROMISES = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+# They take long, and pages of the documentation, which tests build, go the same way.
+LONG = ("flock_with_own_primitive", "habit", "temperatures", "two_controllers")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name in LONG)) for name in SCRIPTS]
+)
 def test_it_runs_draws_and_keeps_its_promise(name, tmp_path):
     command = [sys.executable, EXAMPLES / f"{name}.py", "--out", tmp_path]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8"}

@@ -40,7 +40,7 @@ def one_of(p, k=0):
     return Problem(*(jnp.asarray(np.asarray(field)[k]) for field in p))
 
 
-@pytest.mark.parametrize("eps", [1e-3, 1e-2, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("eps", [pytest.param(1e-3, marks=pytest.mark.thorough), 1e-2, 0.1, 1.0, 10.0])
 def test_settles_at_the_optimum_at_any_temperature(eps):
     p = draw(1, eps)
     path = circuit(p)
@@ -88,7 +88,7 @@ def test_reduction_is_exact():
 
 
 def test_full_circuit_gives_the_same_path():
-    p = draw(5, 0.5)
+    p = draw(5, 0.5, batch=1)
     small, all_neurons = circuit(p, t1=1.0, save=3), circuit(p, t1=1.0, save=3, reduced=False)
     np.testing.assert_allclose(small.layers.w, all_neurons.layers.w, atol=1e-5)
     np.testing.assert_allclose(small.layers.a, all_neurons.layers.a, atol=1e-5)

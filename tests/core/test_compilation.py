@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from policychord import problem, solve
 from policychord.core import _kernels, equilibrium
@@ -50,6 +51,7 @@ def test_calling_the_jax_route_directly_compiles_once():
     assert equilibrium._jitted._cache_size() == before + 2
 
 
+@pytest.mark.thorough
 def test_kernels_have_one_signature_each():
     dense, wide = member("generic", (), 12, 3), member("generic", (), 60, 44)
     for p in (dense, wide):

@@ -229,6 +229,7 @@ def test_forward_mode():
         np.testing.assert_allclose(forward(given, direction), expected, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_second_derivatives():
     """The matrix of second derivatives along four directions, one for each input."""
     given, seen = inputs("dense"), readouts("dense")["both"]

@@ -179,6 +179,7 @@ def some(study, *names):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_number_of_workers_changes_no_bit_of_the_evidence(tmp_path):
     chosen = [
         Chosen(some(FLOCK, "leaderless flocks"), FlockStudySettings(goal_seeds=2, shorten=0.02)),

@@ -68,6 +68,7 @@ def test_shards_together_are_the_whole_and_share_nothing(tmp_path):
     assert sorted(batch.id for shard in shards for batch in shard) == sorted(batch.id for batch in whole)
 
 
+@pytest.mark.thorough
 def test_a_restart_does_what_is_missing_with_any_number_of_workers_and_changes_no_bit(done, tmp_path):
     shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
     lost = {batch.id for batch in batches_of(PLAN)[1:]}
@@ -165,6 +166,7 @@ def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
         sweep.run(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
 
 
+@pytest.mark.thorough
 def test_metrics_are_those_that_the_plan_wants():
     plan = PLAN.model_copy(update={"metrics": ("milling",), "trajectories": 0})
     computed = compute(plan, batches_of(plan)[0])

@@ -81,7 +81,6 @@ def test_a_tree_and_chunks_take_the_flock_the_same_way(monkeypatch):
 @pytest.mark.parametrize(
     ("followers", "update", "leaders"),
     [
-        ("couzin", "sequential", 2),
         ("couzin", "synchronous", 0),
         ("vicsek", "synchronous", 2),
     ],

@@ -27,7 +27,10 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize(
+    "group",
+    [pytest.param(g, id=name, marks=[pytest.mark.thorough] * (name != "composed")) for name, g in GROUPS.items()],
+)
 def test_together_as_one_by_one(group):
     for flight, trace in zip(group, fly_together(group), strict=True):
         alone = simulate(flight)
