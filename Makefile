@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
+# one more than there are cores: many tests wait for processes, sockets or a browser
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: install reproduce test thorough coverage docs check format bench bench-agents bench-studies stress clean
 
@@ -18,13 +21,13 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper
 
 test: install  ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(TEST)
 
 thorough: install  ## the tests that take long
-	$(BIN)/python -m pytest -n auto -m thorough
+	$(TEST) -m thorough
 
 coverage: install  ## the tests, and which lines of the package they ran
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov=policychord --cov-report=term:skip-covered
+	$(TEST) --cov=policychord --cov-report=term:skip-covered
 
 docs: install  ## build the site, running every tutorial; open build/site/index.html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site
