@@ -73,7 +73,7 @@ PROMISES = {
 
 
 # They take long, and pages of the documentation, which tests build, go the same way.
-LONG = ("flock_with_own_primitive", "habit", "own_environment", "temperatures", "two_controllers")
+LONG = ("flock_with_own_primitive", "habit", "own_environment", "pendulum", "temperatures", "two_controllers")
 
 
 @pytest.mark.parametrize(

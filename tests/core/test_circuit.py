@@ -148,6 +148,7 @@ def test_stable_rule_is_stable():
     assert not circuit_stability(p, STATED).stable.all()
 
 
+@pytest.mark.thorough
 def test_unstable_time_scales_warn_and_oscillate():
     pi = np.array([[0.99, 0.5, 0.1], [0.01, 0.5, 0.9]])
     p = problem(pi=pi, action_cost=-np.log([0.6, 0.4]), eps=0.01)

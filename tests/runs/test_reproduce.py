@@ -125,7 +125,9 @@ def test_what_a_step_complains_of_is_said_and_the_rest_is_kept(tmp_path, diary):
     assert sorted(diary.read_text().split()) == ["first", "second", "third"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.thorough)], ids=["Ctrl-C", "kill"]
+)
 def test_a_run_that_is_stopped_takes_its_workers_along_and_keeps_what_was_done(tmp_path, diary, how):
     wanted = tmp_path / "wanted"
     command = [sys.executable, "-m", "tests.runs.toy", str(tmp_path / "out"), str(diary), str(wanted)]

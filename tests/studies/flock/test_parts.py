@@ -69,6 +69,7 @@ def test_collisions_raise_the_weight_of_separation():
     assert weigh(careful, view).weights[0] > weigh(careless, view).weights[0] + 0.05
 
 
+@pytest.mark.thorough
 def test_a_tree_and_chunks_take_the_flock_the_same_way(monkeypatch):
     common = {"boids": 12, "steps": 8, "seeds": 1, "start_size": 2.0, "collision_term": True}
     pairs = simulate(scenario("polarization", search="pairs", **common))
@@ -97,6 +98,7 @@ def test_where_all_lead_nobody_follows():
     assert (env.agents, env.follower) == (7, None)
 
 
+@pytest.mark.thorough
 def test_fixed_weights_stay_a_third():
     fixed = simulate(scenario("polarization", "fixed-weights", boids=6, steps=4, seeds=2))
     np.testing.assert_allclose(fixed.weights, 1 / 3)
