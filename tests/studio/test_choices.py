@@ -8,7 +8,7 @@ import pytest
 from policychord.studies.bandit.analysis import analyse
 from policychord.studies.bandit.data import as_table
 from policychord.studies.bandit.summary import verdict, weight_table
-from policychord.studio.rooms import choices as room
+from policychord.studio.rooms.choices import room
 from policychord.studio.uploads import Upload
 
 SMALL = {"subjects": 6, "blocks": 4}

@@ -11,10 +11,9 @@ from policychord.envs.quadrotor import HOVER
 from policychord.loops.rollout import START, WEATHER, stream
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 from policychord.studies.quadrotor.simulate import fly_episodes, ready, roster
-from policychord.studio.rooms import flight as room
-from policychord.studio.rooms import flying, pushes
-from policychord.studio.rooms.flight import CONTROLS, FLIGHT
-from policychord.studio.rooms.pushes import Push
+from policychord.studio.rooms.flight import FLIGHT, flying, frames, pushes, room
+from policychord.studio.rooms.flight.pushes import Push
+from policychord.studio.rooms.flight.view import CONTROLS
 from policychord.studio.session import FRAMES_PER_SECOND
 
 STEPS, EPISODE = 60, 3
@@ -29,7 +28,7 @@ def shown():
 
 def at(live, moment, **more):
     live = FLIGHT.act(live, {"moment": moment, **more})
-    while not (live.drawn and live.sent == (live.edition, room._reach(live))):
+    while not (live.drawn and live.sent == (live.edition, frames.reach(live))):
         live, _ = FLIGHT.frame(live)
     return live
 
@@ -39,13 +38,13 @@ def to_the_end(live):
 
 
 def states(live):
-    return room.record(live).arrays["states"]
+    return frames.record(live).arrays["states"]
 
 
 def test_it_flies_as_the_study_flies(shown):
     settings = shown.settings
     assert settings.steps == STEPS
-    recorded = room.record(shown)
+    recorded = frames.record(shown)
     assert 0 <= recorded.header["impulse"] < STEPS
     for i, (name, how) in enumerate(room.crew(settings, shown.view).items()):
         agent, env = ready(settings, "lqr", name, how)
@@ -61,7 +60,7 @@ def test_it_flies_as_the_study_flies(shown):
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
     exec(room.snippet(shown), found)
-    np.testing.assert_allclose(list(found["costs"].values()), room.record(shown).arrays["cost"][:, -1], rtol=1e-6)
+    np.testing.assert_allclose(list(found["costs"].values()), frames.record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
 
@@ -81,7 +80,7 @@ def test_a_push_hits_everybody_at_once_and_can_be_forgotten(shown):
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
     exec(room.snippet(live), found)
-    np.testing.assert_allclose(list(found["costs"].values()), room.record(live).arrays["cost"][:, -1], rtol=1e-9)
+    np.testing.assert_allclose(list(found["costs"].values()), frames.record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
 def test_looking_back_changes_nothing(shown):
@@ -205,4 +204,4 @@ def test_every_control_has_words_and_holds_its_own_value():
         assert len(control["description"]) > len(control["label"])
         if control["kind"] == "range":
             assert control["low"] <= defaults[control["name"]] <= control["high"]
-    assert math.isclose(room.PICTURE, 1 / FRAMES_PER_SECOND)
+    assert math.isclose(frames.PICTURE, 1 / FRAMES_PER_SECOND)

@@ -32,6 +32,7 @@ def described(models: Sequence[type[BaseModel]], controls: Sequence[Control]) ->
 def _from_model(models: Sequence[type[BaseModel]], control: Control) -> dict[str, Any]:
     field = next(model.model_fields[control.name] for model in models if control.name in model.model_fields)
     words = field.description or control.label
+    words = words[:1].upper() + words[1:]
     if field.annotation is bool:
         return {"kind": "switch", "description": words}
     if get_origin(field.annotation) is Literal:

@@ -40,11 +40,15 @@ class Composition(_Frozen):
         default="equilibrium",
         description="where weights come from: the optimum, one step as in the paper's scripts, or the prior (50/50)",
     )
-    selection: Selection = Field(default="sample", description="how a thrust is chosen from the mixture")
+    selection: Selection = Field(
+        default="sample", description="what is done with the mixture: its mean, its mode, a draw, or turns"
+    )
     horizon: Horizon = Field(
         default="one-step", description="what the model prices: the next state, or all that follow"
     )
-    eps: PositiveFloat = Field(default=0.05, description="temperature (Tables S3, S4)")
+    eps: PositiveFloat = Field(
+        default=0.05, description="temperature: low follows the cost, high takes half of each (Tables S3, S4)"
+    )
     spread: PositiveFloat = Field(
         default=0.01, description="standard deviation of the primitives, root of Sigma_u in Tables S3, S4 (N)"
     )
@@ -127,7 +131,6 @@ OWN_COMPOSITION: Mapping[str, Any] = {"selection": "mean"}
 def own_settings(composition: Any = None, **named: Any) -> QuadrotorSettings:
     """Settings for flights that replicate nothing, by name; the command and sweeps begin with these."""
     given = {} if composition is None else composition
-    composed = (
-        {**OWN_COMPOSITION, **given} if isinstance(given, Mapping) else given
-    )  # what is wrong is said by the check
+    # what is wrong is said by the check
+    composed = {**OWN_COMPOSITION, **given} if isinstance(given, Mapping) else given
     return QuadrotorSettings(**{**OWN, **named, "composition": composed})

@@ -5,11 +5,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ...studies.bandit.analysis import Analysis, compared
-from ...studies.bandit.beliefs import Trials, believe, take
-from ...studies.bandit.data import Choices
-from ...studies.bandit.features import CLASSIC
-from ...studies.bandit.models import ChoiceModel, Classic, Composed
+from ....studies.bandit.analysis import Analysis, compared
+from ....studies.bandit.beliefs import Trials, believe, take
+from ....studies.bandit.data import Choices
+from ....studies.bandit.features import CLASSIC
+from ....studies.bandit.models import ChoiceModel, Classic, Composed
 
 Link = Literal["probit", "logit"]
 

@@ -5,11 +5,11 @@ import io
 import re
 from html import escape
 
-from ...runs.report import markdown
-from ...studies.bandit.analysis import Analysis
-from ...studies.bandit.primitives import KNOWN
-from ...studies.bandit.summary import describe, model_table, subject_table, weight_table
-from ...studies.bandit.validation import controls
+from ....runs.report import markdown
+from ....studies.bandit.analysis import Analysis
+from ....studies.bandit.primitives import KNOWN
+from ....studies.bandit.summary import describe, model_table, subject_table, weight_table
+from ....studies.bandit.validation import controls
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -28,7 +28,7 @@ a { color: #0b5394; }
 
 def report(found: Analysis) -> str:
     """Words, figures, and the tables as files inside the page."""
-    from ...studies.bandit.figures import own_comparison, own_weights  # matplotlib takes a second
+    from ....studies.bandit.figures import own_comparison, own_weights  # matplotlib takes a second
 
     names = tuple(name for name in KNOWN if name in found.primitives)
     words = describe(found, controls(found.trials, found.link, found.eps, own=False, primitives=names))
@@ -54,7 +54,7 @@ def report(found: Analysis) -> str:
 
 
 def _svg(draw, found: Analysis) -> bytes:
-    from ...studies.drawing import save, styled
+    from ....studies.drawing import save, styled
 
     target = io.BytesIO()
     save(styled(draw, found), target, format="svg", metadata={"Date": None})

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ...envs.quadrotor import Quadrotor, seen
-from ...loops.rollout import AGENT, START, WEATHER, stream
-from ...studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
-from ...studies.quadrotor.simulate import ready
+from ....envs.quadrotor import Quadrotor, seen
+from ....loops.rollout import AGENT, START, WEATHER, stream
+from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from ....studies.quadrotor.simulate import ready
 from .pushes import Push, kicks
 
 LONGEST = 1500  # decisions: the path's table is always this long, so that a longer flight is no new program

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ...studies.bandit.data import Choices, DataError, parse_choices
-from ...studies.bandit.settings import Task
-from ..uploads import Upload
+from ....studies.bandit.data import Choices, DataError, parse_choices
+from ....studies.bandit.settings import Task
+from ...uploads import Upload
 
 MOST_PEOPLE, MOST_TRIALS = 300, 100_000  # that a page is ready to wait for
 LONGEST_SOURCE = 160  # characters; every row of a table repeats it

@@ -1,0 +1,5 @@
+"""The room Choices."""
+
+from .room import CHOICES
+
+__all__ = ["CHOICES"]

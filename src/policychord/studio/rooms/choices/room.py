@@ -1,0 +1,165 @@
+"""Choices between uncertain arms: which model is the most frequent, and what does a person weigh at every trial?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ....studies.bandit.data import Choices, DataError
+from ....studies.bandit.settings import BanditSettings
+from ...controls import check_limits, check_names, described, in_words
+from ...uploads import Upload, tidy
+from ...wire import Frame
+from ..base import Room
+from .fitting import analysed, fit_next, started
+from .frames import data_frame, group_frame, person_frame, progress_frame
+from .reading import read
+from .report import report
+from .snippet import snippet
+from .state import COHORT, EVERYTHING, State, cohort
+from .view import CONTROLS, OF_COHORT, OF_CUSTOM, OF_VIEW, ChoicesView
+
+LONGEST_FAULT = 3000  # characters of what is wrong with a file
+
+
+def begin() -> State:
+    view, study = ChoicesView(), BanditSettings(subjects=COHORT)
+    return State(view, study, started(cohort(view, study), view.link))
+
+
+def change(state: State, changes: Mapping[str, Any]) -> State:
+    """New fits only where the choices or the link are new."""
+    named = tidy(changes["file"]) if changes.get("file") else ""
+    numbers = {name: value for name, value in changes.items() if name != "file"}
+    check_names(CONTROLS, numbers)
+    try:
+        given = {**state.view.model_dump(), **{n: v for n, v in numbers.items() if n in OF_VIEW}}
+        if given["experiment"] != "custom":  # known tasks have their own arms
+            given |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
+        view = ChoicesView(**given)
+        study = BanditSettings(**{**state.study.model_dump(), **{n: v for n, v in numbers.items() if n not in OF_VIEW}})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    check_limits(CONTROLS, view, list(numbers))
+    check_limits(CONTROLS, study, list(numbers))
+    _check_read(state, view, numbers)
+    if named and state.upload is None:
+        state = state._replace(missing=named, left=_with(state.left, "data"))
+    return _updated(state, view, study)
+
+
+def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> None:
+    """A setting that nobody would read is an error."""
+    standard = ChoicesView()
+    for name in OF_CUSTOM:
+        if name in numbers and view.experiment != "custom" and getattr(view, name) != getattr(standard, name):
+            raise ValueError(f"{name} = {numbers[name]}: {view.experiment} has its own; choose custom first.")
+    for name in OF_COHORT:
+        if name in numbers and state.upload is not None and numbers[name] != getattr(state.study, name):
+            raise ValueError(f"{name} = {numbers[name]}: that is for simulated people; go back to those first.")
+
+
+def _updated(old: State, view: ChoicesView, study: BanditSettings) -> State:
+    """The same choices seen anew, or other choices."""
+    state = old._replace(view=view, study=study)
+    tried = old.broken or old.upload
+    simulated = old.upload is None and any(getattr(study, n) != getattr(old.study, n) for n in OF_COHORT)
+    # people at more than two arms choose by the link that is set
+    simulated |= old.upload is None and view.experiment == "custom" and view.link != old.view.link
+    if view.task != old.view.task and tried is not None:
+        try:
+            return _with_choices(state, read(tried, view.task), tried)
+        except DataError as error:
+            if old.upload is not None:
+                raise ValueError(str(error)) from None
+            state = state._replace(fault=str(error)[:LONGEST_FAULT])
+    if view.task != old.view.task or simulated:
+        return _with_choices(state, cohort(view, study), None)._replace(
+            missing=state.missing, fault=state.fault, broken=state.broken
+        )
+    if view.link != old.view.link:
+        return state._replace(fitting=started(state.fitting.choices, view.link), found=None, left=EVERYTHING)
+    if study.eps != old.study.eps or view.primitives != old.view.primitives:
+        return state._replace(found=None, left=_with(state.left, "fit", "group", "person"))
+    if view != old.view:
+        return state._replace(left=_with(state.left, "person"))
+    return state
+
+
+def _with(left: tuple[str, ...], *parts: str) -> tuple[str, ...]:
+    """Parts that are to be drawn besides those that are left, in the order of the work."""
+    return tuple(part for part in (*EVERYTHING, "report") if part in left or part in parts)
+
+
+def _with_choices(state: State, choices: Choices, upload: Upload | None) -> State:
+    return State(state.view, state.study, started(choices, state.view.link), upload)
+
+
+def act(state: State, what: Mapping[str, Any]) -> State:
+    """Take a file, go back to simulated people, or make the report."""
+    view = state.view.model_copy(update={"participant": 1, "moment": 1})
+    match dict(what):
+        case {"file": Upload() as upload, **rest} if not rest:
+            try:
+                return _with_choices(state._replace(view=view), read(upload, view.task), upload)
+            except DataError as error:
+                return state._replace(broken=upload, fault=str(error)[:LONGEST_FAULT], left=_with(state.left, "data"))
+        case {"cohort": True, **rest} if not rest:
+            return _with_choices(state._replace(view=view), cohort(view, state.study), None)
+        case {"report": True, **rest} if not rest:
+            return state._replace(left=_with(state.left, "report"))
+    raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort or report.")
+
+
+def frame(state: State) -> tuple[State, Frame]:
+    """The next part; of the fits, one person after another."""
+    part, *rest = state.left
+    drawn = state._replace(left=tuple(rest))
+    if part == "data":
+        return drawn, data_frame(state)
+    if state.found is None:
+        if state.fitting.done:
+            found = analysed(state.fitting, state.study.eps, state.view.primitives)
+            return drawn._replace(found=found), progress_frame(state.fitting)
+        fitting = fit_next(state.fitting)
+        return state._replace(fitting=fitting), progress_frame(fitting)
+    if part == "report":
+        return drawn, Frame("report", {"html": report(state.found)}, {})
+    if part == "person":
+        return drawn, person_frame(state, state.found)
+    return drawn, group_frame(state.found) if part == "group" else progress_frame(state.fitting)
+
+
+def restart(state: State) -> State:
+    """Everything as it was at first; a file stays, with the task it was read for."""
+    study, view = BanditSettings(subjects=COHORT), ChoicesView()
+    if state.upload is not None:
+        view = view.model_copy(update={name: getattr(state.view, name) for name in ("experiment", *OF_CUSTOM)})
+        if state.view.arms > 2:
+            view = view.model_copy(update={"link": "logit"})
+    return _updated(state._replace(missing="", fault="", broken=None), view, study)._replace(left=EVERYTHING)
+
+
+def told(state: State) -> dict[str, Any]:
+    standard = {**BanditSettings(subjects=COHORT).model_dump(), **ChoicesView().model_dump(), "file": ""}
+    now = {**state.study.model_dump(), **state.view.model_dump()}
+    now["file"] = state.upload.name if state.upload else state.missing
+    names = [*(control.name for control in CONTROLS), "file"]
+    return {
+        "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
+        "snippet": snippet(state),
+    }  # fmt: skip
+
+
+CHOICES = Room(
+    name="choices",
+    title="Choices",
+    controls=lambda: described([ChoicesView, BanditSettings], CONTROLS),
+    begin=begin,
+    change=change,
+    restart=restart,
+    told=told,
+    frame=frame,
+    settled=lambda state: not state.left,
+    act=act,
+)

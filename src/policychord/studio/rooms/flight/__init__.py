@@ -1,0 +1,5 @@
+"""The room Flight."""
+
+from .room import FLIGHT
+
+__all__ = ["FLIGHT"]

@@ -1,0 +1,115 @@
+"""Flights: any of the study's controllers side by side in the same weather, pushed at will, and replayed."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ....studies.quadrotor.controllers import DT
+from ....studies.quadrotor.settings import Composition, QuadrotorSettings
+from ...controls import check_limits, check_names, described, in_words
+from ..base import Room
+from .flying import rewound
+from .frames import frame
+from .live import Live, crew, length, over, prepared, standard
+from .pushes import Push, allowed, push, read, where_they_part, written
+from .snippet import snippet
+from .view import CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView
+
+
+def begin() -> Live:
+    view = FlightView()
+    settings = QuadrotorSettings(composition=standard(view))
+    return prepared(Live(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
+
+
+def change(live: Live, changes: Mapping[str, Any]) -> Live:
+    """Whatever is changed, the flight is flown anew with it up to the moment that is shown."""
+    check_names(CONTROLS, {name: value for name, value in changes.items() if name != "pushes"})
+    told = dict(changes)
+    try:
+        view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in told.items() if n in OF_VIEW}})
+        how = standard(view) if "scenario" in told else live.settings.composition
+        how = Composition(**{**how.model_dump(), **{n: v for n, v in told.items() if n in OF_HOW}})
+        rest = {name: value for name, value in told.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
+        settings = QuadrotorSettings(**{**live.settings.model_dump(), **rest, "composition": how})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    for model in (view, how, settings):
+        check_limits(CONTROLS, model, list(told))
+    other = (settings.seed, view.flight) != (live.settings.seed, live.view.flight)
+    pushes = read(told["pushes"]) if "pushes" in told else () if other else live.pushes
+    if "playing" in told and view.playing and over(live):
+        live = live._replace(moment=0.0)
+    return _settled_on(live, settings, view, pushes, other)
+
+
+def _settled_on(
+    live: Live, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool
+) -> Live:
+    """The state with these settings; `other`: another flight, which begins at its start."""
+    world = _world(settings, view) != _world(live.settings, live.view)
+    # who only looks from elsewhere does not hold up time
+    same = view.playing and live.view.playing and (settings, pushes) == (live.settings, live.pushes)
+    new = live._replace(settings=settings, view=view, pushes=pushes, drawn=live.drawn and same and not other)
+    if other or world:
+        new = new._replace(drones=(), wind=None)
+    elif pushes != live.pushes:
+        k = where_they_part(pushes, live.pushes)
+        new = new._replace(drones=tuple(rewound(drone, k) for drone in live.drones), edition=live.edition + 1)
+    new = new._replace(moment=0.0 if other else min(new.moment, length(new)))
+    there = [(drone.name, drone.how) for drone in new.drones]
+    return new if there == list(crew(settings, view).items()) else prepared(new)
+
+
+def _world(settings: QuadrotorSettings, view: FlightView) -> tuple[Any, ...]:
+    """What every drone depends on."""
+    return settings.model_copy(update={"composition": Composition()}), view.experiment
+
+
+def act(live: Live, given: Mapping[str, Any]) -> Live:
+    """Look at another moment, push all drones at it, or forget the pushes."""
+    if unknown := set(given) - {"moment", "push", "forget"}:
+        raise ValueError(f"act = {str(sorted(unknown))[:60]}: use moment, push or forget.")
+    if "forget" in given:
+        live = _settled_on(live, live.settings, live.view, (), False)
+    if "moment" in given:
+        moment = given["moment"]
+        if isinstance(moment, bool) or not isinstance(moment, int | float) or not math.isfinite(moment):
+            raise ValueError(f"moment = {str(moment)[:60]}: pass seconds from the start of the flight.")
+        live = live._replace(moment=min(max(float(moment), 0.0), length(live)), drawn=False)
+    if "push" not in given:
+        return live
+    towards, k = given["push"], math.ceil(live.moment / DT - 1e-6)
+    if not (isinstance(towards, list) and len(towards) == 2):
+        raise ValueError(f"push = {str(towards)[:60]}: pass two velocities, to the right and upwards, in m/s.")
+    if k >= live.settings.steps:
+        raise ValueError("the flight is over: go back to an earlier moment to push, or fly another.")
+    view = live.view.model_copy(update={"playing": True})
+    return _settled_on(live, live.settings, view, allowed([*live.pushes, push(k, *towards)]), False)
+
+
+def told(live: Live) -> dict[str, Any]:
+    brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **standard(live.view).model_dump()}
+    brought["scenario"] = live.view.scenario  # chosen, not deviated from
+    now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
+    return {
+        "settings": {name: now[name] for name in NAMES} | {"pushes": written(live.pushes)},
+        "defaults": {name: brought[name] for name in NAMES} | {"pushes": ""},
+        "snippet": snippet(live),
+    }  # fmt: skip
+
+
+FLIGHT = Room(
+    name="flight",
+    title="Flight",
+    controls=lambda: described([FlightView, Composition, QuadrotorSettings], CONTROLS),
+    begin=begin,
+    change=change,
+    restart=lambda live: live._replace(moment=0.0, view=live.view.model_copy(update={"playing": True}), drawn=False),
+    told=told,
+    frame=frame,
+    settled=lambda live: live.drawn and (over(live) or not live.view.playing),
+    act=act,
+)

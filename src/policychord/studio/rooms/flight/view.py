@@ -1,0 +1,85 @@
+"""What can be set in the room, and its controls."""
+
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from ....studies.quadrotor.simulate import roster
+from ...controls import Control
+from .flying import LONGEST
+from .pushes import FASTEST
+
+Composed = Literal[
+    "cost-to-go", "cost-to-go, warm", "one-step gate", "equilibrium, sample", "equilibrium, sample, wide",
+    "equilibrium, mean", "equilibrium, mean, wide", "equilibrium, dither",
+]  # fmt: skip
+Rival = Literal["nobody", Composed]  # a Literal inside another is flattened
+Layout = Literal["apart", "together", "in depth"]
+
+
+class FlightView(BaseModel):
+    """Who flies, which flight, and how it is watched; none of it changes what a drone does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    experiment: Experiment = Field(
+        default="pd", description="Which two controllers are composed. The LQR pair meets an impulse in every flight."
+    )
+    scenario: Composed = Field(
+        default="cost-to-go", description="How they are composed; each of the study's ways brings its numbers."
+    )
+    composed: bool = Field(default=True, description="Fly the composition that is set below.")
+    mixture: bool = Field(default=True, description="Fly the average of both controllers' commands: no gate at all.")
+    stabilise: bool = Field(default=True, description="Fly the stabilising controller alone.")
+    track: bool = Field(default=True, description="Fly the tracking controller alone.")
+    baseline: bool = Field(default=False, description="Fly the standard controller: PID, or LQR for the LQR pair.")
+    rival: Rival = Field(default="nobody", description="Fly a second composition of the study, with its own numbers.")
+    flight: int = Field(default=0, ge=0, description="Which episode of the study: each has gusts of its own.")
+    layout: Layout = Field(default="apart", description="Each drone in a place of its own, or all in one.")
+    turn: float = Field(default=20.0, description="From where the scene is seen; drag it, or use the arrow keys.")
+    tilt: float = Field(default=15.0, description="From how high the scene is seen.")
+    pace: float = Field(default=1.0, gt=0, description="Seconds of flight in a second.")
+    onward: bool = Field(default=True, description="When a flight is over, begin the next, unless it was pushed.")
+    playing: bool = Field(default=True, description="Let time go on.")
+    push_speed: float = Field(default=1.0, ge=0, description="By how much a push changes every drone's velocity.")
+    push_angle: float = Field(default=45.0, description="Where to: 0 is right, 90 is up.")
+
+
+WHAT, WHO, GATING, WORLD, PUSHING, WATCH = "Experiment", "Who flies", "Gate", "World", "Push", "Watching"
+CONTROLS = (
+    Control("experiment", "Pair", WHAT, source="paper"),
+    Control("scenario", "Composition", WHAT),
+    Control("flight", "Flight", WHAT, 0, 999, 1),
+    Control("composed", "Composed", WHO),
+    Control("mixture", "Fixed 50/50", WHO),
+    Control("stabilise", "Stabilise alone", WHO),
+    Control("track", "Track alone", WHO),
+    Control("baseline", "Baseline (PID, LQR)", WHO),
+    Control("rival", "Second composition", WHO),
+    Control("gate", "Weights", GATING),
+    Control("horizon", "Horizon", GATING),
+    Control("selection", "Action taken", GATING),
+    Control("eps", "Temperature", GATING, 0.005, 20.0, 0.001, "nats", "log"),
+    Control("margin", "Grid beyond limits", GATING, 0.0, 0.1, 0.005, "N"),
+    Control("force_sd", "Gusts", WORLD, 0.0, 0.1, 0.001, "N", source="paper"),
+    Control("thrust_sd", "Motor noise", WORLD, 0.0, 0.05, 0.001, "N", source="paper"),
+    Control("impulse", "Impulse (LQR pair)", WORLD, 0.0, 3.0, 0.05, "N", source="paper"),
+    Control("disturbance", "Forces act at", WORLD, source="paper"),
+    Control("path", "Path", WORLD, source="paper"),
+    Control("scale", "Size of the path", WORLD, 0.2, 1.5, 0.05, "m", source="paper"),
+    Control("steps", "Length", WORLD, 50, LONGEST, 10, "of 20 ms", source="paper"),
+    Control("seed", "Seed", WORLD, 0, 999, 1),
+    Control("push_speed", "Speed", PUSHING, 0.1, FASTEST, 0.05, "m/s"),
+    Control("push_angle", "Direction", PUSHING, -180.0, 180.0, 5.0, "degrees"),
+    Control("layout", "Layout", WATCH),
+    Control("turn", "Turned by", WATCH, -80.0, 80.0, 1.0, "degrees"),
+    Control("tilt", "Seen from above", WATCH, 0.0, 80.0, 1.0, "degrees"),
+    Control("pace", "Pace", WATCH, 0.1, 4.0, 0.05, "x real time", "log"),
+    Control("onward", "On to the next flight", WATCH),
+    Control("playing", "Playing", WATCH),
+)
+NAMES = {control.name for control in CONTROLS}
+OF_VIEW, OF_HOW = set(FlightView.model_fields), set(Composition.model_fields)
+
+assert set(get_args(Composed)) <= set(roster(QuadrotorSettings()))
