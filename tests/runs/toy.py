@@ -5,15 +5,16 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from pydantic import BaseModel
 
 from policychord.runs.reproduce import Chosen, reproduce
-from policychord.studies.claim import Entry, Finding, reproduced_if
+from policychord.studies.claim import Claim, Condition, all_of
 from policychord.studies.drawing import blank
-from policychord.studies.study import Control, Passage, Plate, Study
+from policychord.studies.study import Control, Finding, Study, StudyFigure
 
 
 class ToySettings(BaseModel):
@@ -24,6 +25,14 @@ class ToySettings(BaseModel):
     wait_for: str = ""
     fail_without: str = ""
     die_without: str = ""
+
+
+class ToyEvidence(NamedTuple):
+    """What the three steps drew."""
+
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
 
 
 def draw(settings, name, number):
@@ -39,36 +48,36 @@ def draw(settings, name, number):
     return np.random.default_rng([settings.seed, number]).normal(size=100)
 
 
-def work(settings):
+def experiments(settings):
     return {name: partial(draw, settings, name, i) for i, name in enumerate(("first", "second", "third"))}
 
 
 def positive(settings, evidence):
-    mean = float(evidence["first"].mean())
-    return Finding({"mean": mean}, reproduced_if(mean > 0))
+    return {"mean": evidence.first.mean()}
 
 
 def curve(settings, evidence):
     figure = blank(3, 2)
-    figure.subplots().plot(evidence["second"])
+    figure.subplots().plot(evidence.second)
     return figure
 
 
-def kept(settings, evidence):
-    return {"draws": xr.Dataset({"third": ("draw", evidence["third"])})}
+def datasets(settings, evidence):
+    return {"draws": xr.Dataset({"third": ("draw", evidence.third)})}
 
 
 TOY = Study(
     name="toy",
-    settings=ToySettings,
-    work=work,
-    ledger=[Entry("X1", "the mean is positive", "nowhere", "mean > 0", positive, "0.1")],
-    plates={"curve": Plate(curve, "A *curve*.", ("X1",))},
-    datasets=kept,
     title="A toy",
-    lead="Three steps.",
+    introduction="Three steps.",
+    settings=ToySettings,
+    experiments=experiments,
+    evidence=lambda settings, results: ToyEvidence(**results),
+    claims=[Claim("X1", "the mean is positive", "nowhere", all_of(Condition("mean", ">", 0)), positive, "0.1")],
+    figures={"curve": StudyFigure(curve, "A *curve*.", ("X1",))},
+    datasets=datasets,
     controls=lambda settings, evidence: [Control("none", "Does it?", {"x": 1.0}, "It does.")],
-    found=lambda settings, evidence: [Passage("What", "Nothing.")],
+    findings=lambda settings, evidence: [Finding("What", "Nothing.")],
 )
 
 

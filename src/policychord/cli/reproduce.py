@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +20,9 @@ from .output import Json, aside, emit
 if TYPE_CHECKING:
     from ..runs.records import Report
     from ..runs.reproduce import Chosen, Watcher
-    from ..studies.claim import Claim
+    from ..studies.claim import JudgedClaim
 
 STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
-# in which their steps begin: first those that leave most to do at the end
-ORDER = ("quadrotor", "flock", "theory", "bandit")
 
 
 class Part(StrEnum):
@@ -80,6 +77,7 @@ def reproduce(
     """
     from ..runs.engine import available_cores
     from ..runs.environment import environment
+    from ..runs.numbers import plain
     from ..runs.records import Report
     from ..runs.report import write_report
     from ..runs.reproduce import reproduce as run
@@ -91,13 +89,11 @@ def reproduce(
     chosen = _chosen(part, quick, seed, data)
     resumable()
     with _watching(chosen) as watch:
-        found = run(
-            sorted(chosen, key=lambda c: ORDER.index(c.study.name)), out, workers=workers, fresh=fresh, watch=watch
-        )
+        found = run(sorted(chosen, key=lambda c: -c.study.priority), out, workers=workers, fresh=fresh, watch=watch)
     by_study = {chapter.study: chapter for chapter in found.chapters}
     around = environment(chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began)
     report = Report([by_study[c.study.name] for c in chosen], around)
-    claims = [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]
+    claims = plain([{"study": part.study} | claim._asdict() for part in report.chapters for claim in part.claims])
     files = [
         write_json(out / "claims.json", claims),
         write_json(out / "environment.json", around._asdict()),
@@ -113,12 +109,13 @@ def reproduce(
 
 def _chosen(part: Part, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
     from ..runs.reproduce import Chosen
+    from ..studies import load_study
 
     if data is not None and part not in (Part.all, Part.bandit):
         raise typer.BadParameter(f"the {part} study reads no data: leave it out.", param_hint="--data")
     chosen = []
     for name in [p for p in Part if p != Part.all] if part == Part.all else [part]:
-        study = import_module(f"policychord.studies.{name}.study").STUDY
+        study = load_study(name)
         more = {"data": data} if data is not None and name == Part.bandit else {}
         chosen.append(Chosen(study, study.settings(quick=quick, seed=seed, **more)))
     return chosen
@@ -164,7 +161,7 @@ def _claims_table(report: "Report") -> Table:
     return table
 
 
-def _telling(claim: "Claim") -> str:
+def _telling(claim: "JudgedClaim") -> str:
     """The first values of a claim; the page has them all."""
     from ..runs.numbers import number
 

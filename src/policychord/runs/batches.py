@@ -3,19 +3,17 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ..studies import load_episodes, studies_with_episodes
 from ..studies.episodes import Episodes, Measured
 from ..wording import nearest
 from .kept import code_version
 from .plan import Plan, Point, points_of
 
-# studies with episodes
-STUDIES = ("flock", "quadrotor")
 # settings of a study for which a plan has a word of its own
 PLANNED = {"seed": "seed", "seeds": "episodes"}
 
@@ -41,9 +39,9 @@ class Batch(NamedTuple):
 
 def episodes_of(study: str) -> Episodes:
     """What a study offers to sweeps."""
-    if study not in STUDIES:
-        raise ValueError(f"study = {study!r}: sweeps are for {' and '.join(STUDIES)}.")
-    return import_module(f"policychord.studies.{study}.episodes").EPISODES
+    if study not in (known := studies_with_episodes()):
+        raise ValueError(f"study = {study!r}: sweeps are for {' and '.join(known)}.")
+    return load_episodes(study)
 
 
 def check(plan: Plan) -> None:

@@ -2,9 +2,12 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from ..studies.claim import Quantity
 
 SIGNIFICANT = 4
 MINUS = "\N{MINUS SIGN}"
@@ -15,7 +18,9 @@ _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: lists, names, numbers; so that a page and claims.json can be compared."""
-    if isinstance(value, dict):
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
@@ -26,11 +31,14 @@ def plain(value: Any) -> Any:
 
 def exact(value: Any) -> str:
     """All digits, as in claims.json."""
+    value = value.value if isinstance(value, Quantity) else value
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
 
 
 def number(value: Any) -> str:
     """A single value in short: 0.3, 12,346, 1.887 times a power of ten, yes."""
+    if isinstance(value, Quantity):
+        return _quantity(value)
     value = plain(value)
     if value is None or value == [] or value == {}:
         return "none"
@@ -41,6 +49,15 @@ def number(value: Any) -> str:
     if isinstance(value, float):
         return _short(value)
     return str(value)
+
+
+def _quantity(it: Quantity) -> str:
+    """7 of 8; 12.3 m (11.8 to 12.9); 87%."""
+    if it.of is not None:
+        return f"{number(it.value)} of {number(it.of)}"
+    scale, unit = (100.0, "%") if it.unit == "share" else (1, f"{SPACE}{it.unit}" if it.unit else "")
+    low_high = "" if it.interval is None else " ({} to {})".format(*(number(scale * end) for end in it.interval))
+    return f"{number(scale * it.value)}{unit}{low_high}"
 
 
 def duration(seconds: float) -> str:

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from ..studies.claim import Claim
-from ..studies.study import Control, Passage
+from ..studies.claim import JudgedClaim
+from ..studies.study import Control, Finding
 
 
 class Drawn(NamedTuple):
@@ -21,12 +21,12 @@ class Chapter(NamedTuple):
 
     study: str
     title: str
-    lead: str  # Markdown
+    introduction: str  # Markdown
     settings: dict[str, Any]
-    claims: list[Claim]
+    claims: list[JudgedClaim]
     figures: list[Drawn]
     controls: list[Control]
-    found: list[Passage]
+    findings: list[Finding]
     data: list[str]  # Zarr folders, relative to the run's folder
 
 

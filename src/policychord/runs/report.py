@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pydantic import BaseModel
 
-from ..studies.claim import VERDICTS, Claim
+from ..studies.claim import VERDICTS, JudgedClaim
 from .numbers import duration, exact, number, plain
 from .records import Chapter, Drawn, Report
 from .store import write_text
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
     image: Embedded
     wide: bool  # with its caption below
     caption: str
-    claims: list[tuple[str, Claim | None]]  # anchor and claim; no claim where the run does not have it
+    claims: list[tuple[str, JudgedClaim | None]]  # anchor and claim; no claim where the run does not have it
 
 
 class Line(NamedTuple):
@@ -66,8 +66,7 @@ class Line(NamedTuple):
     anchor: str
     order: int
     chapter: Chapter
-    claim: Claim
-    measured: dict[str, Any]
+    claim: JudgedClaim
     pictures: list[Picture]
 
 
@@ -103,8 +102,7 @@ def render(report: Report, folder: Path) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     templates.filters |= {
-        "number": number, "exact": exact, "duration": duration, "markdown": markdown, "inline": inline, "plain": plain,
-        "day": _day, "kind": _kind,
+        "number": number, "exact": exact, "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
     }  # fmt: skip
     source = Path(__file__).parent / "templates"
     return templates.get_template("report.html.j2").render(
@@ -153,7 +151,7 @@ def _sections(report: Report, folder: Path) -> list[Section]:
         taken.add(f"{section.anchor}-title")
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
-            section.lines.append(Line(place, next(order), chapter, claim, plain(claim.measured), []))
+            section.lines.append(Line(place, next(order), chapter, claim, []))
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(_embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
@@ -274,7 +272,7 @@ def _citation(version: str, year: str) -> str:
 
 def _record(report: Report) -> Markup:
     """Claims and environment as JSON inside the page, so that a page alone can be compared with another."""
-    claims = [claim._asdict() | {"study": chapter.study} for chapter in report.chapters for claim in chapter.claims]
+    claims = [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]
     text = json.dumps(plain({"claims": claims, "environment": report.environment._asdict()}), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))  # no tag can end the element that holds it
 
@@ -285,12 +283,3 @@ def _day(when: str) -> str:
     except ValueError:
         return when
     return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
-
-
-def _kind(value: Any) -> str:
-    """How a measured value is laid out."""
-    if isinstance(value, dict) and value:
-        parts = value.values()
-        rows = all(isinstance(part, list) and part for part in parts) and len({len(part) for part in parts}) == 1
-        return "table" if rows and not any(isinstance(x, list | dict) for part in parts for x in part) else "names"
-    return "list" if isinstance(value, list) and value else "words" if isinstance(value, str) else "number"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..studies.claim import judge
 from ..studies.drawing import styled
-from ..studies.study import Evidence, Study
+from ..studies.study import Study
 from .engine import processes
 from .kept import FOLDER, MissingError, forget_others, keep, load, place
 from .records import Chapter, Drawn
@@ -50,7 +50,7 @@ Watcher = Callable[[Done], None]
 
 def steps_of(chosen: Chosen) -> list[str]:
     """The names of all steps, the last being the one that needs all others."""
-    return [*chosen.study.work(chosen.settings), FINISH]
+    return [*chosen.study.experiments(chosen.settings), FINISH]
 
 
 def reproduce(
@@ -143,7 +143,7 @@ def _submitted(pool: Executor, chosen: Chosen, step: str, out: Path) -> Future:
 def do_step(study: Study, settings: Any, step: str, path: Path) -> float:
     """One step, in a worker: its result goes to disk, its duration to whoever waits."""
     began = time.perf_counter()
-    value = study.work(settings)[step]()
+    value = study.experiments(settings)[step]()
     seconds = round(time.perf_counter() - began, 3)
     keep(path, (value, seconds))
     return seconds
@@ -152,7 +152,8 @@ def do_step(study: Study, settings: Any, step: str, path: Path) -> float:
 def finish(study: Study, settings: Any, places: Mapping[str, Path], out: Path) -> float:
     """Claims, figures, datasets and words of a study whose work is done."""
     began = time.perf_counter()
-    evidence = {step: load(path)[0] for step, path in places.items() if step != FINISH}
+    results = {step: load(path)[0] for step, path in places.items() if step != FINISH}
+    evidence = study.evidence(settings, results)
     chapter = chapter_of(study, settings, evidence, out)
     seconds = round(time.perf_counter() - began, 3)
     keep(places[FINISH], (chapter, seconds))
@@ -165,28 +166,28 @@ def shown_settings(settings: Any) -> dict[str, Any]:
     return settings.model_dump(mode="json") | folders
 
 
-def chapter_of(study: Study, settings: Any, evidence: Evidence, out: Path) -> Chapter:
+def chapter_of(study: Study, settings: Any, evidence: Any, out: Path) -> Chapter:
     """Judge, draw and write."""
-    claims = [judge(entry, settings, evidence) for entry in study.ledger]
+    claims = [judge(claim, settings, evidence) for claim in study.claims]
     figures = []
-    for name, plate in study.plates.items():
+    for name, figure in study.figures.items():
         stem = out / "figures" / study.name / name
         svg, png = (
-            path.relative_to(out).as_posix() for path in save_figure(stem, styled(plate.draw, settings, evidence))
+            path.relative_to(out).as_posix() for path in save_figure(stem, styled(figure.draw, settings, evidence))
         )
-        figures.append(Drawn(name, svg, png, plate.caption, plate.claims))
+        figures.append(Drawn(name, svg, png, figure.caption, figure.claims))
     data = [
         write_dataset(out / "data" / study.name / f"{name}.zarr", dataset).relative_to(out).as_posix()
         for name, dataset in study.datasets(settings, evidence).items()
     ]
     return Chapter(
         study=study.name,
-        title=study.title or study.name,
-        lead=study.lead,
+        title=study.title,
+        introduction=study.introduction,
         settings=shown_settings(settings),
         claims=claims,
         figures=figures,
         controls=list(study.controls(settings, evidence)),
-        found=list(study.found(settings, evidence)),
+        findings=list(study.findings(settings, evidence)),
         data=data,
     )

@@ -1,18 +1,19 @@
-"""What a study is to the rest of the house: settings, work to do, claims to judge, figures to draw, words to say."""
+"""What a study is to the rest of the package: settings, experiments, evidence, claims, figures, findings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
-from .claim import Entry
+from .claim import Claim, E, Measured, S
 
-# What the work found, by the name of its step. Claims and figures read it and compute little themselves.
-Evidence = Mapping[str, Any]
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
 
 
-class Plate(NamedTuple):
-    """A figure: how it is drawn from (settings, evidence), what is seen on it, and which claims it bears on."""
+class StudyFigure(NamedTuple, Generic[S, E]):
+    """A figure: how it is drawn from settings and evidence, what is seen on it, and which claims it bears on."""
 
-    draw: Callable[[Any, Evidence], Any]
+    draw: "Callable[[S, E], Figure]"
     caption: str = ""  # Markdown
     claims: tuple[str, ...] = ()
 
@@ -22,32 +23,35 @@ class Control(NamedTuple):
 
     name: str
     question: str
-    measured: dict[str, Any]
+    measured: Measured
     answer: str
 
 
-class Passage(NamedTuple):
-    """A paragraph or two of what was found, in plain words (Markdown), with the figures that were measured."""
+class Finding(NamedTuple):
+    """A paragraph or two of what was found, in plain words (Markdown), with the numbers that were measured."""
 
     title: str
     text: str
 
 
-class Study(NamedTuple):
+class Study(NamedTuple, Generic[S, E]):
     """One part of the paper, as data.
 
-    `settings(quick=..., seed=...)` builds the study's settings. `work(settings)` names the steps that cost time; each
-    is a function without arguments, independent of the others, and its result becomes the evidence under that name.
-    Claims are measured, figures drawn and words found from (settings, evidence).
+    `settings(quick=..., seed=...)` builds the settings. `experiments(settings)` names the steps that cost time. Each
+    step is a function without arguments that does not depend on the others. It returns plain data: records
+    (NamedTuple), dictionaries, lists, arrays, numbers, text. `evidence(settings, results by step)` makes the study's
+    own record of them, which claims, figures, controls, findings and datasets read. They compute little themselves.
     """
 
     name: str
-    settings: Callable[..., Any]
-    work: Callable[[Any], Mapping[str, Callable[[], Any]]]
-    ledger: Sequence[Entry]
-    plates: Mapping[str, Plate]
-    datasets: Callable[[Any, Evidence], Mapping[str, Any]]  # what is kept as labelled data, by name
-    title: str = ""
-    lead: str = ""  # what the paper did and how it is measured here (Markdown)
-    controls: Callable[[Any, Evidence], Sequence[Control]] = lambda settings, evidence: ()
-    found: Callable[[Any, Evidence], Sequence[Passage]] = lambda settings, evidence: ()
+    title: str
+    introduction: str  # what the paper did and how it is measured here (Markdown)
+    settings: Callable[..., S]
+    experiments: Callable[[S], Mapping[str, Callable[[], Any]]]
+    evidence: Callable[[S, Mapping[str, Any]], E]
+    claims: Sequence[Claim[S, E]]
+    figures: Mapping[str, StudyFigure[S, E]]
+    datasets: "Callable[[S, E], Mapping[str, xr.Dataset]]"  # what is stored as labelled data, by name
+    controls: Callable[[S, E], Sequence[Control]] = lambda settings, evidence: ()
+    findings: Callable[[S, E], Sequence[Finding]] = lambda settings, evidence: ()
+    priority: int = 0  # studies with a larger one begin first: those that leave most to do at the end

@@ -1,19 +1,20 @@
 """A study to copy: does the mirror step lower the energy at every turn, whatever the problem?
 
-In the package a study is a folder in `studies/`: settings.py, the work, claims.py, figures.py (alone with matplotlib),
-datasets.py (alone with xarray) and study.py. Here everything stands in one file.
+In the package a study is a folder in `studies/` with the files settings, agents, experiments, measures, claims, figures
+and report. Here everything stands in one file.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field
 
 from policychord import energy, primitive_cost, problem
-from policychord.studies.claim import Entry, Finding, reproduced_if
+from policychord.studies.claim import Claim, Condition, Quantity, all_of
 from policychord.studies.drawing import blank
-from policychord.studies.study import Plate, Study
+from policychord.studies.study import Study, StudyFigure
 
 
 class MirrorSettings(BaseModel):
@@ -23,6 +24,12 @@ class MirrorSettings(BaseModel):
 
     seed: int = Field(default=0, ge=0, description="of all random draws")
     problems: int = Field(default=200, ge=1, description="random problems")
+
+
+class MirrorEvidence(NamedTuple):
+    """What the experiments found."""
+
+    energies: np.ndarray  # (problem, step)
 
 
 def settings(*, quick: bool = True, seed: int = 0) -> MirrorSettings:
@@ -45,35 +52,49 @@ def descend(told: MirrorSettings) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
-def work(told: MirrorSettings):
+def experiments(told: MirrorSettings):
     return {"descent": partial(descend, told)}  # workers unpickle it: partials of functions, no lambdas
 
 
-def never_rises(told: MirrorSettings, evidence) -> Finding:
-    rise = float(np.diff(evidence["descent"]).max())
-    return Finding({"largest rise in one step (nat)": rise, "problems": told.problems}, reproduced_if(rise <= 1e-12))
+def gather(told: MirrorSettings, results) -> MirrorEvidence:
+    """The evidence, from the results of the steps by name."""
+    return MirrorEvidence(energies=results["descent"])
 
 
-def descents(told: MirrorSettings, evidence):
+def never_rises(told: MirrorSettings, evidence: MirrorEvidence):
+    rise = np.diff(evidence.energies).max()
+    return {"largest rise in one step": Quantity(float(rise), "nat"), "problems": told.problems}
+
+
+def descents(told: MirrorSettings, evidence: MirrorEvidence):
     figure = blank(4, 3)
     axes = figure.subplots()
-    axes.plot((evidence["descent"] - evidence["descent"][:, -1:]).T, color="C0")
+    axes.plot((evidence.energies - evidence.energies[:, -1:]).T, color="C0")
     axes.set(xlabel="step", ylabel="energy above the last (nat)")
     return figure
 
 
-def datasets(told: MirrorSettings, evidence):
-    return {"descent": xr.Dataset({"energy": (("problem", "step"), evidence["descent"], {"units": "nat"})})}
+def datasets(told: MirrorSettings, evidence: MirrorEvidence):
+    return {"descent": xr.Dataset({"energy": (("problem", "step"), evidence.energies, {"units": "nat"})})}
 
 
 STUDY = Study(
     name="mirror",
-    settings=settings,
-    work=work,
-    # the rule is written before anything is measured
-    ledger=(Entry("M1", "the mirror step lowers the energy", "nowhere", "no rise beyond 1e-12", never_rises),),
-    plates={"descents": Plate(descents, "The energy of every problem, step by step.", ("M1",))},
-    datasets=datasets,
     title="The mirror step",
-    lead="Random problems, hot and cold, thirty steps each.",
+    introduction="Random problems, hot and cold, thirty steps each.",
+    settings=settings,
+    experiments=experiments,
+    evidence=gather,
+    # the rule is written before anything is measured
+    claims=(
+        Claim(
+            "M1",
+            "the mirror step lowers the energy",
+            "nowhere",
+            all_of(Condition("largest rise in one step", "<=", 1e-12)),
+            never_rises,
+        ),
+    ),
+    figures={"descents": StudyFigure(descents, "The energy of every problem, step by step.", ("M1",))},
+    datasets=datasets,
 )
