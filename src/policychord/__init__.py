@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agent import Composer
     from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
-    from .core.equilibrium import ConvergenceError, Equilibrium, solve
+    from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
     from .core.objective import (
         Certificate,
@@ -31,6 +31,7 @@ __all__ = [
     "ConvergenceError",
     "Equilibrium",
     "Layers",
+    "Outcome",
     "Path",
     "Population",
     "Problem",
@@ -55,7 +56,7 @@ __all__ = [
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
 _HOME = {
     "core.circuit": ("CircuitPath", "Layers", "TimeScales", "circuit", "time_scales"),
-    "core.equilibrium": ("ConvergenceError", "Equilibrium", "solve"),
+    "core.equilibrium": ("ConvergenceError", "Equilibrium", "Outcome", "solve"),
     "core.flow": ("Path", "dissipation", "flow"),
     "core.objective": (
         "Certificate", "Problem", "certify", "complexity", "energy", "gate", "primitive_cost", "problem",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from policychord import ConvergenceError, Problem, certify, energy, problem, solve
+from policychord import ConvergenceError, Outcome, Problem, certify, energy, problem, solve
 
 from .families import DENSE, FAMILIES, WIDE, member
 from .routes import ROUTES
@@ -99,10 +99,27 @@ def test_a_problem_that_rounding_hides_is_said_so(route):
     p = problem(pi=[[1 / 3, 0.5], [2 / 3, 0.5]], action_cost=[[0.0, 1.0], [1e11, -1e11]], eps=1e-6)
     if route == "traced":
         found = ROUTES[route](p, 1e-40)
-        assert not np.any(found.converged)
+        assert np.all(found.outcome == Outcome.ROUNDING_LIMIT)
         return
-    with pytest.raises(ConvergenceError, match=r"2 of 2 problems .* tol = 1\.0e-40.*index \(0,\).*eps = 1e-06"):
+    with pytest.raises(
+        ConvergenceError, match=r"2 of 2 problems .* tol = 1\.0e-40.*index \(0,\).*eps = 1e-06.*Rounding"
+    ):
         ROUTES[route](p, 1e-40)
+
+
+def test_an_outcome_is_a_number_with_a_sentence():
+    assert [int(outcome) for outcome in Outcome] == [0, 1, 2, 3, 4]
+    assert all(outcome.sentence.endswith(".") for outcome in Outcome)
+    found = solve(member("generic", *DENSE))
+    assert found.outcome.dtype == np.int8
+    assert found.outcome.shape == found.converged.shape == (12,)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_a_problem_made_by_hand_of_what_is_no_number_is_bad_input():
+    p = member("generic", *DENSE)
+    with pytest.raises(ConvergenceError, match=r"1 of 12 .*index \(0,\).*not a number.*problem\(\.\.\.\)"):
+        solve(p._replace(eps=np.where(np.arange(12) == 0, np.nan, p.eps)))
 
 
 @pytest.mark.parametrize("tol", [0.0, -1e-10, float("nan"), float("inf")])

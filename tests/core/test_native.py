@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import Problem, problem, solve
+from policychord import Outcome, Problem, problem, solve
 from policychord.core import _native
 
 
@@ -52,7 +52,7 @@ def test_what_is_no_number_is_not_certified(rng):
     given = jax.tree.map(jnp.asarray, batch(rng, 3))
     spoilt = given._replace(action_cost=given.action_cost.at[1, 4].set(jnp.nan))
     found = jax.jit(lambda p: solve(p))(spoilt)
-    np.testing.assert_array_equal(found.converged, [True, False, True])
+    np.testing.assert_array_equal(found.outcome, [Outcome.CONVERGED, Outcome.BAD_INPUT, Outcome.CONVERGED])
     assert not found.certificate.gap[1] < np.inf
 
 
@@ -68,3 +68,5 @@ def test_a_jax_with_other_frames_gets_a_callback(rng, monkeypatch):
         monkeypatch.undo()
         _native.target_for.cache_clear()
     np.testing.assert_allclose(called.weights, native.weights, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(called.outcome, native.outcome)
+    assert called.outcome.dtype == native.outcome.dtype == np.int8

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import certify, complexity, energy, gate, primitive_cost, problem, solve
+from policychord import Outcome, certify, complexity, energy, gate, primitive_cost, problem, solve
 
 from .families import member
 
@@ -125,10 +125,12 @@ DAMAGE = {
 
 @each_route
 def test_nothing_is_raised_for_what_is_not_a_number(p, direct, route):
-    """Under tracing only `converged` can tell, for the damaged problem alone, and its gap claims nothing."""
+    """Under tracing only `outcome` can tell, for the damaged problem alone, and its gap claims nothing."""
     for argument, damage in DAMAGE.items():
         found = _traced[route](p._replace(**{argument: damage(jnp.asarray(getattr(p, argument)))}))
-        assert list(np.asarray(found.converged)) == [True, False, True, True], argument
+        assert list(np.asarray(found.outcome)) == [Outcome.CONVERGED, Outcome.BAD_INPUT, *2 * [Outcome.CONVERGED]], (
+            argument
+        )
         assert not found.certificate.gap[1] <= 1e300, argument
         others = np.array([0, 2, 3])
         np.testing.assert_allclose(found.weights[others], direct.weights[others], rtol=0, atol=1e-12)
@@ -137,7 +139,7 @@ def test_nothing_is_raised_for_what_is_not_a_number(p, direct, route):
 @each_route
 def test_a_temperature_that_is_not_positive_does_not_converge(p, route):
     found = _traced[route](p._replace(eps=np.array([0.0, -1.0, 0.0, -0.1])))
-    assert not np.any(found.converged)
+    assert np.all(found.outcome == Outcome.BAD_INPUT)
 
 
 def test_single_precision_in_a_trace_is_refused(p):
@@ -184,5 +186,5 @@ def test_what_would_be_refused_never_converges_in_a_trace(route, pi, eps, good):
     found = jax.jit(lambda pi, eps: solve(problem(pi=pi, action_cost=[0.0, 1.0], eps=eps), route=route))(
         np.array(pi), eps
     )
-    assert bool(found.converged) is good
+    assert found.outcome == (Outcome.CONVERGED if good else Outcome.BAD_INPUT)
     assert bool(np.isfinite(found.certificate.gap)) is good

@@ -25,8 +25,10 @@ from ._method import (
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
+    ROUNDING_SHARE,
     SETTLED,
     UNIT_ROUNDOFF,
+    Outcome,
     rounding_factor,
 )
 from .objective import centred_cost, gradient_size
@@ -42,6 +44,7 @@ class _State(NamedTuple):
     length: jax.Array
     temperature: jax.Array
     gap: jax.Array
+    floor: jax.Array  # the part of the gap that rounding adds
     rejections: jax.Array
     finishing: jax.Array
     passes: jax.Array
@@ -52,7 +55,7 @@ class _State(NamedTuple):
 
 
 def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
-    """Solve one problem from the log-weights `start`: (log_weights, gap, passes, converged)."""
+    """Solve one problem from the log-weights `start`: (log_weights, gap, passes, outcome)."""
     d = pi.shape[0]
     s = centred_cost(pi, cost)
     linear, magnitude = s @ pi, jnp.abs(s) @ pi
@@ -66,7 +69,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         g = linear + entropy + temperature * (z - log_prior)
         energy = w @ g
         noise = relative_noise * jnp.max(gradient_size(magnitude, entropy, temperature, z, log_prior))
-        gap, widest = _gap(w, g, energy, temperature, noise)
+        gap, floor, widest = _gap(w, g, energy, temperature, noise)
         # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
         enough = state.kept_energy + ARMIJO * state.length * state.slope
         # (at the end there is nothing left to fall: what is still certified is as good)
@@ -78,7 +81,9 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
         converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
-        cooled, cool_g, cool_energy, cool_gap = _cool(w, g, energy, gap, temperature, eps, z - log_prior, noise)
+        cooled, cool_g, cool_energy, cool_gap, cool_floor = _cool(
+            w, g, energy, gap, floor, temperature, eps, z - log_prior, noise
+        )
         # a primitive on the floor that wants to fall further is held: its step would mean nothing
         held = (w <= RESTING) & (cool_g >= cool_energy)
         root_w = jnp.where(held, 0.0, jnp.exp(0.5 * z))
@@ -88,7 +93,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         aimed = state._replace(
             z=_normalise(z + step), kept_z=z, kept_g=cool_g, kept_energy=cool_energy, step=step,
             slope=-jnp.sum(force * y), length=jnp.ones_like(energy), temperature=cooled,
-            gap=cool_gap, rejections=jnp.zeros_like(state.rejections), finishing=finishing,
+            gap=cool_gap, floor=cool_floor, rejections=jnp.zeros_like(state.rejections), finishing=finishing,
             unconditional=jnp.zeros_like(accepted), converged=converged,
         )  # fmt: skip
         done = state._replace(
@@ -118,14 +123,20 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     z = jnp.where(eps > 0.0, _normalise(start), jnp.nan)
     first = _State(
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
-        length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, rejections=zero.astype(int), finishing=zero.astype(int),
-        passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=~(eps > 0.0),
+        length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, floor=zero, rejections=zero.astype(int),
+        finishing=zero.astype(int), passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=~(eps > 0.0),
     )  # fmt: skip
     last = lax.while_loop(running, turn, first)
     # what was not reached is the last accepted point; its gap counts if it is that of the right temperature
     z = jnp.where(last.converged | last.failed, last.z, last.kept_z)
     known = last.converged | (~last.failed & (last.temperature <= eps))
-    return z, jnp.where(known, last.gap, jnp.inf), last.passes, last.converged
+    stopped = known & (last.floor >= ROUNDING_SHARE * last.gap)
+    outcome = jnp.select(
+        [last.converged, last.failed, stopped],
+        [jnp.int8(Outcome.CONVERGED), jnp.int8(Outcome.BAD_INPUT), jnp.int8(Outcome.ROUNDING_LIMIT)],
+        jnp.int8(Outcome.NOT_CONVERGED),
+    )
+    return z, jnp.where(known, last.gap, jnp.inf), last.passes, outcome
 
 
 def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_prior):
@@ -199,7 +210,7 @@ def _by_cg(pi, p, root_w, force, temperature, reduction):
 
 
 def _gap(w, g, mean, temperature, noise):
-    """T KL(w || S(w)) with its rounding floor, and the largest |ln S/w|; see `certificate_at`."""
+    """T KL(w || S(w)) with its rounding floor, that floor, and the largest |ln S/w|; see `certificate_at`."""
     x = (mean - g) / temperature
     top = jnp.maximum(jnp.max(x), 0.0)
     modest = jnp.minimum(x, 30.0)
@@ -209,23 +220,23 @@ def _gap(w, g, mean, temperature, noise):
     mismatch = jnp.where(top <= 30.0, jnp.sum(w * jnp.abs(jnp.expm1(modest))), 2.0)
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - jnp.max(w)) / temperature
     widest = jnp.max(jnp.where(w > RESTING, jnp.abs(x), 0.0))
-    return gap * GAP_ROUNDING + floor, widest
+    return gap * GAP_ROUNDING + floor, floor, widest
 
 
-def _cool(w, g, energy, gap, temperature, eps, log_ratio, noise):
+def _cool(w, g, energy, gap, floor, temperature, eps, log_ratio, noise):
     """Lower the temperature of the homotopy while the point is good enough for it."""
 
     def warm(carry):
         return (carry[0] > eps) & (carry[3] <= 0.1 * carry[0])
 
     def cooler(carry):
-        temperature, g, _, _ = carry
+        temperature, g, *_ = carry
         after = jnp.maximum(eps, COOLING * temperature)
         g = g + (after - temperature) * log_ratio
         energy = w @ g
-        return after, g, energy, _gap(w, g, energy, after, noise)[0]
+        return after, g, energy, *_gap(w, g, energy, after, noise)[:2]
 
-    return lax.while_loop(warm, cooler, (temperature, g, energy, gap))
+    return lax.while_loop(warm, cooler, (temperature, g, energy, gap, floor))
 
 
 def _extend(z, w, g, mean, temperature, pi, p):

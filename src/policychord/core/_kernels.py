@@ -9,7 +9,7 @@ from functools import cache
 from inspect import unwrap
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, int8, int64, types
 
 from ._compile import compile_entry, compiled
 from ._method import (
@@ -23,8 +23,10 @@ from ._method import (
     LOG_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
+    ROUNDING_SHARE,
     SETTLED,
     UNIT_ROUNDOFF,
+    Outcome,
     rounding_factor,
 )
 from ._sweeps import (
@@ -35,6 +37,9 @@ from ._sweeps import (
     sweep_dense,
     sweep_rows,
 )
+
+CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
+ROUNDING_LIMIT, BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
 
 _rounding_factor = compiled()(unwrap(rounding_factor))  # a type checker may have wrapped it
 
@@ -125,7 +130,7 @@ def _normalise(z, w):
 
 @compiled()
 def _gap(w, g, mean, temperature, noise):
-    """The certificate T KL(w || S(w)) with its rounding floor, and the largest |ln S/w|.
+    """The certificate T KL(w || S(w)) with its rounding floor, that floor, and the largest |ln S/w|.
 
     x = -(g - w.g)/T has mean zero under w, so KL = log1p(sum w (expm1 x - x)): no cancellation.
     """
@@ -153,7 +158,7 @@ def _gap(w, g, mean, temperature, noise):
         gap = temperature * (top + math.log(excess))
         mismatch = 2.0
     floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise * noise * (1.0 - heaviest) / temperature
-    return gap * GAP_ROUNDING + floor, widest
+    return gap * GAP_ROUNDING + floor, floor, widest
 
 
 @compiled()
@@ -169,8 +174,8 @@ def _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g):
 
 
 @compiled()
-def _cool(z, w, log_prior, g, energy, gap, temperature, eps, noise):
-    """Lower the temperature while the point is good enough for it; g follows. (temperature, energy, gap)"""
+def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, noise):
+    """Lower the temperature while the point is good enough for it; g follows. (temperature, energy, gap, floor)"""
     while temperature > eps and gap <= 0.1 * temperature:
         cooler = max(eps, COOLING * temperature)
         energy = 0.0
@@ -178,8 +183,8 @@ def _cool(z, w, log_prior, g, energy, gap, temperature, eps, noise):
             g[a] += (cooler - temperature) * (z[a] - log_prior[a])
             energy += w[a] * g[a]
         temperature = cooler
-        gap, _ = _gap(w, g, energy, temperature, noise)
-    return temperature, energy, gap
+        gap, floor, _ = _gap(w, g, energy, temperature, noise)
+    return temperature, energy, gap, floor
 
 
 @compiled()
@@ -209,19 +214,20 @@ def _descend(
 ):
     """Minimise the energy of one problem from log-weights z; see `equilibrium.py` for the method.
 
-    Leaves the log-weights in z and returns (gap, passes, converged).
+    Leaves the log-weights in z and returns (gap, passes, outcome).
     """
     w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     relative_noise = _rounding_factor(ln_p.size)
     temperature, homotopy = eps, False
     length, slope, rejections, finishing = 1.0, 0.0, 0, 0
     kept_energy = gap = trial_gap = widest = math.inf
+    floor = trial_floor = 0.0
     unconditional = True  # first point, restart or mirror step: nothing to compare with
     if not warm:
         z[:] = log_prior
     if not eps > 0.0:
         z[:] = math.nan
-        return math.inf, 0, False
+        return math.inf, 0, BAD_INPUT
     _normalise(z, w)
 
     for passes in range(1, max_passes + 1):
@@ -233,13 +239,13 @@ def _descend(
         noise = relative_noise * size
         if energy != energy:
             z[:] = math.nan
-            return math.inf, passes, False
+            return math.inf, passes, BAD_INPUT
 
         # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
         enough = kept_energy + ARMIJO * length * slope
         accepted = unconditional or energy < enough
         if accepted or energy <= enough + noise:
-            trial_gap, widest = _gap(w, g, energy, temperature, noise)
+            trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
             # at the end there is nothing left to fall: what is still certified is as good
             accepted = accepted or trial_gap < gap or (finishing > 0 and trial_gap <= tol)
         if accepted:
@@ -247,8 +253,10 @@ def _descend(
                 finishing += 1
                 if widest <= SETTLED or finishing > FINISHING_PASSES:
                     _extend_log_weights(matrix, wide, z, w, g, energy, temperature, over_p)
-                    return trial_gap, passes, True
-            temperature, energy, gap = _cool(z, w, log_prior, g, energy, trial_gap, temperature, eps, noise)
+                    return trial_gap, passes, CONVERGED
+            temperature, energy, gap, floor = _cool(
+                z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, noise
+            )
             slope = _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors[6:], step)
             kept_z[:], kept_g[:], kept_energy = z, g, energy
             length, rejections, unconditional = 1.0, 0, False
@@ -271,7 +279,9 @@ def _descend(
                 z[a] = kept_z[a] + length * step[a]
         _normalise(z, w)
     z[:] = kept_z
-    return gap if temperature <= eps else math.inf, max_passes, False
+    if temperature > eps:
+        return math.inf, max_passes, NOT_CONVERGED
+    return gap, max_passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
 
 
 @compiled()
@@ -298,7 +308,7 @@ def _extend_log_weights(matrix, wide, z, w, g, mean, temperature, over_p):
 
 def _solve_dense(
     pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, converged, kept_ln_p, kept_over_p, kept_curvature,
+    log_weights, gap, passes, outcome, kept_ln_p, kept_over_p, kept_curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     columns = np.empty((n, d))
@@ -311,7 +321,7 @@ def _solve_dense(
         z = log_weights[k]
         if warm:
             z[:] = start[k]
-        gap[k], passes[k], converged[k] = _descend(
+        gap[k], passes[k], outcome[k] = _descend(
             columns, False, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
             vectors, squares, ln_p, over_p, scaled,
         )  # fmt: skip
@@ -324,7 +334,7 @@ def _solve_dense(
 
 def _solve_wide(
     pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, converged, kept_ln_p, kept_over_p, kept_curvature,
+    log_weights, gap, passes, outcome, kept_ln_p, kept_over_p, kept_curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     vectors, squares = np.empty((13, n)), np.empty((2, 0, 0))
@@ -335,7 +345,7 @@ def _solve_wide(
         z = log_weights[k]
         if warm:
             z[:] = start[k]
-        gap[k], passes[k], converged[k] = _descend(
+        gap[k], passes[k], outcome[k] = _descend(
             pi[k * pi_step], True, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
             vectors, squares, ln_p, over_p, scaled,
         )  # fmt: skip
@@ -360,7 +370,7 @@ def _filled(rank: int, dtype=float64):
 def _kernel_for(wide: bool):
     signature = types.void(
         _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,
-        _filled(2), _filled(1), _filled(1, int64), _filled(1, types.boolean), _filled(2), _filled(2), _filled(3),
+        _filled(2), _filled(1), _filled(1, int64), _filled(1, int8), _filled(2), _filled(2), _filled(3),
     )  # fmt: skip
     return compile_entry(signature, _solve_wide if wide else _solve_dense)
 
@@ -387,7 +397,7 @@ def _flat_pi(pi, batch: tuple[int, ...]):
 def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False):
     """Solve every problem of a batch; `start` holds log-weights, or None for the prior.
 
-    Returns NumPy arrays (log_weights, gap, passes, converged) and, to `keep` for a derivative, ln p and 1/p of the
+    Returns NumPy arrays (log_weights, gap, passes, outcome) and, to `keep` for a derivative, ln p and 1/p of the
     mixture and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
     """
     (d, n), vectors = np.shape(pi)[-2:], (cost, log_prior, log_prior if start is None else start)
@@ -396,13 +406,13 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     eps = _flat(eps, 0, batch)
     cost, log_prior, initial = (_flat(v, 1, batch) for v in vectors)
     log_weights, gap = np.empty((eps.size, n)), np.empty(eps.size)
-    passes, converged = np.empty(eps.size, np.int64), np.empty(eps.size, np.bool_)
+    passes, outcome = np.empty(eps.size, np.int64), np.empty(eps.size, np.int8)
     side = n if n <= DENSE_UP_TO else 0
     rows = eps.size if keep else 0
     kept = np.empty((rows, d)), np.empty((rows, d)), np.empty((rows, side, side))
     _kernel_for(n > DENSE_UP_TO)(
         pi, pi_step, cost, eps, log_prior, initial, start is not None, tol, max_passes,
-        log_weights, gap, passes, converged, *kept,
+        log_weights, gap, passes, outcome, *kept,
     )  # fmt: skip
-    found = log_weights, gap, passes, converged, *(kept if keep else ())
+    found = log_weights, gap, passes, outcome, *(kept if keep else ())
     return tuple(array.reshape(batch + array.shape[1:]) for array in found)

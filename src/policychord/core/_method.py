@@ -1,6 +1,7 @@
 """The numbers of the method, shared by its compiled and its JAX implementation."""
 
 import math
+from enum import IntEnum
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -29,6 +30,27 @@ DENSE_UP_TO = 40
 CG_FORCING = 0.3
 
 MAX_PASSES = 5000
+
+# A search that ends above the tolerance was stopped by rounding if rounding makes up this share of its gap.
+ROUNDING_SHARE = 0.5
+
+
+class Outcome(IntEnum):
+    """How a search for the optimal weights ended: an integer, so that it passes through `jit` and `vmap`."""
+
+    sentence: str
+
+    CONVERGED = 0, "The weights are optimal to the tolerance."
+    NOT_CONVERGED = 1, "The search stalled before it reached the tolerance."
+    ROUNDING_LIMIT = 2, "Rounding in float64 hides whether better weights exist."
+    BAD_INPUT = 3, "Something given is not a number, or no problem can be made of it."
+    NOT_OPTIMISED = 4, "The weights were given by another rule; the optimum was not searched for."
+
+    def __new__(cls, number: int, sentence: str = "") -> "Outcome":
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.sentence = sentence
+        return member
 
 
 def rounding_factor(d: int) -> float:

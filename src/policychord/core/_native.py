@@ -16,7 +16,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from ._compile import compile_callback, compiled
-from ._kernels import _kernel_for
+from ._kernels import NOT_CONVERGED, _kernel_for
 from ._method import DENSE_UP_TO, MAX_PASSES
 
 MAJOR_VERSION = 0  # of the frame's layout
@@ -124,33 +124,33 @@ def _operands(frame):
         least = min(least, tolerances[k])
     log_weights = carray(_pointer(_words(results[0], 6)[3]), (count, n), np.float64)
     passes = carray(_pointer(_words(results[2], 6)[3]), (count,), np.int64)
-    converged = carray(_pointer(_words(results[3], 6)[3]), (count,), np.bool_)
+    outcome = carray(_pointer(_words(results[3], 6)[3]), (count,), np.int8)
     bound = carray(_pointer(gap[3]), (count,), np.float64)
-    bound[:], converged[:] = np.inf, False  # nothing is certified until the kernel has said so
+    bound[:], outcome[:] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
     return (
         columns.reshape((columns.shape[0], d, n)), 0 if shared else 1, cost, eps.reshape(count), log_prior, start,
-        least, log_weights, bound, passes, converged,
+        least, log_weights, bound, passes, outcome,
     )  # fmt: skip
 
 
 def _answer_dense(frame):
     if not _is_question(frame):
-        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, converged = _operands(frame)
+        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome = _operands(frame)
         none = np.empty((0, pi.shape[1]))
         square = np.empty((0, pi.shape[2], pi.shape[2]))
         _dense_kernel(  # noqa: F821
             pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
-            log_weights, gap, passes, converged, none, none, square,
+            log_weights, gap, passes, outcome, none, none, square,
         )  # fmt: skip
     return 0
 
 
 def _answer_wide(frame):
     if not _is_question(frame):
-        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, converged = _operands(frame)
+        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome = _operands(frame)
         none = np.empty((0, pi.shape[1]))
         _wide_kernel(  # noqa: F821
             pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
-            log_weights, gap, passes, converged, none, none, np.empty((0, 0, 0)),
+            log_weights, gap, passes, outcome, none, none, np.empty((0, 0, 0)),
         )  # fmt: skip
     return 0

@@ -27,7 +27,7 @@ from jax import dtypes, lax
 from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
 from . import _descent
 from ._checks import check_number, check_simplex, joint_batch
-from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES
+from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES, Outcome
 from .objective import Certificate, Problem, certificate_from_gap, require_problem, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
@@ -41,11 +41,23 @@ class Equilibrium(NamedTuple):
     log_weights: Weights
     certificate: Certificate
     passes: Counts  # evaluations of the gradient that it took
-    converged: Flags  # certificate.gap <= tol
+    outcome: Counts  # an `Outcome` for each problem
+
+    @property
+    def converged(self) -> Flags:
+        """Whether certificate.gap <= tol."""
+        return namespace(self.outcome).asarray(self.outcome == Outcome.CONVERGED)
 
 
 class ConvergenceError(ValueError):
     """A problem could not be solved to the tolerance asked for."""
+
+
+_REMEDY = {
+    Outcome.NOT_CONVERGED: "start from the prior (start=None), try the other route, or accept a larger tol",
+    Outcome.ROUNDING_LIMIT: "rescale the cost, raise eps, or accept a larger tol",
+    Outcome.BAD_INPUT: "build the problem with problem(...), which names what is wrong",
+}
 
 
 def solve(
@@ -55,7 +67,7 @@ def solve(
 
     `start` gives weights to begin with, such as the previous step's; the prior otherwise. NumPy arrays in, NumPy
     arrays out; JAX arrays in, JAX arrays out. Raises `ConvergenceError` rather than return a bad answer; under JAX
-    tracing, where nothing can be raised, look at `converged`.
+    tracing, where nothing can be raised, look at `outcome`.
 
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support `jax.grad`; forward mode and second derivatives need "jax".
@@ -90,11 +102,11 @@ def solve(
 
 
 def _equilibrium(
-    xp: ModuleType, eps: Scalars, log_weights: Weights, gap: Scalars, passes: Counts, converged: Flags
+    xp: ModuleType, eps: Scalars, log_weights: Weights, gap: Scalars, passes: Counts, outcome: Counts
 ) -> Equilibrium:
     # what is certified are weights above the floor; log_weights go on below it
     weights = xp.exp(xp.maximum(log_weights, LOG_FLOOR))
-    return Equilibrium(weights, log_weights, certificate_from_gap(gap, eps), passes, converged)
+    return Equilibrium(weights, log_weights, certificate_from_gap(gap, eps), passes, outcome)
 
 
 def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
@@ -107,16 +119,17 @@ def _on_cpu(*arrays: ArrayLike) -> bool:
 
 
 def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -> None:
-    bad = ~np.asarray(answer.converged)
+    outcome = np.asarray(answer.outcome)
+    bad = outcome != Outcome.CONVERGED
     if not bad.any():
         return
     where = tuple(int(i) for i in np.argwhere(bad)[0])
     gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(problem.eps)[where])
-    cost = np.asarray(problem.action_cost)[where]
+    cost, why = np.asarray(problem.action_cost)[where], Outcome(int(outcome[where]))
     raise ConvergenceError(
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
-        f"at a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). If the costs are "
-        "very large or eps very small, rounding is the limit: rescale the cost, raise eps, or accept a larger tol."
+        f"at a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). {why.sentence} "
+        f"Remedy: {_REMEDY[why]}."
     )
 
 
@@ -154,10 +167,10 @@ def _by_kernel(*given: jax.Array) -> Arrays:
 
 
 def _answers(batch: tuple[int, ...], weights: tuple[int, ...]) -> list[jax.ShapeDtypeStruct]:
-    """Log-weights, gap, passes, converged."""
+    """Log-weights, gap, passes, outcome."""
     return [
         jax.ShapeDtypeStruct(weights, np.float64), jax.ShapeDtypeStruct(batch, np.float64),
-        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.bool_),
+        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.int8),
     ]  # fmt: skip
 
 
