@@ -9,12 +9,16 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from docstrings import fields_of
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
+
+if TYPE_CHECKING:
+    from policychord.runs.compare import ClaimRecord
+    from policychord.studies.claim import Quantity
 
 LINE = re.compile(r"^% generated: (\w+) ?(.*)$", re.MULTILINE)
 REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
@@ -183,38 +187,45 @@ def told(study: str) -> str:
 
 
 def claims(study: str) -> str:
-    """The ledger of a study, with the verdicts of the recorded run beside the rules."""
-    ledger = import_module(f"policychord.studies.{study}.study").STUDY.ledger
-    record = {claim["id"]: claim for claim in _recorded() if claim["study"] == study}
-    if set(record) != {entry.id for entry in ledger}:
-        raise ValueError(f"{RECORD.name} has other claims of {study} than its ledger: record a full run anew.")
+    """The claims of a study, with the measured values and verdicts of the recorded run beside the rules."""
+    from policychord.studies import load_study
+    from policychord.studies.claim import rule_text
+
+    made, record = load_study(study).claims, {claim.id: claim for claim in _recorded() if claim.study == study}
+    if set(record) != {claim.id for claim in made}:
+        raise ValueError(f"{RECORD.name} has other claims of {study} than the code: record a full run anew.")
     rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
-    for entry in ledger:
-        found = record[entry.id]
-        reported = "" if re.match("no (figure|number) given", entry.reported) else f"; the paper: {entry.reported}"
+    for claim in made:
+        found = record[claim.id]
+        reported = "" if re.match("no (figure|number) given", claim.reported) else f"; the paper: {claim.reported}"
+        earlier = (
+            f"; an earlier rule ({change.rule}) gave {change.verdict}: {change.reason}" for change in claim.rule.history
+        )
         rows.append(
-            f"| **{entry.id}** | {_cell(entry.statement)} ({entry.paper}) | {_cell(entry.rule)} | "
-            f"{_cell(_headline(found['measured']) + reported)} | {VERDICTS[found['verdict']]} |"
+            f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | "
+            f"{_cell(''.join([rule_text(claim.rule), *earlier]))} | "
+            f"{_cell(_headline(found.measured) + reported)} | {VERDICTS[found.verdict]}{_parts(found.holds)} |"
         )
     return "\n".join(rows) + "\n"
 
 
-def _headline(measured: dict[str, Any]) -> str:
-    """The first two figures, which are the most telling."""
-    told = [(name, value) for name, value in measured.items() if not isinstance(value, dict)][:2]
-    return "; ".join(f"{name}: {_figure(value)}" for name, value in told)
+def _headline(measured: "dict[str, Quantity]") -> str:
+    """The first two quantities, which are the most telling."""
+    from policychord.runs.formatting import number
+
+    return "; ".join(f"{name}: {number(it)}" for name, it in list(measured.items())[:2])
 
 
-def _figure(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _parts(holds: dict[str, bool]) -> str:
+    """Which parts of a rule do not hold, where only some do."""
+    lacking = [part for part, it_holds in holds.items() if not it_holds]
+    return f" (not: {_cell(', '.join(lacking))})" if 0 < len(lacking) < len(holds) else ""
 
 
 def tally() -> str:
     """How the recorded run ended, and where it ran."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    verdicts = [claim["verdict"] for claim in _recorded()]
+    verdicts = [claim.verdict for claim in _recorded()]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
     where = record["environment"]
     return (
@@ -223,8 +234,10 @@ def tally() -> str:
     )
 
 
-def _recorded() -> list[dict[str, Any]]:
-    return json.loads(RECORD.read_text(encoding="utf-8"))["claims"]
+def _recorded() -> "list[ClaimRecord]":
+    from policychord.runs.compare import read_claims
+
+    return read_claims(json.loads(RECORD.read_text(encoding="utf-8"))["claims"], RECORD)
 
 
 # -------------------------------------------------------------

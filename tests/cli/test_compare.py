@@ -13,7 +13,7 @@ def run(folder, ids, settings):
             "statement": "",
             "paper": "",
             "reported": "",
-            "measured": {"x": 1.0},
+            "measured": {"x": {"value": 1.0}},
             "rule": "",
             "verdict": "partly",
         }

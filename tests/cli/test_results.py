@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from policychord.cli import quadrotor
-from policychord.cli.output import counted, plain
+from policychord.cli.output import counted
+from policychord.runs.formatting import plain
 from policychord.stats.effect_size import EffectSize, Spread
 from policychord.studies.quadrotor.metrics import Row
 from policychord.studies.quadrotor.settings import QuadrotorSettings
@@ -103,7 +104,7 @@ def test_flights_in_words(delta, fixed, horizon, said, unsaid):
 
 def test_records_become_json():
     value = {"a": np.float64("nan"), 1: Spread(1.0, 0.5, float("inf")), "p": np.arange(2), "s": QuadrotorSettings()}
-    found = plain(value)
+    found = plain(value, finite=True)
     assert found["a"] is None
     assert found["1"] == {"median": 1.0, "low": 0.5, "high": None}
     assert found["p"] == [0, 1]

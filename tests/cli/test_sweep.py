@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 from policychord.cli.pace import Pace
-from policychord.runs.batches import STUDIES, episodes_of
+from policychord.runs.batches import episodes_of
+from policychord.studies import studies_with_episodes
 
 from .command import process
 
@@ -56,7 +57,7 @@ def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     assert all(os.path.exists(file) for file in (*plot["files"], *export["files"]))
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", studies_with_episodes())
 def test_all_that_a_plan_may_name_is_listed(here, study):
     record = json.loads(here("sweep", "settings", study, "--json").out)
     offered = episodes_of(study)

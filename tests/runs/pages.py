@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from policychord.runs.records import Chapter, Drawn, Environment, Report
+from policychord.runs.records import Chapter, Drawn, Environment, Report, claim_records
 from policychord.runs.report import write_report
 from policychord.runs.store import save_figure, write_json
-from policychord.studies.claim import Claim
+from policychord.studies.claim import JudgedClaim, Quantity, Revision
 from policychord.studies.drawing import blank, styled
-from policychord.studies.study import Control, Passage
+from policychord.studies.study import Control, Finding
 
 ENVIRONMENT = Environment(
     policychord="0.1.0", python="3.11.9", packages={"jax": "0.7.0", "numpy": "2.3.1"}, platform="Linux",
@@ -21,14 +19,16 @@ ENVIRONMENT = Environment(
 
 OUTSIDE = "https://example.org/x.png"
 CLAIMS = [
-    Claim("B1", "x < y & <script>alert(1)</script> beats \"z\"", "Fig. 4 <b>", "p < 1e-7 & more", {
-        "third": 0.1 + 0.2, "tiny": -1.887379141862766e-15, "many": 123456, "whole": 240.0, "text": "174 of 200 <i>",
-        "by model": {"UCB": 0.189468, "Value <": 5e-06}, "by trial": {"1": [0.145, 0.734], "2": [0.242, 0.598]},
-        "settled": True, "array": np.array([1.5, -2.25]), "none": None, "of numpy": np.int64(-7), "odd": float("nan"),
-    }, "a <= b & c", "reproduced"),
-    Claim("B2", "no figure in the paper", "Fig. 5", "", {"only": 1.0}, "only > 0", "partly"),
+    JudgedClaim("B1", "x < y & <script>alert(1)</script> beats \"z\"", "Fig. 4 <b>", "p < 1e-7 & more", {
+        "third": Quantity(0.1 + 0.2, "m", interval=(0.25, 0.35)), "tiny": Quantity(-1.887379141862766e-15),
+        "many": Quantity(123456), "whole": Quantity(240.0, "nat <"), "settled": Quantity(174, of=200),
+        "share": Quantity(0.189468, "share"), "odd": Quantity(float("nan")),
+    }, "a <= b & c; later: d > 1", {"first <": True, "later": True}, (), "reproduced"),
+    JudgedClaim("B2", "no figure in the paper", "Fig. 5", "", {"only": Quantity(1.0)}, "only > 0; other > 0",
+                {"early": True, "late": False}, (Revision("only > <2>", "not reproduced", "2 was a guess."),),
+                "partly"),
 ]  # fmt: skip
-OTHER = [Claim("F1", "a flock " * 60, "Lemma", "", {}, "none", "not reproduced")]
+OTHER = [JudgedClaim("F1", "a flock " * 60, "Lemma", "", {}, "none", {"": False}, (), "not reproduced")]
 
 
 def dot(k: int):
@@ -53,19 +53,18 @@ def a_report(folder: Path) -> Report:
     passage = f"# Big\n\n- one\n- two\n\n![no]({OUTSIDE}) <img src=x onerror=alert(1)>"
     full = Chapter(
         "bandit", "Choices & people", "The **paper** did <u>this</u>, see [B2](#B2).",
-        {"seed": 3, "eps": 0.01, "deep": {"a": [1, 2]}, "empty": {}}, CLAIMS, figures,
-        [Control("clipped", "Is 1 < 2?", {"PXP": 0.123456}, "Yes & `no`.")], [Passage("A floor & its effect", passage)],
+        {"seed": 3, "eps": 0.01, "deep": {"a": [1, 2]}, "empty": {}}, ENVIRONMENT.data, CLAIMS, figures,
+        [Control("clipped", "Is 1 < 2?", {"PXP": 0.123456}, "Yes & `no`.")], [Finding("A floor & its effect", passage)],
         ["data/bandit/weights.zarr"],
     )  # fmt: skip
-    bare = Chapter("flock", "", "", {}, OTHER, [], [], [], [])
+    bare = Chapter("flock", "", "", {}, "", OTHER, [], [], [], [])
     return Report([full, bare], ENVIRONMENT)
 
 
 def a_run(folder: Path) -> Report:
     """The report with the files that lie beside it."""
     report = a_report(folder)
-    claims = [claim._asdict() | {"study": chapter.study} for chapter in report.chapters for claim in chapter.claims]
-    write_json(folder / "claims.json", claims)
-    write_json(folder / "environment.json", report.environment._asdict())
+    write_json(folder / "claims.json", claim_records(report))
+    write_json(folder / "environment.json", report.environment)
     write_report(report, folder)
     return report

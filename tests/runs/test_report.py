@@ -14,14 +14,15 @@ import pytest
 from PIL import Image
 
 from policychord.runs import report as page_module
-from policychord.runs.numbers import MINUS, SPACE, TIMES, duration, exact, number, plain
+from policychord.runs.formatting import MINUS, SPACE, TIMES, duration, exact, number, plain
 from policychord.runs.records import Report
 from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, inline, markdown, render, write_report
-from policychord.studies.claim import VERDICTS
+from policychord.studies.claim import VERDICTS, Quantity
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
 
 ROOT = Path(__file__).parents[2]
+PEOPLE = "human data (Gershman 2018)"
 VOID = {"meta", "link", "img", "input", "br", "hr", "path", "circle"}
 
 
@@ -74,15 +75,6 @@ def typed(text: str) -> str:
 
 def words(node) -> str:
     return " ".join("".join(node.text).split())
-
-
-def single_values(value):
-    """The numbers of a measured value, in the order in which the page shows them; text is not a number."""
-    if isinstance(value, dict) and value:
-        return [one for part in value.values() for one in single_values(part)]
-    if isinstance(value, list) and value:
-        return [one for part in value for one in single_values(part)]
-    return [] if isinstance(value, str) else [value]
 
 
 @pytest.fixture(scope="module")
@@ -142,16 +134,22 @@ def test_nothing_is_fetched(html, page):
 
 
 def test_numbers_of_the_table_are_those_of_claims_json(folder, page):
-    claims = json.loads((folder / "claims.json").read_text())
     shown = 0
-    for claim in claims:
+    for claim in json.loads((folder / "claims.json").read_text()):
         cells = page.inside(claim["id"], "data")
-        wanted = [one for value in claim["measured"].values() for one in single_values(value)]
+        wanted = [Quantity(**value) for value in claim["measured"].values()]
         assert [words(cell) for cell in cells] == [" ".join(number(v).split()) for v in wanted]
-        for cell, value in zip(cells, wanted, strict=True):
-            assert cell.given["title"] == cell.given["value"] == json.dumps(value)
+        for cell, it in zip(cells, wanted, strict=True):
+            assert cell.given["title"] == cell.given["value"] == json.dumps(it.value)
         shown += len(wanted)
-    assert shown > 15
+    assert shown == 8
+
+
+def test_parts_of_a_rule_and_its_history_stand_beside_it(page):
+    assert [words(part) for part in page.inside("B2", "li")] == ["early: holds", "late: does not hold"]
+    (earlier,) = page.inside("B2", "details")
+    assert words(earlier) == "An earlier rule of B2 only > <2> It gave: not reproduced. 2 was a guess."
+    assert page.inside("F1", "li") == []  # one part has nothing to tell apart
 
 
 def test_a_line_of_the_table_says_everything(folder, page):
@@ -161,15 +159,18 @@ def test_a_line_of_the_table_says_everything(folder, page):
         for field in ("id", "statement", "paper", "reported", "rule", "verdict", "study"):
             assert " ".join(claim[field].split()) in text, field
         assert row.given["data-verdict"] == claim["verdict"]
-    folded = page.inside("B1", "details")
-    assert len(folded) == 1
-    assert not page.inside("B2", "details")
+    assert [words(node) for node in page.inside("B1", "summary")] == ["4 more values of B1"]
     assert [n.given["href"] for n in page.inside("B1", "a")] == ["#B1", "#figure-bandit-weights_over_time"]
+
+
+def with_people(report, **more):
+    chapters = [report.chapters[0]._replace(source=PEOPLE), *report.chapters[1:]]
+    return report._replace(chapters=chapters, environment=ENVIRONMENT._replace(data=PEOPLE, **more))
 
 
 def test_headline_counts(page, folder):
     report = a_report(folder)
-    human = report._replace(environment=ENVIRONMENT._replace(data="human data (Gershman 2018)"))
+    human = with_people(report)
     # claims about people are not counted where there were no people
     for shown, claims, headline in (
         (page, OTHER, "0 of 1 claim reproduced"),
@@ -189,7 +190,7 @@ def test_headline_counts(page, folder):
 
 def test_full_runs_of_human_data_carry_no_warnings(folder):
     report = a_report(folder)
-    human = report._replace(environment=ENVIRONMENT._replace(quick=False, data="human data (Gershman 2018)"))
+    human = with_people(report, quick=False)
     text = words(Page(render(human, folder)).all("header", id="summary")[0])
     assert "Full reproduction" in text
     assert "simulated" not in text
@@ -313,7 +314,8 @@ def test_citation_has_the_facts_of_the_file():
         (5e-324, "4.941 x 10⁻³²⁴"), (-0.54399, "-0.5440"), (-1.887379e-15, "-1.887 x 10⁻¹⁵"), (1.5e6, "1.5 x 10⁶"),
         (240, "240"), (-7, "-7"), (123456, "123,456"), (True, "yes"), (False, "no"), (None, "none"),
         (float("inf"), "∞"), (float("-inf"), "-∞"), (float("nan"), "not a number"), (np.float64(0.5), "0.5"),
-        (np.int64(3), "3"), (np.bool_(True), "yes"), ("174 of 200", "174 of 200"),
+        (np.int64(3), "3"), (np.bool_(True), "yes"), (Quantity(174, of=200), "174 of 200"),
+        (Quantity(0.25, "share", interval=(0.2, 0.301)), "25% (20 to 30.1)"), (Quantity(-2.5, "m"), "-2.5 m"),
     ],
 )  # fmt: skip
 def test_numbers_for_people(value, short):
@@ -331,6 +333,7 @@ def test_exact_values_keep_all_digits():
     assert exact(np.float32(0.5)) == "0.5"
     assert exact(True) == "true"
     assert plain({"a": (1, np.arange(2))}) == {"a": [1, [0, 1]]}
+    assert plain({"a": Quantity(np.float64("nan"))}, finite=True)["a"]["value"] is None
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,17 @@ import numpy as np
 import psutil
 import pytest
 
-from policychord.runs import kept
+from policychord.runs import cache
 from policychord.runs.engine import WorkerError
 from policychord.runs.reproduce import FINISH, Chosen, Run, reproduce
-from policychord.studies.bandit.settings import BanditSettings
-from policychord.studies.bandit.study import STUDY as BANDIT
-from policychord.studies.flock.settings import FlockStudySettings
-from policychord.studies.flock.study import STUDY as FLOCK
+from policychord.studies import load_study
 
 from .toy import run
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file that a run leaves for people, by its path."""
-    files = [path for path in folder.rglob("*") if path.is_file() and kept.FOLDER not in path.parts]
+    files = [path for path in folder.rglob("*") if path.is_file() and cache.FOLDER not in path.parts]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
@@ -69,7 +66,7 @@ def test_a_run_leaves_claims_figures_data_and_words(whole):
     (chapter,), steps = whole.first
     assert [claim.id for claim in chapter.claims] == ["X1"]
     assert chapter.figures[0].claims == ("X1",)
-    assert (chapter.title, chapter.found[0].text, chapter.controls[0].measured) == ("A toy", "Nothing.", {"x": 1.0})
+    assert (chapter.title, chapter.findings[0].text, chapter.controls[0].measured) == ("A toy", "Nothing.", {"x": 1.0})
     for path in (chapter.figures[0].svg, chapter.figures[0].png, *chapter.data):
         assert (whole.out / path).exists()
     assert sorted(done.step for done in steps) == sorted(["first", "second", "third", FINISH])
@@ -94,7 +91,7 @@ def test_another_seed_is_other_work(begun):
     second = begun.again(seed=1)
     assert begun.noted == ["first", "second", "third"]
     assert begun.first.chapters[0].claims != second.chapters[0].claims
-    assert len(list((begun.out / kept.FOLDER / "toy").iterdir())) == 4, "what nobody asks for any more is dropped"
+    assert len(list((begun.out / cache.FOLDER / "toy").iterdir())) == 4, "what nobody asks for any more is dropped"
 
 
 def test_what_was_deleted_or_cut_short_is_made_again_and_nothing_else(begun):
@@ -105,10 +102,34 @@ def test_what_was_deleted_or_cut_short_is_made_again_and_nothing_else(begun):
     assert figure.read_bytes() == before
     assert [done.step for done in again.steps if not done.reused] == [FINISH]
     assert begun.noted == []
-    (path,) = (begun.out / kept.FOLDER / "toy").glob("first-*")
+    (path,) = (begun.out / cache.FOLDER / "toy").glob("first-*")
     path.write_bytes(path.read_bytes()[:50])
     begun.again()
     assert begun.noted == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("figures/toy/curve.png", 0), ("figures/toy/curve.svg", 30), ("data/toy/draws.zarr/zarr.json", 0)],
+)
+def test_a_figure_or_dataset_that_was_cut_short_is_made_again(begun, name, left):
+    file = begun.out / name
+    before = file.read_bytes()
+    file.write_bytes(before[:left])
+    again = begun.again()
+    assert file.read_bytes() == before
+    assert [done.step for done in again.steps if not done.reused] == [FINISH]
+
+
+@pytest.mark.parametrize(("step", "value"), [("second", np.zeros((2, 2, 2))), (FINISH, None), (FINISH, [[], {}])])
+def test_a_result_of_another_form_is_made_again(begun, step, value):
+    """A file may be well formed and still not hold what the step returns."""
+    files = {path.name.partition("-")[0]: path for path in (begun.out / cache.FOLDER / "toy").iterdir()}
+    files["judge"].unlink()
+    cache.save(files[step.split(",")[0]], step, cache.Result(value, 0.0))
+    again = begun.again()
+    assert again.chapters == begun.first.chapters
+    assert step in {done.step for done in again.steps if not done.reused}
 
 
 def test_what_a_step_complains_of_is_said_and_the_rest_is_kept(tmp_path, diary):
@@ -170,41 +191,42 @@ def test_watchers_hear_of_steps_as_they_are_done(tmp_path, diary):
 
 def some(study, *names):
     """A study with a few of its steps, and nothing to judge or draw."""
-    whole = study.work
+    whole = study.experiments
 
     def nothing(settings, evidence):
         return {}
 
     return study._replace(
-        work=lambda settings: {name: call for name, call in whole(settings).items() if name in names},
-        ledger=(), plates={}, datasets=nothing, controls=nothing, found=nothing,
+        experiments=lambda settings: {name: call for name, call in whole(settings).items() if name in names},
+        evidence=nothing, claims=(), figures={}, datasets=nothing, controls=nothing, findings=nothing,
     )  # fmt: skip
 
 
 @pytest.mark.thorough
 def test_the_number_of_workers_changes_no_bit_of_the_evidence(tmp_path):
+    flock, bandit = load_study("flock"), load_study("bandit")
+    short = flock.settings().model_copy(update={"goal_seeds": 2, "shorten": 0.02})
+    few = bandit.settings().model_copy(update={"subjects": 6, "blocks": 4})
     chosen = [
-        Chosen(some(FLOCK, "leaderless flocks"), FlockStudySettings(goal_seeds=2, shorten=0.02)),
-        Chosen(some(BANDIT, "fit 1 probit", "temperature 2 probit"), BanditSettings(subjects=6, blocks=4)),
+        Chosen(some(flock, next(iter(flock.experiments(short)))), short),
+        Chosen(some(bandit, "fit 1 probit", "temperature 2 probit"), few),
     ]
     for workers in (1, 2):
         reproduce(chosen, tmp_path / str(workers), workers=workers)
-    names = [path.relative_to(tmp_path / "1") for path in sorted((tmp_path / "1").rglob("*.pickle"))]
+    names = [path.relative_to(tmp_path / "1") for path in sorted((tmp_path / "1").rglob("*.npz"))]
     assert len(names) == 5
     for name in names:
-        one, two = (bits(kept.load(tmp_path / folder / name)[0]) for folder in ("1", "2"))
+        one, two = (bits(cache.load(tmp_path / folder / name).value) for folder in ("1", "2"))
         assert one == two, name
 
 
 def bits(value):
-    """All that a value holds, down to the bytes of its arrays. (Pickles differ in the order of sets.)"""
-    if isinstance(value, np.ndarray):
+    """All that a value holds, down to the bytes of its arrays."""
+    if isinstance(value, np.ndarray | np.generic):
         return value.dtype, value.shape, value.tobytes()
     if isinstance(value, dict):
         return {name: bits(part) for name, part in value.items()}
-    if isinstance(value, tuple | list):
-        return [bits(part) for part in value]
-    return bits(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
+    return [bits(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 def test_the_number_of_workers_changes_no_bit_of_the_files(whole, tmp_path):

@@ -82,11 +82,11 @@ def test_a_restart_does_what_is_missing_with_any_number_of_workers_and_changes_n
     assert {name for name in before if before[name] != after[name]} == {f"{name}.parquet" for name in lost}
 
 
-def test_a_replay_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
+def test_an_episode_run_again_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
     _, table = done
     # in a process like the workers', as the command does it
     with processes(1, tmp_path / "log.txt") as pool:
-        found = pool.submit(sweep.replay, PLAN, 1, 2, tmp_path).result()
+        found = pool.submit(sweep.rerun, PLAN, 1, 2, tmp_path).result()
     line = table[(table.point == 1) & (table.episode == 2)].iloc[0]
     assert found.metrics == {name: line[name] for name in found.metrics}
     assert {path.name for path in found.files} == {"data.zarr", "episode.json", "episode.svg", "episode.png"}
@@ -100,7 +100,7 @@ def test_a_replay_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_path):
 
 def test_an_episode_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ValueError, match="points are 0 to 2, episodes 0 to 2"):
-        sweep.replay(PLAN, 3, 0, tmp_path)
+        sweep.rerun(PLAN, 3, 0, tmp_path)
 
 
 def test_whole_trajectories_are_kept_of_as_many_episodes_as_wanted(done):
@@ -127,7 +127,7 @@ def test_ids_change_with_whatever_results_depend_on():
 def test_small_points_share_a_batch_and_large_ones_are_cut():
     def sizes(episodes, batch):
         plan = PLAN.model_copy(update={"episodes": episodes, "batch": batch})
-        return [[(part.point, part.first, part.size) for part in batch.parts] for batch in batches_of(plan)]
+        return [[(part.point, part.first, part.size) for part in batch.spans] for batch in batches_of(plan)]
 
     assert sizes(2, 4) == [[(0, 0, 2), (1, 0, 2)], [(2, 0, 2)]]
     assert sizes(5, 4)[:2] == [[(0, 0, 4)], [(0, 4, 1)]]

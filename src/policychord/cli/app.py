@@ -22,7 +22,7 @@ PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
     "See it": ("studio",),
-    "Many episodes": ("sweep", "replay"),
+    "Many episodes": ("sweep",),
     "This machine": ("doctor",),
 }
 _UsageError: Any = typer.BadParameter.__base__

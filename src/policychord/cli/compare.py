@@ -53,7 +53,7 @@ def compare(
 
 def _shown(found: "Comparison") -> list[Any]:
     """A table for every kind of difference there is, and the sum of it."""
-    from ..runs.numbers import number
+    from ..runs.formatting import number
 
     moved = [
         (m.claim, m.name, *("" if value is None else number(value) for value in (m.a, m.b)), _percent(m.relative))
@@ -68,6 +68,7 @@ def _shown(found: "Comparison") -> list[Any]:
     both = ("first", "second")
     tables = [
         _table("Verdicts that changed", ("claim", *both), found.verdicts),
+        _table("Parts of rules that changed", ("part", *both), [(c.name, *map(number, c[1:])) for c in found.parts]),
         _table("In one run only", ("run", "what"), _alone(found)),
         _table("Claims in other words", ("claim", *both), found.wording),
         _table("Measured values that moved", ("claim", "value", *both, "by"), moved),

@@ -7,12 +7,10 @@ fails: `command`, `error` (the sentence) and `code` (the exit code), so that sta
 """
 
 import json
-import math
 import os
 import sys
 import textwrap
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Annotated, Any
 
 import typer
@@ -71,30 +69,15 @@ def tell_programs(words: str, code: int) -> None:
 
 
 def _print_object(record: Mapping[str, Any]) -> None:
+    from ..runs.formatting import plain
+
     _Object.printed = True
-    print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+    print(json.dumps(plain(record, finite=True), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def _wrapped(words: str) -> str:
     """Lines that fit; a long path stays whole, to be copied."""
     return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
-
-
-def plain(value: Any) -> Any:
-    """The same in what JSON has: records become objects, arrays lists, paths text, and what is not finite null."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump())
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set):
-        return [plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, PurePath) else value
 
 
 def counted(number: int, thing: str) -> str:

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from ..studies import STUDIES
 from . import options
 from .app import app
 from .interrupt import resumable
@@ -22,17 +23,11 @@ if TYPE_CHECKING:
     from ..runs.reproduce import Chosen, Watcher
     from ..studies.claim import JudgedClaim
 
+    StudyName = str
+else:
+    StudyName = Literal[("all", *STUDIES)]
+
 STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
-
-
-class Part(StrEnum):
-    """What can be reproduced."""
-
-    all = "all"
-    theory = "theory"
-    flock = "flock"
-    bandit = "bandit"
-    quadrotor = "quadrotor"
 
 
 @app.command(
@@ -43,7 +38,9 @@ class Part(StrEnum):
     )
 )
 def reproduce(
-    part: Annotated[Part, typer.Argument(help="all, theory, flock, bandit or quadrotor.", metavar="PART")] = Part.all,
+    study: Annotated[
+        StudyName, typer.Argument(help=f"all, {', '.join(STUDIES[:-1])} or {STUDIES[-1]}.", metavar="STUDY")
+    ] = "all",
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="All claims with fewer seeds, or with the paper's counts.")
     ] = True,
@@ -59,7 +56,7 @@ def reproduce(
     data: Annotated[
         Path | None,
         options.option(
-            "Folder with the public choices (bandit); without them people are simulated.",
+            "Folder with the public choices; without them people are simulated.",
             "DIR",
             "",
             "--data",
@@ -67,7 +64,7 @@ def reproduce(
             file_okay=False,
         ),
     ] = None,
-    out: Annotated[Path | None, options.out("out/paper, or out/PART for one part")] = None,
+    out: Annotated[Path | None, options.out("out/paper, or out/STUDY for one study")] = None,
     json: Json = False,
 ) -> None:
     """Check the paper's claims by measurement: each gets numbers, a rule and a verdict.
@@ -77,23 +74,22 @@ def reproduce(
     """
     from ..runs.engine import available_cores
     from ..runs.environment import environment
-    from ..runs.numbers import plain
-    from ..runs.records import Report
+    from ..runs.records import Report, claim_records
     from ..runs.report import write_report
     from ..runs.reproduce import reproduce as run
     from ..runs.store import write_json
 
     began = time.perf_counter()
-    out = Path("out") / ("paper" if part == Part.all else part) if out is None else out
+    out = Path("out") / ("paper" if study == "all" else study) if out is None else out
     workers = available_cores() if workers is None else workers
-    chosen = _chosen(part, quick, seed, data)
+    chosen = _chosen(study, quick, seed, data)
     resumable()
     with _watching(chosen) as watch:
         found = run(sorted(chosen, key=lambda c: -c.study.priority), out, workers=workers, fresh=fresh, watch=watch)
     by_study = {chapter.study: chapter for chapter in found.chapters}
     around = environment(chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began)
     report = Report([by_study[c.study.name] for c in chosen], around)
-    claims = plain([{"study": part.study} | claim._asdict() for part in report.chapters for claim in part.claims])
+    claims = claim_records(report)
     files = [
         write_json(out / "claims.json", claims),
         write_json(out / "environment.json", around._asdict()),
@@ -101,24 +97,22 @@ def reproduce(
     ]
     notes = _notes(report)
     record = {
-        "command": "reproduce", "part": str(part), "results": claims, "out": out, "files": files, "notes": notes,
+        "command": "reproduce", "study": study, "results": claims, "out": out, "files": files, "notes": notes,
         "seconds": around.seconds,
     }  # fmt: skip
     emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
 
 
-def _chosen(part: Part, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
+def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
     from ..runs.reproduce import Chosen
     from ..studies import load_study
 
-    if data is not None and part not in (Part.all, Part.bandit):
-        raise typer.BadParameter(f"the {part} study reads no data: leave it out.", param_hint="--data")
-    chosen = []
-    for name in [p for p in Part if p != Part.all] if part == Part.all else [part]:
-        study = load_study(name)
-        more = {"data": data} if data is not None and name == Part.bandit else {}
-        chosen.append(Chosen(study, study.settings(quick=quick, seed=seed, **more)))
-    return chosen
+    studies = [load_study(one) for one in (STUDIES if name == "all" else [name])]
+    readers = [study.name for study in studies if "data" in signature(study.settings).parameters]
+    if data is not None and not readers:
+        raise typer.BadParameter(f"the {name} study reads no data: leave it out.", param_hint="--data")
+    more = {study: {"data": data} for study in readers if data is not None}
+    return [Chosen(study, study.settings(quick=quick, seed=seed, **more.get(study.name, {}))) for study in studies]
 
 
 @contextmanager
@@ -138,10 +132,10 @@ def _watching(chosen: "list[Chosen]") -> "Iterator[Watcher]":
         def watch(item: Any) -> None:
             nonlocal done
             done += 1
-            last = f"{item.step:.32}" + (" (kept)" if item.reused else "")
+            last = f"{item.step:.32}" + (" (done before)" if item.reused else "")
             progress.update(bars[item.study], advance=1, last=last)
             if not aside.is_terminal:
-                how = "kept from before" if item.reused else f"{item.seconds:.1f} s"
+                how = "from an earlier run" if item.reused else f"{item.seconds:.1f} s"
                 aside.print(f"[{done}/{sum(totals.values())}] {item.study}: {item.step} ({how})", markup=False)
 
         yield watch
@@ -163,7 +157,7 @@ def _claims_table(report: "Report") -> Table:
 
 def _telling(claim: "JudgedClaim") -> str:
     """The first values of a claim; the page has them all."""
-    from ..runs.numbers import number
+    from ..runs.formatting import number
 
     first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
     more = len(claim.measured) - len(first)
@@ -172,9 +166,9 @@ def _telling(claim: "JudgedClaim") -> str:
 
 def _counts(report: "Report") -> Text:
     """Verdicts, without those about people where there were no people."""
-    simulated = "synthetic" in report.environment.data
-    chapters = [chapter for chapter in report.chapters if not (simulated and chapter.study == "bandit")]
-    claims = [claim for chapter in chapters for claim in chapter.claims]
+    from ..runs.records import simulated
+
+    claims = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
     if not claims:
         return Text("No claims were judged.")
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in STYLE}
@@ -183,18 +177,20 @@ def _counts(report: "Report") -> Text:
 
 
 def _notes(report: "Report") -> list[str]:
-    notes = []
-    if "synthetic" in report.environment.data:
-        notes.append(
-            "The bandit study used simulated people, because the public data were not found; its verdicts say nothing "
-            "about people and are not counted.  policychord bandit data fetch  gets them, --data DIR points to them."
-        )
-    return notes
+    from ..runs.records import simulated
+
+    return [
+        f"The {chapter.study} study used simulated people, because the public data were not found; its verdicts say "
+        "nothing about people and are not counted.  policychord bandit data fetch  gets them, --data DIR points to "
+        "them."
+        for chapter in report.chapters
+        if simulated(chapter)
+    ]
 
 
 def _closing(out: Path, report: "Report") -> list[str]:
     around = report.environment
-    kept = f", {around.reused} of {len(around.steps)} steps kept from before" if around.reused else ""
+    kept = f", {around.reused} of {len(around.steps)} steps from an earlier run" if around.reused else ""
     wrote = f"Wrote {out / 'report.html'}, claims.json, environment.json, figures/ and data/"
     more = "; for the paper's counts add --full" if around.quick else ""
     return [f"{wrote} ({around.seconds:.0f} s{kept}).", f"Next: open {out / 'report.html'} in a browser{more}."]

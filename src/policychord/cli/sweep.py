@@ -1,10 +1,9 @@
-"""`policychord sweep` and `policychord replay`: many episodes over a plan of settings, and any one of them again."""
+"""`policychord sweep`: many episodes over a plan of settings, and any one of them again."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -12,6 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Table
 from rich.text import Text
 
+from ..studies import studies_with_episodes
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
@@ -21,6 +21,10 @@ from .pace import Pace
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
     from ..studies.episodes import Setting
+
+    StudyName = str
+else:
+    StudyName = Literal[studies_with_episodes()]
 
 sweep = typer.Typer(
     cls=Pages,
@@ -39,29 +43,20 @@ COMPILING = "workers start; the first batch of each compiles"
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
 
 
-class EngineName(StrEnum):
-    local = "local"
-    dask = "dask"
-
-
-class StudyName(StrEnum):
-    flock = "flock"
-    quadrotor = "quadrotor"
-
-
 @sweep.command(
     epilog=options.examples("policychord sweep settings flock", "policychord sweep settings quadrotor --json")
 )
 def settings(
-    study: Annotated[StudyName, typer.Argument(help="flock or quadrotor.", metavar="STUDY")], json: Json = False
+    study: Annotated[StudyName, typer.Argument(help=f"{' or '.join(studies_with_episodes())}.", metavar="STUDY")],
+    json: Json = False,
 ) -> None:
     """What a plan may name: the settings of a study with their defaults, and what is measured."""
     from ..runs.batches import episodes_of
 
-    offered = episodes_of(study.value)
+    offered = episodes_of(study)
     results = {"settings": [setting._asdict() for setting in offered.told], "metrics": offered.metrics}
     notes = ["Another scenario has other defaults."] if "scenario" in offered.names else []
-    record = {"command": "sweep settings", "study": str(study), "results": results, "files": [], "notes": notes}
+    record = {"command": "sweep settings", "study": study, "results": results, "files": [], "notes": notes}
     varied, fixed = ([setting for setting in offered.told if setting.varies is varies] for varies in (True, False))
     emit(
         json,
@@ -114,8 +109,9 @@ def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
 def run(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
     engine: Annotated[
-        EngineName, options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine")
-    ] = EngineName.local,
+        Literal["local", "dask"],
+        options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine"),
+    ] = "local",
     scheduler: Annotated[
         str | None,
         options.option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler"),
@@ -154,7 +150,7 @@ def run(
     from ..runs.engine import available_cores, dask_cluster, processes
     from ..runs.plan import read_plan
 
-    if scheduler and engine != EngineName.dask:
+    if scheduler and engine != "dask":
         raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
     if scheduler and workers:
         raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
@@ -165,7 +161,7 @@ def run(
     runs.open_sweep(chosen, out)
     todo = runs.missing(chosen, out, part)
     resumable()
-    if todo and engine == EngineName.local:
+    if todo and engine == "local":
         with processes(workers, out / "log.txt") as pool, _watching(todo, workers) as watch:
             runs.run(chosen, out, pool, workers, todo, watch)
     elif todo:
@@ -242,7 +238,7 @@ def plot(
     from ..runs.batches import episodes_of
     from ..runs.store import save_figure
     from ..studies.drawing import styled
-    from ..studies.maps import draw_sweep
+    from ..studies.phase_maps import draw_sweep
 
     plan = runs.load_plan(folder)
     table, notes = runs.results(plan, folder)
@@ -257,16 +253,16 @@ def plot(
     emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
 
 
-@app.command(
+@sweep.command(
     epilog=options.examples(
-        "policychord replay out/sweeps/flock_phases 12/3",
-        "policychord replay out/sweeps/flock_phases 12/3 --out out/a-mill",
+        "policychord sweep rerun out/sweeps/flock_phases 12/3",
+        "policychord sweep rerun out/sweeps/flock_phases 12/3 --out out/a-mill",
     )
 )
-def replay(
+def rerun(
     folder: Annotated[Path, FOLDER],
     episode: Annotated[str, typer.Argument(help="Point and episode, such as 12/3.", metavar="ID")],
-    out: Annotated[Path | None, options.out("DIR/replays/ID")] = None,
+    out: Annotated[Path | None, options.out("DIR/reruns/ID")] = None,
     json: Json = False,
 ) -> None:
     """Run one episode of a sweep again, bit for bit, with its full trace and a figure.
@@ -278,13 +274,13 @@ def replay(
 
     plan = runs.load_plan(folder)
     point, number = _id(episode)
-    out = folder / "replays" / f"{point}-{number}" if out is None else out
+    out = folder / "reruns" / f"{point}-{number}" if out is None else out
     with processes(1, folder / "log.txt") as pool:  # as it ran before: a worker takes sums in an order of its own
-        found = pool.submit(runs.replay, plan, point, number, out).result()
+        found = pool.submit(runs.rerun, plan, point, number, out).result()
     lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
     notes = runs.differing(plan, folder, point, number, found)
     record = {
-        "command": "replay", "episode": episode, "results": found.metrics, "out": out, "files": found.files,
+        "command": "sweep rerun", "episode": episode, "results": found.metrics, "out": out, "files": found.files,
         "notes": notes,
     }  # fmt: skip
     emit(
@@ -308,7 +304,7 @@ class _Left(ProgressColumn):
 
 
 def _left(pace: Pace) -> str:
-    from ..runs.numbers import duration
+    from ..runs.formatting import duration
 
     seconds = pace.left()
     return "" if seconds is None or pace.done == pace.total else f"about {duration(seconds)} left"

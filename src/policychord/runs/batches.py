@@ -11,14 +11,14 @@ import pandas as pd
 from ..studies import load_episodes, studies_with_episodes
 from ..studies.episodes import Episodes, Measured
 from ..wording import nearest
-from .kept import code_version
+from .cache import code_version
 from .plan import Plan, Point, points_of
 
 # settings of a study for which a plan has a word of its own
 PLANNED = {"seed": "seed", "seeds": "episodes"}
 
 
-class Part(NamedTuple):
+class Span(NamedTuple):
     """Episodes first, ..., first + size - 1 of one point."""
 
     point: int
@@ -27,14 +27,14 @@ class Part(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A few parts with about as many episodes as the plan wants in one go. The id says all that results depend on."""
+    """A few spans with about as many episodes as the plan wants in one go. The id says all that results depend on."""
 
     id: str
-    parts: tuple[Part, ...]
+    spans: tuple[Span, ...]
 
     @property
     def episodes(self) -> int:
-        return sum(part.size for part in self.parts)
+        return sum(span.size for span in self.spans)
 
 
 def episodes_of(study: str) -> Episodes:
@@ -62,22 +62,22 @@ def check(plan: Plan) -> None:
 def batches_of(plan: Plan) -> list[Batch]:
     """All units of work, in an order and with ids that depend on the plan and the code alone."""
     points = points_of(plan)
-    parts = [
-        Part(number, first, min(plan.batch, plan.episodes - first))
+    spans = [
+        Span(number, first, min(plan.batch, plan.episodes - first))
         for number in range(len(points))
         for first in range(0, plan.episodes, plan.batch)
     ]
-    groups: list[list[Part]] = []
-    for part in parts:
-        if groups and sum(other.size for other in groups[-1]) + part.size <= plan.batch:
-            groups[-1].append(part)
+    groups: list[list[Span]] = []
+    for span in spans:
+        if groups and sum(other.size for other in groups[-1]) + span.size <= plan.batch:
+            groups[-1].append(span)
         else:
-            groups.append([part])
+            groups.append([span])
     return [Batch(_identity(plan, points, group), tuple(group)) for group in groups]
 
 
-def _identity(plan: Plan, points: Sequence[Point], parts: Sequence[Part]) -> str:
-    told = [[_told(plan, points[part.point]), part.first, part.size] for part in parts]
+def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span]) -> str:
+    told = [[_told(plan, points[span.point]), span.first, span.size] for span in spans]
     whole = [code_version(), plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -97,16 +97,16 @@ def compute(plan: Plan, batch: Batch) -> Computed:
     """Every episode of a batch."""
     offered, points = episodes_of(plan.study), points_of(plan)
     tables, trajectories = [], {}
-    for part in batch.parts:
-        point = points[part.point]
-        numbers = np.arange(part.first, part.first + part.size)
+    for span in batch.spans:
+        point = points[span.point]
+        numbers = np.arange(span.first, span.first + span.size)
         measured = offered.run(offered.settings(**_told(plan, point)), numbers.tolist())
-        columns = {"point": part.point, "episode": numbers} | point
+        columns = {"point": span.point, "episode": numbers} | point
         wanted = plan.metrics or tuple(offered.metrics)
         tables.append(pd.DataFrame(columns | {name: np.asarray(measured.metrics[name]) for name in wanted}))
         kept = [i for i, number in enumerate(numbers) if number < plan.trajectories]
         if kept:
-            trajectories[f"point-{part.point}"] = measured.dataset(kept)
+            trajectories[f"point-{span.point}"] = measured.dataset(kept)
     return Computed(pd.concat(tables, ignore_index=True), trajectories)
 
 
@@ -132,10 +132,10 @@ def again(plan: Plan, point: int, episode: int) -> Again:
         raise ValueError(
             f"episode {point}/{episode}: points are 0 to {len(points) - 1}, episodes 0 to {plan.episodes - 1}."
         )
-    part = next(
-        part for batch in batches_of(plan) for part in batch.parts
-        if part.point == point and part.first <= episode < part.first + part.size
+    span = next(
+        span for batch in batches_of(plan) for span in batch.spans
+        if span.point == point and span.first <= episode < span.first + span.size
     )  # fmt: skip
     settings = offered.settings(**_told(plan, points[point]))
-    measured = offered.run(settings, list(range(part.first, part.first + part.size)))
-    return Again(settings, measured, episode - part.first)
+    measured = offered.run(settings, list(range(span.first, span.first + span.size)))
+    return Again(settings, measured, episode - span.first)

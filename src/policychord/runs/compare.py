@@ -3,27 +3,60 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
-NUMBER = re.compile(r"(?:(?<![\w.)\]])[-+])?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(?:\.\d+)?(?:[eE][-+]?\d+)?")
+from ..studies.claim import Quantity, Verdict
+from ..wording import in_words
+
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."
-CLAIM = {"id": str, "statement": str, "paper": str, "reported": str, "measured": dict, "rule": str, "verdict": str}
 STEP = " / "  # on the way to a value inside others
 TEXTS = ("statement", "paper", "reported", "rule")
+
+
+def _quantities(measured: Any) -> Any:
+    """Measured quantities. Version 0.1.0 wrote bare numbers, tables of them, and text, which is left out."""
+    if not isinstance(measured, dict):
+        return measured
+    found: dict[str, Any] = {}
+    for name, value in measured.items():
+        if isinstance(value, dict) and "value" in value:
+            found[name] = value
+        else:
+            found |= {path: [one] for path, one in _flat(value, name) if not isinstance(one, str)}
+    return found
+
+
+class ClaimRecord(BaseModel):
+    """A claim as claims.json has it."""
+
+    study: str = ""
+    id: str
+    statement: str
+    paper: str
+    reported: str
+    measured: Annotated[dict[str, Quantity], BeforeValidator(_quantities)]
+    rule: str
+    holds: dict[str, bool] = {}
+    verdict: Verdict
+
+
+_CLAIMS = TypeAdapter(list[ClaimRecord])
 
 
 class Run(NamedTuple):
     """What is read of a run; without its environment or figures these are not compared."""
 
     path: Path
-    claims: dict[str, dict[str, Any]]  # by id
+    claims: dict[str, ClaimRecord]  # by id
     environment: dict[str, Any] | None
     figures: dict[str, Path]  # "study/name" -> PNG
+    texts: int  # measured values that are text, as version 0.1.0 wrote some
 
 
 class Change(NamedTuple):
@@ -35,13 +68,13 @@ class Change(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A measured number that differs by more than the tolerance, or words that differ."""
+    """A measured quantity that differs by more than the tolerance: its value, total, interval or unit."""
 
     claim: str
     name: str
-    a: Any
-    b: Any
-    difference: float | None  # b - a; the largest, where a text holds several numbers
+    a: Quantity | None
+    b: Quantity | None
+    difference: float | None  # b - a, of the number that moved most
     relative: float | None  # of it, to the larger of both
 
 
@@ -58,6 +91,7 @@ class Comparison(NamedTuple):
 
     claims: int  # in both runs
     verdicts: list[Change]
+    parts: list[Change]  # of rules, that hold in one run only
     moved: list[Moved]
     only_a: list[str]
     only_b: list[str]
@@ -83,11 +117,17 @@ def compare(a: Path, b: Path, rtol: float = 1e-9) -> Comparison:
     changed = {part: _changes(before[part], after[part]) if known else [] for part in before}
     return Comparison(
         claims=len(both),
-        verdicts=[Change(name, x["verdict"], y["verdict"]) for name, x, y in pairs if x["verdict"] != y["verdict"]],
-        moved=[moved for name, x, y in pairs for moved in _moved(name, x["measured"], y["measured"], rtol)],
+        verdicts=[Change(name, x.verdict, y.verdict) for name, x, y in pairs if x.verdict != y.verdict],
+        parts=[c._replace(name=f"{name} {c.name}") for name, x, y in pairs for c in _changes(x.holds, y.holds)],
+        moved=[moved for name, x, y in pairs for moved in _moved(name, x.measured, y.measured, rtol)],
         only_a=[name for name in one.claims if name not in other.claims],
         only_b=[name for name in other.claims if name not in one.claims],
-        wording=[Change(f"{name} {t}", x[t], y[t]) for name, x, y in pairs for t in TEXTS if x[t] != y[t]],
+        wording=[
+            Change(f"{name} {text}", *texts)
+            for name, x, y in pairs
+            for text in TEXTS
+            if len({*(texts := (getattr(x, text), getattr(y, text)))}) > 1
+        ],
         figures=_figures(one.figures, other.figures) if one.figures and other.figures else [],
         **changed,
         notes=[*_notes("first", one), *_notes("second", other)],
@@ -113,13 +153,9 @@ def read(path: Path) -> Run:
     if environment is not None and not isinstance(environment, dict):
         raise ValueError(f"environment.json in {folder} holds no names with values: run the studies again.")
     drawn = {str(png.relative_to(folder / "figures").with_suffix("")): png for png in folder.glob("figures/**/*.png")}
-    return Run(path, _checked(claims, path), environment, dict(sorted(drawn.items())))
-
-
-def numbers_in(text: str) -> tuple[list[str], list[float]]:
-    """The words between numbers, and the numbers."""
-    found = [float(n.replace(",", "")) for n in NUMBER.findall(text)]
-    return NUMBER.split(text), found
+    by_id = _by_id(read_claims(claims, path), path)
+    texts = sum(isinstance(value, str) for claim in claims for value in claim["measured"].values())
+    return Run(path, by_id, environment, dict(sorted(drawn.items())), texts)
 
 
 def same_pixels(a: Path, b: Path) -> Figure:
@@ -144,7 +180,7 @@ def same_pixels(a: Path, b: Path) -> Figure:
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
         raise ValueError(
             f"{path} is not valid JSON ({error}): run the studies again, or compare another run."
         ) from None
@@ -154,27 +190,29 @@ def _from_page(path: Path) -> tuple[Any, Any]:
     try:
         found = RECORD.search(path.read_text(encoding="utf-8"))
         record = json.loads(found[1]) if found else None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or "claims" not in record:
         raise ValueError(f"{path} holds no record of a run: pass a report.html that policychord wrote.")
     return record["claims"], record.get("environment")
 
 
-def _checked(claims: Any, path: Path) -> dict[str, dict[str, Any]]:
+def read_claims(claims: Any, path: Path) -> list[ClaimRecord]:
+    """Claims as a file has them, checked."""
     if not isinstance(claims, list):
         raise ValueError(f"{path} holds a {type(claims).__name__} where a list of claims should be: {NOT_FOUND}")
-    by_id = {}
-    for k, claim in enumerate(claims):
-        if not isinstance(claim, dict):
-            raise ValueError(f"claim {k} in {path} is a {type(claim).__name__}: {NOT_FOUND}")
-        for field, kind in CLAIM.items():
-            if not isinstance(claim.get(field), kind):
-                raise ValueError(f"claim {k} in {path} has no {field}: is it the claims.json of a run?")
-        if claim["id"] in by_id:
-            raise ValueError(f"{path} holds claim {claim['id']} twice: compare one run at a time.")
-        by_id[claim["id"]] = claim
-    return by_id
+    try:
+        return _CLAIMS.validate_python(claims)
+    except ValidationError as error:
+        raise ValueError(f"the claims in {path} are not of a known form ({in_words(error)}): {NOT_FOUND}") from None
+
+
+def _by_id(records: list[ClaimRecord], path: Path) -> dict[str, ClaimRecord]:
+    found = {record.id: record for record in records}
+    if len(found) < len(records):
+        twice = next(record.id for record in records if found[record.id] is not record)
+        raise ValueError(f"{path} holds claim {twice} twice: compare one run at a time.")
+    return found
 
 
 def _flat(value: Any, above: str = "") -> Iterator[tuple[str, Any]]:
@@ -187,33 +225,25 @@ def _flat(value: Any, above: str = "") -> Iterator[tuple[str, Any]]:
         yield above, value
 
 
-def _moved(claim: str, a: dict[str, Any], b: dict[str, Any], rtol: float) -> Iterator[Moved]:
-    one, other = dict(_flat(a)), dict(_flat(b))
-    for name in [*one, *(n for n in other if n not in one)]:
-        if name not in one or name not in other:
-            yield Moved(claim, name, one.get(name), other.get(name), None, None)
-            continue
-        x, y = one[name], other[name]
-        if x == y and type(x) is type(y):
-            continue
-        if _is_number(x) and _is_number(y):
-            gaps = [_gap(x, y)]
-        elif isinstance(x, str) and isinstance(y, str):
-            (words, found), (others, theirs) = numbers_in(x), numbers_in(y)
-            if words != others or len(found) != len(theirs):
-                yield Moved(claim, name, x, y, None, None)
-                continue
-            gaps = [_gap(p, q) for p, q in zip(found, theirs, strict=True)]
-        else:
+def _moved(claim: str, a: Mapping[str, Quantity], b: Mapping[str, Quantity], rtol: float) -> Iterator[Moved]:
+    for name in [*a, *(name for name in b if name not in a)]:
+        x, y = a.get(name), b.get(name)
+        one, other = _numbers(x), _numbers(y)
+        if x is None or y is None or x.unit != y.unit or one.keys() != other.keys():
             yield Moved(claim, name, x, y, None, None)
             continue
-        difference, relative = max(gaps, key=lambda gap: gap[1])
+        difference, relative = max((_gap(one[k], other[k]) for k in one), key=lambda gap: gap[1])
         if relative > rtol:
-            yield Moved(claim, name, x, y, *(g if math.isfinite(g) else None for g in (difference, relative)))
+            yield Moved(claim, name, x, y, *(gap if math.isfinite(gap) else None for gap in (difference, relative)))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _numbers(it: Quantity | None) -> dict[str, float]:
+    """Every number of a quantity, by what it is."""
+    if it is None:
+        return {}
+    low, high = it.interval or (None, None)
+    found = {"value": it.value, "of": it.of, "low": low, "high": high}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def _gap(x: float, y: float) -> tuple[float, float]:
@@ -263,4 +293,6 @@ def _notes(which: str, run: Run) -> list[str]:
         lacks.append(f"the {which} run has no environment.json: settings, seeds and versions were not compared.")
     if not run.figures:
         lacks.append(f"the {which} run has no figures beside it: figures were not compared.")
+    if run.texts:
+        lacks.append(f"the {which} run is of version 0.1.0: {run.texts} values that are text were not compared.")
     return lacks

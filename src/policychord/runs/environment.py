@@ -3,8 +3,8 @@
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 
+from .. import __version__
 from .doctor import devices, hardware, packages
 from .records import Environment
 from .reproduce import Chosen, Run, shown_settings
@@ -16,9 +16,8 @@ def environment(
     """The surroundings of a run that has just ended."""
     processor, cores, memory = hardware()
     began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - seconds, UTC)
-    sources = [settings.source for _, settings in chosen if hasattr(settings, "source")]
     return Environment(
-        policychord=version("policychord"),
+        policychord=__version__,
         python=platform.python_version(),
         packages=packages(),
         platform=platform.platform(),
@@ -29,7 +28,7 @@ def environment(
         workers=workers,
         quick=quick,
         seed=seed,
-        data=sources[0] if sources else "",
+        data=next((chapter.source for chapter in run.chapters if chapter.source), ""),
         settings={study.name: shown_settings(settings) for study, settings in chosen},
         started=began.isoformat(timespec="seconds"),
         seconds=round(seconds, 1),

@@ -23,11 +23,17 @@ class Chapter(NamedTuple):
     title: str
     introduction: str  # Markdown
     settings: dict[str, Any]
+    source: str  # where the study's data come from, if it reads any
     claims: list[JudgedClaim]
     figures: list[Drawn]
     controls: list[Control]
     findings: list[Finding]
     data: list[str]  # Zarr folders, relative to the run's folder
+
+
+def simulated(chapter: Chapter) -> bool:
+    """Whether a study about people had none: its verdicts are not counted."""
+    return "simulated" in chapter.source or "synthetic" in chapter.source
 
 
 class Environment(NamedTuple):
@@ -44,7 +50,7 @@ class Environment(NamedTuple):
     workers: int
     quick: bool
     seed: int
-    data: str  # whose choices the bandit study explains, or that they are simulated
+    data: str  # where the data come from, if a study reads any
     settings: dict[str, dict[str, Any]]
     started: str  # ISO 8601, UTC
     seconds: float  # of this run, by the clock on the wall
@@ -57,3 +63,8 @@ class Report(NamedTuple):
 
     chapters: list[Chapter]
     environment: Environment
+
+
+def claim_records(report: Report) -> list[dict[str, Any]]:
+    """What claims.json holds."""
+    return [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]

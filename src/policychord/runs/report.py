@@ -17,9 +17,10 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pydantic import BaseModel
 
+from ..studies import STUDIES
 from ..studies.claim import VERDICTS, JudgedClaim
-from .numbers import duration, exact, number, plain
-from .records import Chapter, Drawn, Report
+from .formatting import duration, exact, number, plain
+from .records import Chapter, Drawn, Report, claim_records, simulated
 from .store import write_text
 
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
@@ -96,7 +97,7 @@ def render(report: Report, folder: Path) -> str:
     sections = _sections(report, folder)
     lines = [line for section in sections for line in section.lines]
     # claims about people are not counted where there were no people
-    judged = [line for line in lines if not (_simulated(report) and line.chapter.study == "bandit")]
+    judged = [line for line in lines if not simulated(line.chapter)]
     templates = Templates(
         loader=PackageLoader("policychord.runs"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -112,7 +113,7 @@ def render(report: Report, folder: Path) -> str:
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,
-        simulated=_simulated(report),
+        simulated=[chapter for chapter in report.chapters if simulated(chapter)],
         commands=_commands(report),
         steps=sorted(report.environment.steps.items(), key=lambda step: -step[1]),
         shown=SHOWN,
@@ -242,20 +243,13 @@ def _settings(chapter: Chapter) -> list[Setting]:
     return list(walk(plain(chapter.settings), ""))
 
 
-def _simulated(report: Report) -> str:
-    """Whose choices were explained, if they are nobody's."""
-    data = report.environment.data
-    there = any(chapter.study == "bandit" for chapter in report.chapters)
-    return data if there and re.search("simulated|synthetic", data, re.IGNORECASE) else ""
-
-
 def _commands(report: Report) -> list[str]:
     """What to type to get this page again."""
     environment = report.environment
     options = f"--{'quick' if environment.quick else 'full'} --seed {environment.seed}"
     studies = [chapter.study for chapter in report.chapters]
-    wanted = ["all"] if len(studies) == 4 else studies
-    fetched = "bandit" in studies and not _simulated(report)
+    wanted = ["all"] if set(studies) == set(STUDIES) else studies
+    fetched = any(chapter.source and not simulated(chapter) for chapter in report.chapters)
     data = ["policychord bandit data fetch"] if fetched else []
     return [*data, *(f"policychord reproduce {study} {options}" for study in wanted)]
 
@@ -272,8 +266,8 @@ def _citation(version: str, year: str) -> str:
 
 def _record(report: Report) -> Markup:
     """Claims and environment as JSON inside the page, so that a page alone can be compared with another."""
-    claims = [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]
-    text = json.dumps(plain({"claims": claims, "environment": report.environment._asdict()}), ensure_ascii=False)
+    record = {"claims": claim_records(report), "environment": report.environment}
+    text = json.dumps(plain(record), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))  # no tag can end the element that holds it
 
 

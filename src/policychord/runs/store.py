@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from .formatting import plain
 
 
 class StoreError(OSError):
@@ -29,8 +29,7 @@ def prepare(folder: Path) -> Path:
 
 
 def write_json(path: Path, value: Any) -> Path:
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n"
-    return _whole(path, lambda target: target.write_text(text, encoding="utf-8"))
+    return write_text(path, json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -108,10 +107,3 @@ def _discard(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy numbers and arrays as JSON has them."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON.")

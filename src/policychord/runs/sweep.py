@@ -14,8 +14,8 @@ import pandas as pd
 
 from ..studies.drawing import styled
 from .batches import Batch, Computed, again, batches_of, check, compute
+from .cache import code_version
 from .engine import begin
-from .kept import code_version
 from .plan import Plan, points_of
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 
@@ -151,14 +151,14 @@ def results(plan: Plan, out: Path) -> Results:
     return Results(table, notes)
 
 
-class Replay(NamedTuple):
+class Rerun(NamedTuple):
     """An episode of a sweep, run again."""
 
     metrics: dict[str, float]
     files: list[Path]
 
 
-def replay(plan: Plan, point: int, episode: int, out: Path) -> Replay:
+def rerun(plan: Plan, point: int, episode: int, out: Path) -> Rerun:
     """Run one episode again and write all of it: data, settings and metrics, a figure."""
     found = again(plan, point, episode)
     record = {"settings": found.settings.model_dump(mode="json"), "metrics": found.metrics}
@@ -167,11 +167,11 @@ def replay(plan: Plan, point: int, episode: int, out: Path) -> Replay:
         write_json(out / "episode.json", record),
         *save_figure(out / "episode", styled(found.measured.draw, found.place)),
     ]
-    return Replay(found.metrics, files)
+    return Rerun(found.metrics, files)
 
 
-def differing(plan: Plan, out: Path, point: int, episode: int, found: Replay) -> list[str]:
-    """What to say if the sweep had found other figures for a replayed episode."""
+def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> list[str]:
+    """What to say if the sweep had found other numbers for an episode that was run again."""
     if not any((out / BATCHES).glob("*.parquet")):
         return []
     table = results(plan, out).table

@@ -1,11 +1,9 @@
-"""How numbers are written for people: four significant digits, true minus signs; the exact value is kept beside."""
+"""How values are written: for programs as JSON, for people with four significant digits and true minus signs."""
 
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from ..studies.claim import Quantity
 
@@ -16,16 +14,22 @@ SPACE = "\N{NO-BREAK SPACE}"
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it: lists, names, numbers; so that a page and claims.json can be compared."""
+def plain(value: Any, finite: bool = False) -> Any:
+    """A value as JSON has it: records and settings become objects, arrays lists, all else text. With `finite`, numbers
+    that JSON has no word for become null.
+    """
     if hasattr(value, "_asdict"):
         value = value._asdict()
+    elif hasattr(value, "model_dump"):
+        value = value.model_dump()
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return {str(name): plain(part, finite) for name, part in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(part, finite) for part in value]
+    if finite and isinstance(value, float) and not math.isfinite(value):
+        return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -36,7 +40,7 @@ def exact(value: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """A single value in short: 0.3, 12,346, 1.887 times a power of ten, yes."""
+    """A value in short: 0.3, 12,346, 1.887 times a power of ten, yes."""
     if isinstance(value, Quantity):
         return _quantity(value)
     value = plain(value)
@@ -48,7 +52,7 @@ def number(value: Any) -> str:
         return _grouped(f"{value:d}") if abs(value) >= 10_000 else f"{value:d}".replace("-", MINUS)
     if isinstance(value, float):
         return _short(value)
-    return str(value)
+    return ", ".join(map(number, value)) if isinstance(value, list) else str(value)
 
 
 def _quantity(it: Quantity) -> str:
