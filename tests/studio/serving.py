@@ -9,7 +9,7 @@ import uvicorn
 from websockets.sync.client import connect
 
 from policychord.studio.security import ADDRESS, cookie_name
-from policychord.studio.server import configured
+from policychord.studio.server import configure
 
 TOKEN = "a-token-for-tests"
 
@@ -39,11 +39,11 @@ class Studio(NamedTuple):
 
 def served():
     """Start the server, hand it out, and stop it."""
-    with socket.socket() as ear:
-        ear.bind((ADDRESS, 0))
-        port = ear.getsockname()[1]
-        server = uvicorn.Server(configured(TOKEN, port))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
+    with socket.socket() as listener:
+        listener.bind((ADDRESS, 0))
+        port = listener.getsockname()[1]
+        server = uvicorn.Server(configure(TOKEN, port))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         while not server.started:
             time.sleep(0.01)

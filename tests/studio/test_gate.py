@@ -16,7 +16,7 @@ def settings(request):
 
 
 def test_weights_are_optimal_and_lowest_on_the_landscape(settings):
-    one = gate.posed(settings)
+    one = gate.pose(settings)
     shown = gate.equilibrium_frame(settings)
     assert certify(one, shown.arrays["weights"]).gap <= 1e-10
     assert shown.arrays["landscape"].min() >= -1e-12
@@ -41,7 +41,7 @@ def test_the_flow_starts_where_it_was_clicked_and_runs_downhill(settings):
 
 def test_the_circuit_and_its_verdict(settings):
     shown = gate.circuit_frame(settings)
-    assert shown.header["stable"] == bool(circuit_stability(gate.posed(settings), gate.scales(settings)).stable)
+    assert shown.header["stable"] == bool(circuit_stability(gate.pose(settings), gate.scales(settings)).stable)
     best = gate.equilibrium_frame(settings).arrays["weights"]
     late = shown.arrays["w"][-60:]
     assert (np.abs(late - best).max() < 0.02) == shown.header["stable"]
@@ -50,7 +50,7 @@ def test_the_circuit_and_its_verdict(settings):
 def test_a_plain_ladder_swings_when_it_is_cold():
     for ladder in ("plain", "stable"):
         cold = GateSettings(eps=0.02, ladder=ladder)
-        assert circuit_stability(gate.posed(cold), gate.scales(cold)).stable == (ladder == "stable")
+        assert circuit_stability(gate.pose(cold), gate.scales(cold)).stable == (ladder == "stable")
 
 
 def test_the_snippet_runs_and_says_the_same(settings, capsys):

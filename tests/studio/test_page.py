@@ -6,6 +6,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from policychord.studio.server import private_link
+
 from .browsing import loaded, needs_browser, pixels
 
 pytestmark = needs_browser
@@ -70,6 +72,26 @@ def test_a_wrong_link_says_what_is_wrong(visit):
     expect(page.get_by_role("alert")).to_contain_text("eps = -3")
 
 
+@pytest.mark.parametrize("where", ["cellar?eps=1", "constructor", "__proto__"])
+def test_an_unknown_room_leads_to_the_first_and_says_so(visit, where):
+    page = visit(where)
+    expect(page.get_by_role("alert")).to_contain_text("There is no room")
+    loaded(page)
+    expect(page.locator("#rooms a[aria-current]")).to_have_text("Gate")
+
+
+def test_the_private_file_opens_the_page_and_it_can_be_reloaded(browser, studio):
+    context = browser.new_context()
+    with private_link(studio.address) as link:
+        page = context.new_page()
+        page.goto(link)
+        page.wait_for_url(f"{studio.origin}/")  # without the token
+        loaded(page)
+        page.reload()
+        loaded(page)
+    context.close()
+
+
 def test_the_flock_flies_and_obeys(visit):
     page = loaded(visit("flock?boids=12"))
     first = pixels(page, "flock")
@@ -123,6 +145,11 @@ def test_dark_and_light_and_a_narrow_screen(visit):
         page.set_viewport_size({"width": 360, "height": 740})
         loaded(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        # fonts differ from machine to machine: a wide one must fit too
+        page.evaluate("document.documentElement.style.cssText = '--sans: monospace; --serif: monospace'")
+        page.evaluate("document.body.style.letterSpacing = '.12em'")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        expect(page.get_by_role("button", name="Dark colours")).to_be_in_viewport(ratio=1)
 
 
 def test_every_control_can_be_reached_and_has_a_name(visit):

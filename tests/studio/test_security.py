@@ -2,15 +2,17 @@
 
 import re
 import socket
+import time
 
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from policychord.studio import security
+from policychord.studio import security, server
 from policychord.studio.rooms import ROOMS
 
-from .serving import TOKEN
+from .serving import TOKEN, served
+from .test_session import words
 
 
 def ask(studio, path="/", method="GET", cookies="own", **more):
@@ -22,8 +24,7 @@ def ask(studio, path="/", method="GET", cookies="own", **more):
 def test_the_printed_address_opens_the_page(studio):
     with httpx.Client(base_url=studio.origin) as client:
         first = client.get(f"/?token={TOKEN}")
-        assert first.status_code == 303
-        assert first.headers["location"] == "/"
+        assert first.status_code == 200
         kept = first.headers["set-cookie"].lower()
         assert "httponly" in kept
         assert "samesite=strict" in kept
@@ -87,9 +88,44 @@ def test_only_named_files_are_served(studio, path):
     assert ask(studio, path).status_code == 404
 
 
+def test_rooms_have_addresses_and_other_addresses_say_so(studio):
+    for room in ROOMS:
+        assert ask(studio, f"/{room}").headers["location"] == f"/#{room}"
+    for path in ("/cellar", "/<script>", "/flock/7", "/ws/gate"):
+        answer = ask(studio, path)
+        assert answer.status_code == 404
+        assert "/#gate, /#flock, /#choices, /#flight" in answer.text
+        assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A studio that waits for headers for a moment only."""
+    monkeypatch.setattr(server, "HEADERS_WITHIN", 0.2)
+    yield from served()
+
+
+def test_half_a_request_is_not_waited_for(impatient):
+    cookie = "; ".join(f"{name}={value}" for name, value in impatient.cookies.items())
+    whole = f"GET /rooms HTTP/1.1\r\nHost: 127.0.0.1:{impatient.port}\r\nCookie: {cookie}\r\n\r\n".encode()
+    for sent in (b"", b"GET / HT", whole[:-2], whole + whole[:-2]):
+        with socket.create_connection(("127.0.0.1", impatient.port), timeout=60) as line:
+            line.sendall(sent)
+            while line.recv(10_000):  # raises if the connection stays open
+                pass
+
+
+def test_sockets_outlive_the_time_for_headers(impatient):
+    with impatient.socket("gate") as line:
+        words(line)
+        time.sleep(1.0)
+        line.send('{"set": {"eps": 2.0}}')
+        assert words(line)["settings"]["eps"] == 2.0
+
+
 def test_every_named_file_is_there_and_nothing_is_fetched_from_elsewhere(studio):
     asked = re.findall(r"/static/([\w.]+)", ask(studio).text)
-    assert {"app.js", "style.css", "theme.js"} <= set(asked)
+    assert {"app.js", "style.css", "theme.js", "tokens.css"} <= set(asked)
     for room in ROOMS:
         asked += [f"{room}.js", *re.findall(r'from "\./([\w.]+)"', ask(studio, f"/static/{room}.js").text)]
     for name in asked:

@@ -9,8 +9,10 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 
 from policychord.studio.rooms import ROOMS
+from policychord.studio.rooms.base import Room
 from policychord.studio.session import Session
-from policychord.studio.wire import unpack
+from policychord.studio.uploads import Uploads
+from policychord.studio.wire import Frame, unpack
 
 from .serving import simulations, wait_until
 
@@ -119,6 +121,120 @@ def test_nothing_that_is_said_breaks_the_server(studio, seed):
                 return
 
 
+LONG = "9" * 400
+ACTS = {"flight": ("moment", "push", "forget"), "choices": ("file", "cohort")}
+
+
+@pytest.mark.parametrize(
+    ("room", "sent"),
+    [
+        ("flight", f'{{"act": {{"moment": {LONG}}}}}'),
+        ("flight", f'{{"act": {{"push": [{LONG}, 0]}}}}'),
+        ("flight", f'{{"set": {{"flight": {LONG}}}}}'),
+        ("flock", f'{{"set": {{"boids": {LONG}}}}}'),
+        ("flock", f'{{"set": {{"selected": {LONG}}}}}'),
+        ("flock", f'{{"set": {{"boids": "{LONG}"}}}}'),  # text that is read as a number
+        ("choices", f'{{"set": {{"participant": {LONG}}}}}'),
+        ("gate", f'{{"set": {{"eps": {LONG}}}}}'),
+        ("gate", '{"set": {"eps": 1e999}}'),
+        ("gate", '{"set": {"\\ud800": 1}}'),  # half a character, which no answer can repeat
+    ],
+)
+def test_numbers_that_cannot_be_are_an_error_and_the_session_lives_on(studio, room, sent):
+    with studio.socket(room) as line:
+        before = words(line)["settings"]
+        line.send('{"do": "rest"}')
+        words(line)
+        line.send(sent)
+        assert words(line)["kind"] == "error"
+        assert words(line)["settings"] == before
+        line.send('{"set": {}}')
+        assert words(line)["settings"] == before
+
+
+def wild(rng, names, acts):
+    """A message that is nearly right, or not at all."""
+    number = rng.choice(("0", "1", "-1", "3", "0.5", "1e-9", "-0.0", "1e15", "1e308", "1e309", "-7e400", "NaN", LONG))
+    given = rng.choice((number, number, number, f'"{number}"', "null", "true", "[]", "{}", f"[{number}, 1]",
+                        f"[{number}, {number}]", json.dumps(text(rng, 12)), json.dumps(value(rng))))  # fmt: skip
+    kind = rng.randrange(4)
+    if kind == 0:
+        return message(rng)
+    if kind == 1 and acts:
+        return f'{{"act": {{"{rng.choice(acts)}": {given}}}}}'
+    return f'{{"set": {{"{rng.choice(names)}": {given}}}}}'
+
+
+@pytest.mark.parametrize("room", list(ROOMS))
+def test_hundreds_of_wild_messages_are_all_answered(studio, room):
+    """Each gets the settings that hold now, after an error if it was wrong; the room then works as before."""
+    rng = random.Random(room)
+    with studio.socket(room) as line:
+        names = list(words(line)["settings"])
+        line.send('{"do": "rest"}')  # what is drawn in between takes long, and it is not asked here
+        words(line)
+        errors = 0
+        for _ in range(15):
+            batch = [wild(rng, names, ACTS.get(room, ())) for _ in range(20)]
+            for sent in batch:
+                line.send({"deep": "[" * 20_000, "long": '{"set": ' + "9" * 5000 + "}"}.get(sent, sent))
+            answers = 0
+            while answers < len(batch):
+                found = words(line)
+                errors += found["kind"] == "error"
+                answers += found["kind"] == "settings"
+        assert errors > 100
+    with studio.socket(room) as line:
+        assert words(line)["kind"] == "hello"
+        line.send('{"set": {}}')
+        while not isinstance(line.recv(timeout=120), bytes):
+            pass
+
+
+def test_whatever_a_room_raises_is_an_error_message(capsys):
+    """Also where no room should: at its start, in a change, in what it says of itself, and in a frame."""
+    starts = []
+
+    def begin():
+        starts.append(1)
+        return 1 / (len(starts) - 1) and "calm"
+
+    def change(state, changes):
+        return changes["to"]  # anything else is a KeyError
+
+    def told(state):
+        return {"settings": {"to": {"silent": object}.get(state, state)}, "defaults": {}, "snippet": ""}
+
+    def frame(state):
+        if state == "drawn":
+            raise MemoryError("no room for this")
+        return "done", Frame("picture", {}, {})
+
+    fragile = Room("fragile", "Fragile", list, begin, change, lambda state: "calm", told, frame, lambda s: s == "done")
+    session = Session(fragile, lambda: None, Uploads())
+    session.start()
+    got = []
+
+    def after(count, *messages):
+        for one in messages:
+            session.receive(one)
+        wait_until(lambda: got.extend(session.take()) or len(got) >= count, 20)
+        kinds = [json.loads(one)["kind"] if isinstance(one, str) else "frame" for one in got]
+        got.clear()
+        return kinds
+
+    assert after(1) == ["error"]
+    assert after(1, "{}") == ["hello"]
+    assert after(3, '{"set": {"from": 1}}') == ["error", "settings", "frame"]
+    assert after(2, '{"set": {"to": "silent"}}') == ["error", "settings"]
+    assert after(2, '{"set": {"to": "drawn"}}') == ["settings", "error"]
+    assert after(2, '{"do": "restart"}') == ["settings", "frame"]
+    session.close()
+    session.thread.join(20)
+    assert not session.thread.is_alive()
+    assert "MemoryError" in capsys.readouterr().err
+
+
 def test_bytes_and_long_messages(studio):
     with studio.socket("gate") as line:
         words(line)
@@ -129,7 +245,7 @@ def test_bytes_and_long_messages(studio):
             list(line)
 
 
-def test_a_page_that_nobody_looks_at_rests(studio):
+def test_a_hidden_page_gets_no_frames(studio):
     with studio.socket("flock") as line:
         words(line)
         line.send('{"do": "rest", "set": {"boids": 4}}')

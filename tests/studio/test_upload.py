@@ -124,7 +124,7 @@ def test_only_a_room_that_asks_for_files_takes_them(studio):
 
 def test_a_tab_that_goes_away_leaves_its_work():
     session = Session(CHOICES, lambda: None, Uploads())
-    session.tell(json.dumps({"set": {"subjects": 100}}))
+    session.receive(json.dumps({"set": {"subjects": 100}}))
     session.start()
     seen: list[Frame] = []
 

@@ -3,7 +3,6 @@
 import socket
 import sys
 import warnings
-import webbrowser
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -39,19 +38,17 @@ def studio(
     from ..studio.security import ADDRESS, new_token
     from ..studio.server import serve
 
-    with socket.socket() as ear:
-        ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            ear.bind((ADDRESS, port))
+            listener.bind((ADDRESS, port))
         except OSError as error:
             raise ValueError(f"--port {port}: {error.strerror}. Choose another one, or 0 for any.") from None
         keep_programs()
         warnings.filterwarnings("ignore", "with these time scales", UserWarning)  # the page says it
-        ear.listen()  # so that a browser that is faster than the server waits for it
-        port, token = ear.getsockname()[1], new_token()
+        listener.listen()  # so that a browser that is faster than the server waits for it
+        port, token = listener.getsockname()[1], new_token()
         address = f"http://{ADDRESS}:{port}/?token={token}"
         record = {"command": "studio", "results": {"address": address, "port": port}, "files": [], "notes": []}
         emit(json, record, f"The studio is at\n  {address}\nCtrl-C ends it.")
-        if not no_browser:
-            webbrowser.open(address)
-        serve(ear, token)
+        serve(listener, token, "" if no_browser else address)

@@ -120,7 +120,7 @@ def render(report: Report, folder: Path) -> str:
         paper=PAPER,
         authors=AUTHORS,
         citation=_citation(report.environment.policychord, report.environment.started[:4]),
-        style=Markup((source / "report.css").read_text(encoding="utf-8")),
+        style=Markup("".join((source / name).read_text(encoding="utf-8") for name in ("tokens.css", "report.css"))),
         script=Markup((source / "report.js").read_text(encoding="utf-8")),
         record=_record(report),
     )

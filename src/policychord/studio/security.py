@@ -47,8 +47,8 @@ def headers(port: int) -> dict[str, str]:
     }
 
 
-def fault(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | None:
-    """Why a request or socket is refused (status, words), or None. Nothing of a body has been read yet."""
+def refusal(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | None:
+    """Why a request or socket is refused (status, text), or None. Nothing of a body has been read yet."""
     given = Headers(scope=scope)  # type: ignore[arg-type]
     if given.getlist("host") not in ([f"{name}:{port}"] for name in (ADDRESS, "localhost")):
         return 403, REFUSED_HOST  # another name that leads here: a page elsewhere tries to pass as ours
@@ -57,7 +57,7 @@ def fault(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | 
         return 403, REFUSED_ORIGIN
     if origin is None and scope["type"] == "websocket":
         return 403, REFUSED_ORIGIN  # browsers always say where a socket comes from
-    if not _knows(scope, given, token, port):
+    if not _has_token(scope, given, token, port):
         return 403, REFUSED_TOKEN
     if "transfer-encoding" in given:
         return 411, NO_LENGTH
@@ -67,13 +67,13 @@ def fault(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | 
     return (413, TOO_LARGE) if int(length) > LARGEST_BODY else None
 
 
-def _knows(scope: Mapping[str, Any], given: Headers, token: str, port: int) -> bool:
+def _has_token(scope: Mapping[str, Any], given: Headers, token: str, port: int) -> bool:
     """By its cookie; the first page, and it alone, by its address."""
     try:
-        kept = SimpleCookie(given.get("cookie", "")).get(cookie_name(port))
+        cookie = SimpleCookie(given.get("cookie", "")).get(cookie_name(port))
     except CookieError:
-        kept = None
-    if kept is not None and _same(kept.value, token):
+        cookie = None
+    if cookie is not None and _same(cookie.value, token):
         return True
     asked = QueryParams(scope["query_string"]).get("token", "")
     return scope["type"] == "http" and scope["path"] == "/" and _same(asked, token)
@@ -84,7 +84,7 @@ def _same(given: str, token: str) -> bool:
 
 
 class Guard:
-    """Stands before the application: refuses, and puts the headers on every answer."""
+    """Middleware before the application: it refuses requests, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, token: str, port: int):
         self.app, self.token, self.port = app, token, port
@@ -94,17 +94,17 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        wrong = fault(scope, self.token, self.port)
+        refused = refusal(scope, self.token, self.port)
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *self.extra]}
             await send(message)
 
-        if wrong is None:
-            await self.app(scope, receive, sent)
+        if refused is None:
+            await self.app(scope, receive, send_with_headers)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})  # before it was accepted: the browser sees a 403
         else:
-            status, words = wrong
-            await PlainTextResponse(words, status, {"connection": "close"})(scope, receive, sent)
+            status, text = refused
+            await PlainTextResponse(text, status, {"connection": "close"})(scope, receive, send_with_headers)

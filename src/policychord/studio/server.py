@@ -1,28 +1,40 @@
 """The server: the page, its files, and a socket for each room. It computes nothing and opens no path of a client's."""
 
 import asyncio
+import html
+import os
 import socket
-from contextlib import suppress
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .rooms import ROOMS
 from .security import ADDRESS, LARGEST_MESSAGE, Guard, cookie_name
 from .session import Session
 from .uploads import Uploads
 
+HEADERS_WITHIN = 10.0  # seconds that a connection may take for the headers of a request
+BODY_WITHIN = 60.0  # seconds that an upload may take
+
 _PAGE = files(__package__) / "page"
+_REPORT = files(__package__.rpartition(".")[0]) / "runs" / "templates"
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
 def _static() -> dict[str, Traversable]:
     """Every file that can be asked for, by name."""
     table = {one.name: one for one in _PAGE.iterdir() if one.name.endswith((".js", ".css"))}
+    table["tokens.css"] = _REPORT / "tokens.css"  # colours and type are those of the report
     return {**table, "plotly.js": files("plotly") / "package_data" / "plotly.min.js"}
 
 
@@ -40,11 +52,9 @@ def create_app(token: str, port: int) -> FastAPI:
 
     @app.get("/")
     def page(request: Request) -> Response:
-        if "token" not in request.query_params:
-            return HTMLResponse(index)
-        # from here on the cookie knows it, and links that are passed on do not hold it
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(cookie_name(port), token, httponly=True, samesite="strict")
+        answer = HTMLResponse(index)
+        if "token" in request.query_params:  # from here on the cookie has it, and the page removes it from its address
+            answer.set_cookie(cookie_name(port), token, httponly=True, samesite="strict")
         return answer
 
     @app.get("/static/{name}")
@@ -60,7 +70,15 @@ def create_app(token: str, port: int) -> FastAPI:
     @app.post("/upload")
     async def upload(request: Request) -> dict[str, str]:
         # the guard has seen how long the body is, and the server takes no more of it than that
-        return {"number": uploads.put(request.query_params.get("name", ""), await request.body())}
+        body = await asyncio.wait_for(request.body(), BODY_WITHIN)
+        return {"number": uploads.put(request.query_params.get("name", ""), body)}
+
+    @app.get("/{name:path}")
+    def elsewhere(name: str) -> Response:
+        if name in ROOMS:
+            return RedirectResponse(f"/#{name}", 303)
+        rooms = ", ".join(f"/#{one}" for one in ROOMS)
+        return PlainTextResponse(f"There is no room here. The rooms of the studio are {rooms}.", 404)
 
     @app.websocket("/ws/{name}")
     async def room(ws: WebSocket, name: str) -> None:
@@ -78,42 +96,74 @@ def _file(path: Traversable, suffix: str) -> Response:
 
 
 async def _serve(ws: WebSocket, name: str, uploads: Uploads) -> None:
-    """Carry words and frames until the page goes away, then let the simulation go."""
-    loop, fresh = asyncio.get_running_loop(), asyncio.Event()
+    """Carry messages and frames until the page is closed, then end the simulation."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
         with suppress(RuntimeError):  # the server may have ended before this thread
-            loop.call_soon_threadsafe(fresh.set)
+            loop.call_soon_threadsafe(ready.set)
 
     session = Session(ROOMS[name], wake, uploads)
-    speaking = asyncio.create_task(_speak(ws, session, fresh))
+    sender = asyncio.create_task(_send(ws, session, ready))
     session.start()
     try:
         while (message := await ws.receive())["type"] != "websocket.disconnect":
-            session.tell(message.get("text") or "")
+            session.receive(message.get("text") or "")
     finally:
         session.close()
-        speaking.cancel()
-        await asyncio.gather(speaking, return_exceptions=True)
+        sender.cancel()
+        await asyncio.gather(sender, return_exceptions=True)
 
 
-async def _speak(ws: WebSocket, session: Session, fresh: asyncio.Event) -> None:
+async def _send(ws: WebSocket, session: Session, ready: asyncio.Event) -> None:
     while True:
-        await fresh.wait()
-        fresh.clear()
+        await ready.wait()
+        ready.clear()
         for part in session.take():
             await (ws.send_bytes(part) if isinstance(part, bytes) else ws.send_text(part))
 
 
-def configured(token: str, port: int) -> uvicorn.Config:
+class _Protocol(H11Protocol):
+    """uvicorn's own, which closes connections that do not send the headers of a request in time."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(HEADERS_WITHIN, self._check, None)
+
+    def _check(self, before: Any) -> None:
+        """Close if no request was completed since the last look, unless one is being answered or it is a socket."""
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            return
+        if self.cycle is before and (before is None or before.response_complete):
+            self.transport.close()
+        else:
+            self.loop.call_later(HEADERS_WITHIN, self._check, self.cycle)
+
+
+def configure(token: str, port: int) -> uvicorn.Config:
     """How the application is served: to this machine alone, quietly, and with small messages."""
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     return uvicorn.Config(
-        create_app(token, port), host=ADDRESS, port=port, ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
-        proxy_headers=False, timeout_graceful_shutdown=1, **options,
+        create_app(token, port), host=ADDRESS, port=port, http=_Protocol, ws_max_size=LARGEST_MESSAGE,
+        ws_per_message_deflate=False, proxy_headers=False, timeout_graceful_shutdown=1, **options,
     )  # fmt: skip
 
 
-def serve(ear: socket.socket, token: str) -> None:
-    """Serve on a socket that is bound already, until Ctrl-C."""
-    uvicorn.Server(configured(token, ear.getsockname()[1])).run(sockets=[ear])
+def serve(listener: socket.socket, token: str, address: str = "") -> None:
+    """Serve on a socket that is bound already, until Ctrl-C; open the address in the browser if there is one."""
+    with private_link(address) if address else nullcontext() as link:
+        if link:
+            webbrowser.open(link)
+        uvicorn.Server(configure(token, listener.getsockname()[1])).run(sockets=[listener])
+    raise KeyboardInterrupt  # uvicorn repeats the signal, but a process that ignores it would go on
+
+
+@contextmanager
+def private_link(address: str) -> Iterator[str]:
+    """A file that leads to the address and that only its owner can read: a process list shows only the file's name."""
+    with tempfile.TemporaryDirectory(prefix="policychord-") as folder:  # 0700
+        path, target = Path(folder) / "studio.html", html.escape(address)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(f'<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={target}">')
+            file.write(f'<title>Policychord studio</title><a href="{target}">Open the studio</a>\n')
+        yield path.as_uri()

@@ -1,6 +1,5 @@
 """`Session`: one simulation for one socket, in a thread of its own, so that the server always has time to answer."""
 
-import json
 import threading
 import time
 import traceback
@@ -10,45 +9,50 @@ from typing import Any
 
 from .rooms.base import Room
 from .uploads import Uploads
-from .wire import pack
+from .wire import as_json, pack, read_message
 
 FRAMES_PER_SECOND = 30
-LATELY = 2.0  # seconds over which frames are counted
-WAITING = 256  # messages that may wait to be read; of more, the oldest are dropped
+RATE_WINDOW = 2.0  # seconds over which frames are counted
+LONGEST_QUEUE = 256  # messages that may wait; of more, the oldest are dropped
+LONGEST_ERROR = 500  # characters
 
 
 class Session:
-    """Told what the page says, asked what there is to send. Of frames that were not sent in time the latest is kept."""
+    """Messages of the page go in, texts and frames for the page come out.
+
+    Of frames that were not sent in time only the latest of each part is kept. Whatever a room raises becomes an error
+    message to the page, and the session goes on.
+    """
 
     def __init__(self, room: Room, wake: Callable[[], None], uploads: Uploads):
         self._room, self._wake, self._uploads = room, wake, uploads
-        self._said: deque[str] = deque(maxlen=WAITING)
-        self._words: deque[str] = deque(maxlen=WAITING)
+        self._received: deque[str] = deque(maxlen=LONGEST_QUEUE)
+        self._texts: deque[str] = deque(maxlen=LONGEST_QUEUE)
         self._frames: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
-        self._resting = False
+        self._hidden = False
         self.thread = threading.Thread(target=self._run, name=f"studio-{room.name}", daemon=True)
 
     def start(self) -> None:
         self.thread.start()
 
-    def tell(self, message: str) -> None:
-        """Hand over what the page said."""
+    def receive(self, message: str) -> None:
+        """Hand over a message of the page."""
         with self._changed:
-            self._said.append(message)
+            self._received.append(message)
             self._changed.notify()
 
     def take(self) -> list[str | bytes]:
-        """What is to be sent now: words in order, then the latest frame of each part."""
+        """What is to be sent now: texts in order, then the latest frame of each part."""
         with self._changed:
-            ready: list[str | bytes] = [*self._words, *self._frames.values()]
-            self._words.clear()
+            ready: list[str | bytes] = [*self._texts, *self._frames.values()]
+            self._texts.clear()
             self._frames.clear()
             return ready
 
     def close(self) -> None:
-        """The page has gone: the thread ends after the frame it is at."""
+        """The page is closed: the thread ends after the current frame."""
         with self._changed:
             self._closed.set()
             self._changed.notify()
@@ -56,88 +60,97 @@ class Session:
     # ------------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        try:
-            self._simulate()
-        except Exception:  # the page should not wait for ever for a thread that has died
-            traceback.print_exc()
-            self._say(
-                {"kind": "error", "message": "The studio made a mistake; the terminal says where. Reload the page."}
-            )
-
-    def _simulate(self) -> None:
-        room, state = self._room, self._room.begin()
-        self._say({"kind": "hello", "controls": room.controls(), **room.told(state)})
+        room, state = self._room, None
+        while state is None:  # a room that cannot begin is tried again at the next message
+            try:
+                state = room.begin()
+                self._send_text(as_json({"kind": "hello", "controls": room.controls(), **room.told(state)}))
+            except Exception as error:
+                state = None
+                self._send_error(error)
+                self._wait_for_messages(idle=True)
+            if self._closed.is_set():
+                return
         ends: deque[float] = deque()
         due, idle = 0.0, True  # the page speaks first: it may have settings of its own
         while True:
-            said = self._listen(idle)
+            messages = self._wait_for_messages(idle)
             if self._closed.is_set():
                 return
-            if said:
+            if messages:
                 ends.clear()
-            for message in said:
-                state = self._obey(state, message)
-            if self._resting or room.settled(state):
-                idle = True
+            for message in messages:
+                state = self._answer(state, message)
+            idle = True
+            if self._hidden:
                 continue
             try:
+                if room.settled(state):
+                    continue
                 state, frame = room.frame(state)
-            except ValueError as error:  # this problem cannot be computed, the next one may
-                self._say({"kind": "error", "message": str(error)})
-                idle = True
+                ends.append(time.monotonic())
+                while ends[-1] - ends[0] > RATE_WINDOW:
+                    ends.popleft()
+                rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else 0.0
+                self._send_frame(frame.part, pack(frame._replace(header={**frame.header, "fps": round(rate, 1)})))
+            except Exception as error:  # this problem cannot be computed, the next one may
+                self._send_error(error)
                 continue
-            ends.append(time.monotonic())
-            while ends[-1] - ends[0] > LATELY:
-                ends.popleft()
-            rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else 0.0
-            self._show(frame.part, pack(frame._replace(header={**frame.header, "fps": round(rate, 1)})))
             # a late frame may be caught up with, but not more than one
             due, idle = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND), False
             self._closed.wait(due - ends[-1])
 
-    def _listen(self, idle: bool) -> list[str]:
+    def _wait_for_messages(self, idle: bool) -> list[str]:
+        """Messages since the last call; `idle` waits for at least one."""
         with self._changed:
-            while idle and not self._said and not self._closed.is_set():
+            while idle and not self._received and not self._closed.is_set():
                 self._changed.wait()
-            said = list(self._said)
-            self._said.clear()
-            return said
+            messages = list(self._received)
+            self._received.clear()
+            return messages
 
-    def _obey(self, state: Any, message: str) -> Any:
-        """The state after what the page said; what is wrong with it is sent back and changes nothing."""
+    def _answer(self, state: Any, message: str) -> Any:
+        """The state after a message; an error is sent back and changes nothing."""
         try:
-            given = json.loads(message)
-            if not (isinstance(given, dict) and given and set(given) <= {"set", "act", "do"}):
-                raise ValueError('a message is {"set": {name: value}}, {"act": {name: value}} or {"do": what}.')
-            for word in ("set", "act"):
-                if not isinstance(given.get(word, {}), dict):
-                    raise ValueError(f"{word} = {str(given[word])[:60]}: pass names with values.")
-            if given.get("do", "restart") not in ("restart", "rest", "wake"):
-                raise ValueError(f"do = {str(given['do'])[:60]}: use restart, rest or wake.")
-            if "set" in given:
-                state = self._room.change(state, given["set"])
-            if "act" in given:
-                state = self._room.act(state, self._with_file(given["act"]))
-            if given.get("do") == "restart":
-                state = self._room.restart(state)
-            elif "do" in given:
-                self._resting = given["do"] == "rest"  # nobody looks at a tab that is hidden
-        except (ValueError, RecursionError) as error:
-            words = str(error) if not isinstance(error, json.JSONDecodeError) else f"this message is not JSON: {error}."
-            self._say({"kind": "error", "message": words[:500]})
-        self._say({"kind": "settings", **self._room.told(state)})
+            changed = self._apply(state, message)
+            text = self._settings(changed)
+        except Exception as error:
+            self._send_error(error)
+            changed, text = state, self._settings(state)
+        self._send_text(text)
+        return changed
+
+    def _apply(self, state: Any, message: str) -> Any:
+        given = read_message(message)
+        if "set" in given:
+            state = self._room.change(state, given["set"])
+        if "act" in given:
+            act = given["act"]  # the page knows only the number of a file, the room gets the file
+            state = self._room.act(state, {**act, "file": self._uploads.take(act["file"])} if "file" in act else act)
+        if given.get("do") == "restart":
+            state = self._room.restart(state)
+        elif "do" in given:
+            self._hidden = given["do"] == "rest"  # a hidden tab needs no frames
         return state
 
-    def _with_file(self, act: dict[str, Any]) -> dict[str, Any]:
-        """A room gets the file itself, whose number is all that the page knows."""
-        return {**act, "file": self._uploads.take(act["file"])} if "file" in act else act
+    def _settings(self, state: Any) -> str:
+        return as_json({"kind": "settings", **self._room.told(state)})
 
-    def _say(self, words: dict[str, Any]) -> None:
+    def _send_error(self, error: Exception) -> None:
+        """What is wrong, in the room's words; an exception that no room means to raise is shown in the terminal."""
+        text = str(error)
+        if not isinstance(error, ValueError):
+            traceback.print_exception(error)
+            text = f"The studio could not do this ({type(error).__name__}: {text[:200]}). The terminal shows where."
+        readable = text.encode("utf-8", "replace").decode()
+        self._send_text(as_json({"kind": "error", "message": readable[:LONGEST_ERROR]}))
+
+    def _send_text(self, text: str) -> None:
         with self._changed:
-            self._words.append(json.dumps(words))
+            self._texts.append(text)
         self._wake()
 
-    def _show(self, part: str, data: bytes) -> None:
+    def _send_frame(self, part: str, data: bytes) -> None:
         with self._changed:
             self._frames[part] = data
         self._wake()

@@ -1,4 +1,4 @@
-"""Files that people hand to the page: kept in memory, few at a time, until their tab takes them. No path is opened."""
+"""Uploaded files: in memory, few at a time, until their tab takes them. No path is opened."""
 
 import secrets
 import threading
@@ -17,7 +17,7 @@ class Upload(NamedTuple):
 
 
 class Uploads:
-    """From the request that brought a file to the tab that it belongs to: whoever has its number takes it, once."""
+    """Files between the request that uploads one and the tab that it belongs to: its number takes it, once."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, Upload] = OrderedDict()
@@ -36,7 +36,7 @@ class Uploads:
         with self._lock:
             found = self._waiting.pop(number, None) if isinstance(number, str) else None
         if found is None:
-            raise ValueError("this file is no longer here: hand it over once more.")
+            raise ValueError("this file is no longer here: upload it once more.")
         return found
 
     def __len__(self) -> int:

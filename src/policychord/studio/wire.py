@@ -1,4 +1,4 @@
-"""Frames between the server and the page, in one layout that `page/wire.js` reads as well.
+"""Messages from the page, and frames for it in one layout that `page/wire.js` reads as well.
 
     4 bytes    length of the header, little-endian
     header     JSON, padded with spaces to a multiple of 4; "arrays" lists [name, shape] in order
@@ -14,8 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic_core import to_json
 
 from .._types import Array
+
+LARGEST = 2**53  # beyond it the page's numbers are not exact, and conversions overflow
 
 
 class Frame(NamedTuple):
@@ -31,7 +34,7 @@ def pack(frame: Frame) -> bytes:
     arrays = {name: np.ascontiguousarray(array, dtype="<f4") for name, array in frame.arrays.items()}
     shapes = [[name, list(array.shape)] for name, array in arrays.items()]
     header = {"part": frame.part, **frame.header, "arrays": shapes}
-    text = json.dumps({name: _plain(value) for name, value in header.items()}, allow_nan=False).encode()
+    text = as_json(header).encode()
     text += b" " * (-len(text) % 4)
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
 
@@ -53,6 +56,32 @@ def unpack(data: bytes) -> Frame:
         raise ValueError(f"these {len(data)} bytes are no frame: {error}.") from None
 
 
-def _plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def as_json(value: Any) -> str:
+    """JSON of anything that a room may say; a number that is not finite becomes null."""
+    return to_json(value, inf_nan_mode="null", fallback=lambda other: other.item()).decode()  # NumPy's numbers
+
+
+def read_message(text: str) -> dict[str, Any]:
+    """What the page asks for, as names with values; every number in it is finite and moderate."""
+    try:
+        given = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_number)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"this message is not JSON: {error}.") from None
+    except RecursionError:
+        raise ValueError("this message is nested too deeply.") from None
+    if not (isinstance(given, dict) and given and set(given) <= {"set", "act", "do"}):
+        raise ValueError('a message is {"set": {name: value}}, {"act": {name: value}} or {"do": what}.')
+    for word in ("set", "act"):
+        if not isinstance(given.get(word, {}), dict):
+            raise ValueError(f"{word} = {str(given[word])[:60]}: pass names with values.")
+    if given.get("do", "restart") not in ("restart", "rest", "wake"):
+        raise ValueError(f"do = {str(given['do'])[:60]}: use restart, rest or wake.")
+    return given
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    if not abs(value) <= LARGEST:
+        shown = text if len(text) <= 60 else f"{text[:20]}... ({len(text)} characters)"
+        raise ValueError(f"{shown} is not a number that the studio takes: pass one from -2^53 to 2^53.")
+    return int(text) if text.lstrip("-").isdigit() else value

@@ -3,7 +3,8 @@ import { picture } from "./canvas.js";
 import { build } from "./controls.js";
 import { connect } from "./wire.js";
 
-const ROOMS = {}; // by name, as the server has them
+const ROOMS = new Map(); // modules by name, as the server has them
+const FIRST = "gate"; // the room of an address that names none
 const find = (id) => document.getElementById(id);
 let open = null;
 
@@ -12,32 +13,36 @@ let open = null;
 function address() {
   const [name, query] = location.hash.slice(1).split("?");
   const settings = {};
+  if (name && !ROOMS.has(name)) {
+    showError(`There is no room ${name.slice(0, 60)}. The rooms are ${[...ROOMS.keys()].join(", ")}.`);
+    return { name: FIRST, settings };
+  }
   for (const [key, text] of new URLSearchParams(query ?? "")) {
     try { settings[key] = JSON.parse(text); } catch (error) { settings[key] = text; }
   }
-  return { name: name in ROOMS ? name : "gate", settings };
+  return { name: name || FIRST, settings };
 }
 
-function remember(name, settings, defaults) {
+function writeAddress(name, settings, defaults) {
   const changed = Object.entries(settings).filter(([key, value]) => value !== defaults[key] || key === "scenario");
   const query = new URLSearchParams(changed.sort()).toString();
   const wanted = `#${name}${query ? `?${query}` : ""}`;
   if (location.hash !== wanted) history.replaceState(null, "", wanted);
 }
 
-// ------------------------------------------------------------------ words to the user
+// ------------------------------------------------------------------ messages to the user
 
-let fading = 0;
-function complain(words) {
-  find("alert").textContent = words;
+let hiding = 0;
+function showError(text) {
+  find("alert").textContent = text;
   find("alert").hidden = false;
-  clearTimeout(fading);
-  fading = setTimeout(() => { find("alert").hidden = true; }, 8000);
+  clearTimeout(hiding);
+  hiding = setTimeout(() => { find("alert").hidden = true; }, 8000);
 }
 
-function status(words) {
-  find("status").textContent = words;
-  find("status").hidden = !words;
+function showStatus(text) {
+  find("status").textContent = text;
+  find("status").hidden = !text;
 }
 
 // ------------------------------------------------------------------ a room
@@ -54,29 +59,29 @@ function enter({ name, settings: wanted }) {
   form.addEventListener("submit", (event) => event.preventDefault());
   main.querySelector(".side").append(form);
 
-  let told = null, controls = null, waiting = {}, posted = false, asked = false;
-  function tell(change, value) {
-    waiting = { ...waiting, ...(typeof change === "string" ? { [change]: value } : change) };
+  let latest = null, controls = null, waiting = {}, scheduled = false, snippetWanted = false;
+  function change(names, value) { // one setting and its value, or several as an object
+    waiting = { ...waiting, ...(typeof names === "string" ? { [names]: value } : names) };
     for (const [key, one] of Object.entries(waiting)) controls?.set(key, one);
-    if (posted) return;
-    posted = true; // one message for each picture, however fast a hand moves
-    requestAnimationFrame(() => { posted = false; link.send({ set: waiting }); waiting = {}; });
+    if (scheduled) return;
+    scheduled = true; // one message for each picture, however fast a hand moves
+    requestAnimationFrame(() => { scheduled = false; link.send({ set: waiting }); waiting = {}; });
   }
-  const room = ROOMS[name].mount(main, { tell, act: (what) => link.send({ act: what }), settings: () => ({ ...told.settings, ...waiting }) });
+  const room = ROOMS.get(name).mount(main, { change, act: (what) => link.send({ act: what }), settings: () => ({ ...latest.settings, ...waiting }) });
 
   const link = connect(name, {
-    open() { status(""); link.send({ set: wanted }); },
-    gone() { status("The studio does not answer. Is it still running in the terminal? Trying again."); },
-    words(message) {
-      if (message.kind === "error") { complain(message.message); controls?.release(); return; }
-      told = message;
-      if (message.kind === "hello" && !controls) controls = build(form, message.controls, ROOMS[name].closed, tell);
+    open() { showStatus(""); link.send({ set: wanted }); },
+    closed() { showStatus("The studio does not answer. Is it still running in the terminal? Trying again."); },
+    text(message) {
+      if (message.kind === "error") { showError(message.message); controls?.release(); return; }
+      latest = message;
+      if (message.kind === "hello" && !controls) controls = build(form, message.controls, ROOMS.get(name).closed, change);
       if (message.kind === "hello" && !form.querySelector(".actions")) form.prepend(buttons());
       controls.show(message.settings, message.defaults);
       if (message.kind === "settings") {
         wanted = Object.fromEntries(Object.entries(message.settings).filter(([k, v]) => v !== message.defaults[k] || k === "scenario"));
-        remember(name, message.settings, message.defaults);
-        if (asked) { asked = false; showSnippet(message.snippet); }
+        writeAddress(name, message.settings, message.defaults);
+        if (snippetWanted) { snippetWanted = false; showSnippet(message.snippet); }
       }
     },
     frame(one) { room.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
@@ -85,30 +90,30 @@ function enter({ name, settings: wanted }) {
   function buttons() {
     const row = document.createElement("div");
     row.className = "actions";
-    const labels = { restart: ROOMS[name].restart, figure: "Figure", data: "Data", snippet: "Python" };
+    const labels = { restart: ROOMS.get(name).restart, figure: "Figure", data: "Data", snippet: "Python" };
     const titles = { restart: "", figure: "Save the picture as PNG", data: "Save what is shown as JSON", snippet: "The same in Python" };
-    const acts = {
+    const actions = {
       restart: () => link.send({ do: "restart" }),
       figure: () => picture(room.canvases()).toBlob((blob) => save(blob, `policychord-${name}.png`)),
-      data: () => save(new Blob([packed({ room: name, settings: told.settings, shown: room.data() })], { type: "application/json" }), `policychord-${name}.json`),
-      snippet: () => { asked = true; link.send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
+      data: () => save(new Blob([asJson({ room: name, settings: latest.settings, shown: room.data() })], { type: "application/json" }), `policychord-${name}.json`),
+      snippet: () => { snippetWanted = true; link.send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
     };
     for (const [key, label] of Object.entries(labels)) {
       const button = document.createElement("button");
       Object.assign(button, { type: "button", className: "plain", textContent: label, title: titles[key] });
       button.dataset.act = key;
-      button.addEventListener("click", acts[key]);
+      button.addEventListener("click", actions[key]);
       row.append(button);
     }
     return row;
   }
 
-  const look = () => link.send({ do: document.hidden ? "rest" : "wake" });
-  document.addEventListener("visibilitychange", look);
-  open = { name, room, leave() { document.removeEventListener("visibilitychange", look); link.close(); room.free(); delete main.dataset.frames; delete main.dataset.fps; } };
+  const reportVisibility = () => link.send({ do: document.hidden ? "rest" : "wake" });
+  document.addEventListener("visibilitychange", reportVisibility);
+  open = { name, room, leave() { document.removeEventListener("visibilitychange", reportVisibility); link.close(); room.free(); delete main.dataset.frames; delete main.dataset.fps; } };
 }
 
-function packed(value) {
+function asJson(value) {
   return JSON.stringify(value, (key, one) => (one instanceof Float32Array ? [...one] : one));
 }
 
@@ -121,12 +126,12 @@ function save(blob, name) {
 }
 
 function showSnippet(text) {
-  const dialog = find("snippet"), said = dialog.querySelector("[role=status]");
-  said.textContent = "";
+  const dialog = find("snippet"), copied = dialog.querySelector("[role=status]");
+  copied.textContent = "";
   dialog.querySelector("code").textContent = text;
   dialog.querySelector("[data-copy]").onclick = async () => {
-    try { await navigator.clipboard.writeText(dialog.querySelector("code").textContent); said.textContent = "Copied."; }
-    catch (error) { said.textContent = "The browser does not allow it: select the text instead."; }
+    try { await navigator.clipboard.writeText(dialog.querySelector("code").textContent); copied.textContent = "Copied."; }
+    catch (error) { copied.textContent = "The browser does not allow it: select the text instead."; }
   };
   dialog.showModal();
 }
@@ -138,16 +143,17 @@ find("skip").addEventListener("click", (event) => { event.preventDefault(); find
 
 const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
 const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-function coloured() { find("theme").setAttribute("aria-pressed", String(dark())); open?.room.recolour(); }
+function recolour() { find("theme").setAttribute("aria-pressed", String(dark())); open?.room.recolour(); }
 find("theme").addEventListener("click", () => {
   root.dataset.theme = dark() ? "light" : "dark";
   try { localStorage.setItem("policychord-theme", root.dataset.theme); } catch (error) { /* storage may be off */ }
-  coloured();
+  recolour();
 });
-system.addEventListener("change", coloured);
+system.addEventListener("change", recolour);
 
 const rooms = await (await fetch("/rooms")).json();
-await Promise.all(rooms.map(async ({ name }) => { ROOMS[name] = await import(`./${name}.js`); }));
+const modules = await Promise.all(rooms.map(({ name }) => import(`./${name}.js`)));
+rooms.forEach(({ name }, k) => ROOMS.set(name, modules[k]));
 find("rooms").append(...rooms.map(({ name, title }) => {
   const item = document.createElement("li"), link = document.createElement("a");
   Object.assign(link, { href: `#${name}`, textContent: title });
@@ -155,6 +161,7 @@ find("rooms").append(...rooms.map(({ name, title }) => {
   item.append(link);
   return item;
 }));
+if (location.search) history.replaceState(null, "", `/${location.hash}`); // the cookie has the token from here on
 addEventListener("hashchange", () => enter(address()));
-coloured();
+recolour();
 enter(address());

@@ -325,17 +325,17 @@ export function mount(root, page) {
     return paper;
   }
 
-  const go = (to) => page.tell({ participant: to, moment: 1 });
+  const go = (to) => page.change({ participant: to, moment: 1 });
   slot("people").addEventListener("change", (event) => go(Number(event.target.value)));
   slot("previous").addEventListener("click", () => go(frames.person.participant - 1));
   slot("next").addEventListener("click", () => go(frames.person.participant + 1));
   function pick(at) {
     root.querySelector("#moment").value = at + 1;
-    page.tell("moment", at + 1);
+    page.change("moment", at + 1);
     sayTrial(); drawValues(); drawMixtures();
     if (painted() !== drawn) drawWeights();
   }
-  for (const one of scopes) one.addEventListener("change", () => { page.tell("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
+  for (const one of scopes) one.addEventListener("change", () => { page.change("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
   root.querySelector("#moment").addEventListener("input", (event) => { if (frames.person) pick(Number(event.target.value) - 1); });
   let dragging = false;
   const point = (event) => { if (frames.person) pick(across().i(place(values.canvas, event)[0])); };

@@ -1,6 +1,6 @@
 // Controls from the server's description of the settings: every one shows its unit, the value to go back to, and what it means.
 
-const QUIET = 500; // ms after which the server's word counts again for a control that somebody moves
+const QUIET = 500; // ms after which the server's value replaces that of an input that is being moved
 
 function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
@@ -12,7 +12,7 @@ function make(tag, properties = {}, ...children) {
   return node;
 }
 
-export function shown(value, whole) {
+export function format(value, whole) {
   if (typeof value === "boolean") return value ? "on" : "off";
   if (typeof value !== "number") return String(value);
   return whole ? String(value) : String(Number(value.toPrecision(4)));
@@ -35,18 +35,18 @@ function positions(control) {
   };
 }
 
-function ranged(control, id, tell) {
+function rangeInput(control, id, change) {
   const map = positions(control);
   const number = make("input", { type: "number", id, step: "any", min: control.low, max: control.high, title: control.description });
   const slider = make("input", { type: "range", min: 0, max: map.most, step: 1, "aria-label": control.label, title: control.description });
-  const announce = (value) => slider.setAttribute("aria-valuetext", `${shown(value, control.whole)} ${control.unit}`.trim());
+  const announce = (value) => slider.setAttribute("aria-valuetext", `${format(value, control.whole)} ${control.unit}`.trim());
   slider.addEventListener("input", () => {
     const value = map.from(Number(slider.value));
-    number.value = shown(value, control.whole);
+    number.value = format(value, control.whole);
     announce(value);
-    tell(value);
+    change(value);
   });
-  number.addEventListener("change", () => { if (number.value !== "") tell(Number(number.value)); });
+  number.addEventListener("change", () => { if (number.value !== "") change(Number(number.value)); });
   return {
     rows: [
       [make("label", { htmlFor: id, textContent: control.label, title: control.description }), number,
@@ -54,32 +54,32 @@ function ranged(control, id, tell) {
       [slider],
     ],
     set(value) {
-      number.value = shown(value, control.whole);
+      number.value = format(value, control.whole);
       slider.value = map.to(value);
       announce(value);
     },
   };
 }
 
-function chosen(control, id, tell) {
+function choiceInput(control, id, change) {
   const select = make("select", { id, title: control.description },
     ...control.choices.map((choice) => make("option", { value: choice, textContent: choice })));
-  select.addEventListener("change", () => tell(select.value));
+  select.addEventListener("change", () => change(select.value));
   const label = make("label", { htmlFor: id, textContent: control.label, title: control.description });
   return { rows: [[label], [select]], set: (value) => { select.value = value; } };
 }
 
-function switched(control, id, tell) {
+function switchInput(control, id, change) {
   const box = make("input", { type: "checkbox", id, title: control.description });
-  box.addEventListener("change", () => tell(box.checked));
+  box.addEventListener("change", () => change(box.checked));
   const label = make("label", { htmlFor: id, textContent: control.label, title: control.description });
   return { rows: [[label, box]], set: (value) => { box.checked = value; } };
 }
 
-const KINDS = { range: ranged, choice: chosen, switch: switched };
+const KINDS = { range: rangeInput, choice: choiceInput, switch: switchInput };
 
-// tell(name, value) is called for every change; the result shows settings that the server confirms.
-export function build(form, description, closed, tell) {
+// change(name, value) is called for every change; the result shows settings that the server confirms.
+export function build(form, description, closed, change) {
   const groups = new Map(), built = new Map();
   for (const control of description) {
     if (!groups.has(control.group)) {
@@ -88,10 +88,10 @@ export function build(form, description, closed, tell) {
       form.append(group);
     }
     const entry = { touched: -Infinity, fallback: undefined };
-    const say = (value) => { entry.touched = performance.now(); tell(control.name, value); };
-    const view = KINDS[control.kind](control, `control-${control.name}`, say);
+    const record = (value) => { entry.touched = performance.now(); change(control.name, value); };
+    const view = KINDS[control.kind](control, `control-${control.name}`, record);
     const reset = make("button", { type: "button", className: "reset" });
-    reset.addEventListener("click", () => { tell(control.name, entry.fallback); });
+    reset.addEventListener("click", () => { change(control.name, entry.fallback); });
     const lines = view.rows.map((row, k) => make("div", { className: k ? "slide" : "line" }, ...row));
     if (control.name !== "scenario") lines[lines.length - 1].append(reset);
     const box = make("div", { className: "control", "data-control": control.name }, ...lines);
@@ -103,7 +103,7 @@ export function build(form, description, closed, tell) {
       for (const [name, { control, entry, view, reset }] of built) {
         entry.fallback = defaults[name];
         const source = control.source;
-        const same = settings[name] === defaults[name], word = shown(defaults[name], control.whole);
+        const same = settings[name] === defaults[name], word = format(defaults[name], control.whole);
         reset.disabled = same;
         reset.textContent = `${source} ${word}`;
         reset.setAttribute("aria-label", same ? `${control.label} has its ${source} value` : `Reset ${control.label} to its ${source} value ${word}`);

@@ -163,7 +163,7 @@ export function mount(root, page) {
     clearTimeout(waiting);
     const flight = record.flight;
     waiting = setTimeout(() => {
-      if (now.over && now.playing && held === null && !pull && !record.pushes.length && page.settings().onward && record.flight === flight) page.tell("flight", (flight + 1) % 1000);
+      if (now.over && now.playing && held === null && !pull && !record.pushes.length && page.settings().onward && record.flight === flight) page.change("flight", (flight + 1) % 1000);
     }, PAUSE);
   }
 
@@ -179,7 +179,7 @@ export function mount(root, page) {
   function turned(turn, tilt) {
     const settings = view(), within = (value, low, high) => Math.round(Math.min(Math.max(value, low), high));
     look = { ...settings, turn: within(turn, -80, 80), tilt: within(tilt, 0, 80) };
-    page.tell({ turn: look.turn, tilt: look.tilt });
+    page.change({ turn: look.turn, tilt: look.tilt });
     soon();
   }
 
@@ -231,7 +231,7 @@ export function mount(root, page) {
   // Looking back: the page shows the moment at once, and the server follows.
   let wanted = null;
   function scrub(seconds) {
-    if (now.playing) page.tell("playing", false);
+    if (now.playing) page.change("playing", false);
     held = Math.min(seconds, record.steps * record.dt);
     if (wanted === null) requestAnimationFrame(() => { page.act({ moment: wanted }); wanted = null; });
     wanted = held;
@@ -254,8 +254,8 @@ export function mount(root, page) {
   for (const kind of ["pointerup", "pointercancel"]) time.canvas.addEventListener(kind, () => { if (scrubbing) { scrubbing = false; release(held); } });
   slot("moment").addEventListener("input", (event) => { if (record) { scrub(Number(event.target.value) * record.dt); release(held); } });
 
-  press("play").addEventListener("click", () => { if (now) page.tell("playing", now.over ? true : !now.playing); });
-  press("next").addEventListener("click", () => page.tell({ flight: (page.settings().flight + 1) % 1000, playing: true }));
+  press("play").addEventListener("click", () => { if (now) page.change("playing", now.over ? true : !now.playing); });
+  press("next").addEventListener("click", () => page.change({ flight: (page.settings().flight + 1) % 1000, playing: true }));
   press("forget").addEventListener("click", () => page.act({ forget: true }));
   press("push").addEventListener("click", () => {
     const { push_speed: speed, push_angle: angle } = page.settings();

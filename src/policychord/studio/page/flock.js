@@ -187,7 +187,7 @@ export function mount(root, page) {
       const far = Math.hypot(v.x(p[2 * i]) - x, v.y(p[2 * i + 1]) - y);
       if (far < least) [best, least] = [i, far];
     }
-    page.tell("selected", best);
+    page.change("selected", best);
   });
 
   return {

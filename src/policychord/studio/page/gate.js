@@ -106,7 +106,7 @@ export function mount(root, page) {
     if (!held) { actions.canvas.style.cursor = nearest(event, 26) ? "grab" : "default"; return; }
     const [x] = place(actions.canvas, event);
     actions.canvas.style.cursor = "grabbing";
-    page.tell(held.name, Number(scale().u(x).toFixed(2)));
+    page.change(held.name, Number(scale().u(x).toFixed(2)));
   });
   for (const end of ["pointerup", "pointercancel"]) actions.canvas.addEventListener(end, () => { held = null; drawActions(); });
 
@@ -143,7 +143,7 @@ export function mount(root, page) {
   let dragging = false;
   const go = (event) => {
     const [w1, w2] = simplex.weightsAt(simplex.frame(triangle.width, triangle.height), ...place(triangle.canvas, event));
-    page.tell({ start_1: Number(w1.toFixed(3)), start_2: Math.min(Number(w2.toFixed(3)), Number((1 - w1.toFixed(3)).toFixed(3))) });
+    page.change({ start_1: Number(w1.toFixed(3)), start_2: Math.min(Number(w2.toFixed(3)), Number((1 - w1.toFixed(3)).toFixed(3))) });
   };
   triangle.canvas.addEventListener("pointerdown", (event) => { dragging = true; triangle.canvas.setPointerCapture(event.pointerId); go(event); });
   triangle.canvas.addEventListener("pointermove", (event) => { if (dragging) go(event); });

@@ -4,37 +4,37 @@ export function decode(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const arrays = {};
-  let place = 4 + length;
+  let offset = 4 + length;
   for (const [name, shape] of header.arrays) {
     const count = shape.reduce((a, b) => a * b, 1);
-    arrays[name] = { values: new Float32Array(buffer, place, count), shape };
-    place += 4 * count;
+    arrays[name] = { values: new Float32Array(buffer, offset, count), shape };
+    offset += 4 * count;
   }
   return { ...header, arrays };
 }
 
-// hear: {open(), words(message), frame(frame), gone()}. A socket that breaks is tried again, ever more slowly.
-export function connect(room, hear) {
-  let socket = null, over = false, wait = 500;
-  function begin() {
+// on: {open(), text(message), frame(frame), closed()}. A socket that breaks is opened again, at growing intervals.
+export function connect(room, on) {
+  let socket = null, ended = false, wait = 500;
+  function open() {
     socket = new WebSocket(`ws://${location.host}/ws/${room}`);
     socket.binaryType = "arraybuffer";
-    socket.onopen = () => { wait = 500; hear.open(); };
+    socket.onopen = () => { wait = 500; on.open(); };
     socket.onmessage = (event) => {
-      if (over) return;
-      if (typeof event.data === "string") hear.words(JSON.parse(event.data));
-      else hear.frame(decode(event.data));
+      if (ended) return;
+      if (typeof event.data === "string") on.text(JSON.parse(event.data));
+      else on.frame(decode(event.data));
     };
     socket.onclose = () => {
-      if (over) return;
-      hear.gone();
-      setTimeout(() => { if (!over) begin(); }, wait);
+      if (ended) return;
+      on.closed();
+      setTimeout(() => { if (!ended) open(); }, wait);
       wait = Math.min(wait * 2, 8000);
     };
   }
-  begin();
+  open();
   return {
     send(message) { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message)); },
-    close() { over = true; socket.close(); },
+    close() { ended = true; socket.close(); },
   };
 }

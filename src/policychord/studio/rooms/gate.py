@@ -86,7 +86,7 @@ def actions() -> np.ndarray:
     return np.linspace(-REACH, REACH, POINTS)
 
 
-def posed(settings: GateSettings) -> Problem:
+def pose(settings: GateSettings) -> Problem:
     """The gating problem that the settings describe."""
     u = actions()[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
@@ -117,7 +117,7 @@ def scales(settings: GateSettings) -> TimeScales:
 
 def equilibrium_frame(settings: GateSettings) -> Frame:
     """Primitives, cost, the optimal mixture with its certificate, and the energy of every mixture."""
-    one = posed(settings)
+    one = pose(settings)
     best = solve(one)
     grid = simplex_grid()
     header = {
@@ -134,7 +134,7 @@ def equilibrium_frame(settings: GateSettings) -> Frame:
 
 def flow_frame(settings: GateSettings) -> Frame:
     """The flow from where it was clicked: it only loses energy."""
-    one = posed(settings)
+    one = pose(settings)
     path = flow(one, HORIZON * settings.tau, start(settings), settings.tau, SAVED)
     lowest = energy(one, solve(one).weights)
     return Frame("flow", {"tau": settings.tau}, {
@@ -144,7 +144,7 @@ def flow_frame(settings: GateSettings) -> Frame:
 
 def circuit_frame(settings: GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
-    one, ladder = posed(settings), scales(settings)
+    one, ladder = pose(settings), scales(settings)
     verdict = circuit_stability(one, ladder)
     path = circuit(one, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
     layers = path.layers
