@@ -23,7 +23,7 @@ ALLOWED = {
     "models": {"_types", "actions", "primitives"},
     "envs": {"_types"},
     "agent": {"_types", "core", "actions", "primitives", "models"},
-    "population": {"_types", "agent"},
+    "population": {"_types", "core", "agent"},
     "loops": {"_types", "agent", "population", "envs"},
     "gym": {"_types", "actions", "agent", "envs", "loops"},
     "stats": {"_types"},

@@ -52,18 +52,18 @@ def test_each_decides_as_if_it_were_alone(options):
 
 def test_what_is_shared_is_kept_once():
     together = Population(DIFFERENT)
-    assert together.stacked.actions.points.shape == (21, 1)
-    assert together.stacked.eps.shape == (3,)
-    assert together.stacked.log_prior.shape == (3, 2)
-    assert together.stacked.primitives[0].sd.shape == (3,)
-    assert together.stacked.primitives[1].sd.shape == ()
+    assert together.members.tree.actions.points.shape == (21, 1)
+    assert together.members.tree.eps.shape == (3,)
+    assert together.members.tree.log_prior.shape == (3, 2)
+    assert together.members.tree.primitives[0].sd.shape == (3,)
+    assert together.members.tree.primitives[1].sd.shape == ()
     assert together.count == 3
     assert together.names == ("follow", "constant")
 
 
 def test_one_composer_many_times():
     together = Population(agent(), 4)
-    assert not any(together.differs)
+    assert not any(together.members.differs)
     decision = decide(together, jax.random.key(0), jnp.zeros((4, 1)), jnp.asarray(0), together.start())
     np.testing.assert_allclose(decision.weights, np.tile(decision.weights[0], (4, 1)), rtol=1e-12)
     assert len(np.unique(decision.action)) > 1  # each has a random stream of its own

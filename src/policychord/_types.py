@@ -10,7 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 Array = jax.Array | np.ndarray
 ArrayLike = Any  # what a user may hand in: arrays, nested lists, anything that NumPy can read
-State = Any  # what an agent sees: an array, or a NamedTuple of them
+Observation = Any  # what an agent sees: an array, or a NamedTuple of them
+State = Any  # of the world: a NamedTuple of arrays
 Action = Any  # one point of an action set: a number, a label or a vector
 
 # batch axes may broadcast against each other

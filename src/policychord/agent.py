@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Key, Shaped
+from jaxtyping import Bool, Float, Key
 
-from ._types import Array, ArrayLike, State, Time, is_traced, require_float64
+from ._types import Action, Array, ArrayLike, State, Time, is_traced, require_float64
 from .actions import AbstractActions, Finite
 from .core._checks import as_floats, check_eps, check_number, normalised_prior
 from .core.equilibrium import Route, solve
@@ -44,7 +44,7 @@ class Weighing(NamedTuple):
 class Decision(NamedTuple):
     """An action, the weights behind it, and the proof that these are optimal."""
 
-    action: Shaped[Array, "..."]
+    action: Action
     weights: Float[Array, " n"]
     certificate: Certificate
     converged: Bool[Array, ""]
@@ -52,7 +52,15 @@ class Decision(NamedTuple):
 
 
 @runtime_checkable
-class Agent(Protocol):
+class Decides(Protocol):
+    """What a closed loop needs of an agent that has begun."""
+
+    def decide(self, key: Any, observation: Any, k: Time, memory: Any, /) -> Decision:
+        """An action for what it sees at step k, and the memory for the next decision."""
+
+
+@runtime_checkable
+class Agent(Decides, Protocol):
     """What can act in an environment: a Composer, a Population, or anything else with these three."""
 
     @property
@@ -61,9 +69,6 @@ class Agent(Protocol):
 
     def start(self) -> Any:
         """The memory of an agent that has not decided yet."""
-
-    def decide(self, key: Key[Array, ""], state: State, k: Time, memory: Any, /) -> Decision:
-        """An action for what it sees at step k, and the memory for the next decision."""
 
 
 class Composer(eqx.Module):

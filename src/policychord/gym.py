@@ -16,15 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from ._types import Action, Array, ArrayLike, State, Time
+from ._types import Action, Array, ArrayLike, Observation, State, Time
 from .actions import Finite
 from .agent import Composer, Decision, Memory
 from .envs.bandit import Bandit
 from .envs.base import AbstractEnv, Box, Discrete, Step, Variable
 from .envs.pendulum import Pendulum
 from .envs.quadrotor import Quadrotor
-from .loops.rollout import AGENT, START, WEATHER, episode_numbers, stream, warn_if_not_converged
-from .loops.trace import Labels, Trace
+from .loops.rollout import episode_numbers
+from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
+from .loops.trace import Labels, Trace, trace_of
 
 # Name -> (environment, steps of an episode). A new environment is a new line.
 REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
@@ -36,13 +37,13 @@ REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
 # Spaces whose members are one array of numbers.
 ARRAYS = spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete
 
-Observe = Callable[[Any], State]  # from an observation to the state that a composer's parts expect
+Observe = Callable[[Any], Observation]  # from what the environment sends to what a composer's parts expect
 
 
 class GymEnv(gymnasium.Env[np.ndarray, Any]):
     """One of our environments behind Gymnasium's interface; observations are its `signals` in float32.
 
-    `reset(seed=s)` begins episode s of `rollout(agent, env, seed=0)`, with the same start and the same weather.
+    `reset(seed=s)` begins episode s of `rollout(agent, env, seed=0)`, with the same start and the same disturbances.
     Without a seed the number of the episode is drawn.
     """
 
@@ -69,9 +70,9 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         # as arrays, since JAX compiles anew for every plain number
         episode, k = np.asarray(self._episode, dtype=np.uint32), np.asarray(self._k)
-        step, seen = _move(self.env, episode, k, self._state, self._allowed(action))
-        self._state, self._k = step.state, self._k + 1
-        return self._observation(seen), float(step.reward), bool(step.terminated), False, {}
+        moved, seen = _move(self.env, episode, k, self._state, self._allowed(action))
+        self._state, self._k = moved.state, self._k + 1
+        return self._observation(seen), float(moved.reward), bool(moved.terminated), False, {}
 
     def _allowed(self, action: Action) -> np.ndarray:
         """The action as the physics takes it. JAX would take the nearest label for one that is not there."""
@@ -90,15 +91,15 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
 # Keys are made inside from the episode's number, so that an environment in mid-episode can be pickled.
 @eqx.filter_jit
 def _begin(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
-    state = env.reset(stream(jax.random.key(0), episode, START))
+    state = env.reset(streams_of(jax.random.key(0), episode).start)
     return state, env.signals(state)
 
 
 @eqx.filter_jit
 def _move(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
-    weather = stream(jax.random.key(0), episode, WEATHER)
-    step = env.step(jax.random.fold_in(weather, k), state, action, k)
-    return step, env.signals(step.state)
+    streams = streams_of(jax.random.key(0), episode)
+    moved = env.step(jax.random.fold_in(streams.environment, k), state, action, k)
+    return moved, env.signals(moved.state)
 
 
 def _space(space: Box | Discrete) -> gymnasium.Space[Any]:
@@ -207,7 +208,7 @@ def _predict(
     return jax.vmap(one)(jnp.arange(len(many)), many, *state, fresh)
 
 
-def _view(observe: Observe | None, observation: Array) -> State:
+def _view(observe: Observe | None, observation: Array) -> Observation:
     """What the composer's parts see, in float64 like everything that is certified, though environments send less."""
     if jnp.issubdtype(observation.dtype, jnp.floating):
         observation = observation.astype(float)
@@ -254,43 +255,61 @@ def play(
         steps = _length(worlds[0], steps)
         to_env = _translator(agent, worlds[0].action_space)
         dtype = _dtype(worlds[0].observation_space)
-        luck = jax.vmap(lambda number: stream(jax.random.key(0), number, AGENT))(jnp.asarray(numbers))
+        keys = jax.vmap(lambda number: streams_of(jax.random.key(0), number).agent)(jnp.asarray(numbers))
         first = [world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)]
         seen = np.stack([np.asarray(one, dtype=dtype) for one in first])
-        memory = _beginning(agent, len(worlds)).memory
-        alive, records = np.ones(len(worlds), bool), []
+        everybody, all_worlds = _SideBySide(agent, observe, keys), _Worlds(worlds, to_env)
+        carry, records = Carry(Observed(seen), everybody.start(), np.ones(len(worlds), bool)), []
         for k in range(steps):
-            decision = _decide_all(agent, observe, luck, seen, np.asarray(k), memory)
-            action, memory = np.asarray(decision.action), decision.memory
-            proof = (np.asarray(a) for a in (decision.weights, *decision.certificate, decision.converged))
-            before, seen, reward, over = seen, seen.copy(), np.zeros(len(worlds)), np.zeros(len(worlds), bool)
-            for i in np.flatnonzero(alive):
-                seen[i], reward[i], terminated, truncated, _ = worlds[i].step(to_env(action[i]))
-                over[i] = terminated or truncated
-            records.append((before, action, *proof, reward, alive))
-            alive = alive & ~over
-            if not alive.any():
+            carry, record = step(everybody, all_worlds, NO_STREAMS, carry, np.asarray(k))
+            records.append(record)
+            if not carry.alive.any():
                 break
-    state, action, weights, gap, distance, converged, reward, was_alive = (
-        np.stack(column, axis=1) for column in zip(*records, strict=True)
-    )
+    together = Record(*jax.tree_util.tree_map(lambda *column: np.stack(column, axis=1), *records))
     variables = {"observation": Variable(tuple(f"signal_{i}" for i in range(seen.ndim - 1)))}
-    trace = Trace(
-        Observed(state), Observed(seen), action, weights, gap, distance, converged, reward, was_alive,
-        log_prob=None, labels=Labels(agent.names, tuple(numbers.tolist()), variables),
-    )  # fmt: skip
-    warn_if_not_converged(trace)
-    return trace
+    return trace_of(together, carry.state, Labels(agent.names, tuple(numbers.tolist()), variables))
+
+
+class _SideBySide(NamedTuple):
+    """One agent in several environments, each with a random stream of its own; it answers in NumPy."""
+
+    agent: Composer
+    to_observation: Observe | None
+    keys: jax.Array
+
+    def start(self) -> Memory:
+        return _beginning(self.agent, len(self.keys)).memory
+
+    def decide(self, key: None, seen: Array, k: Time, memory: Memory) -> Decision:
+        decision = _decide_all(self.agent, self.to_observation, self.keys, seen, k, memory)
+        return jax.tree_util.tree_map(np.asarray, decision)
+
+
+class _Worlds:
+    """Gymnasium environments as one of ours. Those that are over are not asked again."""
+
+    def __init__(self, worlds: list[gymnasium.Env], to_env: Callable[[np.ndarray], Any]):
+        self.worlds, self.to_env, self.over = worlds, to_env, np.zeros(len(worlds), bool)
+
+    def observe(self, state: Observed) -> np.ndarray:
+        return state.observation
+
+    def step(self, key: None, state: Observed, action: np.ndarray, k: Time) -> Step:
+        seen, reward = state.observation.copy(), np.zeros(len(self.worlds))
+        for i in np.flatnonzero(~self.over):
+            seen[i], reward[i], terminated, truncated, _ = self.worlds[i].step(self.to_env(action[i]))
+            self.over[i] = terminated or truncated
+        return Step(Observed(seen), reward, self.over.copy())
 
 
 @eqx.filter_jit
 def _decide_all(
-    agent: Composer, observe: Observe | None, luck: jax.Array, seen: Array, k: Time, memory: Memory
+    agent: Composer, observe: Observe | None, keys: jax.Array, seen: Array, k: Time, memory: Memory
 ) -> Decision:
-    def one(luck: jax.Array, observation: Array, memory: Memory) -> Decision:
-        return agent.decide(jax.random.fold_in(luck, k), _view(observe, observation), k, memory)
+    def one(key: jax.Array, observation: Array, memory: Memory) -> Decision:
+        return agent.decide(jax.random.fold_in(key, k), _view(observe, observation), k, memory)
 
-    return jax.vmap(one)(luck, seen, memory)
+    return jax.vmap(one)(keys, seen, memory)
 
 
 def _open(env: str | Callable[[], gymnasium.Env], count: int, closing: ExitStack) -> list[gymnasium.Env]:

@@ -168,7 +168,7 @@ def test_populations_have_an_agent_axis():
     assert trace.weights.shape == (3, 6, 2, 2)
     assert trace.action.shape == (3, 6, 2, 1)
     assert trace.gap.shape == (3, 6, 2)
-    assert trace.labels.population
+    assert trace.population
 
 
 COMPLAINTS = {

@@ -25,7 +25,7 @@ def trace(*agents, action_shape=(1,), state=None, variables=Pendulum.variables, 
         weights=RNG.dirichlet(np.ones(2), size=(*lead, *agents)), gap=RNG.random((*lead, *agents)),
         distance=RNG.random((*lead, *agents)), converged=np.ones((*lead, *agents), bool), reward=RNG.random(lead),
         alive=np.ones(lead, bool), log_prob=log_prob,
-        labels=Labels(("push", "pull"), EPISODES, variables, population=bool(agents), action_unit="N m"),
+        labels=Labels(("push", "pull"), EPISODES, variables, action_unit="N m"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policychord.envs.quadrotor import HOVER
-from policychord.loops.rollout import START, WEATHER, stream
+from policychord.loops import streams_of
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 from policychord.studies.quadrotor.simulate import fly_episodes, ready, roster
 from policychord.studio.rooms.flight import FLIGHT, flying, frames, pushes, room
@@ -139,12 +139,12 @@ def test_gusts_are_those_of_the_world():
     settings = QuadrotorSettings(thrust_sd=0.0, steps=2)  # so the impulse comes at once, or right after
     env = flying.launched(settings, "lqr", "baseline", None, EPISODE).env
     wind = flying.gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
-    root = jax.random.key(0)
-    state, hover = env.reset(stream(root, EPISODE, START)), jnp.full(2, HOVER)
+    streams = streams_of(jax.random.key(0), EPISODE)
+    state, hover = env.reset(streams.start), jnp.full(2, HOVER)
 
     @jax.jit
     def both(state, k):
-        key = jax.random.fold_in(stream(root, EPISODE, WEATHER), k)
+        key = jax.random.fold_in(streams.environment, k)
         return env.step(key, state, hover, k).state, env.move(state, hover, wind[k])
 
     for k in range(3):

@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from .._types import Action, State, Time
+from .. import _types
+from .._types import Action, Observation, State, Time
 
 
 class Variable(NamedTuple):
@@ -22,8 +23,19 @@ class Step(NamedTuple):
     """What an action brought about."""
 
     state: State
-    reward: Float[Array, ""]
-    terminated: Bool[Array, ""]
+    reward: Float[_types.Array, "*episode"]
+    terminated: Bool[_types.Array, "*episode"]
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """What a closed loop needs of an environment that has begun."""
+
+    def observe(self, state: Any, /) -> Observation:
+        """What the agent sees."""
+
+    def step(self, key: Any, state: Any, action: Any, k: Time, /) -> Step:
+        """What the action brings about."""
 
 
 class Box(NamedTuple):
@@ -60,7 +72,7 @@ class AbstractEnv(eqx.Module):
         """The next state, the reward on the way, and whether the episode is over."""
 
     @abstractmethod
-    def observe(self, state: State) -> State:
+    def observe(self, state: State) -> Observation:
         """What the agent sees; with several agents, every array has a leading agent axis."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from .._types import Action, ArrayLike, Time
 from .base import AbstractEnv, Box, Spaces, Step, Variable
@@ -47,6 +47,7 @@ class Flock(AbstractEnv):
     max_acceleration: Float[Array, ""]  # m/s^2
     search: Search = eqx.field(static=True)
     crowd: int = eqx.field(static=True)
+    deciding: Int[Array, ""] | None  # if given, only so many of the agents are moved by their accelerations
 
     variables: ClassVar[Mapping[str, Variable]] = MappingProxyType(
         {"position": Variable(("boid", "axis"), "m"), "velocity": Variable(("boid", "axis"), "m/s")}
@@ -77,7 +78,7 @@ class Flock(AbstractEnv):
             )
         if search not in ("pairs", "tree"):
             raise ValueError(f"search = {search!r}: use 'pairs' (look at everybody) or 'tree' (large flocks).")
-        self.follower, self.search, self.crowd = follower, search, crowd
+        self.follower, self.search, self.crowd, self.deciding = follower, search, crowd, None
         self.start = in_square() if start is None else start
         self.zones = Zones(*(jnp.asarray(z, dtype=float) for z in (zones or Zones())))
         for name, value in (("dt", dt), ("max_speed", max_speed), ("max_acceleration", max_acceleration)):
@@ -102,8 +103,12 @@ class Flock(AbstractEnv):
     def step(self, key: Key[Array, ""], state: FlockState, action: Action, k: Time) -> Step:
         asked = limited(action, self.max_acceleration)
         velocity = limited(state.velocity[: self.agents] + asked * self.dt, self.max_speed)
-        if self.agents < self.boids:
-            rest = jax.vmap(lambda i: self.follow(key, state, i))(jnp.arange(self.agents, self.boids))
+        first = self.agents if self.deciding is None else 0
+        if first < self.boids:
+            rest = jax.vmap(lambda i: self.follow(key, state, i))(jnp.arange(first, self.boids))
+            if self.deciding is not None:
+                decides = jnp.arange(self.agents)[:, None] < self.deciding
+                velocity, rest = jnp.where(decides, velocity, rest[: self.agents]), rest[self.agents :]
             velocity = jnp.concatenate([velocity, rest])
         following = FlockState(state.position + state.velocity * self.dt, velocity)
         return Step(following, jnp.zeros(()), jnp.asarray(False))
@@ -111,6 +116,10 @@ class Flock(AbstractEnv):
     def view(self, state: FlockState, i: Boid) -> View:
         """What boid i sees."""
         return look(self.zones, state.position, state.velocity, i)
+
+    def only(self, i: Boid) -> "OneBoid":
+        """The flock as far as boid i sees and moves it, for boids that move in turn."""
+        return OneBoid(self, i)
 
     def observe(self, state: FlockState) -> View:
         if self.search == "pairs":
@@ -132,6 +141,28 @@ class Flock(AbstractEnv):
         bounds = np.concatenate([np.full(2 * self.boids, np.inf), np.full(2 * self.boids, fastest * (1 + 1e-12))])
         action = np.full((self.agents, 2), strongest)
         return Spaces(Box(-bounds, bounds), Box(-action, action))
+
+
+class OneBoid(eqx.Module):
+    """One boid of a flock in which all others stand still."""
+
+    flock: Flock
+    i: Boid
+
+    def observe(self, state: FlockState) -> View:
+        return self.flock.view(state, self.i)
+
+    def step(self, key: Key[Array, ""], state: FlockState, action: Action | None, k: Time) -> Step:
+        """It moves on with its old velocity and takes the new one: by its action, or by the rule of followers."""
+        flock, i = self.flock, self.i
+        if action is None:
+            velocity = flock.follow(key, state, i)
+        else:
+            velocity = flock.move(state.position[i], state.velocity[i], action)[1]
+            if flock.deciding is not None:
+                velocity = jnp.where(i < flock.deciding, velocity, flock.follow(key, state, i))
+        position = state.position.at[i].add(state.velocity[i] * flock.dt)
+        return Step(FlockState(position, state.velocity.at[i].set(velocity)), jnp.zeros(()), jnp.asarray(False))
 
 
 def _ask_tree(zones: Zones, position: Array, velocity: Array, crowd: int) -> View:

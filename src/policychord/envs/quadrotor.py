@@ -128,16 +128,22 @@ class Quadrotor(AbstractEnv):
         return QuadrotorState(*start, jnp.zeros(()), jnp.asarray(0), when)
 
     def step(self, key: Key[Array, ""], state: QuadrotorState, action: Action, k: Time) -> Step:
-        # one after the other: XLA takes a second longer to compile four at once
-        luck = jax.lax.map(lambda i: jax.random.normal(jax.random.fold_in(key, i), dtype=float), jnp.arange(4))
-        noise, force = self.thrust_sd * luck[:2], self.force_sd * luck[2:]
-        force = force + jnp.where(state.time == state.impulse_time, self.impulse, 0.0)
+        noise, force = self.disturb(key, state.time, state.impulse_time)
         # an actuator cuts twice: what it is asked for, and what becomes of that with the noise
         applied = saturated(saturated(action) + noise)
         following = self.move(state, applied, force)
         error = seen(following) - self.row(following.time)
         cost = self.state_weights @ error**2 + self.thrust_weight * jnp.sum((applied - HOVER) ** 2)
         return Step(following, -cost, jnp.asarray(False))
+
+    def disturb(
+        self, key: Key[Array, ""], time: Time, impulse_time: Int[Array, ""]
+    ) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
+        """The noise on the thrusts and the force of the wind at one decision."""
+        # one after the other: XLA takes a second longer to compile four at once
+        normal = jax.lax.map(lambda i: jax.random.normal(jax.random.fold_in(key, i), dtype=float), jnp.arange(4))
+        impulse = jnp.where(time == impulse_time, self.impulse, 0.0)
+        return self.thrust_sd * normal[:2], self.force_sd * normal[2:] + impulse
 
     def move(self, state: QuadrotorState, thrust: Float[Array, "2"], force: Float[Array, "2"]) -> QuadrotorState:
         """20 ms under these thrusts and this force: semi-implicit Euler with the pose of one physics step ago.

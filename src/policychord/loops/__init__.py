@@ -1,7 +1,22 @@
-"""Loops: an agent in its environment, or beside a record of choices, and the trace that either leaves."""
+"""Loops: one `step` of an agent in its environment, repeated: `rollout`, `replay`, and the trace that either leaves."""
 
+from .in_turn import step_in_turn
 from .replay import replay
 from .rollout import rollout
+from .step import Carry, Record, Streams, begin, step, streams_of
 from .trace import Labels, Trace, to_dataset
 
-__all__ = ["Labels", "Trace", "replay", "rollout", "to_dataset"]
+__all__ = [
+    "Carry",
+    "Labels",
+    "Record",
+    "Streams",
+    "Trace",
+    "begin",
+    "replay",
+    "rollout",
+    "step",
+    "step_in_turn",
+    "streams_of",
+    "to_dataset",
+]

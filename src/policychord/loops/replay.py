@@ -1,24 +1,25 @@
 """`replay`: recorded choices, explained trial by trial. The agent weighs, the record acts."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Action, ArrayLike, State, Time
-from ..agent import Composer
-from ..envs.base import Variable
-from .rollout import warn_if_not_converged
-from .trace import Labels, Trace
+from .._types import Action, ArrayLike, Observation, Time
+from ..agent import Composer, Decision, Memory
+from ..envs.base import Step, Variable
+from .step import NO_STREAMS, Carry, Record, step
+from .trace import Labels, Trace, trace_of
 
 
 def replay(
     composer: Composer,
-    start: State,
-    update: Callable[[State, Action, Any, Time], State],
+    start: Observation,
+    update: Callable[[Observation, Action, Any, Time], Observation],
     *,
     choices: ArrayLike,
     observed: Any = None,
@@ -51,52 +52,73 @@ def replay(
             raise ValueError(
                 f"observed has an array of shape {np.shape(leaf)}: its first axes must be {choices.shape}."
             )
-    result = _replay(
+    record, final = _replay(
         composer, start, update, jnp.asarray(np.where(recorded, choices, 0)), observed, jnp.asarray(recorded)
     )
     labels = Labels(composer.names, tuple(range(len(choices))), _labels_of(start))
-    trace = Trace(**result, labels=labels)
-    warn_if_not_converged(trace)
-    return trace
+    # what a record's reward is, only `update` knows: the record pays the agent ln p(choice)
+    paid = record._replace(action=record.action.action, reward=jnp.full_like(record.reward, jnp.nan), alive=recorded)
+    return trace_of(paid, final, labels, log_prob=record.reward)
+
+
+class _Taken(NamedTuple):
+    """A recorded choice as an action of the agent who explains it."""
+
+    action: Any
+    log_prob: Any
+
+
+class _Explaining(eqx.Module):
+    """An agent that weighs, and then takes the recorded choice."""
+
+    composer: Composer
+    choices: jax.Array
+    recorded: jax.Array
+
+    def decide(self, key: None, belief: Observation, k: Time, memory: Memory) -> Decision:
+        weighed, choice = self.composer.weigh(belief, k, memory), self.choices[k]
+        log_prob = jnp.log((weighed.problem.pi @ weighed.weights)[choice])
+        kept = memory._replace(weights=jnp.where(self.recorded[k], weighed.weights, memory.weights))
+        action = _Taken(self.composer.actions.at(choice), log_prob)
+        return Decision(action, weighed.weights, weighed.certificate, weighed.converged, kept)
+
+
+class _Past(eqx.Module):
+    """A record as an environment: its state is the belief, which moves on where there is a trial."""
+
+    update: Any
+    choices: jax.Array
+    observed: Any
+    recorded: jax.Array
+
+    def observe(self, belief: Any) -> Observation:
+        return belief
+
+    def step(self, key: None, belief: Any, taken: _Taken, k: Time) -> Step:
+        here = self.recorded[k]
+        following = self.update(belief, self.choices[k], jax.tree_util.tree_map(lambda a: a[k], self.observed), k)
+        kept = jax.tree_util.tree_map(lambda new, old: jnp.where(here, new, old), following, belief)
+        return Step(kept, jnp.where(here, taken.log_prob, 0.0), jnp.asarray(False))
 
 
 @eqx.filter_jit
 def _replay(
-    composer: Composer, start: State, update: Any, choices: jax.Array, observed: Any, recorded: jax.Array
-) -> dict[str, Any]:
+    composer: Composer, start: Any, update: Any, choices: jax.Array, observed: Any, recorded: jax.Array
+) -> tuple[Record, Any]:
     # beliefs are quantities: one that begins at the whole number 0 must not stay whole
     start = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), start)
+    observed = jax.tree_util.tree_map(jnp.asarray, observed)
 
-    def episode(choices: jax.Array, observed: Any, recorded: jax.Array) -> dict[str, Any]:
-        def turn(carry: tuple[Any, ...], trial: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            belief, memory = carry
-            k, choice, seen, here = trial
-            weighed = composer.weigh(belief, k, memory)
-            prob = weighed.problem.pi @ weighed.weights
-            following = update(belief, choice, seen, k)
-            keep = lambda new, old: jnp.where(here, new, old)  # noqa: E731
-            record = {
-                "state": belief,
-                "action": composer.actions.at(choice),
-                "weights": weighed.weights,
-                "gap": weighed.certificate.gap,
-                "distance": weighed.certificate.distance,
-                "converged": weighed.converged,
-                "reward": jnp.asarray(jnp.nan),  # what a record's reward is, only `update` knows
-                "alive": here,
-                "log_prob": jnp.where(here, jnp.log(prob[choice]), 0.0),
-            }
-            memory = memory._replace(weights=keep(weighed.weights, memory.weights))
-            return (jax.tree_util.tree_map(keep, following, belief), memory), record
-
-        trials = (jnp.arange(choices.shape[0]), choices, observed, recorded)
-        (final, _), record = jax.lax.scan(turn, (start, composer.start()), trials)
-        return record | {"final_state": final}
+    def episode(choices: jax.Array, observed: Any, recorded: jax.Array) -> tuple[Record, Any]:
+        agent, env = _Explaining(composer, choices, recorded), _Past(update, choices, observed, recorded)
+        carry = Carry(start, composer.start(), jnp.asarray(True))
+        last, record = jax.lax.scan(partial(step, agent, env, NO_STREAMS), carry, jnp.arange(choices.shape[0]))
+        return record, last.state
 
     return jax.vmap(episode)(choices, observed, recorded)
 
 
-def _labels_of(start: State) -> dict[str, Variable]:
+def _labels_of(start: Observation) -> dict[str, Variable]:
     """A belief that is a NamedTuple labels itself, a single array is called `belief`; their axes get names."""
     if isinstance(start, np.ndarray | jax.Array | float | list):
         return {"belief": Variable(tuple(f"belief_axis_{i}" for i in range(np.ndim(start))))}

@@ -1,27 +1,33 @@
 """`Trace`: what happened, step by step, and how it becomes a labelled dataset."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from .._types import Array
+from .._types import Array, is_traced
 from ..envs.base import Variable
+from .step import Record
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
+@jax.tree_util.register_static
 class Labels(NamedTuple):
-    """What the numbers of a trace mean."""
+    """What the numbers of a trace mean. JAX takes them as part of a trace's structure, not as data."""
 
     primitives: tuple[str, ...]
     episodes: tuple[int, ...]
     variables: Mapping[str, Variable]  # of the state's fields
-    population: bool = False  # whether decisions have an agent axis
     action_unit: str = "1"
+
+    def __hash__(self) -> int:
+        return hash((self.primitives, self.episodes, tuple(self.variables.items()), self.action_unit))
 
 
 class Trace(NamedTuple):
@@ -44,6 +50,30 @@ class Trace(NamedTuple):
         """The return of each episode."""
         return self.reward.sum(axis=1)
 
+    @property
+    def population(self) -> bool:
+        """Whether decisions have an agent axis."""
+        return self.weights.ndim == 4
+
+
+def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array | None = None) -> Trace:
+    """The trace of these steps (leading axes episode, time), with a warning where a decision has no certificate."""
+    trace = Trace(**record._asdict(), final_state=final_state, log_prob=log_prob, labels=labels)
+    if is_traced(trace.converged):
+        return trace
+    alive, converged = np.asarray(trace.alive), np.asarray(trace.converged)
+    missed = alive.reshape(alive.shape + (1,) * (converged.ndim - 2)) & ~converged
+    if missed.any():
+        first = np.argwhere(missed)[0]
+        warnings.warn(
+            f"{int(missed.sum())} of {missed.size} decisions have no certificate, the first in episode "
+            f"{labels.episodes[first[0]]} at time {int(first[1])}: a state, a primitive or a cost was not a finite "
+            "number there, or eps or the prior was out of range. Look at trace.state, or call agent.problem(state, k) "
+            "outside jit, which says what is wrong.",
+            stacklevel=3,
+        )
+    return trace
+
 
 def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
     """The trace as an `xarray.Dataset` with dims episode, time, agent, primitive; `settings` become attributes.
@@ -59,7 +89,7 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
 
     def per_agent(values: Array, *more: str) -> tuple[tuple[str, ...], np.ndarray]:
         values = np.asarray(values)
-        return (*each, *more), values if labels.population else np.expand_dims(values, 2)
+        return (*each, *more), values if trace.population else np.expand_dims(values, 2)
 
     action = per_agent(trace.action)[1]
     action_dims = ("action_axis",) if action.ndim == 4 else tuple(f"action_axis_{i}" for i in range(action.ndim - 3))
@@ -89,7 +119,7 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
         variables[f"final_{name}"] = (("episode", *variable.dims), final, described)
     coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
     coordinates["time"] = np.arange(trace.reward.shape[1])
-    coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if labels.population else 1)
+    coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1)
     attributes = {name: _storable(value) for name, value in settings.items()}
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
 

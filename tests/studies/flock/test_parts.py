@@ -42,8 +42,8 @@ def test_the_grid_keeps_648_cells_and_leaders_differ_in_numbers_only():
     agents = flock(settings, env)
     assert isinstance(agents, Population)
     assert agents.count == 40
-    assert agents.stacked.actions.size == 648
-    assert sum(agents.differs) == 2  # who knows the goal, in the wanted velocity and in the wanted position
+    assert agents.members.tree.actions.size == 648
+    assert sum(agents.members.differs) == 2  # who knows the goal, in the wanted velocity and in the wanted position
     assert agents.names == FORCES
 
 

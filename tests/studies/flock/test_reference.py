@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from policychord.loops.rollout import AGENT, stream
+from policychord.loops import streams_of
 from policychord.studies.flock.scenarios import scenario
 from policychord.studies.flock.simulate import simulate
 
@@ -15,10 +15,10 @@ STEPS, BOIDS = 20, 10
 
 def uniforms(seed):
     """The numbers that the agents' draws use: one for each step and boid."""
-    luck = stream(jax.random.key(seed), 0, AGENT)
+    own = streams_of(jax.random.key(seed), 0).agent
 
     def number(k, i):
-        return jax.random.uniform(jax.random.fold_in(jax.random.fold_in(luck, k), i), dtype=float)
+        return jax.random.uniform(jax.random.fold_in(jax.random.fold_in(own, k), i), dtype=float)
 
     return np.array(jax.vmap(lambda k: jax.vmap(lambda i: number(k, i))(np.arange(BOIDS)))(np.arange(STEPS)))
 

@@ -1,19 +1,17 @@
 """`simulate`: a flock from its settings to a trace. `experiment`: to what the claims need, in little memory."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ...loops import Labels, Trace, rollout
-from ...loops.rollout import episode_numbers, warn_if_not_converged
+from ...envs.flock import Flock
+from ...loops import Trace, rollout
+from ...population import Passive, Population
 from . import metrics
 from .metrics import Metrics
-from .nobody import Nobody
 from .parts import FORCES, flock, world
-from .sequential import rollout_in_turn
 from .settings import FlockSettings
 
 
@@ -37,17 +35,17 @@ def simulate(settings: FlockSettings, episodes: Sequence[int] | None = None) -> 
     """Let the flock fly: all seeds, or the episodes that are named, at once; every weight with its certificate."""
     which = settings.seeds if episodes is None else episodes
     env = world(settings)
-    agents: Any = flock(settings, env) if env.agents else Nobody(FORCES)
-    if settings.update == "synchronous":
-        trace = rollout(agents, env, steps=settings.steps, episodes=which, seed=settings.seed)
-        labels = trace.labels._replace(population=True, action_unit="m/s^2")
-        return _in_numpy(trace._replace(labels=labels))
-    root, numbers = jax.random.key(settings.seed), episode_numbers(which, "seeds")
-    recorded = rollout_in_turn(agents, env, root, jnp.asarray(numbers), settings.steps)
-    labels = Labels(FORCES, tuple(numbers.tolist()), dict(env.variables), population=True, action_unit="m/s^2")
-    trace = Trace(**recorded, log_prob=None, labels=labels)
-    warn_if_not_converged(trace)
-    return _in_numpy(trace)
+    in_turn = settings.update == "sequential"
+    trace = rollout(
+        agents_in(settings, env), env, steps=settings.steps, episodes=which, seed=settings.seed, in_turn=in_turn
+    )
+    labels = trace.labels._replace(action_unit="m/s^2")
+    return jax.tree_util.tree_map(np.asarray, trace)._replace(labels=labels)
+
+
+def agents_in(settings: FlockSettings, env: Flock) -> Population | Passive:
+    """Those who decide in this world, if anybody does."""
+    return flock(settings, env) if env.agents else Passive(FORCES, (2,))
 
 
 def experiment(settings: FlockSettings) -> Experiment:
@@ -78,15 +76,4 @@ def first_episode(trace: Trace) -> Trace:
 def chosen_episodes(trace: Trace, places: Sequence[int]) -> Trace:
     """The trace of a few episodes, without holding on to the others."""
     labels = trace.labels._replace(episodes=tuple(trace.labels.episodes[place] for place in places))
-    return _mapped(lambda array: array[list(places)], trace)._replace(labels=labels)
-
-
-def _in_numpy(trace: Trace) -> Trace:
-    return _mapped(np.asarray, trace)
-
-
-def _mapped(function: Callable, trace: Trace) -> Trace:
-    """The function applied to every array; labels stay."""
-    arrays = trace._asdict()
-    labels = arrays.pop("labels")
-    return Trace(**jax.tree_util.tree_map(function, arrays), labels=labels)
+    return jax.tree_util.tree_map(lambda array: array[list(places)], trace)._replace(labels=labels)

@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...envs.flock import Flock
-from ...loops.rollout import AGENT, START, WEATHER, stream
-from ...studies.flock import metrics, sequential
-from ...studies.flock.nobody import Nobody
-from ...studies.flock.parts import FORCES, flock, world
+from ...loops import Carry, begin, step, step_in_turn, streams_of
+from ...studies.flock import metrics
+from ...studies.flock.parts import FORCES, world
 from ...studies.flock.scenarios import SCENARIOS, scenario
 from ...studies.flock.settings import FlockSettings
+from ...studies.flock.simulate import agents_in
 from ..controls import Control, check_limits, check_names, described, in_words
 from ..wire import Frame
 from .base import Room
@@ -60,8 +60,7 @@ class Live(NamedTuple):
     view: FlockView
     agents: Any
     env: Flock
-    world: Any  # positions and velocities
-    memory: Any
+    carry: Carry  # positions and velocities, and what the boids remember
     k: int  # steps flown
     weights: np.ndarray  # of the last decisions
     gap: float  # the worst certificate among them
@@ -69,38 +68,30 @@ class Live(NamedTuple):
 
 
 @eqx.filter_jit
-def advance(agents, env: Flock, in_turn: bool, seed, state, memory, k, steps):
-    """`steps` steps of the loop that `rollout` and `rollout_in_turn` run, with the same random streams."""
-    root = jax.random.key(seed)
-    weather, luck = stream(root, EPISODE, WEATHER), stream(root, EPISODE, AGENT)
+def advance(agents, env: Flock, in_turn: bool, seed, carry: Carry, k, steps):
+    """`steps` steps of episode `EPISODE` of `rollout`: (carry, weights of the last, its worst certificate)."""
+    streams = streams_of(jax.random.key(seed), EPISODE)
+    move = step_in_turn if in_turn else step
 
-    def one(i, carry):
-        state, memory, _, _ = carry
-        now = k + i
-        chance, mood = jax.random.fold_in(weather, now), jax.random.fold_in(luck, now)
-        if in_turn:
-            moved, made = sequential.decide_in_turn(agents, env, mood, state, now, memory)
-            moved = sequential.follow_in_turn(env, chance, moved)
-        else:
-            made = agents.decide(mood, env.observe(state), now, memory)
-            moved = env.step(chance, state, made.action, now).state
-        return moved, made.memory, made.weights, jnp.max(made.certificate.gap, initial=0.0)
+    def one(i, given):
+        carry, record = move(agents, env, streams, given[0], k + i)
+        return carry, record.weights, jnp.max(record.gap, initial=0.0)
 
     weights = jnp.zeros((env.agents, len(FORCES)))
-    return jax.lax.fori_loop(0, steps, one, (state, memory, weights, jnp.zeros(())))
+    return jax.lax.fori_loop(0, steps, one, (carry, weights, jnp.zeros(())))
 
 
 def launched(settings: FlockSettings, view: FlockView) -> Live:
     """A flock at its start."""
     agents, env = _parts(settings)
-    state = env.reset(stream(jax.random.key(settings.seed), EPISODE, START))
+    carry = begin(agents, env, streams_of(jax.random.key(settings.seed), EPISODE))
     weights = np.full((env.agents, len(FORCES)), 1 / len(FORCES))
-    return Live(settings, view, agents, env, state, agents.start(), 0, weights, 0.0, False)
+    return Live(settings, view, agents, env, carry, 0, weights, 0.0, False)
 
 
 def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
     env = world(settings)
-    return (flock(settings, env) if env.agents else Nobody(FORCES)), env
+    return agents_in(settings, env), env
 
 
 def flown(live: Live) -> Live:
@@ -108,15 +99,15 @@ def flown(live: Live) -> Live:
     in_turn = live.settings.update == "sequential"
     # numbers as arrays: a new one needs no new program
     seed, k, pace = (jnp.asarray(number) for number in (live.settings.seed, live.k, live.view.pace))
-    state, memory, weights, gap = advance(live.agents, live.env, in_turn, seed, live.world, live.memory, k, pace)
+    carry, weights, gap = advance(live.agents, live.env, in_turn, seed, live.carry, k, pace)
     return live._replace(
-        world=state, memory=memory, k=live.k + live.view.pace, weights=np.asarray(weights), gap=float(gap), drawn=False
+        carry=carry, k=live.k + live.view.pace, weights=np.asarray(weights), gap=float(gap), drawn=False
     )
 
 
 def picture(live: Live) -> Frame:
     """Where the boids are, what they weigh, and how orderly they are."""
-    position, velocity = (np.asarray(array) for array in live.world)
+    position, velocity = (np.asarray(array) for array in live.carry.state)
     p, v = position[None, None], velocity[None, None]
     selected = min(live.view.selected, live.settings.boids - 1)
     header = {

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ....envs.quadrotor import Quadrotor, seen
-from ....loops.rollout import AGENT, START, WEATHER, stream
+from ....loops import Carry, begin, step, streams_of
 from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
 from ....studies.quadrotor.simulate import ready
 from .pushes import Push, kicks
@@ -35,7 +35,7 @@ class Drone(NamedTuple):
     how: Composition | None  # None: a controller alone or the fixed mixture
     agent: Any
     env: Quadrotor
-    marks: tuple[Any, ...]  # (state, memory) before each bout, and after the last one
+    marks: tuple[Carry, ...]  # before each bout, and after the last one
     bouts: tuple[Rows, ...]
 
 
@@ -46,24 +46,21 @@ def launched(
     agent, env = ready(settings.model_copy(update={"steps": LONGEST + BOUT}), experiment, name, how)
     # the study's impulse comes at some time of the episode, not of the longer table
     env = eqx.tree_at(lambda one: one.impulse_window, env, jnp.asarray([0, settings.steps]))
-    start = env.reset(stream(jax.random.key(settings.seed), episode, START))
-    return Drone(name, how, agent, env, ((start, agent.start()),), ())
+    start = begin(agent, env, streams_of(jax.random.key(settings.seed), episode))
+    return Drone(name, how, agent, env, (start,), ())
 
 
 @eqx.filter_jit
-def bout(agent, env: Quadrotor, seed, episode, pushed, mark, k):
-    """`BOUT` turns of the loop that `rollout` runs, with the same random streams: (mark after them, rows)."""
-    root = jax.random.key(seed)
-    weather, luck = stream(root, episode, WEATHER), stream(root, episode, AGENT)
+def bout(agent, env: Quadrotor, seed, episode, pushed, mark: Carry, k):
+    """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
+    streams = streams_of(jax.random.key(seed), episode)
 
-    def turn(carry, now):
-        state, memory = carry
-        state = state._replace(velocity=state.velocity + pushed[now])
-        made = agent.decide(jax.random.fold_in(luck, now), env.observe(state), now, memory)
-        step = env.step(jax.random.fold_in(weather, now), state, made.action, now)
-        return (step.state, made.memory), Rows(seen(state), made.weights[0], made.certificate.gap, -step.reward)
+    def advance(carry: Carry, now):
+        pushed_on = carry.state._replace(velocity=carry.state.velocity + pushed[now])
+        carry, record = step(agent, env, streams, carry._replace(state=pushed_on), now)
+        return carry, Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
 
-    return jax.lax.scan(turn, mark, k + jnp.arange(BOUT))
+    return jax.lax.scan(advance, mark, k + jnp.arange(BOUT))
 
 
 def flown(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: int) -> Drone:
@@ -86,7 +83,7 @@ def rewound(drone: Drone, k: int) -> Drone:
 
 def flight(drone: Drone, steps: int) -> Rows:
     """Rows of the first `steps` decisions, and where the drone was after them; `flown` must have come so far."""
-    last = np.asarray(seen(drone.marks[-1][0]))[None]
+    last = np.asarray(seen(drone.marks[-1].state))[None]
     joined = [np.concatenate(columns) for columns in zip(*drone.bouts, strict=True)] if drone.bouts else [last[:0]]
     states = np.concatenate([joined[0], last])[: steps + 1]
     return Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
@@ -107,14 +104,8 @@ def fly(
 
 @eqx.filter_jit
 def gusts(env: Quadrotor, seed, episode) -> Float[jax.Array, "step 2"]:
-    """The force of the weather at every decision: the same for all, whatever they do."""
-    root = jax.random.key(seed)
-    weather, when = stream(root, episode, WEATHER), env.reset(stream(root, episode, START)).impulse_time
-
-    def at(k):
-        key = jax.random.fold_in(weather, k)
-        # of the four numbers that the world draws, the first two are the motors' noise
-        luck = jax.lax.map(lambda i: jax.random.normal(jax.random.fold_in(key, i), dtype=float), jnp.arange(2, 4))
-        return env.force_sd * luck + jnp.where(k == when, env.impulse, 0.0)
-
-    return jax.lax.map(at, jnp.arange(LONGEST))
+    """The force of the wind at every decision: the same for all, whatever they do."""
+    streams = streams_of(jax.random.key(seed), episode)
+    when = env.reset(streams.start).impulse_time
+    force = lambda k: env.disturb(jax.random.fold_in(streams.environment, k), k, when)[1]  # noqa: E731
+    return jax.lax.map(force, jnp.arange(LONGEST))
