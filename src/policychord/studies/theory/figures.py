@@ -1,7 +1,8 @@
 """Figures of the theory study: the landscape, the bounds, the errors, circuit beside flow, and where it settles."""
 
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpltern  # noqa: F401  registers the ternary projection
 import numpy as np
@@ -9,82 +10,74 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicHermiteSpline
 
-from ...core.objective import Problem, energy, gate
+from ...core.objective import energy, gate
+from ..claim import judge
 from ..drawing import COLOURS, OUTLINE, blank
-from ..study import Evidence
-from .circuits import CIRCUITS, STATED
-from .errors import errors
-from .paths import FLOWS, Illustration, distances, everything, gaps, simplex_grid, within_horizon
+from ..study import StudyFigure
+from .agents import EPS, STATED, pick, simplex_grid
+from .claims import CLAIMS
+from .measures import Paths, TheoryEvidence, bounded_distances, bounded_gaps
 from .settings import TheorySettings
 
 DRAWN = 25  # paths of each shape
 
 
-def landscape(settings: TheorySettings, evidence: Evidence) -> Figure:
+def landscape(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """Energy over the simplex of three primitives, with the flow from many starts."""
-    (shown,) = (evidence[step].shown for step in FLOWS if evidence[step].shown is not None)
-    one = Problem(*(field[None] for field in shown.problem))
+    ring = evidence.ring
+    optimum, eps = ring.optimum[0], float(np.asarray(ring.problems.eps)[0])
     fig = blank(4.4, 3.3)
     ax: Any = fig.add_subplot(projection="ternary")
     fine = simplex_grid(100)
-    height = energy(one, fine) - float(energy(shown.problem, shown.optimum))
+    height = energy(pick(ring.problems, [0]), fine) - ring.least[0]
     levels = height.max() * np.linspace(0.0, 1.0, 26) ** 2  # closer together where the bowl is flat
     shading = ax.tricontourf(*fine.T, np.maximum(height, 0.0), levels=levels, cmap="Blues_r")
     shading.set_edgecolor("face")
-    for path in _smooth(shown):
+    for path in _smooth(ring):
         ax.plot(*path.T, color="white", linewidth=0.9)
         ax.plot(*path[:1].T, "o", color="white", markersize=2.5)
-    ax.plot(*shown.optimum[:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
+    ax.plot(*optimum[:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
     for axis, label in ((ax.taxis, "$w_1$"), (ax.laxis, "$w_2$"), (ax.raxis, "$w_3$")):
         axis.set_label_text(label)
         axis.set_ticks([0.0, 0.5, 1.0])
-    title = rf"The flow on the energy landscape ($\epsilon$ = {float(shown.problem.eps):g})"
+    title = rf"The flow on the energy landscape ($\epsilon$ = {eps:g})"
     fig.suptitle(title, fontsize=9, fontweight="bold")
     fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.14, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
     return fig
 
 
-def _smooth(shown: Illustration) -> np.ndarray:
-    """Paths with as many points as the eye needs: the flow itself gives the slopes between those that were kept."""
-    batch = Problem(*(field[None, None] for field in shown.problem))
-    early = shown.times <= 12.0
-    kept, times = shown.weights[:, early], shown.times[early]
-    curve = CubicHermiteSpline(times, kept, gate(batch, kept) - kept, axis=1)
+def _smooth(ring: Paths) -> np.ndarray:
+    """Paths with enough points for the eye: the flow itself gives the slopes between the stored ones."""
+    early = ring.times <= 12.0
+    stored, times = ring.weights[:, early], ring.times[early]
+    curve = CubicHermiteSpline(times, stored, gate(pick(ring.problems, np.s_[:, None]), stored) - stored, axis=1)
     return curve(np.concatenate([np.linspace(0, 2, 81), np.linspace(2, 12, 41)[1:]]))
 
 
-def bounds(settings: TheorySettings, evidence: Evidence) -> Figure:
+def bounds(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """Energy gap and distance along the flow against their bounds, and the certificate against what it bounds."""
     fig = blank(7.4, 2.7)
     left, middle, right = fig.subplots(1, 3)
-    drawn = 0
-    for paths in everything(evidence):
-        now = within_horizon(settings, paths)
-        times, gap = paths.times[now], gaps(paths)[:, now]
-        # curves end where the energies have no digits left
-        shown = np.where(gap > 1e-13, gap, np.nan) / gap[:, :1]
-        left.semilogy(times, shown[:DRAWN].T, color=COLOURS[0], linewidth=0.5, alpha=0.35)
-        allowed = np.sqrt(2.0 / paths.problems.eps * gap[:, 0])[:, None]
-        distance = distances(paths)[:, now]
-        shown = np.where(distance > 1e-9, distance, np.nan) / allowed
-        middle.semilogy(times, shown[:DRAWN].T, color=COLOURS[2], linewidth=0.5, alpha=0.35)
-        drawn += len(gap[:DRAWN])
-    left.semilogy(times, np.exp(-times), color=COLOURS[1], linewidth=2)
-    middle.semilogy(times, np.exp(-times / 2), color=COLOURS[1], linewidth=2)
-    for ax, label, rate, at in (
-        (left, "energy gap / gap at start", r"$e^{-t/\tau}$", 9.0),
-        (middle, "distance / bound at start", r"$e^{-t/2\tau}$", 9.0),
+    for paths in evidence.paths:
+        # curves end where the numbers have no digits left
+        for ax, (times, series, bound), least, colour in (
+            (left, bounded_gaps(settings, paths), 1e-13, COLOURS[0]),
+            (middle, bounded_distances(settings, paths), 1e-9, COLOURS[2]),
+        ):
+            shown = np.where(series > least, series, np.nan) / bound[:, :1]
+            ax.semilogy(times, shown[:DRAWN].T, color=colour, linewidth=0.5, alpha=0.35)
+    for ax, label, rate, power, floor in (
+        (left, "energy gap / gap at start", r"$e^{-t/\tau}$", 1.0, 1e-11),
+        (middle, "distance / bound at start", r"$e^{-t/2\tau}$", 0.5, 1e-8),
     ):
-        ax.set(
-            xlim=(0, settings.horizon), ylim=(1e-11 if ax is left else 1e-8, 2.0), xlabel=r"time ($\tau$)", ylabel=label
-        )
-        power = 1.0 if ax is left else 0.5
-        ax.annotate(
-            f"bound {rate}", (at, np.exp(-at * power)), (4, 6), textcoords="offset points", color=COLOURS[1], fontsize=8
-        )
+        ax.semilogy(times, np.exp(-power * times), color=COLOURS[1], linewidth=2)
+        ax.set(xlim=(0, settings.horizon), ylim=(floor, 2.0), xlabel=r"time ($\tau$)", ylabel=label)
+        at = (9.0, np.exp(-9.0 * power))
+        ax.annotate(f"bound {rate}", at, (4, 6), textcoords="offset points", color=COLOURS[1], fontsize=8)
+    drawn = sum(len(paths.weights[:DRAWN]) for paths in evidence.paths)
     left.set_title(f"a  energy, {drawn} problems", loc="left")
     middle.set_title("b  weights", loc="left")
-    found = evidence["certificates"]
+    found = evidence.certificates
     order = (found.suboptimality > 1e-13) & (found.above > 1e-13)
     right.loglog(found.above[order], found.suboptimality[order], ".", color=COLOURS[0], markersize=2, label="$V - V^*$")
     right.loglog(
@@ -99,7 +92,36 @@ def bounds(settings: TheorySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-def agreement(settings: TheorySettings, evidence: Evidence) -> Figure:
+# how the figure calls the claims that are judged by an error
+LABELS = {
+    "T1": "weights sum to one", "T2": "end of the flow against an optimiser", "T3": "prox against softmax",
+    "T4": "dissipation identity", "T5": "energy above its bound", "T6": "distance above its bound",
+    "T7": "gap outside its certificate", "T8": "gradient against autodiff", "T9": "limits of the temperature",
+    "T10": "prior-weighted gate", "T11": "end of the circuit against the optimum",
+}  # fmt: skip
+
+
+class Error(NamedTuple):
+    """The worst number of a claim against the limit of its rule."""
+
+    id: str
+    error: float  # negative where a bound was never reached
+    allowed: float
+
+
+def errors(settings: TheorySettings, evidence: TheoryEvidence) -> list[Error]:
+    """For every claim with such conditions, the error that comes nearest to its limit."""
+    rows = []
+    for claim in CLAIMS:
+        measured = judge(claim, settings, evidence).measured
+        # an error has a small positive limit; a count may be 0, a ratio 1
+        small = [c for part in claim.rule.parts for c in part.conditions if c.relation == "<=" and 0 < c.limit < 1]
+        found = [Error(claim.id, float(measured[c.quantity].value), c.limit) for c in small]
+        rows += sorted(found, key=lambda row: row.error / row.allowed)[-1:]
+    return rows
+
+
+def agreement(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """The largest error of every statement that is judged by one, beside what its rule allows."""
     rows = errors(settings, evidence)
     fig = blank(7.2, 0.27 * len(rows) + 0.9)
@@ -113,7 +135,7 @@ def agreement(settings: TheorySettings, evidence: Evidence) -> Figure:
             ax.plot(floor * 1.6, y, "<", color=COLOURS[0], markersize=5, zorder=3)
         else:
             ax.plot(row.error, y, "o", color=COLOURS[0 if inside else 1], markersize=5, zorder=3)
-    ax.set_yticks(range(len(rows)), [f"{row.id}  {row.what}" for row in rows], fontsize=8)
+    ax.set_yticks(range(len(rows)), [f"{row.id}  {LABELS[row.id]}" for row in rows], fontsize=8)
     ax.set(xscale="log", xlim=(floor, 1e-1), ylim=(len(rows) - 0.5, -0.5), xlabel="largest error or violation")
     ax.tick_params(axis="y", length=0)
     ax.plot([], [], "o", color=COLOURS[0], markersize=5, label="measured")
@@ -123,13 +145,11 @@ def agreement(settings: TheorySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-def circuit_and_flow(settings: TheorySettings, evidence: Evidence) -> Figure:
+def circuit_and_flow(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """Weights in time, circuit over flow, for a problem of each study."""
     fig = blank(7.2, 2.5)
-    settled = {name: found for step in CIRCUITS for name, found in evidence[step].items()}
-    for k, (name, found) in enumerate(settled.items()):
-        ax = fig.add_subplot(1, len(settled), k + 1)
-        side = found.shown
+    for k, (name, side) in enumerate(evidence.circuits.items()):
+        ax = fig.add_subplot(1, len(evidence.circuits), k + 1)
         ends = _apart(side.circuit[-1], 0.07)
         for a, colour in zip(range(ends.size), COLOURS, strict=False):
             ax.plot(side.times, side.flow[:, a], color=colour, linewidth=3, alpha=0.3)
@@ -145,9 +165,9 @@ def circuit_and_flow(settings: TheorySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-def stability_map(settings: TheorySettings, evidence: Evidence) -> Figure:
+def stability_map(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """The circuit's growth rate over temperature and ratio of time scales: as stated, and as corrected."""
-    ladders = evidence["ladders"]
+    ladders = evidence.ladders
     fig = blank(7.4, 3.0)
     panels: Any = fig.subplots(1, 2, sharey=True)
     titles = (
@@ -163,9 +183,11 @@ def stability_map(settings: TheorySettings, evidence: Evidence) -> Figure:
             ax.contour(eps, ratio, growth, levels=[0.0], colors="black", linewidths=1.2)
             ax.text(1.25e-3, 30, "oscillates", color="white", fontweight="bold", fontsize=8)
         ax.text(0.7, 30, "settles", color="white", fontweight="bold", fontsize=8)
-        for name, at, offset in (("bandit", 0.01, (-10, -13)), ("quadrotor", 0.05, (-8, 7)), ("flock", 0.5, (-8, -13))):
-            ax.plot(at, STATED, "o", color="black", markersize=5, markeredgecolor="white")
-            ax.annotate(name, (at, STATED), offset, textcoords="offset points", path_effects=[OUTLINE], fontsize=8)
+        for name, offset in (("bandit", (-10, -13)), ("quadrotor", (-8, 7)), ("flock", (-8, -13))):
+            ax.plot(EPS[name], STATED, "o", color="black", markersize=5, markeredgecolor="white")
+            ax.annotate(
+                name, (EPS[name], STATED), offset, textcoords="offset points", path_effects=[OUTLINE], fontsize=8
+            )
         ax.set(xscale="log", yscale="log", xlabel=r"temperature $\epsilon$")
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("ratio of successive time scales")
@@ -173,9 +195,9 @@ def stability_map(settings: TheorySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-def oscillation(settings: TheorySettings, evidence: Evidence) -> Figure:
+def oscillation(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """The weights of the worst problem in time: time scales as stated, and as corrected."""
-    shown = evidence["oscillation"]
+    shown = evidence.oscillation
     fig = blank(7.2, 2.4)
     top = 1.15 * max(shown.stated.max(), shown.corrected.max(), shown.optimum.max())
     panels: Any = fig.subplots(1, 2, sharey=True)
@@ -193,20 +215,61 @@ def oscillation(settings: TheorySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-FIGURES = {
-    "landscape": landscape,
-    "bounds": bounds,
-    "agreement": agreement,
-    "circuit_and_flow": circuit_and_flow,
-    "stability_map": stability_map,
-    "oscillation": oscillation,
-}
-
-
-def _apart(heights, least: float) -> np.ndarray:
+def _apart(heights: np.ndarray, least: float) -> np.ndarray:
     """Heights for labels, moved apart where they would overlap."""
     order = np.argsort(heights)
     placed = np.array(heights)
     for lower, upper in pairwise(order):
         placed[upper] = max(placed[upper], placed[lower] + least)
     return placed
+
+
+FIGURES: Mapping[str, StudyFigure[TheorySettings, TheoryEvidence]] = {
+    "landscape": StudyFigure(
+        landscape,
+        """The energy of one problem with three primitives, over all mixtures of them: a corner is one
+primitive alone, dark is low. White lines are the flow from a ring of starts (dots); the star is the optimum found
+by the solver. Look at where the lines end: all meet at the star, and none leaves the triangle.""",
+        ("T1", "T2"),
+    ),
+    "bounds": StudyFigure(
+        bounds,
+        """**a** The energy gap of random problems along the flow, divided by the gap at the start, against the
+bound of the theorem (orange). **b** The distance of the weights from the optimum, divided by the bound at the
+start. A curve above orange would refute the theorem; curves that run parallel to it show where the bound is tight,
+steeper ones where the flow is faster than guaranteed. **c** For weights far from and near the optimum, how far
+their energy is from the least (blue) against the certificate that one evaluation of the gate gives: below the
+diagonal, the certificate holds. Yellow is the bound from the other side.""",
+        ("T5", "T6", "T7"),
+    ),
+    "agreement": StudyFigure(
+        agreement,
+        """The largest error over all problems (dot) for every statement judged by an error, and what its rule
+allows (bar). A dot right of its bar, in orange, fails. A triangle at the left means that a bound was never even
+reached.""",
+        ("T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11"),
+    ),
+    "circuit_and_flow": StudyFigure(
+        circuit_and_flow,
+        """Weights in time on one problem of each of the paper's studies: the flow (broad, pale) and
+the circuit with time scales that suit its temperature (dashed). The circuit trails the flow a little where weights
+move fast, since its layers take time to follow, and ends at the same weights.""",
+        ("T11",),
+    ),
+    "stability_map": StudyFigure(
+        stability_map,
+        """How fast the circuit departs from the optimum (red) or returns to it (blue), by temperature and
+by how much faster each layer is than the next; the line is where it neither grows nor decays. Dots are the paper's
+three temperatures at a ratio of ten. Left, with the time scales ordered as in the text; right, with the two middle
+ones shortened in proportion to the temperature. The line tells the least ratio that the ordering needs at each
+temperature.""",
+        ("T12",),
+    ),
+    "oscillation": StudyFigure(
+        oscillation,
+        """One problem of the bandit study (temperature 0.01), integrated neuron by neuron, with each layer
+ten times faster than the next (left) and with the corrected ladder (right). Broad lines are the optimal weights.
+Look at whether the thin lines come to rest on them.""",
+        ("T12",),
+    ),
+}

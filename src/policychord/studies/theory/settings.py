@@ -14,3 +14,8 @@ class TheorySettings(BaseModel):
     circuits: int = Field(default=12, ge=1, description="problems of each study for the circuit")
     stability_draws: int = Field(default=5000, ge=1, description="random circuits for the stable rule")
     horizon: float = Field(default=20.0, gt=0, description="length of the paths, in units of tau")
+
+
+def build_settings(*, quick: bool = True, seed: int = 0) -> TheorySettings:
+    """The rules ask for a fixed number of problems, so quick and full are the same."""
+    return TheorySettings(seed=seed)

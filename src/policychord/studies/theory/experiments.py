@@ -1,0 +1,305 @@
+"""What is computed: paths of the flow, circuits, identities and limits. `experiments` names the steps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.special import logsumexp
+
+from ...core.circuit import circuit, time_scales
+from ...core.equilibrium import solve
+from ...core.flow import dissipation, flow
+from ...core.objective import Problem, certify, complexity, energy, gate, primitive_cost
+from ...core.stability import circuit_stability, curvatures
+from . import agents, measures
+from .agents import SEARCHED, SHAPES, STATED, STUDY_PROBLEMS, geometric_ladder, pick, random_problems, random_weights
+from .measures import (
+    Certificates,
+    Identities,
+    Ladders,
+    Oscillation,
+    Paths,
+    Settling,
+    TheoryEvidence,
+    Variants,
+)  # fmt: skip
+from .settings import TheorySettings
+
+EXACT = 1e-20  # a gap at which the optimum is known to all digits that matter here
+# Steps that share a compiled program: flows by the number of primitives, circuits by studies that have as many.
+FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}
+CIRCUITS = {"circuit, flock and bandit": ("flock", "bandit"), "circuit, quadrotor": ("quadrotor",)}
+PER_TAU = 10  # moments of the circuit that are stored
+
+
+def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
+    """Every step by name, the longest first."""
+    steps: dict[str, Callable[[], Any]] = {name: partial(settle, settings, names) for name, names in CIRCUITS.items()}
+    steps |= {name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()}
+    alone = {
+        "ladders": compare_ladders,
+        "variants": try_variants,
+        "oscillation": oscillate,
+        "identities": check_identities,
+        "judged optima": judge_optima,
+        "certificates": certify_weights,
+    }
+    return steps | {name: partial(step, settings) for name, step in alone.items()}
+
+
+def gather(settings: TheorySettings, results: Mapping[str, Any]) -> TheoryEvidence:
+    """The evidence, from the results of the steps by name."""
+    *three, ring = results["flow, three primitives"]
+    return TheoryEvidence(
+        paths=[*three, *results["flow, six primitives"]],
+        ring=ring,
+        judged_optima=results["judged optima"],
+        certificates=results["certificates"],
+        identities=results["identities"],
+        circuits={name: found for step in CIRCUITS for name, found in results[step].items()},
+        ladders=results["ladders"],
+        oscillation=results["oscillation"],
+        variants=results["variants"],
+    )
+
+
+def follow(settings: TheorySettings, primitives: int) -> list[Paths]:
+    """The paths of all random problems with so many primitives, then of the illustration if it has as many.
+
+    They are followed for three horizons, after which an end point is as good as an equilibrium.
+    """
+    drawn = enumerate(random_problems(settings.seed, settings.problems))
+    parts = [(batch, random_weights(settings.seed + k, batch)) for k, batch in drawn if SHAPES[k][1] == primitives]
+    one, ring = agents.illustration(), agents.ring_of_starts()
+    if one.log_prior.size == primitives:
+        parts.append((Problem(*(np.broadcast_to(field, (len(ring), *field.shape)) for field in one)), ring))
+    batches, starts = zip(*parts, strict=True)
+    path = flow(agents.join(batches), t1=3 * settings.horizon, start=np.concatenate(starts), save=3 * 200 + 1)
+    times, ends = np.asarray(path.times), np.cumsum([len(start) for start in starts])[:-1]
+    weights, heights = np.split(np.asarray(path.weights), ends), np.split(np.asarray(path.energy), ends)
+    return [_with_optimum(batch, times, w, v) for batch, w, v in zip(batches, weights, heights, strict=True)]
+
+
+def _with_optimum(batch: Problem, times: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> Paths:
+    best = np.asarray(solve(batch, tol=EXACT).weights)
+    slowest = 1.0 + curvatures(batch)[:, -1] / batch.eps
+    return Paths(batch, times, weights, heights, best, np.asarray(energy(batch, best)), slowest)
+
+
+def settle(settings: TheorySettings, studies: Sequence[str]) -> dict[str, Settling]:
+    """Run the circuits of studies that have as many primitives, in one batch."""
+    batches = {name: STUDY_PROBLEMS[name](settings.seed, settings.circuits) for name in studies}
+    save = round(settings.horizon * PER_TAU) + 1
+    path = circuit(agents.join(list(batches.values())), t1=settings.horizon, save=save)
+    times, each = np.asarray(path.times), np.split(np.asarray(path.layers.w), len(batches))
+    return {name: _settled(batch, times, w) for (name, batch), w in zip(batches.items(), each, strict=True)}
+
+
+def _settled(batch: Problem, times: np.ndarray, weights: np.ndarray) -> Settling:
+    best = np.asarray(solve(batch, tol=EXACT).weights)
+    # the problem to show: its optimum is away from the start, but no primitive has it all
+    shown = int(np.argmax(np.sort(best, axis=-1)[:, -2] * np.abs(best - 1.0 / best.shape[-1]).max(-1)))
+    early = times <= 6.0 * (1 + 1e-12)  # by then the weights of the figure have settled
+    one, now = pick(batch, shown), times[early]
+    start = np.full(best.shape[-1], 1.0 / best.shape[-1])
+    beside = agents.integrate_flow(one, start, now, method="LSODA", rtol=1e-8, atol=1e-10)
+    furthest = float(np.abs(weights[:, -1] - best).max())
+    return Settling(furthest, float(one.eps), now, weights[shown][early], beside)
+
+
+def oscillate(settings: TheorySettings) -> Oscillation:
+    """The bandit problem that grows fastest as stated, integrated neuron by neuron: it shares nothing with `circuit`.
+
+    100 tau are long enough to tell a slow start from an oscillation that stays.
+    """
+    batch = STUDY_PROBLEMS["bandit"](settings.seed, SEARCHED)
+    one = pick(batch, int(np.argmax(circuit_stability(batch, geometric_ladder(STATED)).growth)))
+    times = np.linspace(0.0, 100.0, 100 * PER_TAU + 1)
+    stated, corrected = (
+        agents.integrate_circuit(one, scales, times) for scales in (geometric_ladder(STATED), time_scales(one.eps))
+    )
+    return Oscillation(np.asarray(solve(one, tol=EXACT).weights), times, stated, corrected)
+
+
+def compare_ladders(settings: TheorySettings) -> Ladders:
+    """Count the circuits that settle, without integrating anything."""
+    batches = {name: draw(settings.seed, SEARCHED) for name, draw in STUDY_PROBLEMS.items()}
+    stated = {name: circuit_stability(batch, geometric_ladder(STATED)) for name, batch in batches.items()}
+    circuits = agents.random_circuits(settings.seed, settings.stability_draws)
+    eps, ratio = np.logspace(-3, 1, 81), np.logspace(0.3, 3, 73)
+    few = STUDY_PROBLEMS["bandit"](settings.seed, 8)
+    return Ladders(
+        unstable={name: int((~found.stable).sum()) for name, found in stated.items()},
+        ratio={name: ratio_that_settles(batch) for name, batch in batches.items()},
+        growth=float(stated["bandit"].growth.max()),
+        corrected={name: int((~circuit_stability(batch).stable).sum()) for name, batch in batches.items()},
+        failures=int((~circuit_stability(circuits, time_scales(circuits.eps)).stable).sum()),
+        map_eps=eps,
+        map_ratio=ratio,
+        map_stated=np.stack([_worst_growth(few, e, ratio, corrected=False) for e in eps], axis=-1),
+        map_corrected=np.stack([_worst_growth(few, e, ratio, corrected=True) for e in eps], axis=-1),
+    )
+
+
+def ratio_that_settles(batch: Problem) -> float:
+    """The ratio of time scales beyond which the stated ordering is stable for every problem of a batch."""
+    ratios = np.logspace(0.05, 4, 159)
+    stable = circuit_stability(pick(batch, np.s_[:, None]), geometric_ladder(ratios)).stable
+    fails = np.flatnonzero(~stable.all(axis=0))
+    return float(ratios[fails.max(initial=-1) + 1])
+
+
+def _worst_growth(base: Problem, eps: float, ratio: np.ndarray, *, corrected: bool) -> np.ndarray:
+    """For each ratio, the largest growth rate over a few problems at one temperature."""
+    batch = pick(base._replace(eps=np.full_like(base.eps, eps)), np.s_[:, None])
+    scales = time_scales(np.full_like(ratio, eps), 1.0, ratio) if corrected else geometric_ladder(ratio)
+    return np.asarray(circuit_stability(batch, scales).growth).max(axis=0)
+
+
+def judge_optima(settings: TheorySettings) -> list[np.ndarray]:
+    """For each shape, the optima of its first problems by an independent optimiser."""
+    share = agents.per_shape(settings.judged)
+    return [
+        np.stack([agents.minimise_energy(batch, i) for i in range(min(share, batch.eps.size))])
+        for batch in random_problems(settings.seed, settings.problems)
+    ]
+
+
+def certify_weights(settings: TheorySettings) -> Certificates:
+    """Random weights, and weights near the optimum, with the bounds on their suboptimality."""
+    rows = []
+    for k, batch in enumerate(random_problems(settings.seed, settings.problems)):
+        best = solve(batch, tol=EXACT).weights
+        for w in (random_weights(settings.seed + k, batch), 0.999 * best + 0.001 * random_weights(k, batch)):
+            off = energy(batch, w) - energy(batch, best)
+            rows.append((off, certify(batch, w).gap, batch.eps * (w * np.log(w / best)).sum(-1)))
+    return Certificates(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+
+def check_identities(settings: TheorySettings) -> Identities:
+    """Statements that need no path, against automatic differentiation and generic optimisers."""
+    batches = random_problems(settings.seed, settings.problems)
+    points = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
+    gradient, lowest, largest, bounds = zip(*map(_differentiate, batches, points), strict=True)
+    few = [pick(batch, np.s_[: agents.per_shape(settings.judged)]) for batch in batches]
+    limits, gates = np.max([_limits(batch) for batch in few], axis=0), np.max([_gates(b) for b in batches], axis=0)
+    return Identities(
+        _map_proximally(settings), max(map(_dissipate, batches, points)),
+        max(gradient), min(lowest), max(largest), float(np.median(np.concatenate(bounds))),
+        *limits.tolist(), *gates.tolist(),
+    )  # fmt: skip
+
+
+def _map_proximally(settings: TheorySettings) -> float:
+    """argmin_z sum z ln z - |z|^2/2 + |x - z|^2/2 over the simplex against softmax(x)."""
+    rng = np.random.default_rng(settings.seed)
+    furthest = 0.0
+    for _ in range(settings.judged):
+        x = rng.normal(scale=1.5, size=rng.integers(2, 7))
+
+        def value(z: np.ndarray, x: np.ndarray = x) -> float:
+            return float(np.sum(z * np.log(z)) - z @ z / 2 + (x - z) @ (x - z) / 2)
+
+        def slope(z: np.ndarray, x: np.ndarray = x) -> np.ndarray:
+            return np.log(z) + 1.0 - z - (x - z)
+
+        found = agents.minimise_on_simplex(value, slope, np.full(x.size, 1.0 / x.size))
+        furthest = max(furthest, float(np.abs(found - np.exp(x - logsumexp(x))).max()))
+    return furthest
+
+
+def _dissipate(batch: Problem, w: np.ndarray) -> float:
+    """The relative error of the dissipation identity against the derivative of V along the velocity."""
+    along = jax.jit(lambda batch, w, velocity: jax.jvp(lambda w: energy(batch, w), (w,), (velocity,))[1])
+    with jax.enable_x64(True):
+        rate = np.asarray(along(batch, w, gate(batch, w) - w))
+    return float((np.abs(rate - dissipation(batch, w)) / (np.abs(rate) + 1e-4)).max())
+
+
+def _differentiate(batch: Problem, w: np.ndarray) -> tuple[float, float, float, np.ndarray]:
+    """(error of the gradient of F, least eigenvalue of its Hessian, largest in units of L_F, L_F)."""
+    both = jax.vmap(
+        lambda one, w: (jax.grad(complexity, argnums=1)(one, w), jax.hessian(complexity, argnums=1)(one, w))
+    )
+    with jax.enable_x64(True):
+        slope, bend = (np.asarray(a) for a in jax.jit(both)(batch, w))
+    eigenvalues = np.linalg.eigvalsh(bend)
+    bound = np.asarray(batch.pi.shape[-1] * batch.pi.max((1, 2)) / batch.pi.min((1, 2)))
+    error = float(np.abs(slope - primitive_cost(batch, w) - 1.0).max())
+    return error, float(eigenvalues.min()), float((eigenvalues[:, -1] / bound).max()), bound
+
+
+def _limits(batch: Problem) -> tuple[float, float, float, float]:
+    """Hot: uniform. Cold: the minimiser of F, compared in F and, where F is curved enough to place it, in weights.
+
+    The weights miss the minimiser by about eps over the curvature of F along the simplex: judged where that
+    curvature is at least 1/4, and reported for all.
+    """
+    uniform = np.full_like(batch.log_prior, -np.log(batch.log_prior.shape[-1]))
+    hot, cold = (
+        solve(batch._replace(eps=np.full_like(batch.eps, eps), log_prior=uniform)).weights for eps in (1e4, 1e-4)
+    )
+    judged = np.stack([agents.minimise_complexity(batch, i) for i in range(batch.eps.size)])
+    miss, curved = np.abs(cold - judged).max(-1), measures.curvature_along_simplex(batch, judged) >= 0.25
+    above = (complexity(batch, cold) - complexity(batch, judged)).max()
+    placed = miss.max(where=curved, initial=0.0)
+    return float(np.abs(hot - np.exp(uniform)).max()), max(0.0, float(above)), float(placed), float(miss.max())
+
+
+def _gates(batch: Problem) -> tuple[float, float]:
+    """How far optima are from fixed points of the prior-weighted softmax, and from the prior of equal primitives."""
+    w = solve(batch, tol=1e-26).weights
+    same = batch._replace(pi=np.broadcast_to(batch.pi[..., :1], batch.pi.shape))
+    return float(np.abs(w - gate(batch, w)).max()), float(np.abs(solve(same).weights - np.exp(same.log_prior)).max())
+
+
+def try_variants(settings: TheorySettings) -> Variants:
+    """A prior as an input, a gate that is iterated, an integrator with its default tolerances."""
+    batches = random_problems(settings.seed, settings.problems)
+    stuck, predicted = (np.concatenate(c) for c in zip(*(_iterate_gate(batch) for batch in batches), strict=True))
+    few = [pick(batch, np.s_[: agents.per_shape(settings.judged)]) for batch in batches]
+    starts = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
+    return Variants(
+        prior_as_input={
+            f"{d} actions, {n} primitives": _move_prior(b) for (d, n), b in zip(SHAPES, batches, strict=True)
+        },
+        stuck=int(stuck.sum()),
+        predicted=int(predicted.sum()),
+        tried=len(stuck),
+        excess_default=np.concatenate(list(map(_exceed_bound, few, starts))),
+        excess_strict=np.concatenate(list(map(partial(_exceed_bound, rtol=1e-10, atol=1e-13), few, starts))),
+    )
+
+
+def _move_prior(batch: Problem) -> float:
+    """The prior moved into s by the best change there is, Pi^T x = -eps ln prior, and what that does to the weights."""
+    n = batch.log_prior.shape[-1]
+    uniform = np.full_like(batch.log_prior, -np.log(n))
+    wanted = -batch.eps[:, None] * batch.log_prior
+    change = (np.linalg.pinv(np.swapaxes(batch.pi, -1, -2)) @ wanted[..., None])[..., 0]
+    as_input = batch._replace(action_cost=batch.action_cost + change, log_prior=uniform)
+    return float(np.abs(solve(as_input, tol=EXACT).weights - solve(batch, tol=EXACT).weights).max())
+
+
+def _iterate_gate(batch: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """(which problems are not settled after many undamped steps, for which the linearisation says so)."""
+    w = np.exp(batch.log_prior)
+    for _ in range(2000):
+        w = np.asarray(gate(batch, w))
+    off = np.abs(w - solve(batch, tol=EXACT).weights).max(-1)
+    return off > 1e-6, curvatures(batch)[:, 0] > batch.eps
+
+
+def _exceed_bound(batch: Problem, starts: np.ndarray, **tolerances: float) -> np.ndarray:
+    """For each problem, the largest excess of the energy over its bound along a path of SciPy's RK45."""
+    times = np.linspace(0.0, 20.0, 101)
+    best = energy(batch, solve(batch, tol=EXACT).weights)
+    found = []
+    for i in range(batch.eps.size):
+        one = pick(batch, i)
+        path = agents.integrate_flow(one, starts[i], times, **tolerances)
+        gap = energy(pick(one, None), np.maximum(path, 1e-300)) - best[i]
+        found.append((gap - np.exp(-times) * gap[0]).max())
+    return np.array(found)

@@ -1,0 +1,174 @@
+"""The study's evidence, and the numbers that are read off paths and problems."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.objective import Problem
+from .settings import TheorySettings
+
+
+class Paths(NamedTuple):
+    """Problems of one shape, their optima, and the flow from a start of each."""
+
+    problems: Problem
+    times: np.ndarray  # in units of tau
+    weights: np.ndarray  # (problem, time, primitive)
+    energy: np.ndarray  # (problem, time)
+    optimum: np.ndarray  # (problem, primitive)
+    least: np.ndarray  # V*
+    slowest: np.ndarray  # least rate of the flow at the optimum, (1 + mu/eps)/tau over its modes
+
+
+class Certificates(NamedTuple):
+    """Weights near and far from the optimum: their distance from it in energy, and its bounds from both sides."""
+
+    suboptimality: np.ndarray  # V - V*
+    above: np.ndarray  # eps KL(w, S(w)), the certificate
+    below: np.ndarray  # eps KL(w, w*)
+
+
+class Identities(NamedTuple):
+    """Statements that need no path: the largest error of each over random points or problems."""
+
+    prox: float  # |prox - softmax|
+    dissipation: float  # relative
+    gradient: float
+    smallest_eigenvalue: float  # of the Hessian of F
+    largest_eigenvalue: float  # in units of L_F
+    median_bound: float  # L_F
+    hot: float  # |w - uniform|
+    cold: float  # F - min F
+    placed: float  # |w - argmin F| where F is curved enough to place it
+    anywhere: float  # |w - argmin F| on all problems
+    residual: float  # |w - S(w)|
+    identical: float  # |w - prior| for identical primitives
+
+
+class Settling(NamedTuple):
+    """The circuit on problems of one study: how far from the optimum it ends, and one problem beside the flow."""
+
+    furthest: float
+    eps: float
+    times: np.ndarray
+    circuit: np.ndarray  # weights, (time, primitive)
+    flow: np.ndarray
+
+
+class Oscillation(NamedTuple):
+    """The problem whose circuit grows fastest, with time scales as stated and as corrected."""
+
+    optimum: np.ndarray
+    times: np.ndarray
+    stated: np.ndarray  # (time, primitive)
+    corrected: np.ndarray
+
+    @property
+    def tail(self) -> np.ndarray:
+        """Weights with the stated time scales, long after any slow start: t in [80, 100]."""
+        return self.stated[self.times >= 80.0]
+
+
+class Ladders(NamedTuple):
+    """Whether circuits settle: by study, by temperature and ratio, and with the corrected rule."""
+
+    unstable: dict[str, int]  # of SEARCHED problems of each study, with the stated ordering at the stated ratio
+    ratio: dict[str, float]  # from which all of them settle
+    growth: float  # of the worst bandit problem, 1/tau
+    corrected: dict[str, int]  # unstable ones of each study with the corrected ladder
+    failures: int  # of random circuits with the corrected ladder
+    map_eps: np.ndarray
+    map_ratio: np.ndarray
+    map_stated: np.ndarray  # largest growth rate of a few problems, (ratio, eps)
+    map_corrected: np.ndarray
+
+
+class Variants(NamedTuple):
+    """What comes out if the prior's place, the damping or the integrator is changed."""
+
+    prior_as_input: dict[str, float]  # by shape: largest distance from the weights that the prior itself gives
+    stuck: int  # problems on which w <- S(w) does not settle
+    predicted: int  # problems on which the linearisation says so: mu > eps
+    tried: int
+    excess_default: np.ndarray  # largest gap - bound of a path of RK45, at its default tolerances
+    excess_strict: np.ndarray  # the same at strict tolerances
+
+
+class TheoryEvidence(NamedTuple):
+    """What the experiments found."""
+
+    paths: list[Paths]  # by shape
+    ring: Paths  # the problem of the illustration, from a ring of starts
+    judged_optima: list[np.ndarray]  # by shape: optima of the first problems, by an independent optimiser
+    certificates: Certificates
+    identities: Identities
+    circuits: dict[str, Settling]  # by study
+    ladders: Ladders
+    oscillation: Oscillation
+    variants: Variants
+
+
+# times until the horizon; a positive series of each problem and its bound, (problem, time)
+Bounded = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def gaps(paths: Paths) -> np.ndarray:
+    """V(w(t)) - V*, (problem, time)."""
+    return paths.energy - paths.least[:, None]
+
+
+def distances(paths: Paths) -> np.ndarray:
+    """|w(t) - w*|, (problem, time)."""
+    return np.linalg.norm(paths.weights - paths.optimum[:, None], axis=-1)
+
+
+def within_horizon(settings: TheorySettings, paths: Paths) -> np.ndarray:
+    """Which moments belong to the first horizon."""
+    return paths.times <= settings.horizon * (1 + 1e-12)
+
+
+def bounded_gaps(settings: TheorySettings, paths: Paths) -> Bounded:
+    """V(w(t)) - V* <= exp(-t/tau) (V(w(0)) - V*)."""
+    now = within_horizon(settings, paths)
+    gap, times = gaps(paths)[:, now], paths.times[now]
+    return times, gap, np.exp(-times) * gap[:, :1]
+
+
+def bounded_distances(settings: TheorySettings, paths: Paths) -> Bounded:
+    """|w(t) - w*| <= sqrt(2/eps (V(w(0)) - V*)) exp(-t/(2 tau))."""
+    now = within_horizon(settings, paths)
+    times = paths.times[now]
+    first = np.sqrt(2.0 / np.asarray(paths.problems.eps) * gaps(paths)[:, 0])[:, None]
+    return times, distances(paths)[:, now], first * np.exp(-times / 2)
+
+
+def compare_with_bounds(all_bounded: Iterable[Bounded], first: int = 0) -> tuple[float, float]:
+    """Largest series - bound, and largest series / bound in the first five tau, from moment `first` on."""
+    rows = [((s - b)[:, first:].max(), (s / b)[:, first:][:, t[first:] <= 5.0].max()) for t, s, b in all_bounded]
+    violation, tightest = np.max(rows, axis=0)
+    return float(violation), float(tightest)
+
+
+def decay_rate(times: np.ndarray, series: np.ndarray, high: float, low: float) -> np.ndarray:
+    """The slope of -ln of each series between the moments at which it has fallen to `high` and `low` of its start.
+
+    NaN for a series that has not fallen that far.
+    """
+    fallen = series / series[:, :1]
+    rates = np.full(len(series), np.nan)
+    for i, one in enumerate(fallen):
+        if (one <= low).any():
+            first, last = int(np.argmax(one <= high)), int(np.argmax(one <= low))
+            if last > first and one[last] > 0:
+                rates[i] = np.log(one[first] / one[last]) / (times[last] - times[first])
+    return rates
+
+
+def curvature_along_simplex(batch: Problem, weights: np.ndarray) -> np.ndarray:
+    """The least eigenvalue of the Hessian of F on directions that keep the sum of the weights."""
+    n = weights.shape[-1]
+    mixture = np.maximum(batch.pi @ weights[..., None], 1e-300)
+    hessian = np.swapaxes(batch.pi, -1, -2) @ (batch.pi / mixture)
+    tangent = np.linalg.svd(np.ones((1, n)))[2][1:]
+    return np.linalg.eigvalsh(tangent @ hessian @ tangent.T)[..., 0]
