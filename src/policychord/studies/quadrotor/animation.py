@@ -7,12 +7,11 @@ import numpy as np
 from matplotlib.animation import FuncAnimation, writers
 from matplotlib.collections import LineCollection
 
-from ...envs.paths import path
 from ..drawing import COLOURS, STYLE, blank
-from .controllers import DT
+from .agents import DT, course
+from .experiments import Flight
+from .figures import silhouette
 from .settings import QuadrotorSettings
-from .silhouette import silhouette
-from .simulate import Flight
 
 EVERY = 4  # decisions from one picture to the next
 FPS = 1 / (EVERY * DT)  # as fast as it flew
@@ -33,7 +32,7 @@ def _animate(settings: QuadrotorSettings, flight: Flight, episode: int, title: s
     if not 0 <= episode < len(flight.states):
         raise ValueError(f"episode = {episode}: whole flights are kept of episodes 0 to {len(flight.states) - 1}.")
     states, weight = flight.states[episode], flight.stabilising[episode]
-    row = path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
+    row = course(settings)
     fig = blank(5.6, 2.8)
     air, gauge = fig.subplots(1, 2, width_ratios=[12, 1])
     air.plot(row[:, 0], row[:, 2], color="0.8", linewidth=3)

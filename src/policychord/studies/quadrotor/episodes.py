@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from pydantic import BaseModel, ConfigDict
 
 from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
-from .datasets import dataset
+from .agents import ALONE, FIXED, agent_and_world
+from .experiments import fly_episodes
 from .figures import one_flight
-from .parts import FIXED
+from .report import dataset
 from .settings import OWN, OWN_COMPOSITION, Composition, Experiment, QuadrotorSettings, own_settings
-from .simulate import ALONE, fly_episodes, ready
 
 COMPOSED = "composed"
 FLOWN = (COMPOSED, FIXED, *ALONE)
@@ -41,10 +42,10 @@ def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
     """Fly the episodes."""
     here = told.quadrotor
     how = here.composition if told.controller == COMPOSED else None
-    agent, env = ready(here, told.experiment, told.controller, how)
+    agent, env = agent_and_world(here, told.experiment, told.controller, how)
     flight = fly_episodes(here, agent, env, episodes)
 
-    def kept(places: Sequence[int]):
+    def kept(places: Sequence[int]) -> xr.Dataset:
         one = type(flight)(*(field[list(places)] for field in flight))
         return dataset(here, {told.controller: one}).assign_coords(episode=np.asarray(episodes)[list(places)])
 

@@ -9,7 +9,7 @@ from ...agent import Gate, Selection
 from ...envs.paths import PathName
 from ...envs.quadrotor import Disturbance
 
-Experiment = Literal["pd", "lqr"]
+Experiment = Literal["pd", "lqr"]  # which pair of controllers is composed
 Horizon = Literal["one-step", "cost-to-go"]
 Six = tuple[float, float, float, float, float, float]
 
@@ -90,7 +90,7 @@ class QuadrotorSettings(_Frozen):
         default=0.04, ge=0, description="margin of a grid that does not cut primitives short (N)"
     )
     temperatures: tuple[PositiveFloat, ...] = Field(
-        default=(0.005, 0.05, 0.5, 5.0), description="for the plot of cost against temperature"
+        default=(0.005, 0.05, 0.5, 5.0), min_length=1, description="for the plot of cost against temperature"
     )
     recovered: PositiveFloat = Field(default=0.25, description="distance from the path that counts as back (m)")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples for the interval of Cliff's delta")
@@ -128,9 +128,17 @@ OWN: Mapping[str, Any] = {"disturbance": "centre"}
 OWN_COMPOSITION: Mapping[str, Any] = {"selection": "mean"}
 
 
+QUICK_SEEDS = 60
+
+
+def study_settings(*, quick: bool = True, seed: int = 0) -> QuadrotorSettings:
+    """What `--quick`, `--full` and `--seed` mean here."""
+    return QuadrotorSettings(seed=seed, seeds=QUICK_SEEDS) if quick else QuadrotorSettings(seed=seed)
+
+
 def own_settings(composition: Any = None, **named: Any) -> QuadrotorSettings:
     """Settings for flights that replicate nothing, by name; the command and sweeps begin with these."""
     given = {} if composition is None else composition
-    # what is wrong is said by the check
+    # anything else than names with values is refused by the model's own check
     composed = {**OWN_COMPOSITION, **given} if isinstance(given, Mapping) else given
     return QuadrotorSettings(**{**OWN, **named, "composition": composed})
