@@ -11,7 +11,7 @@ from policychord.cli import quadrotor
 from policychord.cli.output import counted
 from policychord.runs.formatting import plain
 from policychord.stats.effect_size import EffectSize, Spread
-from policychord.studies.quadrotor.metrics import Row
+from policychord.studies.quadrotor.measures import Comparison
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 from .command import run
@@ -65,8 +65,15 @@ def test_bandit_for_programs(here, tmp_path):
 
 
 def flown(name, delta, better=0.5, median=170.5):
-    return Row(
-        name, Spread(median, 143.61, 1200.9), EffectSize(delta, delta - 0.1, delta + 0.1, 0.01), 1.0, better, 0.5, 0.01
+    return Comparison(
+        name,
+        Spread(median, 143.61, 1200.9),
+        EffectSize(delta, delta - 0.1, delta + 0.1, 0.01),
+        1.0,
+        better,
+        0.5,
+        0.01,
+        170.0,
     )
 
 
@@ -78,7 +85,7 @@ def rows(delta, fixed=200.0):
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_of_flights_fits(width):
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(quadrotor._table(quadrotor.Experiment.lqr, QuadrotorSettings(), rows(-0.64)))
+    console.print(quadrotor._table("lqr", QuadrotorSettings(), rows(-0.64)))
     shown = console.export_text()
     assert "…" not in shown
     assert "-0.64 (-0.74, -0.54)" in shown

@@ -1,8 +1,7 @@
 """`policychord quadrotor`: fly a pair of controllers, composed, against its baseline."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -15,7 +14,7 @@ from .progress import watching
 from .settings import settle
 
 if TYPE_CHECKING:
-    from ..studies.quadrotor.metrics import Row
+    from ..studies.quadrotor.measures import Comparison
     from ..studies.quadrotor.settings import QuadrotorSettings
 
 COMPOSITION, WORLD = "How they are composed", "The world"
@@ -23,51 +22,13 @@ SEEDS = 200
 AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
 
 
-class Experiment(StrEnum):
-    """Which pair is composed."""
-
-    pd = "pd"
-    lqr = "lqr"
-
-
-class Gate(StrEnum):
-    """Where the weights come from."""
-
-    equilibrium = "equilibrium"
-    one_step = "one-step"
-    prior = "prior"
-
-
-class Selection(StrEnum):
-    """What is done with them."""
-
-    sample = "sample"
-    mean = "mean"
-    mode = "mode"
-    dither = "dither"
-
-
-class Horizon(StrEnum):
-    """How far the generative model looks ahead."""
-
-    one_step = "one-step"
-    cost_to_go = "cost-to-go"
-
-
-class Disturbance(StrEnum):
-    """Where the forces act."""
-
-    centre = "centre"
-    stale_point = "stale-point"
-
-
-class Course(StrEnum):
-    """What is to be followed."""
-
-    lemniscate = "lemniscate"
-    circle = "circle"
-    square = "square"
-    hover = "hover"
+# the names that settings know, here too because those load what a help page does not need
+Experiment = Literal["pd", "lqr"]
+Gate = Literal["equilibrium", "one-step", "prior"]
+Selection = Literal["sample", "mean", "mode", "dither"]
+Horizon = Literal["one-step", "cost-to-go"]
+Disturbance = Literal["centre", "stale-point"]
+Course = Literal["lemniscate", "circle", "square", "hover"]
 
 
 @app.command(
@@ -149,11 +110,9 @@ def quadrotor(
     from ..studies.quadrotor.settings import QuadrotorSettings
 
     given = {
-        "--gate": ("composition.gate", gate and str(gate)),
-        "--horizon": ("composition.horizon", horizon and str(horizon)),
-        "--selection": ("composition.selection", selection and str(selection)),
-        "--margin": ("composition.margin", margin), "--eps": ("composition.eps", eps),
-        "--path": ("path", path and str(path)), "--disturbance": ("disturbance", disturbance and str(disturbance)),
+        "--gate": ("composition.gate", gate), "--horizon": ("composition.horizon", horizon),
+        "--selection": ("composition.selection", selection), "--margin": ("composition.margin", margin),
+        "--eps": ("composition.eps", eps), "--path": ("path", path), "--disturbance": ("disturbance", disturbance),
         "--impulse": ("impulse", impulse), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
     }  # fmt: skip
     options.check_eps(eps)
@@ -161,9 +120,9 @@ def quadrotor(
     out = Path("out") / f"quadrotor-{experiment}" if out is None else out
     keep_programs()
     with watching() as watch:
-        result = run.fly(experiment.value, chosen, out, animation, watch)
+        result = run.fly(experiment, chosen, out, animation, watch)
     record = {
-        "command": "quadrotor", "pair": str(experiment), "settings": chosen,
+        "command": "quadrotor", "pair": experiment, "settings": chosen,
         "results": {row.name: _machine(row) for row in result.rows},
         "out": out, "files": result.files, "notes": result.notes,
     }  # fmt: skip
@@ -189,7 +148,7 @@ def _build(changes: dict[str, Any]) -> "QuadrotorSettings":
     return own_settings(**{"seeds": SEEDS, **changes})
 
 
-def _machine(row: "Row") -> dict[str, Any]:
+def _machine(row: "Comparison") -> dict[str, Any]:
     return {
         "cost": {"median": row.cost.median, "lower_quartile": row.cost.low, "upper_quartile": row.cost.high},
         "cliffs_delta": {"value": row.against.delta, "low": row.against.low, "high": row.against.high},
@@ -201,7 +160,7 @@ def _machine(row: "Row") -> dict[str, Any]:
     }
 
 
-def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Row]") -> Table:
+def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Comparison]") -> Table:
     how = settings.composition
     title = (
         f"{experiment.upper()} pair: {counted(settings.seeds, 'seed')}, {how.gate} gate, {how.horizon}, "
@@ -224,7 +183,7 @@ def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Ro
     return shown
 
 
-def _in_words(settings: "QuadrotorSettings", rows: "list[Row]") -> list[str]:
+def _in_words(settings: "QuadrotorSettings", rows: "list[Comparison]") -> list[str]:
     """Whether composing was worth it, and what the likely reason is if it was not."""
     by_name = {row.name: row for row in rows}
     ours, fixed = by_name["composed"], by_name["fixed 50/50"]

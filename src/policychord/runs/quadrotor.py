@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..studies.drawing import styled
-from ..studies.quadrotor.datasets import dataset
-from ..studies.quadrotor.metrics import Row, table
-from ..studies.quadrotor.parts import FIXED
+from ..studies.quadrotor.agents import ALONE, FIXED
+from ..studies.quadrotor.experiments import fly_all
+from ..studies.quadrotor.figures import draw_comparison, draw_flown
+from ..studies.quadrotor.measures import Comparison, compare
+from ..studies.quadrotor.report import dataset
 from ..studies.quadrotor.settings import Experiment, QuadrotorSettings
-from ..studies.quadrotor.simulate import ALONE, fly_all
 from .store import prepare, save_animation, save_figure, write_dataset, write_json
 
 Watcher = Callable[[str, int, int], None]
@@ -18,26 +19,24 @@ Watcher = Callable[[str, int, int], None]
 class Flown(NamedTuple):
     """What an experiment left: a row for each controller, files, and what should be said."""
 
-    rows: list[Row]
+    rows: list[Comparison]
     files: list[Path]
     notes: list[str]
 
 
 def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animation: bool, watch: Watcher) -> Flown:
     """Fly the pair alone, composed and in a fixed mixture; write table.json, figures, data and, if asked, films."""
-    from ..studies.quadrotor.figures import compared, flown
-
     prepare(out)
     who = dict.fromkeys(ALONE) | {"composed": settings.composition, FIXED: None}
     total = 2 + animation
     watch(f"flying {len(who)} controllers, {settings.seeds} seeds each", 0, total)
     flights = fly_all(settings, experiment, who)
     watch("comparing and drawing", 1, total)
-    rows = table(settings, flights)
+    rows = [compare(settings, flights, name) for name in flights]
     records = [row._asdict() | {"cost": row.cost._asdict(), "against": row.against._asdict()} for row in rows]
     files = [write_json(out / "table.json", {"settings": settings.model_dump(), "controllers": records})]
-    files += save_figure(out / "figures" / "flights", styled(flown, settings, experiment, flights))
-    files += save_figure(out / "figures" / "costs", styled(compared, experiment, flights))
+    files += save_figure(out / "figures" / "flights", styled(draw_flown, settings, experiment, flights))
+    files += save_figure(out / "figures" / "costs", styled(draw_comparison, experiment, flights))
     files.append(write_dataset(out / "data" / "flights.zarr", dataset(settings, flights)))
     notes = []
     if animation:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from policychord.studies.quadrotor.plan import ACCELERATIONS, DISPUTED, HORIZONS, SCRIPT_WEIGHT, SWEEP, place
+from policychord.studies.quadrotor.agents import roster
+from policychord.studies.quadrotor.experiments import DISPUTED, Evidence, Flight, Pairs
 from policychord.studies.quadrotor.settings import QuadrotorSettings
-from policychord.studies.quadrotor.simulate import Flight, roster
 
 SMALL = QuadrotorSettings(seeds=40, resamples=200)
 
@@ -13,7 +13,7 @@ def invented(level, seed=0, swaps=False, error=0.1, settings=SMALL):
     """A flight with costs around `level`; after the impulse it is off by 0.6 m, and by `error` from a second on."""
     rng = np.random.default_rng(seed)
     episodes, steps = settings.seeds, settings.steps
-    impulse = rng.integers(30, 150, episodes)
+    impulse = rng.integers(30, 150, episodes) if steps >= 150 else np.full(episodes, steps - 1)
     distance = np.full((episodes, steps + 1), 0.1)
     for i, k in enumerate(impulse):
         distance[i, k : k + 50] = 0.6
@@ -30,29 +30,23 @@ def invented(level, seed=0, swaps=False, error=0.1, settings=SMALL):
 LEVELS = {"baseline": 100.0, "stabilise": 170.0, "track": 300.0, "one-step gate": 80.0, "equilibrium, sample": 140.0}
 
 
-def evidence(**levels):
-    """Everything that claims, figures and words read. `levels` are median costs by name, or by 'place: name'."""
+def evidence(settings=SMALL, **levels):
+    """Everything that claims, figures and findings read. `levels` are median costs by name, or by 'place: name'."""
     chosen = LEVELS | levels
 
-    def level(where, name):
-        return chosen.get(f"{where}: {name}", chosen.get(name, 90.0))
+    def flights(where, names, impulse=False):
+        return {
+            name: invented(
+                chosen.get(f"{where}: {name}", chosen.get(name, 90.0)), i, swaps=impulse and name == "one-step gate",
+                error=0.3 if impulse and not i else 0.1, settings=settings,
+            )
+            for i, name in enumerate(names)
+        }  # fmt: skip
 
-    found = {}
-    for where in [place(e, world) for world in ("stale-point", "centre") for e in ("pd", "lqr")]:
-        found[where] = {
-            name: invented(level(where, name), i, swaps=name == "one-step gate", error=0.1 if i else 0.3)
-            for i, name in enumerate(roster(SMALL))
-        }
-    for where in (ACCELERATIONS, SCRIPT_WEIGHT):
-        found[where] = {name: invented(level(where, name), i) for i, name in enumerate(DISPUTED)}
-    found[SWEEP] = {
-        f"{horizon}, {eps:g}": invented(90.0 - 10 * i, i)
-        for horizon in HORIZONS
-        for i, eps in enumerate(SMALL.temperatures)
-    }
-    # as steps leave it: in pieces
-    names = {where: list(flights) for where, flights in found.items()}
-    return {
-        "some": {where: {name: found[where][name] for name in names[where][:3]} for where in found},
-        "others": {where: {name: found[where][name] for name in names[where][3:]} for where in found},
-    }
+    stale, centre = (
+        Pairs(*(flights(f"{e}, {world}", roster(settings), True) for e in ("pd", "lqr")))
+        for world in ("stale-point", "centre")
+    )
+    disputed = flights("accelerations", DISPUTED), flights("script's weight", DISPUTED)
+    by_eps = {eps: invented(90.0 - 10 * i, i, settings=settings) for i, eps in enumerate(settings.temperatures)}
+    return Evidence(stale, centre, *disputed, by_eps, by_eps)

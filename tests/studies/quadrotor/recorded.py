@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.envs.quadrotor import HOVER, Quadrotor, QuadrotorView, saturated, seen
-from policychord.studies.quadrotor.parts import controllers
+from policychord.studies.quadrotor.agents import controllers
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 SETTINGS = QuadrotorSettings()

@@ -6,11 +6,19 @@ import pytest
 
 from policychord.actions import Grid
 from policychord.envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST, QuadrotorView, saturated
+from policychord.loops import rollout
 from policychord.models import Cost, action_cost
-from policychord.studies.quadrotor.controllers import hover_model, regulator
-from policychord.studies.quadrotor.parts import composer, controllers, pilot, world
+from policychord.studies.quadrotor.agents import (
+    agent_and_world,
+    composer,
+    controllers,
+    hover_model,
+    pilot,
+    regulator,
+    world,
+)
+from policychord.studies.quadrotor.experiments import fly, fly_all
 from policychord.studies.quadrotor.settings import Composition, CostWeights, Gains, QuadrotorSettings
-from policychord.studies.quadrotor.simulate import fly, fly_all
 
 SHORT = QuadrotorSettings(seeds=6, steps=40)
 VIEW = QuadrotorView(jnp.array([0.1, 0.4, 1.1, 0.2, -0.1, 0.3]), jnp.array(-0.08))
@@ -78,7 +86,7 @@ def flights():
     return fly_all(SHORT, "pd", who)
 
 
-def test_all_meet_the_same_weather(flights):
+def test_all_meet_the_same_disturbances(flights):
     assert list(flights) == ["baseline", "track", "mixture"]
     times = [flight.impulse_time for flight in flights.values()]
     np.testing.assert_array_equal(times[0], times[1])
@@ -120,6 +128,15 @@ def test_a_pilot_is_an_agent_with_fixed_weights():
     np.testing.assert_array_equal(decision.weights, [1.0, 0.0])
     half = (saturated(flown["stabilise"](VIEW, 0)) + saturated(flown["track"](VIEW, 0))) / 2
     np.testing.assert_allclose(mixed.decide(None, VIEW, 0, mixed.start()).action, half)
+
+
+@pytest.mark.parametrize("name", ["baseline", "fixed 50/50"])
+def test_fixed_weights_claim_no_optimum(name):
+    """They solve no problem, so that no gap is known."""
+    agent, env = agent_and_world(SHORT, "pd", name, None)
+    trace = rollout(agent, env, steps=3, episodes=2)
+    assert np.isnan(trace.gap).all()
+    assert np.isnan(trace.distance).all()
 
 
 def test_the_fixed_mixture_is_the_composer_without_its_gate(flights):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policychord.studies.quadrotor.controllers import regulator
+from policychord.studies.quadrotor.agents import regulator
 
 from .recorded import SETTINGS, commands, controller, flight, noise_of, total_cost
 

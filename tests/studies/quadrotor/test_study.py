@@ -7,24 +7,25 @@ import pytest
 
 from policychord.studies.claim import judge
 from policychord.studies.drawing import styled
+from policychord.studies.quadrotor.agents import roster
 from policychord.studies.quadrotor.animation import FPS, animate, can_write
-from policychord.studies.quadrotor.claims import LEDGER
-from policychord.studies.quadrotor.comparing import beside
-from policychord.studies.quadrotor.figures import FIGURES, compared, flown, one_flight
-from policychord.studies.quadrotor.metrics import alternation, recovery, table
+from policychord.studies.quadrotor.claims import CLAIMS
+from policychord.studies.quadrotor.figures import FIGURES, draw_comparison, draw_flown, draw_one_flight, silhouette
+from policychord.studies.quadrotor.measures import alternation, cheaper, compare, recovery, verb
+from policychord.studies.quadrotor.report import STUDY
 from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
-from policychord.studies.quadrotor.silhouette import silhouette
-from policychord.studies.quadrotor.simulate import roster
-from policychord.studies.quadrotor.study import STUDY
 
 from .invented import SMALL, evidence, invented
 
+RELEASED, WRITTEN = "one-step gate", "equilibrium, sample"
 EVIDENCE = evidence()
 
 
-@pytest.mark.parametrize("wrong", [{"sedes": 3}, {"composition": {"gait": "prior"}}, {"pd_track": {"x": (1, 2)}}])
+@pytest.mark.parametrize(
+    "wrong", [{"sedes": 3}, {"composition": {"gait": "prior"}}, {"pd_track": {"x": (1, 2)}}, {"temperatures": ()}]
+)
 def test_a_misspelt_setting_is_an_error(wrong):
-    with pytest.raises(pydantic.ValidationError, match="|".join(["sedes", "gait", "pd_track"])):
+    with pytest.raises(pydantic.ValidationError, match=r"sedes|gait|pd_track|temperatures"):
         QuadrotorSettings(**wrong)
 
 
@@ -38,12 +39,20 @@ def test_defaults_are_the_tables_of_the_paper():
     assert STUDY.settings(quick=False).seeds == 1000 > STUDY.settings(quick=True).seeds
 
 
-def test_ledger_is_complete():
-    assert [entry.id for entry in LEDGER] == ["Q1", "Q2", "Q3", "Q4", "Q5"]
+def test_claims_are_complete():
+    assert [claim.id for claim in CLAIMS] == ["Q1", "Q2", "Q3", "Q4", "Q5"]
 
 
-def verdicts(found):
-    return {entry.id: judge(entry, SMALL, found).verdict for entry in LEDGER}
+def verdicts(found, settings=SMALL):
+    return {claim.id: judge(claim, settings, found).verdict for claim in CLAIMS}
+
+
+def replaced(experiment, **flights):
+    """The invented evidence with other flights of one pair."""
+    pairs = EVIDENCE.stale_point
+    named = {name.replace("_", " "): flight for name, flight in flights.items()}
+    gates = {RELEASED if name == "released" else WRITTEN if name == "written" else name: f for name, f in named.items()}
+    return EVIDENCE._replace(stale_point=pairs._replace(**{experiment: {**getattr(pairs, experiment), **gates}}))
 
 
 def test_claims_are_judged_for_both_gates():
@@ -56,10 +65,102 @@ def test_claims_are_judged_for_both_gates():
 
 
 def test_claims_can_fail_and_can_hold():
-    bad = verdicts(evidence(**{"one-step gate": 180.0, "equilibrium, sample": 190.0}))
+    bad = verdicts(evidence(**{RELEASED: 180.0, WRITTEN: 190.0}))
     assert [bad[name] for name in ("Q1", "Q2", "Q3", "Q4")] == ["not reproduced"] * 4
-    good = verdicts(evidence(**{"one-step gate": 50.0, "equilibrium, sample": 60.0}))
+    good = verdicts(evidence(**{RELEASED: 50.0, WRITTEN: 60.0}))
     assert [good[name] for name in ("Q1", "Q2", "Q3", "Q4")] == ["reproduced"] * 4
+
+
+@pytest.mark.parametrize(("gate", "other"), [(RELEASED, WRITTEN), (WRITTEN, RELEASED)])
+def test_one_gate_alone_is_partly(gate, other):
+    found = verdicts(evidence(**{gate: 50.0, other: 190.0}))
+    assert [found[name] for name in ("Q1", "Q2", "Q3", "Q4")] == ["partly"] * 4
+
+
+@pytest.mark.parametrize("primitive", ["stabilise", "track"])
+def test_both_primitives_must_cost_more(primitive):
+    """Q1 and Q4: cheaper than the baseline, and dearer than one of the primitives."""
+    found = verdicts(evidence(**{"baseline": 300.0, RELEASED: 80.0, WRITTEN: 80.0, primitive: 50.0}))
+    assert (found["Q1"], found["Q2"], found["Q4"]) == ("not reproduced", "reproduced", "not reproduced")
+
+
+def test_a_sign_without_the_test_counts_in_part_for_the_released_gate_only():
+    """Q2 and Q4: every flight of one gate costs half a unit less than the baseline's, the other gate costs more."""
+    base = invented(100.0, 1)
+    near, dear = base._replace(cost=base.cost - 0.5), invented(190.0, 2)
+    for experiment, name in (("pd", "Q2"), ("lqr", "Q4")):
+        released = replaced(experiment, baseline=base, released=near, written=dear)
+        assert verdicts(released)[name] == "partly"
+        written = replaced(experiment, baseline=base, released=dear, written=near)
+        assert verdicts(written)[name] == "not reproduced"
+    above = replaced("lqr", baseline=base, released=near, written=dear, stabilise=invented(60.0, 3))
+    assert verdicts(above)["Q4"] == "not reproduced"  # a primitive costs less
+
+
+def away(seconds, metres, peak_after=0.0):
+    """A flight that the impulse throws off by so much, for so long."""
+    flight = invented(1.0)
+    distance = np.full_like(flight.distance, 0.1)
+    for i, k in enumerate(flight.impulse_time):
+        distance[i, k + round(peak_after / 0.02) : k + round(seconds / 0.02)] = metres
+    return flight._replace(distance=distance)
+
+
+@pytest.mark.parametrize(
+    ("released", "written", "verdict"),
+    [
+        (away(0.5, 0.5), away(0.5, 0.5), "reproduced"),
+        (away(0.5, 0.5), away(1.5, 0.9), "partly"),
+        (away(1.5, 0.9), away(0.5, 0.5), "partly"),
+        (away(0.5, 3.0), away(0.5, 3.0), "not reproduced"),  # sooner, but farther away
+        (away(1.4, 0.3), away(1.4, 0.3), "not reproduced"),  # nearer, but later
+        (away(1.5, 0.9), away(1.5, 0.9), "not reproduced"),
+        (away(1.0, 0.6), away(1.0, 0.6), "not reproduced"),  # the same
+    ],
+)
+def test_recovery_is_sooner_and_nearer(released, written, verdict):
+    found = replaced("lqr", baseline=away(1.0, 0.6), released=released, written=written)
+    assert verdicts(found)["Q5"] == verdict
+
+
+def test_who_stays_away_never_recovers_faster():
+    flight = away(1.0, 0.6)
+    never = flight._replace(distance=np.full_like(flight.distance, 0.5))
+    found = replaced("lqr", baseline=never, released=never, written=never)
+    assert verdicts(found)["Q5"] == "not reproduced"
+    measured = judge(CLAIMS[4], SMALL, found).measured
+    assert measured["time until back, one-step gate"].value == np.inf
+    assert measured["time until back, one-step gate"].unit == "s"
+
+
+def test_deltas_have_their_interval():
+    measured = judge(CLAIMS[1], SMALL, EVIDENCE).measured
+    for name in (RELEASED, WRITTEN, "fixed 50/50", "cost-to-go, warm"):
+        low, high = measured[f"delta, {name}"].interval
+        assert low <= measured[f"delta, {name}"].value <= high
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 60},
+        {"steps": 1},
+        {"temperatures": (2.0,)},
+        {"temperatures": (0.05,), "composition": Composition(eps=7.0)},
+        {"seeds": 2},
+    ],
+    ids=str,
+)
+def test_settings_that_leave_little_to_see_are_judged_and_drawn(change):
+    """What is too short for its impulse, or has one temperature, ends in a report and not in an error."""
+    settings = SMALL.model_copy(update=change)
+    found = evidence(settings)
+    if settings.steps < 150:
+        assert judge(CLAIMS[4], settings, found).verdict == "not reproduced"
+    assert len(STUDY.findings(settings, found)) == 9
+    assert len(STUDY.controls(settings, found)) == 7
+    for figure in FIGURES.values():
+        styled(figure.draw, settings, found).canvas.draw()
 
 
 def test_recovery_counts_from_the_impulse():
@@ -67,36 +168,44 @@ def test_recovery_counts_from_the_impulse():
     np.testing.assert_allclose(back.time, 1.0)  # 50 steps of 20 ms
     np.testing.assert_allclose(back.peak, 0.6)
     np.testing.assert_allclose(back.error, 0.02 * (50 * 0.6 + 50 * 0.2 + 0.1))
-    away = invented(1.0, error=0.3)
-    away.distance[:, 130:] = np.where(away.distance[:, 130:] < 0.25, 0.3, away.distance[:, 130:])
-    assert np.isinf(recovery(SMALL, away).time).any()
-    near = away._replace(distance=np.full_like(away.distance, 0.2))
-    np.testing.assert_array_equal(recovery(SMALL, near).time, 0.0)
-    late = away._replace(impulse_time=np.full_like(away.impulse_time, 250))
+    late = invented(1.0)._replace(impulse_time=np.full(SMALL.seeds, 250))
     assert recovery(SMALL, late).time.size == 0
 
 
-def test_the_table_compares_seed_by_seed():
+def test_recovery_begins_at_the_peak_of_the_first_second():
+    np.testing.assert_allclose(recovery(SMALL, away(0.8, 0.6, peak_after=0.4)).time, 0.8)
+    # who never leaves the radius needs no time, wherever its peak is
+    np.testing.assert_array_equal(recovery(SMALL, away(0.8, 0.2, peak_after=0.4)).time, 0.0)
+    # what happens after the first second is another excursion
+    np.testing.assert_array_equal(recovery(SMALL, away(1.8, 0.6, peak_after=1.4)).time, 0.0)
+    never = invented(1.0)._replace(distance=np.full((SMALL.seeds, SMALL.steps + 1), 0.3))
+    assert np.isinf(recovery(SMALL, never).time).all()
+    edge = never._replace(distance=np.full((SMALL.seeds, SMALL.steps + 1), SMALL.recovered))
+    np.testing.assert_array_equal(recovery(SMALL, edge).time, 0.0)
+
+
+def test_costs_are_compared_seed_by_seed():
     flights = {"baseline": invented(100.0, 1), "composed": invented(50.0, 1)}
-    base, composed = table(SMALL, flights)
+    base, composed = (compare(SMALL, flights, name) for name in flights)
     assert base.against.delta == 0.0
     assert composed.against.delta < -0.9
     assert composed.better == 1.0
     assert composed.difference == pytest.approx(np.median(-flights["composed"].cost))
     assert composed.stabilising == pytest.approx(0.55)
+    assert composed.other == base.cost.median
 
 
-def test_the_test_for_pairs_sees_what_the_weather_hides():
-    """Every flight a little cheaper than its neighbour in the same weather, and the weather makes most of the cost."""
+def test_the_test_for_pairs_sees_what_disturbances_hide():
+    """Every flight costs a little less than that of the same seed, and disturbances make most of the cost."""
     base = invented(100.0, 1)
     flights = {"baseline": base, "composed": base._replace(cost=base.cost - 0.5)}
-    same, composed = table(SMALL, flights)
+    same, composed = (compare(SMALL, flights, name) for name in flights)
     assert same.paired_p == 1.0
     assert composed.against.p > 0.5
     assert composed.paired_p < 1e-6
-    words = beside(SMALL, flights, "composed")
-    assert words.verb == "costs less, seed by seed only, than"
-    assert not words.cheaper  # the paper's test judges
+    assert verb(same) == "is not told apart from"
+    assert verb(composed) == "costs less, seed by seed only, than"
+    assert not cheaper(composed)  # the paper's test judges
 
 
 def test_alternation():
@@ -106,7 +215,7 @@ def test_alternation():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_draw(name, tmp_path):
-    figure = styled(FIGURES[name], SMALL, EVIDENCE)
+    figure = styled(FIGURES[name].draw, SMALL, EVIDENCE)
     assert isinstance(figure, matplotlib.figure.Figure)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5_000
@@ -114,8 +223,8 @@ def test_figures_draw(name, tmp_path):
 
 def test_figures_of_one_experiment_and_an_animation(tmp_path):
     flights = {name: invented(90.0, i) for i, name in enumerate(("baseline", "composed"))}
-    styled(flown, SMALL, "pd", flights).savefig(tmp_path / "flown.png")
-    styled(compared, "lqr", flights).savefig(tmp_path / "compared.png")
+    styled(draw_flown, SMALL, "pd", flights).savefig(tmp_path / "flown.png")
+    styled(draw_comparison, "lqr", flights).savefig(tmp_path / "compared.png")
     assert can_write(".gif")
     assert not can_write(".avi")
     short = SMALL.model_copy(update={"steps": 12})
@@ -127,11 +236,11 @@ def test_figures_of_one_experiment_and_an_animation(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["baseline", "cost-to-go"])
-def test_a_replay_is_named_and_its_axes_too(name):
+def test_a_single_flight_is_named_and_its_axes_too(name):
     data = (
         STUDY.datasets(SMALL, EVIDENCE)["pd_centre"].sel(controller=[name]).isel(episode=[2]).assign_coords(episode=[2])
     )
-    figure = styled(one_flight, SMALL, "pd", data)
+    figure = styled(draw_one_flight, SMALL, "pd", data)
     assert figure.get_suptitle().startswith(f"{name}, seed {SMALL.seed}, episode 2")
     assert len(figure.axes) == (2 if name == "baseline" else 3)  # a controller alone has no weights
     assert all(ax.get_ylabel() for ax in figure.axes)

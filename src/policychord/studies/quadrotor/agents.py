@@ -1,11 +1,11 @@
 """Who flies: the PID cascade with its PD variants, LQR, fixed mixtures of them, composers, and the drone's world."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 from scipy.linalg import expm, solve_discrete_are
 
 from ..._types import Time
@@ -156,7 +156,7 @@ class Pilot(eqx.Module):
     def start(self) -> Integrals:
         return self.first.start()
 
-    def decide(self, key: Key[Array, ""] | None, view: QuadrotorView, k: Time, memory: Integrals) -> Decision:
+    def decide(self, key: Any, view: QuadrotorView, k: Time, memory: Any) -> Decision:
         thrust, memory = self.first.act(view, k, memory)
         weights = jnp.stack([self.share, 1.0 - self.share])
         thrust = weights @ jnp.stack([saturated(thrust), saturated(self.second(view, k))])

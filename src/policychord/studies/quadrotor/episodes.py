@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
 from .agents import ALONE, FIXED, agent_and_world
 from .experiments import fly_episodes
-from .figures import one_flight
+from .figures import draw_one_flight
 from .report import dataset
 from .settings import OWN, OWN_COMPOSITION, Composition, Experiment, QuadrotorSettings, own_settings
 
@@ -57,7 +57,7 @@ def run(told: FlightSettings, episodes: Sequence[int]) -> Measured:
             "stabilising": flight.stabilising.mean(axis=1),
         },
         kept,
-        draw=lambda place: one_flight(here, told.experiment, kept([place])),
+        draw=lambda place: draw_one_flight(here, told.experiment, kept([place])),
     )
 
 

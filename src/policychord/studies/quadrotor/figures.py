@@ -216,7 +216,7 @@ FIGURES = {
 }
 
 
-def flown(settings: QuadrotorSettings, experiment: Experiment, flights: Flights) -> Figure:
+def draw_flown(settings: QuadrotorSettings, experiment: Experiment, flights: Flights) -> Figure:
     """A typical flight of a composition beside its baseline."""
     figure = blank(4.4, 2.7)
     one = typical(flights, "composed")
@@ -230,14 +230,14 @@ def flown(settings: QuadrotorSettings, experiment: Experiment, flights: Flights)
     return figure
 
 
-def compared(experiment: Experiment, flights: Flights) -> Figure:
+def draw_comparison(experiment: Experiment, flights: Flights) -> Figure:
     """Total costs of one experiment."""
     figure = blank(4.8, 2.6)
     draw_costs(figure.add_subplot(), experiment, [flights])
     return figure
 
 
-def one_flight(settings: QuadrotorSettings, experiment: Experiment, data: xr.Dataset) -> Figure:
+def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: xr.Dataset) -> Figure:
     """A single flight of a dataset: where it went, how far from the path it was, and the weights."""
     figure = blank(7.2, 3.2)
     name, composed = str(data.controller.values[0]), str(data.controller.values[0]) not in ALONE
