@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy.integrate import solve_ivp
 
 from policychord import Problem, certify, rollout
-from policychord.studies.quadrotor.parts import composer, world
+from policychord.studies.quadrotor.agents import composer, world
 from policychord.studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
 
 from .timing import Contender, Record, take_turns

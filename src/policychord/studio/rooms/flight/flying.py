@@ -1,6 +1,12 @@
-"""A flight of one drone, in bouts: the study's own controllers, world and random streams, and pushes on top."""
+"""A flight of one drone, in bouts: the study's own controllers, world and random streams, and pushes on top.
 
+A push is a jump of every drone's velocity by the same amount at the same moment. It is part of the flight.
+"""
+
+import math
+import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,14 +15,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ....agent import Agent
 from ....envs.quadrotor import Quadrotor, seen
 from ....loops import Carry, begin, step, streams_of
+from ....studies.quadrotor.agents import agent_and_world
 from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
-from ....studies.quadrotor.simulate import ready
-from .pushes import Push, kicks
+from ...wire import LARGEST
 
 LONGEST = 1500  # decisions: the path's table is always this long, so that a longer flight is no new program
 BOUT = 50  # decisions computed at once: a second, of which a push undoes at most one
+FASTEST = 4.0  # m/s, of one push
+MOST = 40  # pushes in one flight
+
+_NUMBER = r"-?\d{1,3}(?:\.\d{1,4})?"
+_WRITTEN = re.compile(rf"(\d{{1,5}})\*({_NUMBER})\*({_NUMBER})")
+
+
+class Push(NamedTuple):
+    """A jump of the velocity, just before decision k."""
+
+    k: int
+    x: float  # m/s, to the right
+    z: float  # m/s, upwards
 
 
 class Rows(NamedTuple):
@@ -33,17 +53,65 @@ class Drone(NamedTuple):
 
     name: str
     how: Composition | None  # None: a controller alone or the fixed mixture
-    agent: Any
+    agent: Agent
     env: Quadrotor
     marks: tuple[Carry, ...]  # before each bout, and after the last one
     bouts: tuple[Rows, ...]
 
 
-def launched(
+def check_push(k: int, x: Any, z: Any) -> Push:
+    """A push from what a page says, which may be anything."""
+    for axis, value in (("x", x), ("z", z)):
+        # an integer may be too large for a float, so it is compared and not converted
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            raise ValueError(f"push {axis} = {str(value)[:60]}: pass a velocity in m/s.")
+    if math.hypot(x, z) > FASTEST + 0.01:
+        raise ValueError(f"push = {math.hypot(x, z):.3g} m/s: at most {FASTEST:g} m/s.")
+    return Push(k, round(float(x), 3), round(float(z), 3))
+
+
+def write_pushes(pushes: Sequence[Push]) -> str:
+    """Pushes in characters that an address holds as they are: 61*0.8*-0.3_130*0*1.2."""
+    return "_".join(f"{one.k}*{one.x:g}*{one.z:g}" for one in pushes)
+
+
+def read_pushes(text: Any) -> tuple[Push, ...]:
+    """What `write_pushes` wrote."""
+    if text == "":
+        return ()
+    found = [_WRITTEN.fullmatch(part) for part in str(text)[:2000].split("_")]
+    if not all(found):
+        raise ValueError(f"pushes = {str(text)[:60]}: write them as decision*x*z, joined by _, with x and z in m/s.")
+    return in_order([check_push(int(one[1]), float(one[2]), float(one[3])) for one in found if one])
+
+
+def in_order(pushes: Sequence[Push]) -> tuple[Push, ...]:
+    """Pushes in the order in which they come, if they are not too many."""
+    if len(pushes) > MOST:
+        raise ValueError(f"{len(pushes)} pushes: at most {MOST} in one flight. Forget them and begin again.")
+    return tuple(sorted(pushes, key=lambda one: one.k))
+
+
+def where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
+    """The first decision at which one of two different flights is pushed and the other is not."""
+    pairs = zip_longest(some, others)
+    return next(min(one.k for one in pair if one is not None) for pair in pairs if pair[0] != pair[1])
+
+
+def kicks(pushes: Sequence[Push], steps: int) -> Float[np.ndarray, "step 2"]:
+    """What is added to the velocity before each decision."""
+    table = np.zeros((steps, 2))
+    for one in pushes:
+        if one.k < steps:
+            table[one.k] += one.x, one.z
+    return table
+
+
+def launch(
     settings: QuadrotorSettings, experiment: Experiment, name: str, how: Composition | None, episode: int
 ) -> Drone:
     """A drone at its start."""
-    agent, env = ready(settings.model_copy(update={"steps": LONGEST + BOUT}), experiment, name, how)
+    agent, env = agent_and_world(settings.model_copy(update={"steps": LONGEST + BOUT}), experiment, name, how)
     # the study's impulse comes at some time of the episode, not of the longer table
     env = eqx.tree_at(lambda one: one.impulse_window, env, jnp.asarray([0, settings.steps]))
     start = begin(agent, env, streams_of(jax.random.key(settings.seed), episode))
@@ -51,11 +119,13 @@ def launched(
 
 
 @eqx.filter_jit
-def bout(agent, env: Quadrotor, seed, episode, pushed, mark: Carry, k):
+def bout(
+    agent: Agent, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
+) -> tuple[Carry, Rows]:
     """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
     streams = streams_of(jax.random.key(seed), episode)
 
-    def advance(carry: Carry, now):
+    def advance(carry: Carry, now: jax.Array) -> tuple[Carry, Rows]:
         pushed_on = carry.state._replace(velocity=carry.state.velocity + pushed[now])
         carry, record = step(agent, env, streams, carry._replace(state=pushed_on), now)
         return carry, Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
@@ -63,7 +133,7 @@ def bout(agent, env: Quadrotor, seed, episode, pushed, mark: Carry, k):
     return jax.lax.scan(advance, mark, k + jnp.arange(BOUT))
 
 
-def flown(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: int) -> Drone:
+def fly_on(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: int) -> Drone:
     """The drone after at least so many decisions."""
     pushed = jnp.asarray(kicks(pushes, LONGEST + BOUT))
     while len(drone.bouts) * BOUT < steps:
@@ -75,14 +145,14 @@ def flown(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: 
     return drone
 
 
-def rewound(drone: Drone, k: int) -> Drone:
+def rewind(drone: Drone, k: int) -> Drone:
     """The drone before the bout of decision k, which is to be flown again."""
     kept = min(k // BOUT, len(drone.bouts))
     return drone._replace(marks=drone.marks[: kept + 1], bouts=drone.bouts[:kept])
 
 
 def flight(drone: Drone, steps: int) -> Rows:
-    """Rows of the first `steps` decisions, and where the drone was after them; `flown` must have come so far."""
+    """Rows of the first `steps` decisions, and where the drone was after them; `fly_on` must have come so far."""
     last = np.asarray(seen(drone.marks[-1].state))[None]
     joined = [np.concatenate(columns) for columns in zip(*drone.bouts, strict=True)] if drone.bouts else [last[:0]]
     states = np.concatenate([joined[0], last])[: steps + 1]
@@ -98,12 +168,12 @@ def fly(
     pushes: Sequence[Push] = (),
 ) -> Rows:
     """A whole flight. Without pushes it is this episode of the study."""
-    drone = launched(settings, experiment, name, how, episode)
-    return flight(flown(drone, settings.seed, episode, pushes, settings.steps), settings.steps)
+    drone = launch(settings, experiment, name, how, episode)
+    return flight(fly_on(drone, settings.seed, episode, pushes, settings.steps), settings.steps)
 
 
 @eqx.filter_jit
-def gusts(env: Quadrotor, seed, episode) -> Float[jax.Array, "step 2"]:
+def gusts(env: Quadrotor, seed: jax.Array, episode: jax.Array) -> Float[jax.Array, "step 2"]:
     """The force of the wind at every decision: the same for all, whatever they do."""
     streams = streams_of(jax.random.key(seed), episode)
     when = env.reset(streams.start).impulse_time

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ....envs.paths import path
-from ....studies.quadrotor.comparing import BASELINE
-from ....studies.quadrotor.controllers import DT
+from ....studies.quadrotor.agents import BASELINE, DT
+from ....studies.quadrotor.experiments import program
 from ...wire import Frame
-from .flying import Drone, flight, flown, gusts
-from .live import Live, length, over, program
-from .view import FlightView
+from .flying import Drone, flight, fly_on, gusts
+from .live import FlightView, Live, length, over
 
 PICTURE = 1 / 30  # s from one picture to the next, as the session sends them
 
@@ -20,23 +19,23 @@ PICTURE = 1 / 30  # s from one picture to the next, as the session sends them
 def frame(live: Live) -> tuple[Live, Frame]:
     """The moment, and the record of the flight whenever it has more than the page knows."""
     live = live._replace(tick=live.tick + 1)
-    missing = {program(drone.how) for drone in live.drones} - live.ready
+    missing = {program(drone.how) for drone in live.drones} - live.compiled
     if missing:  # this takes seconds, so it is said before it is done
-        return live._replace(ready=live.ready | missing), Frame("moment", {**now(live), "compiling": True}, {})
+        return live._replace(compiled=live.compiled | missing), Frame("moment", {**now(live), "compiling": True}, {})
     if live.drawn and live.view.playing:
         later = live.moment + live.view.pace * PICTURE
         live = live._replace(moment=min(later, length(live)))
-    live = caught_up(live)
+    live = catch_up(live)
     if live.sent != (live.edition, reach(live)):
         return live._replace(sent=(live.edition, reach(live)), drawn=True), record(live)
     return live._replace(drawn=True), Frame("moment", now(live), {})
 
 
-def caught_up(live: Live) -> Live:
+def catch_up(live: Live) -> Live:
     """Every drone, flown at least to the moment that is shown."""
     needed = min(math.ceil(live.moment / DT + 1e-6) + 1, live.settings.steps)
     numbers = (live.settings.seed, live.view.flight)
-    drones = tuple(flown(drone, *numbers, live.pushes, needed) for drone in live.drones)
+    drones = tuple(fly_on(drone, *numbers, live.pushes, needed) for drone in live.drones)
     wind = live.wind
     if wind is None:
         wind = np.asarray(gusts(live.drones[0].env, *map(jnp.asarray, numbers)))
@@ -56,7 +55,7 @@ def now(live: Live) -> dict[str, Any]:
 
 
 def record(live: Live) -> Frame:
-    """All that was flown: states, weights, certificates, costs, the path and the weather."""
+    """All that was flown: states, weights, certificates, costs, the path and the wind."""
     known, steps, view = reach(live), live.settings.steps, live.view
     rows = [flight(drone, known) for drone in live.drones]
     course = path(live.settings.path, steps=steps, scale=live.settings.scale, period=live.settings.period)[:, [0, 2]]
@@ -75,7 +74,7 @@ def record(live: Live) -> Frame:
     meets = view.experiment == "lqr" and live.settings.impulse > 0
     header = {
         **now(live), "dt": DT, "steps": steps, "known": known, "flight": view.flight,
-        "drones": [_described(drone, view) for drone in live.drones],
+        "drones": [_describe(drone, view) for drone in live.drones],
         "pushes": [list(one) for one in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
         "force_sd": live.settings.force_sd,
@@ -84,7 +83,7 @@ def record(live: Live) -> Frame:
     return Frame("flight", header, arrays)
 
 
-def _described(drone: Drone, view: FlightView) -> dict[str, Any]:
+def _describe(drone: Drone, view: FlightView) -> dict[str, Any]:
     role = drone.name if drone.how is None or drone.name == "composed" else "rival"
     label = BASELINE[view.experiment] if drone.name == "baseline" else drone.name
     gate = drone.how.gate if drone.how is not None else None

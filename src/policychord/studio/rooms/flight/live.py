@@ -1,16 +1,82 @@
-"""A flight that is watched: who flies, and what they have flown."""
+"""A flight that is watched: what can be set, who flies, and what they have flown."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
-from ....studies.quadrotor.controllers import DT
-from ....studies.quadrotor.parts import FIXED
-from ....studies.quadrotor.settings import Composition, QuadrotorSettings
-from ....studies.quadrotor.simulate import roster
-from .flying import Drone, launched
-from .pushes import Push
-from .view import FlightView
+from ....studies.quadrotor.agents import DT, FIXED, Composed, Roster, roster
+from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from ...controls import Control
+from .flying import FASTEST, LONGEST, Drone, Push, launch
+
+Rival = Literal["none", Composed]  # a Literal inside another is flattened
+Layout = Literal["apart", "together", "in depth"]
+
+
+class FlightView(BaseModel):
+    """Who flies, which flight, and how it is watched; none of it changes what a drone does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    experiment: Experiment = Field(
+        default="pd", description="Which two controllers are composed. The LQR pair meets an impulse in every flight."
+    )
+    scenario: Composed = Field(
+        default="cost-to-go", description="How they are composed; each of the study's ways brings its numbers."
+    )
+    composed: bool = Field(default=True, description="Fly the composition that is set below.")
+    mixture: bool = Field(default=True, description="Fly the average of both controllers' commands: no gate at all.")
+    stabilise: bool = Field(default=True, description="Fly the stabilising controller alone.")
+    track: bool = Field(default=True, description="Fly the tracking controller alone.")
+    baseline: bool = Field(default=False, description="Fly the standard controller: PID, or LQR for the LQR pair.")
+    rival: Rival = Field(default="none", description="Fly a second composition of the study, with its own numbers.")
+    flight: int = Field(default=0, ge=0, description="Which episode of the study: each has gusts of its own.")
+    layout: Layout = Field(default="apart", description="Each drone in a place of its own, or all in one.")
+    turn: float = Field(default=20.0, description="From where the scene is seen; drag it, or use the arrow keys.")
+    tilt: float = Field(default=15.0, description="From how high the scene is seen.")
+    pace: float = Field(default=1.0, gt=0, description="Seconds of flight in a second.")
+    onward: bool = Field(default=True, description="When a flight is over, begin the next, unless it was pushed.")
+    playing: bool = Field(default=True, description="Let time go on.")
+    push_speed: float = Field(default=1.0, ge=0, description="By how much a push changes every drone's velocity.")
+    push_angle: float = Field(default=45.0, description="Where to: 0 is right, 90 is up.")
+
+
+WHAT, WHO, GATING, WORLD, PUSHING, WATCH = "Experiment", "Who flies", "Gate", "World", "Push", "Watching"
+CONTROLS = (
+    Control("experiment", "Pair", WHAT, source="paper"),
+    Control("scenario", "Composition", WHAT),
+    Control("flight", "Flight", WHAT, 0, 999, 1),
+    Control("composed", "Composed", WHO),
+    Control("mixture", "Fixed 50/50", WHO),
+    Control("stabilise", "Stabilise alone", WHO),
+    Control("track", "Track alone", WHO),
+    Control("baseline", "Baseline (PID, LQR)", WHO),
+    Control("rival", "Second composition", WHO),
+    Control("gate", "Weights", GATING),
+    Control("horizon", "Horizon", GATING),
+    Control("selection", "Action taken", GATING),
+    Control("eps", "Temperature", GATING, 0.005, 20.0, 0.001, "nats", "log"),
+    Control("margin", "Grid beyond limits", GATING, 0.0, 0.1, 0.005, "N"),
+    Control("force_sd", "Gusts", WORLD, 0.0, 0.1, 0.001, "N", source="paper"),
+    Control("thrust_sd", "Motor noise", WORLD, 0.0, 0.05, 0.001, "N", source="paper"),
+    Control("impulse", "Impulse (LQR pair)", WORLD, 0.0, 3.0, 0.05, "N", source="paper"),
+    Control("disturbance", "Forces act at", WORLD, source="paper"),
+    Control("path", "Path", WORLD, source="paper"),
+    Control("scale", "Size of the path", WORLD, 0.2, 1.5, 0.05, "m", source="paper"),
+    Control("steps", "Length", WORLD, 50, LONGEST, 10, "of 20 ms", source="paper"),
+    Control("seed", "Seed", WORLD, 0, 999, 1),
+    Control("push_speed", "Speed", PUSHING, 0.1, FASTEST, 0.05, "m/s"),
+    Control("push_angle", "Direction", PUSHING, -180.0, 180.0, 5.0, "degrees"),
+    Control("layout", "Layout", WATCH),
+    Control("turn", "Turned by", WATCH, -80.0, 80.0, 1.0, "degrees"),
+    Control("tilt", "Seen from above", WATCH, 0.0, 80.0, 1.0, "degrees"),
+    Control("pace", "Pace", WATCH, 0.1, 4.0, 0.05, "x real time", "log"),
+    Control("onward", "On to the next flight", WATCH),
+    Control("playing", "Playing", WATCH),
+)
+NAMES = {control.name for control in CONTROLS}
+OF_VIEW, OF_HOW = set(FlightView.model_fields), set(Composition.model_fields)
 
 
 class Live(NamedTuple):
@@ -21,7 +87,7 @@ class Live(NamedTuple):
     pushes: tuple[Push, ...]
     moment: float  # s
     drones: tuple[Drone, ...]
-    ready: frozenset[str]  # programs that have been compiled, or whose compilation has been announced
+    compiled: frozenset[str]  # programs that have been compiled, or whose compilation has been announced
     wind: np.ndarray | None
     edition: int  # of the record: another whenever its past or its drones have changed
     sent: tuple[int, int]  # edition and decisions that the page has
@@ -36,24 +102,24 @@ def standard(view: FlightView) -> Composition:
     return how
 
 
-def crew(settings: QuadrotorSettings, view: FlightView) -> dict[str, Composition | None]:
+def crew(settings: QuadrotorSettings, view: FlightView) -> Roster:
     """Who flies, by the study's names."""
-    chosen: dict[str, Composition | None] = {"composed": settings.composition} if view.composed else {}
-    if view.rival != "nobody":
+    chosen: Roster = {"composed": settings.composition} if view.composed else {}
+    if view.rival != "none":
         chosen[view.rival] = roster(QuadrotorSettings())[view.rival]
     alone = {FIXED: view.mixture, "baseline": view.baseline, "stabilise": view.stabilise, "track": view.track}
     return chosen | {name: None for name, flies in alone.items() if flies}
 
 
-def prepared(live: Live) -> Live:
+def launch_missing(live: Live) -> Live:
     """The same moment with the drones that the settings ask for: those that are unchanged keep what they flew."""
     had = {drone.name: drone for drone in live.drones}
     wanted = crew(live.settings, live.view)
     if not wanted:
-        raise ValueError("nobody flies: switch on at least one of the drones.")
+        raise ValueError("no drone flies: switch on at least one of them.")
     drones = tuple(
         had[name] if name in had and had[name].how == how
-        else launched(live.settings, live.view.experiment, name, how, live.view.flight)
+        else launch(live.settings, live.view.experiment, name, how, live.view.flight)
         for name, how in wanted.items()
     )  # fmt: skip
     return live._replace(drones=drones, edition=live.edition + 1, drawn=False)
@@ -65,8 +131,3 @@ def length(live: Live) -> float:
 
 def over(live: Live) -> bool:
     return live.moment >= length(live) - 1e-9
-
-
-def program(how: Composition | None) -> str:
-    """What has to be compiled for a drone."""
-    return "alone" if how is None else f"{how.gate}, {how.selection}, {how.points}"

@@ -1,4 +1,4 @@
-"""Flights: any of the study's controllers side by side in the same weather, pushed at will, and replayed."""
+"""Flights: any of the study's controllers side by side under the same forces, pushed at will, and looked at again."""
 
 import math
 from collections.abc import Mapping
@@ -6,22 +6,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....studies.quadrotor.controllers import DT
+from ....studies.quadrotor.agents import DT
 from ....studies.quadrotor.settings import Composition, QuadrotorSettings
 from ...controls import check_limits, check_names, described, in_words
+from ...wire import LARGEST
 from ..base import Room
-from .flying import rewound
+from .flying import Push, check_push, in_order, read_pushes, rewind, where_they_part, write_pushes
 from .frames import frame
-from .live import Live, crew, length, over, prepared, standard
-from .pushes import Push, allowed, push, read, where_they_part, written
-from .snippet import snippet
-from .view import CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView
+from .live import (
+    CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard,
+)  # fmt: skip
 
 
 def begin() -> Live:
     view = FlightView()
     settings = QuadrotorSettings(composition=standard(view))
-    return prepared(Live(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
+    return launch_missing(Live(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
 
 
 def change(live: Live, changes: Mapping[str, Any]) -> Live:
@@ -39,13 +39,13 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     for model in (view, how, settings):
         check_limits(CONTROLS, model, list(told))
     other = (settings.seed, view.flight) != (live.settings.seed, live.view.flight)
-    pushes = read(told["pushes"]) if "pushes" in told else () if other else live.pushes
+    pushes = read_pushes(told["pushes"]) if "pushes" in told else () if other else live.pushes
     if "playing" in told and view.playing and over(live):
         live = live._replace(moment=0.0)
-    return _settled_on(live, settings, view, pushes, other)
+    return _settle(live, settings, view, pushes, other)
 
 
-def _settled_on(
+def _settle(
     live: Live, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool
 ) -> Live:
     """The state with these settings; `other`: another flight, which begins at its start."""
@@ -57,10 +57,10 @@ def _settled_on(
         new = new._replace(drones=(), wind=None)
     elif pushes != live.pushes:
         k = where_they_part(pushes, live.pushes)
-        new = new._replace(drones=tuple(rewound(drone, k) for drone in live.drones), edition=live.edition + 1)
+        new = new._replace(drones=tuple(rewind(drone, k) for drone in live.drones), edition=live.edition + 1)
     new = new._replace(moment=0.0 if other else min(new.moment, length(new)))
     there = [(drone.name, drone.how) for drone in new.drones]
-    return new if there == list(crew(settings, view).items()) else prepared(new)
+    return new if there == list(crew(settings, view).items()) else launch_missing(new)
 
 
 def _world(settings: QuadrotorSettings, view: FlightView) -> tuple[Any, ...]:
@@ -73,10 +73,10 @@ def act(live: Live, given: Mapping[str, Any]) -> Live:
     if unknown := set(given) - {"moment", "push", "forget"}:
         raise ValueError(f"act = {str(sorted(unknown))[:60]}: use moment, push or forget.")
     if "forget" in given:
-        live = _settled_on(live, live.settings, live.view, (), False)
+        live = _settle(live, live.settings, live.view, (), False)
     if "moment" in given:
         moment = given["moment"]
-        if isinstance(moment, bool) or not isinstance(moment, int | float) or not math.isfinite(moment):
+        if isinstance(moment, bool) or not isinstance(moment, int | float) or not abs(moment) <= LARGEST:
             raise ValueError(f"moment = {str(moment)[:60]}: pass seconds from the start of the flight.")
         live = live._replace(moment=min(max(float(moment), 0.0), length(live)), drawn=False)
     if "push" not in given:
@@ -87,7 +87,7 @@ def act(live: Live, given: Mapping[str, Any]) -> Live:
     if k >= live.settings.steps:
         raise ValueError("the flight is over: go back to an earlier moment to push, or fly another.")
     view = live.view.model_copy(update={"playing": True})
-    return _settled_on(live, live.settings, view, allowed([*live.pushes, push(k, *towards)]), False)
+    return _settle(live, live.settings, view, in_order([*live.pushes, check_push(k, *towards)]), False)
 
 
 def told(live: Live) -> dict[str, Any]:
@@ -95,10 +95,56 @@ def told(live: Live) -> dict[str, Any]:
     brought["scenario"] = live.view.scenario  # chosen, not deviated from
     now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
     return {
-        "settings": {name: now[name] for name in NAMES} | {"pushes": written(live.pushes)},
+        "settings": {name: now[name] for name in NAMES} | {"pushes": write_pushes(live.pushes)},
         "defaults": {name: brought[name] for name in NAMES} | {"pushes": ""},
         "snippet": snippet(live),
     }  # fmt: skip
+
+
+def snippet(live: Live) -> str:
+    """The same flight in Python: the study's own functions, or the room's where a push came."""
+    usual = QuadrotorSettings()
+    changed = {n: v for n, v in live.settings.model_dump().items() if v != getattr(usual, n) and n in NAMES}
+    settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in crew(live.settings, live.view).items())
+    if live.pushes:
+        room = "policychord.studio.rooms.flight"
+        more = f"from {room}.flying import Push, fly\n"
+        pushes = f"pushes = {list(live.pushes)!r}  # decision, m/s to the right, m/s upwards\n"
+        body = f"""\
+    flight = fly(settings, {live.view.experiment!r}, name, how, {live.view.flight}, pushes)
+    costs[name] = flight.cost.sum()
+"""
+    else:
+        more = "from policychord.studies.quadrotor.agents import agent_and_world\nfrom policychord.studies.quadrotor.experiments import fly_episodes\n"
+        pushes = ""
+        body = f"""\
+    agent, world = agent_and_world(settings, {live.view.experiment!r}, name, how)
+    flight = fly_episodes(settings, agent, world, episodes=[{live.view.flight}])
+    costs[name] = flight.cost[0]
+"""
+    return f"""\
+import jax
+
+jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
+from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
+{more}
+settings = QuadrotorSettings({settings})
+who = {{
+{who},
+}}
+{pushes}costs = {{}}
+for name, how in who.items():
+{body}    print(f"{{name}}: {{costs[name]:.1f}}")
+"""
+
+
+def _composition(how: Composition | None) -> str:
+    if how is None:
+        return "None"
+    usual = Composition()
+    changed = {name: value for name, value in how.model_dump().items() if value != getattr(usual, name)}
+    return f"Composition({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
 FLIGHT = Room(
