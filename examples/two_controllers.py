@@ -11,8 +11,7 @@ from policychord.envs import Quadrotor, path
 from policychord.envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST
 from policychord.models import Cost
 from policychord.primitives import Gaussian
-from policychord.studies.quadrotor.agents import hover_model, regulator
-from policychord.studies.quadrotor.agents import controllers
+from policychord.studies.quadrotor.agents import controllers, hover_model, regulator
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 jax.config.update("jax_enable_x64", True)

@@ -16,7 +16,7 @@ from policychord.studies.quadrotor.agents import (
     pilot,
     regulator,
     world,
-)
+)  # fmt: skip
 from policychord.studies.quadrotor.experiments import fly, fly_all
 from policychord.studies.quadrotor.settings import Composition, CostWeights, Gains, QuadrotorSettings
 

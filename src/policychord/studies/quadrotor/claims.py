@@ -19,7 +19,7 @@ from .measures import (
     quantities,
     recovery,
     verb,
-)  # fmt: skip
+)
 from .settings import QuadrotorSettings
 
 # Both are "our model" of the paper: what its scripts compute, and what its text defines.

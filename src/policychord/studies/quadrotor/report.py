@@ -22,7 +22,7 @@ from .measures import (
     median,
     recovery,
     verb,
-)  # fmt: skip
+)
 from .settings import QuadrotorSettings, study_settings
 
 INTRODUCTION = """\

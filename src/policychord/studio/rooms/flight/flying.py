@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ...._types import Array
 from ....agent import Agent
 from ....envs.quadrotor import Quadrotor, seen
 from ....loops import Carry, begin, step, streams_of
@@ -42,10 +43,10 @@ class Push(NamedTuple):
 class Rows(NamedTuple):
     """What is seen of a flight, a row for each decision."""
 
-    states: Float[np.ndarray, "step 6"]  # x, vx, z, vz, pitch, pitch rate; before the decision, after a push
-    stabilising: Float[np.ndarray, " step"]  # weight of the stabilising primitive
-    gap: Float[np.ndarray, " step"]  # the certificate: how far from the optimum the weights can be
-    cost: Float[np.ndarray, " step"]  # of that decision
+    states: Float[Array, "step 6"]  # x, vx, z, vz, pitch, pitch rate; before the decision, after a push
+    stabilising: Float[Array, " step"]  # weight of the stabilising primitive
+    gap: Float[Array, " step"]  # the certificate: how far from the optimum the weights can be
+    cost: Float[Array, " step"]  # of that decision
 
 
 class Drone(NamedTuple):

@@ -13,9 +13,7 @@ from ...wire import LARGEST
 from ..base import Room
 from .flying import Push, check_push, in_order, read_pushes, rewind, where_they_part, write_pushes
 from .frames import frame
-from .live import (
-    CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard,
-)  # fmt: skip
+from .live import CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard
 
 
 def begin() -> Live:
@@ -45,9 +43,7 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     return _settle(live, settings, view, pushes, other)
 
 
-def _settle(
-    live: Live, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool
-) -> Live:
+def _settle(live: Live, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool) -> Live:
     """The state with these settings; `other`: another flight, which begins at its start."""
     world = _world(settings, view) != _world(live.settings, live.view)
     # who only looks from elsewhere does not hold up time
@@ -116,7 +112,8 @@ def snippet(live: Live) -> str:
     costs[name] = flight.cost.sum()
 """
     else:
-        more = "from policychord.studies.quadrotor.agents import agent_and_world\nfrom policychord.studies.quadrotor.experiments import fly_episodes\n"
+        study = "policychord.studies.quadrotor"
+        more = f"from {study}.agents import agent_and_world\nfrom {study}.experiments import fly_episodes\n"
         pushes = ""
         body = f"""\
     agent, world = agent_and_world(settings, {live.view.experiment!r}, name, how)
