@@ -1,9 +1,9 @@
 """Figures of the quadrotor study with their captions: flights, costs, weights around the impulse, temperatures."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -237,8 +237,8 @@ def draw_comparison(experiment: Experiment, flights: Flights) -> Figure:
     return figure
 
 
-def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: xr.Dataset) -> Figure:
-    """A single flight of a dataset: where it went, how far from the path it was, and the weights."""
+def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: Any) -> Figure:
+    """A single flight of an xarray dataset: where it went, how far from the path it was, and the weights."""
     figure = blank(7.2, 3.2)
     name, composed = str(data.controller.values[0]), str(data.controller.values[0]) not in ALONE
     grid = figure.add_gridspec(2, 2)

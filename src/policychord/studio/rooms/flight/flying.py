@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Float
 
 from ...._types import Array
-from ....agent import Agent
 from ....envs.quadrotor import Quadrotor, seen
 from ....loops import Carry, begin, step, streams_of
 from ....studies.quadrotor.agents import agent_and_world
@@ -54,7 +53,7 @@ class Drone(NamedTuple):
 
     name: str
     how: Composition | None  # None: a controller alone or the fixed mixture
-    agent: Agent
+    agent: Any
     env: Quadrotor
     marks: tuple[Carry, ...]  # before each bout, and after the last one
     bouts: tuple[Rows, ...]
@@ -121,7 +120,7 @@ def launch(
 
 @eqx.filter_jit
 def bout(
-    agent: Agent, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
+    agent: Any, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
 ) -> tuple[Carry, Rows]:
     """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
     streams = streams_of(jax.random.key(seed), episode)
