@@ -1,8 +1,7 @@
 """`policychord bandit`: models of choice for public data and for your own."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -15,8 +14,8 @@ from .output import Json, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..studies.bandit.analysis import Analysis
-    from ..studies.bandit.settings import Task
+    from ..choices.compare import Analysis
+    from ..choices.data import Task
 
 bandit = typer.Typer(
     cls=Pages,
@@ -38,28 +37,7 @@ data = typer.Typer(
 app.add_typer(bandit, name="bandit", no_args_is_help=True)
 bandit.add_typer(data, name="data", no_args_is_help=True)
 TASK = "The task"
-
-
-class Experiment(StrEnum):
-    """Tasks that are known, and any other."""
-
-    one = "1"
-    two = "2"
-    custom = "custom"
-
-
-class Known(StrEnum):
-    """Tasks of the public data."""
-
-    one = "1"
-    two = "2"
-
-
-class Links(StrEnum):
-    """From a difference of utilities to a probability."""
-
-    probit = "probit"
-    logit = "logit"
+Known = Literal["1", "2"]  # tasks of the public data
 
 
 @bandit.command(
@@ -73,12 +51,12 @@ class Links(StrEnum):
 def fit(
     table: Annotated[Path, typer.Argument(help="The choices, as a CSV file.", metavar="DATA.csv")],
     experiment: Annotated[
-        Experiment,
+        Literal["1", "2", "custom"],
         options.option(
             "1: the second arm always pays zero; 2: two uncertain arms; custom: any arms, see --variance.", "TASK", "2",
             rich_help_panel=TASK,
         ),
-    ] = Experiment.two,
+    ] = "2",
     variance: Annotated[
         str,
         options.option(
@@ -93,9 +71,9 @@ def fit(
         ),
     ] = None,
     link: Annotated[
-        Links,
+        Literal["probit", "logit"],
         options.option("From utilities to probabilities: probit (two arms) or logit (any number).", "LINK", "probit"),
-    ] = Links.probit,
+    ] = "probit",
     primitives: Annotated[
         str,
         options.option(
@@ -114,18 +92,17 @@ def fit(
     choice (the number of an arm) and reward; with a column RT, in ms,
     trials slower than 20 s are left out.
     """
+    from ..choices import figures
+    from ..choices.compare import OURS, analyse, fit_rivals
+    from ..choices.data import as_csv, read_choices
+    from ..choices.report import describe, model_table, subject_table, verdict, weight_table
+    from ..choices.schemas import KNOWN
     from ..runs.store import prepare, save_figure, write_text
-    from ..studies.bandit.analysis import OURS, analyse
-    from ..studies.bandit.data import read_choices
-    from ..studies.bandit.figures import own_comparison, own_weights
-    from ..studies.bandit.primitives import KNOWN
-    from ..studies.bandit.summary import describe, model_table, subject_table, verdict, weight_table
-    from ..studies.bandit.validation import controls
     from ..studies.drawing import styled
 
     task = _task(experiment, variance, noise)
     options.require(
-        task.arms == 2 or link != Links.probit, "--link", link, f"is for two arms, not {task.arms}; use logit"
+        task.arms == 2 or link != "probit", "--link", link, f"is for two arms, not {task.arms}; use logit"
     )
     options.check_eps(eps)
     names = tuple(name.strip() for name in primitives.split(","))
@@ -135,33 +112,36 @@ def fit(
     out = prepare(Path("out") / "bandit-fit" if out is None else out)
     with watching() as watch:
         watch("fitting five models to every person", 0, 3)
-        result = analyse(choices, link.value, eps, names)
+        result = analyse(choices, link, eps, names)
         watch("fitting controls", 1, 3)
-        rivals = controls(result.trials, link.value, eps, own=False, primitives=names)
+        rivals = fit_rivals(result.trials, link, eps, primitives=names)
         watch("writing and drawing", 2, 3)
         files = [
             write_text(out / "summary.md", describe(result, rivals)),
-            write_text(out / "weights.csv", weight_table(result).to_csv(index=False)),
-            write_text(out / "subjects.csv", subject_table(result).to_csv(index=False)),
-            write_text(out / "models.csv", model_table(result).to_csv(index=False)),
-            *save_figure(out / "figures" / "model_comparison", styled(own_comparison, result)),
-            *save_figure(out / "figures" / "weights", styled(own_weights, result)),
+            write_text(out / "weights.csv", as_csv(weight_table(result))),
+            write_text(out / "subjects.csv", as_csv(subject_table(result))),
+            write_text(out / "models.csv", as_csv(model_table(result))),
+            *save_figure(out / "figures" / "model_comparison", styled(figures.comparison, result)),
+            *save_figure(out / "figures" / "weights", styled(figures.weights, result)),
         ]
     rows, against = model_table(result).to_dict("records"), result.against_hybrid
     found = {
         "data": result.trials.source, "trials": len(result.trials.choice), "left_out": result.left_out,
-        "people": len(result.models[OURS].subjects_), "models": rows, "bor": result.everything.selection.bor,
-        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor}, "controls": rivals,
+        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
+        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
+        "controls": {one.name: {key: getattr(one, key) for key in ("log_likelihood", "pxp", "bor")}
+                     for one in rivals.known()},
     }  # fmt: skip
     record = {
-        "command": "bandit fit", "settings": {"task": task, "link": str(link), "eps": eps, "primitives": names},
-        "results": found, "out": out, "files": files, "notes": [verdict(result)],
+        "command": "bandit fit", "settings": {"task": task, "link": link, "eps": eps, "primitives": names},
+        "results": found, "out": out, "files": files, "notes": [verdict(result), *result.notes],
     }  # fmt: skip
     emit(
         json,
         record,
         _models(result, rows),
         verdict(result),
+        *result.notes,
         "PXP: the probability that more people use this model than any other, allowing for chance.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
         f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
@@ -180,7 +160,7 @@ def simulate(
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
     experiment: Annotated[
         Known, options.option("1: the second arm always pays zero; 2: two uncertain arms.", "TASK", "2")
-    ] = Known.two,
+    ] = "2",
     subjects: Annotated[int, options.option("How many people.", "N", "44")] = 44,
     seed: Annotated[int, options.seed()] = 0,
     json: Json = False,
@@ -188,17 +168,16 @@ def simulate(
     """Write the choices of simulated people who use the Hybrid model, to try things on. They are not human data, and
     every analysis of them says so.
     """
+    from ..choices.data import as_csv, as_table
+    from ..choices.simulate import synthetic
     from ..runs.store import write_text
-    from ..studies.bandit.cohort import synthetic
-    from ..studies.bandit.data import as_table
-    from ..studies.bandit.settings import BanditSettings
 
     options.require(subjects >= 1, "--subjects", subjects, "must be at least 1")
     options.require(seed >= 0, "--seed", seed, "must be at least 0")
-    choices = synthetic(experiment.value, BanditSettings(seed=seed), subjects)
-    write_text(out, as_table(choices).assign(source=choices.source).to_csv(index=False))
+    choices = synthetic(experiment, subjects, seed=seed)
+    write_text(out, as_csv(as_table(choices).assign(source=choices.source)))
     record = {
-        "command": "bandit simulate", "settings": {"experiment": str(experiment), "subjects": subjects, "seed": seed},
+        "command": "bandit simulate", "settings": {"experiment": experiment, "subjects": subjects, "seed": seed},
         "results": {"data": choices.source, "people": subjects, "trials": len(choices.choice)},
         "out": out.parent, "files": [out], "notes": ["simulated people, not human data"],
     }  # fmt: skip
@@ -224,7 +203,7 @@ def fetch(
     """Download the public data of Gershman (2018) and check that they are the files of the article. Nothing else
     uses the network. In the cache they are found by themselves, elsewhere with --data or POLICYCHORD_DATA.
     """
-    from ..studies.bandit.fetch import fetch as get
+    from ..choices.fetch import fetch as get
 
     files = get(out)
     folder = files[0].parent
@@ -233,14 +212,14 @@ def fetch(
     emit(json, record, f"{counted(len(files), 'file')} in {folder}.", f"Next:\n  policychord reproduce bandit{hint}")
 
 
-def _task(experiment: Experiment, variance: str, noise: float | None) -> "Task":
-    from ..studies.bandit.settings import TASKS, Task
+def _task(experiment: str, variance: str, noise: float | None) -> "Task":
+    from ..choices.data import TASKS, Task
 
-    if experiment != Experiment.custom:
+    if experiment != "custom":
         own = f"belongs to --experiment custom; experiment {experiment} has its own"
         options.require(not variance, "--variance", variance, own)
         options.require(noise is None, "--noise", noise, own)
-        return TASKS[experiment.value]
+        return TASKS[experiment]
     try:
         values = tuple(float(part) for part in variance.split(","))
     except ValueError:
@@ -254,7 +233,7 @@ def _task(experiment: Experiment, variance: str, noise: float | None) -> "Task":
 
 
 def _models(result: "Analysis", rows: list[dict[Any, Any]]) -> Table:
-    people = len(next(iter(result.models.values())).subjects_)
+    people = len(next(iter(result.models.values())).subjects)
     title = f"{result.trials.source}: {people} people, {counted(len(result.trials.choice), 'trial')}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in ("model", "parameters", "log-likelihood", "BIC", "PXP"):

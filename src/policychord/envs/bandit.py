@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from .._types import Action, ArrayLike, Time
+from .._types import Action, ArrayLike, Time, namespace
 from .base import AbstractEnv, Box, Discrete, Spaces, Step, Variable
 
 
 class Belief(NamedTuple):
     """What is known of each arm: the mean and the variance of its value."""
 
-    mean: Float[Array, " arms"]
-    variance: Float[Array, " arms"]
+    mean: Float[Array | np.ndarray, "*batch arms"]
+    variance: Float[Array | np.ndarray, "*batch arms"]
 
 
 class BanditState(NamedTuple):
@@ -29,7 +29,7 @@ class BanditState(NamedTuple):
 
 
 class Bandit(AbstractEnv):
-    """One block: values drawn from N(0, variance), rewards from N(value, noise). A variance of zero is a known arm."""
+    """One block: values drawn from N(0, variance), rewards from N(value, noise). An arm without variance pays zero."""
 
     variance: Float[Array, " arms"]
     noise: float = 10.0  # variance of a reward
@@ -55,9 +55,9 @@ class Bandit(AbstractEnv):
         return BanditState(value, jnp.zeros_like(self.variance), self.variance)
 
     def step(self, key: Key[Array, ""], state: BanditState, action: Action, k: Time) -> Step:
-        # all arms pay at every trial, though only one is seen: agents that choose differently meet the same luck
-        luck = jnp.sqrt(self.noise) * jax.random.normal(key, state.value.shape, dtype=float)
-        reward = (state.value + luck)[action]
+        # all arms pay at every trial, though only one is seen: agents that choose differently meet the same noise
+        noise = jnp.sqrt(self.noise) * jax.random.normal(key, state.value.shape, dtype=float)
+        reward = (state.value + jnp.where(self.variance > 0, noise, 0.0))[action]
         belief = learn(Belief(state.mean, state.variance), action, reward, self.noise)
         return Step(BanditState(state.value, *belief), reward, jnp.asarray(False))
 
@@ -75,7 +75,13 @@ class Bandit(AbstractEnv):
 
 
 def learn(belief: Belief, choice: Action, reward: ArrayLike, noise: ArrayLike) -> Belief:
-    """The Kalman filter for the chosen arm: gain g = v/(v + noise), m + g (reward - m), v - g v."""
-    gain = belief.variance[choice] / (belief.variance[choice] + noise)
-    mean = belief.mean.at[choice].add(gain * (reward - belief.mean[choice]))
-    return Belief(mean, belief.variance.at[choice].multiply(1.0 - gain))
+    """The Kalman filter for the chosen arm: gain g = v/(v + noise), m + g (reward - m), v - g v.
+
+    Beliefs (..., arms), choices and rewards (...): one person or many at once, in NumPy or JAX. The variance is written
+    v - g v everywhere, as the paper writes it: (1 - g) v rounds otherwise, which breaks other ties between arms.
+    """
+    xp = namespace(*belief, choice, reward)
+    mean, variance = belief
+    chosen = xp.arange(mean.shape[-1]) == xp.asarray(choice)[..., None]
+    gain = xp.where(chosen, variance / (variance + noise), 0.0)
+    return Belief(mean + gain * (xp.asarray(reward)[..., None] - mean), variance - gain * variance)

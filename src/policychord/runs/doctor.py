@@ -105,7 +105,7 @@ def _machine() -> Iterator[Check]:
 
 
 def _data() -> Iterator[Check]:
-    from ..studies.bandit.fetch import find_data
+    from ..choices.fetch import find_data
 
     fetched = "policychord bandit data fetch; without them choices are simulated, and labelled so"
     try:

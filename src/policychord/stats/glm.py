@@ -45,6 +45,8 @@ def fit_choices(
     `engine="scoring"` finds the same maximum without statsmodels, some ten times faster, from `start` if that is
     given: for thousands of fits, and for more than two options.
     """
+    if engine not in get_args(Engine):
+        raise ValueError(f"engine = {engine!r}: use 'statsmodels' or 'scoring'.")
     x, y = _checked(features, choice, link)
     # a feature that never differs between options says nothing; the others are measured by their size
     scale = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))

@@ -1,169 +1,250 @@
-"""Claims B1 to B10: rules, applied to what the work found."""
+"""Claims B1 to B10: rules, what they are applied to, and the controls that say how much B1 is worth."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
+from ...choices.compare import OURS, Rival, weights_by_trial
 from ...stats.glm import Link
-from ..claim import Entry, Finding, Verdict
-from ..study import Evidence
-from .analysis import OURS, Analysis, weights_by_trial
-from .settings import BanditSettings
-from .validation import FLOORED, counted
+from ..claim import Claim, Condition, Quantity, Rule, in_parts
+from ..study import Control
+from .measures import Evidence, LinkEvidence, by_experiment, lead_over_hybrid, mean_weights
+from .settings import EXPERIMENTS, LINKS, BanditSettings
 
-Measured = dict[str, Any]
+Numbers = dict[str, Quantity | float]
 SHOWN_TRIALS = (1, 2, 3, 5, 10)
+NOT_SHOWN = 0.25  # a Bayes omnibus risk above it leaves a comparison open
+EXPLOIT, UNCERTAINTY, RISK = range(3)  # the paper's primitives
 
 
-def beats_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
-    """PXP > .5 in both experiments, with the Bayes omnibus risk and the controls beside it."""
-    fits: dict[str, Analysis] = {e: evidence[f"fit {e} {link}"] for e in settings.experiments}
-    pxp = {e: fit.against_hybrid.pxp(OURS) for e, fit in fits.items()}
-    measured: Measured = {f"Exp {e}: PXP of composed": value for e, value in pxp.items()}
-    measured |= {f"Exp {e}: BOR against the Hybrid": fit.against_hybrid.selection.bor for e, fit in fits.items()}
-    for e, fit in fits.items():
-        controls = evidence[f"controls {e} {link}"]
-        for name in (FLOORED, counted(fit.models[OURS].parameters + 1)):
-            measured[f"Exp {e}: PXP against {name}"] = controls[name].pxp
-        gain, rare = evidence[f"rare choices {e} {link}"]
-        measured[f"Exp {e}: gain in log-likelihood"] = gain
-        measured[f"Exp {e}: of it where the Hybrid gave less than .01"] = rare
-    return Finding(measured | _labelled(settings), _all([value > 0.5 for value in pxp.values()]))
+def over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP against the Hybrid in both experiments, with the Bayes omnibus risk and the controls beside it."""
+    found = by_experiment(evidence, link)
+    measured: Numbers = {f"Exp {e}: PXP of composed": lead_over_hybrid(one) for e, one in found.items()}
+    measured |= {f"Exp {e}: BOR against the Hybrid": one.fit.against_hybrid.selection.bor for e, one in found.items()}
+    for e, one in found.items():
+        for rival in (one.rivals.clipped, one.rivals.counted):
+            measured[f"Exp {e}: PXP against {rival.name}"] = rival.pxp
+        measured[f"Exp {e}: gain in log-likelihood"] = Quantity(one.gain.total, "nat")
+        measured[f"Exp {e}: of it where the Hybrid gave less than .01"] = Quantity(one.gain.rare, "nat")
+    return measured
 
 
-def beats_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
-    compared = {e: evidence[f"fit {e} {link}"].against_others for e in settings.experiments}
-    measured: Measured = {f"Exp {e}: PXP of composed among four": one.pxp(OURS) for e, one in compared.items()}
+def over_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP among the four, and by how much that of the composed model exceeds the next."""
+    compared = {e: one.fit.against_others for e, one in by_experiment(evidence, link).items()}
+    measured: Numbers = {f"Exp {e}: PXP of composed among four": one.pxp(OURS) for e, one in compared.items()}
     for e, one in compared.items():
         measured |= {f"Exp {e}: PXP of {model}": one.pxp(model) for model in one.models if model != OURS}
-    measured |= {f"Exp {e}: BOR among the four": one.selection.bor for e, one in compared.items()}
-    held = [one.models[int(one.selection.pxp.argmax())] == OURS for one in compared.values()]
-    return Finding(measured | _labelled(settings), _all(held))
+    for e, one in compared.items():
+        others = max(one.pxp(model) for model in one.models if model != OURS)
+        measured[f"Exp {e}: lead over the next PXP"] = one.pxp(OURS) - others
+    return measured | {f"Exp {e}: BOR among the four": one.selection.bor for e, one in compared.items()}
 
 
-def weights_of_one(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
-    """Uncertainty-seeking has the largest weight at every trial, risk-aversion the smallest."""
-    shown, mean = _course(settings, evidence, "1", link)
-    largest, smallest = (mean.argmax(1) == 1), (mean.argmin(1) == 2)
-    measured: Measured = {
-        "trials at which uncertainty is largest": f"{largest.sum()} of {len(mean)}",
-        "trials at which risk is smallest": f"{smallest.sum()} of {len(mean)}",
-    }
-    return Finding(measured | shown, _all([bool(largest.all()), bool(smallest.all())]))
+def order_in_first(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """At how many trials uncertainty-seeking has the largest weight, and risk-aversion the smallest."""
+    found = by_experiment(evidence, link)["1"]
+    _, mean = weights_by_trial(found.fit)
+    largest, smallest = (mean.argmax(1) == UNCERTAINTY).sum(), (mean.argmin(1) == RISK).sum()
+    return {
+        "trials at which uncertainty is largest": Quantity(int(largest), of=len(mean)),
+        "trials at which risk is smallest": Quantity(int(smallest), of=len(mean)),
+    } | _course("1", found)
 
 
-def weights_of_two(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
+def course_in_second(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
     """A brief peak of uncertainty, then exploitation, then risk-aversion, which ends largest."""
-    shown, mean = _course(settings, evidence, "2", link)
-    uncertain, averse = mean[:, 1], mean[:, 2]
-    parts = {
-        "exploitation is largest at trial 3": int(mean[2].argmax()) == 0,
-        "risk rises from trial 3 to the last": bool(averse[-1] > averse[2]),
-        "risk is largest at the last trial": int(mean[-1].argmax()) == 2,
-        "uncertainty peaks at trial 2": int(uncertain.argmax()) == 1,
-        "and stays below 1/4 from trial 3 on": bool((uncertain[2:] < 0.25).all()),
-    }
-    return Finding(parts | shown, _all(list(parts.values())))
+    found = by_experiment(evidence, link)["2"]
+    mean = mean_weights(found)
+    third, last, uncertain = mean[2], mean[-1], mean[:, UNCERTAINTY]
+    return {
+        "lead of exploitation at trial 3": third[EXPLOIT] - np.delete(third, EXPLOIT).max(),
+        "rise of risk from trial 3 to the last": last[RISK] - third[RISK],
+        "lead of risk at the last trial": last[RISK] - np.delete(last, RISK).max(),
+        "trial at which uncertainty peaks": int(np.nanargmax(uncertain)) + 1,
+        "largest uncertainty from trial 3 on": uncertain[2:].max(),
+    } | _course("2", found)
 
 
-def predicts_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
-    """Experiment 1: best in more than half of the splits. Experiment 2: within 1% of the best."""
-    found = {e: evidence[f"cross-validation {e} {link}"] for e in settings.experiments}
-    first: Measured = {
-        f"Exp {e}: composed is best, of {len(f.score)} splits": f.best_in(OURS) for e, f in found.items()
-    }
-    measured: Measured = {}
-    held = []
+def predictions(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """How often the composed model predicts people left out best, and how far it stays behind the best."""
+    found = {e: one.cross_validation for e, one in by_experiment(evidence, link).items()}
+    first: Numbers = {}
+    rest: Numbers = {}
     for e, one in found.items():
         means = {model: one.mean(model) for model in one.models}
-        best = max(one.models, key=one.mean)
-        first[f"Exp {e}: behind the best mean by"] = means[best] - means[OURS]
-        measured[f"Exp {e}: best on average"] = best
-        measured |= {f"Exp {e}: log-likelihood a trial, {model}": mean for model, mean in means.items()}
-        measured[f"Exp {e}: best in splits"] = {m: one.best_in(m) for m in one.models if one.best_in(m)}
-        close = means[OURS] >= means[best] - 0.01 * abs(means[best])
-        held.append(one.best_in(OURS) > len(one.score) / 2 if e == "1" else close)
-    return Finding(first | measured | {"folds": settings.folds} | _labelled(settings), _all(held))
+        behind = max(means.values()) - means[OURS]
+        first[f"Exp {e}: splits in which composed is best"] = Quantity(one.best_in(OURS), of=len(one.score))
+        first[f"Exp {e}: behind the best mean by"] = Quantity(behind, "nat")
+        first[f"Exp {e}: behind the best mean, relative"] = Quantity(behind / abs(max(means.values())), "share")
+        rest |= {f"Exp {e}: log-likelihood a trial, {m}": Quantity(mean, "nat") for m, mean in means.items()}
+        often = {model: one.best_in(model) for model in one.models if model != OURS}
+        rest |= {f"Exp {e}: splits in which {m} is best": Quantity(n, of=len(one.score)) for m, n in often.items() if n}
+    return {**first, **rest, "folds": settings.folds}
 
 
-def heat_harms(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Finding:
-    swept = {e: evidence[f"temperature {e} {link}"] for e in settings.experiments}
+def heat(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP at the highest temperature, at the paper's, and at all others."""
+    swept = {e: one.temperature for e, one in by_experiment(evidence, link).items()}
     at = {e: dict(zip(one.eps, one.pxp.tolist(), strict=True)) for e, one in swept.items()}
     hot = max(settings.temperatures)
-    measured: Measured = {f"Exp {e}: PXP at eps {hot:g}": values[hot] for e, values in at.items()}
-    measured |= {f"Exp {e}: PXP at eps {settings.eps:g}": values[settings.eps] for e, values in at.items()}
-    for e, values in at.items():
-        measured[f"Exp {e}: PXP by eps"] = {f"{eps:g}": round(pxp, 4) for eps, pxp in values.items()}
-    held = [values[hot] < values[settings.eps] for values in at.values()]
-    return Finding(measured | _labelled(settings), _all(held))
+    measured: Numbers = {f"Exp {e}: change of PXP from the paper's temperature to the highest": pxp[hot]
+                          - pxp[settings.eps] for e, pxp in at.items()}  # fmt: skip
+    for eps in dict.fromkeys((hot, settings.eps, *settings.temperatures)):
+        measured |= {f"Exp {e}: PXP at eps {eps:g}": pxp[eps] for e, pxp in at.items()}
+    return measured
 
 
-def _logit_comparison(settings, evidence) -> Finding:
-    return _both(beats_hybrid(settings, evidence, "logit"), beats_others(settings, evidence, "logit"))
+def _course(experiment: str, found: LinkEvidence) -> Numbers:
+    numbers, mean = weights_by_trial(found.fit)
+    return {f"Exp {experiment}: weight of {name} at trial {k}": row[at]
+            for k, row in zip(numbers.tolist(), mean, strict=True) if k in SHOWN_TRIALS
+            for at, name in enumerate(found.fit.primitives)}  # fmt: skip
 
 
-def _logit_weights(settings, evidence) -> Finding:
-    return _both(weights_of_one(settings, evidence, "logit"), weights_of_two(settings, evidence, "logit"))
+def with_logit(
+    *measures: Callable[[BanditSettings, Evidence, Link], Numbers],
+) -> Callable[[BanditSettings, Evidence], Numbers]:
+    """The same measurements with the logit link."""
+
+    def measure(settings: BanditSettings, evidence: Evidence) -> Numbers:
+        return {name: value for one in measures for name, value in one(settings, evidence, "logit").items()}
+
+    return measure
 
 
-def _both(first: Finding, second: Finding) -> Finding:
-    same = first.verdict == second.verdict
-    measured = first.measured | second.measured
-    label = {"data": measured.pop("data")}  # behind the figures
-    return Finding(measured | label, first.verdict if same else "partly")
+def _in_each(name: str, quantity: str, relation: Literal["<", ">"], limit: float) -> Rule:
+    """A part of the rule for each experiment."""
+    return in_parts({f"Exp {e}, {name}": (Condition(f"Exp {e}: {quantity}", relation, limit),) for e in EXPERIMENTS})
 
 
-def _course(settings: BanditSettings, evidence: Evidence, experiment: str, link: Link) -> tuple[Measured, np.ndarray]:
-    fit: Analysis = evidence[f"fit {experiment} {link}"]
-    numbers, mean = weights_by_trial(fit)
-    shown = {int(k): np.round(row, 3).tolist() for k, row in zip(numbers, mean, strict=True) if k in SHOWN_TRIALS}
-    return {f"Exp {experiment}: {', '.join(fit.primitives)} by trial": shown} | _labelled(settings), mean
+AHEAD = _in_each("against the Hybrid", "PXP of composed", ">", 0.5)
+HIGHEST = _in_each("against the others", "lead over the next PXP", ">", 0.0)
+ORDER = in_parts({
+    "uncertainty weighs most": (Condition("trials at which uncertainty is largest", ">=", 1.0),),
+    "risk weighs least": (Condition("trials at which risk is smallest", ">=", 1.0),),
+}, "shares of the trials of a block, mean weights")  # fmt: skip
+COURSE = in_parts({
+    "exploitation is largest at trial 3": (Condition("lead of exploitation at trial 3", ">=", 0.0),),
+    "risk rises": (Condition("rise of risk from trial 3 to the last", ">", 0.0),),
+    "risk ends largest": (Condition("lead of risk at the last trial", ">", 0.0),),
+    "uncertainty peaks at trial 2": (
+        Condition("trial at which uncertainty peaks", ">=", 2), Condition("trial at which uncertainty peaks", "<=", 2)),
+    "uncertainty stays small": (Condition("largest uncertainty from trial 3 on", "<", 0.25),),
+}, "mean weights by trial of a block")  # fmt: skip
+PREDICTS = in_parts({
+    "best in Exp 1": (Condition("Exp 1: splits in which composed is best", ">", 0.5),),
+    "close to the best in Exp 2": (Condition("Exp 2: behind the best mean, relative", "<=", 0.01),),
+}, "shares")  # fmt: skip
+HARMS = _in_each("heat", "change of PXP from the paper's temperature to the highest", "<", 0.0)
 
-
-def _labelled(settings: BanditSettings) -> Measured:
-    """Every measurement says whose choices these are."""
-    return {"data": settings.source}
-
-
-def _all(held: list[bool]) -> Verdict:
-    return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
-
-
-def _logit(measure):
-    return lambda settings, evidence: measure(settings, evidence, "logit")
-
-
-LEDGER = (
-    Entry("B1", "the composed model explains choices better than the Hybrid, in both experiments", "Fig. 4b, top",
-          "PXP of composed > .5 in both, with BOR; controls beside it", beats_hybrid,
-          "higher PXP in both (no number given: the bars of Fig. 4b, top)"),
-    Entry("B2", "the composed model explains choices better than UCB, Thompson and Value", "Fig. 4b, bottom",
-          "highest PXP in both", beats_others,
-          "highest PXP in both (no number given: the bars of Fig. 4b, bottom)"),
-    Entry("B3", "in Experiment 1 uncertainty-seeking weighs most and risk-aversion least", "Fig. 4c, top",
-          "mean weight of uncertainty largest and of risk smallest at every trial of a block", weights_of_one,
-          "no number given: shown in Fig. 4c, top"),
-    Entry("B4", "in Experiment 2 exploitation weighs most early, then risk-aversion; uncertainty-seeking peaks, "
-          "then stays small", "Fig. 4c, bottom",
-          "uncertainty peaks at trial 2 and is < 1/4 from 3; exploitation largest at 3; risk rises and ends largest",
-          weights_of_two, "no number given: shown in Fig. 4c, bottom"),
-    Entry("B5", "the composed model predicts people left out best in Experiment 1, and about as well as the best in "
-          "Experiment 2", "Fig. S5a",
-          "best in more than half of the splits; within 1% of the best", predicts_others,
+CLAIMS: tuple[Claim[BanditSettings, Evidence], ...] = (
+    Claim("B1", "the composed model explains choices better than the Hybrid, in both experiments", "Fig. 4b, top",
+          AHEAD, over_hybrid, "higher PXP in both (no number given: the bars of Fig. 4b, top)"),
+    Claim("B2", "the composed model explains choices better than UCB, Thompson and Value", "Fig. 4b, bottom",
+          HIGHEST, over_others, "highest PXP in both (no number given: the bars of Fig. 4b, bottom)"),
+    Claim("B3", "in Experiment 1 uncertainty-seeking weighs most and risk-aversion least", "Fig. 4c, top",
+          ORDER, order_in_first, "no number given: shown in Fig. 4c, top"),
+    Claim("B4", "in Experiment 2 exploitation weighs most early, then risk-aversion; uncertainty-seeking peaks, "
+          "then stays small", "Fig. 4c, bottom", COURSE, course_in_second,
+          "no number given: shown in Fig. 4c, bottom"),
+    Claim("B5", "the composed model predicts people left out best in Experiment 1, and about as well as the best in "
+          "Experiment 2", "Fig. S5a", PREDICTS, predictions,
           "one split: highest in Exp. 1, next to Thompson in Exp. 2 (no number given: Fig. S5a)"),
-    Entry("B6", "at large temperatures the composed model fits worse", "Fig. S5b",
-          "PXP at eps 1 below PXP at .01 in both", heat_harms,
+    Claim("B6", "at large temperatures the composed model fits worse", "Fig. S5b", HARMS, heat,
           "no number given: curves for eps from .001 to 1 in Fig. S5b"),
-    Entry("B7", "with the logit link too, the composed model explains choices better than the others (B1, B2)",
-          "Fig. S6a", "as B1 and B2", _logit_comparison,
+    Claim("B7", "with the logit link too, the composed model explains choices better than the others (B1, B2)",
+          "Fig. S6a", Rule(AHEAD.parts + HIGHEST.parts), with_logit(over_hybrid, over_others),
           "highest PXP in both (no number given: the bars of Fig. S6a)"),
-    Entry("B8", "with the logit link too, the weights take the courses of B3 and B4", "Fig. S6b",
-          "as B3 and B4", _logit_weights,
+    Claim("B8", "with the logit link too, the weights take the courses of B3 and B4", "Fig. S6b",
+          Rule(ORDER.parts + COURSE.parts, COURSE.context), with_logit(order_in_first, course_in_second),
           "much like probit (no number given: shown in Fig. S6b)"),
-    Entry("B9", "with the logit link too, the composed model predicts people left out (B5)", "Fig. S6c",
-          "as B5", _logit(predicts_others),
+    Claim("B9", "with the logit link too, the composed model predicts people left out (B5)", "Fig. S6c",
+          PREDICTS, with_logit(predictions),
           "one split: highest in Exp. 1, next to Thompson in Exp. 2 (no number given: Fig. S6c)"),
-    Entry("B10", "with the logit link too, it fits worse at large temperatures (B6)", "Fig. S6d",
-          "as B6", _logit(heat_harms),
-          "no number given: curves for eps from .001 to 1 in Fig. S6d"),
+    Claim("B10", "with the logit link too, it fits worse at large temperatures (B6)", "Fig. S6d",
+          HARMS, with_logit(heat), "no number given: curves for eps from .001 to 1 in Fig. S6d"),
 )  # fmt: skip
+
+
+# ------------------------------------- controls of B1: what else explains the lead over the Hybrid?
+
+
+def controls(settings: BanditSettings, evidence: Evidence) -> list[Control]:
+    """The controls that this run measured, each beside the paper's own comparison."""
+    made = [_floors(evidence), _one_more(evidence), _ties(evidence), _links(evidence)]
+    if _each(by_experiment(evidence), "own"):
+        made.append(_own(evidence))
+    return [c._replace(answer=f"{c.answer} (Simulated choices.)") for c in made] if settings.synthetic else made
+
+
+def _floors(evidence: Evidence) -> Control:
+    found = by_experiment(evidence)
+    level = {}
+    for e, one in found.items():
+        clipped = one.rivals.clipped
+        level[e] = "no" if clipped.pxp < 0.5 else "not shown" if clipped.bor > NOT_SHOWN else "yes"
+    if set(level.values()) == {"yes"}:
+        answer = "Yes: the composed model is ahead of the clipped Hybrid in both experiments."
+    elif "yes" in level.values():
+        won = " and ".join(e for e, word in level.items() if word == "yes")
+        answer = f"In Experiment {won} only: elsewhere a floor does as well, without primitives."
+    else:
+        each = [f"Experiment {e}: {word}" for e, word in level.items()]
+        answer = f"Against the clipped Hybrid, {'; '.join(each)}. A floor without primitives may be all there is."
+    question = "Is the composed model better than the Hybrid with a mere floor under its probabilities?"
+    kinds = ("clipped", "lapsed", "hull")
+    return Control("Floors without primitives", question, _compared(_each(found, *kinds)), answer)
+
+
+def _one_more(evidence: Evidence) -> Control:
+    found = [(e, f", {link}", by_experiment(evidence, link)[e].rivals.counted) for e in EXPERIMENTS for link in LINKS]
+    lost = sum(rival.pxp < 0.5 for _, _, rival in found)
+    answer = f"The Hybrid is ahead in {lost} of {len(found)} comparisons once the composed model is charged for one more."
+    question = "What if the composed model is charged for one parameter, such as its temperature?"
+    return Control("One more counted parameter", question, _compared(found), answer)
+
+
+def _ties(evidence: Evidence) -> Control:
+    found = by_experiment(evidence)
+    tied = _each(found, "tied")
+    moved = max(abs(rival.pxp - lead_over_hybrid(found[e])) for e, _, rival in tied)
+    answer = f"The PXP against the Hybrid moves by at most {moved:.3f}: "
+    answer += "no." if moved < 0.05 else "rounding has a part in the comparison."
+    question = "Do differences in the last digit of a belief, which exploitation takes for a better arm, matter?"
+    return Control("Ties taken as ties", question, _compared(tied), answer)
+
+
+def _links(evidence: Evidence) -> Control:
+    pxp = {(e, link): lead_over_hybrid(by_experiment(evidence, link)[e]) for e in EXPERIMENTS for link in LINKS}
+    measured = {f"Exp {e}: PXP against the Hybrid, {link}": value for (e, link), value in pxp.items()}
+    same = all(len({pxp[e, link] > 0.5 for link in LINKS}) == 1 for e in EXPERIMENTS)
+    answer = "No: the same model is ahead with either link." if same else "Yes: the link decides which model is ahead."
+    return Control("Probit or logit", "Does the comparison depend on the link?", measured, answer)
+
+
+def _own(evidence: Evidence) -> Control:
+    own = _each(by_experiment(evidence), "own")
+    ahead = sum(rival.pxp > 0.5 for _, _, rival in own)
+    answer = f"Fitted so, it is ahead of the Hybrid in {ahead} of {len(own)} experiments."
+    question = "What if the coefficients are those that suit the composed model, not the Hybrid's?"
+    return Control("Own likelihood", question, _compared(own), answer)
+
+
+Rows = list[tuple[str, str, Rival]]  # the experiment, what is to be added to the rival's name, the rival
+
+
+def _each(found: dict[str, LinkEvidence], *kinds: str) -> Rows:
+    """Rivals of these kinds that were measured, experiment by experiment."""
+    rivals = ((e, "", getattr(one.rivals, kind)) for kind in kinds for e, one in found.items())
+    return [row for row in rivals if row[2] is not None]
+
+
+def _compared(rows: Rows) -> Numbers:
+    """PXP of the composed model against each rival, then what goes with it."""
+    named = {f"Exp {e}, {rival.name}{more}": rival for e, more, rival in rows}
+    measured: Numbers = {f"PXP, {name}": rival.pxp for name, rival in named.items()}
+    measured |= {f"BOR, {name}": rival.bor for name, rival in named.items()}
+    return measured | {f"log-likelihood, {name}": Quantity(one.log_likelihood, "nat") for name, one in named.items()}

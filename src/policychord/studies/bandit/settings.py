@@ -1,57 +1,16 @@
-"""What the bandit study may be told: the tasks, the temperature, the sizes of its validations."""
+"""What the bandit study may be told: the temperature, the data, the sizes of its validations."""
 
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...choices.fetch import find_data
+from ...choices.simulate import SUBJECTS, SYNTHETIC
 from ...stats.glm import Link
 
-LONGEST_RT = 20_000.0  # ms; slower trials are left out, as in the original analysis
-
-
-class Task(NamedTuple):
-    """What participants were told of the arms: the variance of each arm's value, and that of a reward (Table S2)."""
-
-    name: str
-    variance: tuple[float, ...]
-    noise: float = 10.0
-
-    @property
-    def arms(self) -> int:
-        return len(self.variance)
-
-
-TASKS = {
-    "1": Task("Experiment 1", (10.0, 0.0)),  # the second arm always pays zero
-    "2": Task("Experiment 2", (100.0, 100.0)),
-}
-
-
-class Group(NamedTuple):
-    """Normal distributions of a model's coefficients over people."""
-
-    mean: tuple[float, ...]
-    sd: tuple[float, ...]
-
-
-# Means over participants of the probit fits to the public data, rounded. The sds are somewhat smaller than those of the
-# fits, which hold estimation noise too; how much smaller is a choice. A composed cohort has the Hybrid's.
-GROUPS = {
-    "1": {
-        "UCB": Group((1.3, 0.6), (0.8, 0.5)),
-        "Thompson": Group((1.5,), (0.9,)),
-        "Hybrid": Group((2.1, 0.5), (1.2, 0.45)),
-        "Value": Group((0.9,), (0.5,)),
-    },
-    "2": {
-        "UCB": Group((0.25, 0.25), (0.1, 0.2)),
-        "Thompson": Group((0.86,), (0.35,)),
-        "Hybrid": Group((1.0, 0.16), (0.45, 0.2)),
-        "Value": Group((0.17,), (0.06,)),
-    },
-}
-SUBJECTS = {"1": 45, "2": 44}
+# The claims compare both experiments of the public data and both links, so neither is a setting.
+EXPERIMENTS = ("1", "2")
+LINKS: tuple[Link, ...] = ("probit", "logit")
 
 
 class BanditSettings(BaseModel):
@@ -63,10 +22,8 @@ class BanditSettings(BaseModel):
     data: Path | None = Field(default=None, description="folder with data1.csv and data2.csv; None is synthetic")
     eps: float = Field(default=0.01, gt=0, description="temperature (Table S2)")
     temperatures: tuple[float, ...] = Field(
-        default=(0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0), description="that are tried (Fig. S5b)"
+        default=(0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0), description="that are tried besides eps (Fig. S5b)"
     )
-    links: tuple[Link, ...] = Field(default=("probit", "logit"), description="from utilities to probabilities")
-    experiments: tuple[Literal["1", "2"], ...] = Field(default=("1", "2"), description="of the public data")
     folds: int = Field(default=3, ge=2, description="of the cross-validation over participants")
     splits: int = Field(default=20, ge=1, description="random splits into folds")
     recovery_cohorts: int = Field(default=6, ge=1, description="simulated cohorts for each generating model")
@@ -86,4 +43,9 @@ class BanditSettings(BaseModel):
     @property
     def source(self) -> str:
         """What every output says about where the choices came from."""
-        return "synthetic cohort" if self.synthetic else "human data (Gershman 2018)"
+        return SYNTHETIC if self.synthetic else "human data (Gershman 2018)"
+
+
+def build_settings(*, quick: bool = True, seed: int = 0, data: Path | None = None) -> BanditSettings:
+    """Quick and full differ in the recovery only, which is what takes time; the rules need all 20 splits."""
+    return BanditSettings(seed=seed, data=find_data(data), recovery_cohorts=1 if quick else 6, own_likelihood=not quick)

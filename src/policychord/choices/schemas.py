@@ -1,6 +1,6 @@
-"""Behavioural schemas as policies: from beliefs to the probability of every arm, for all trials at once."""
+"""From beliefs to behaviour, for all trials at once: schemas (simple policies to be mixed) and features of the arms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -8,8 +8,8 @@ from scipy.special import softmax
 
 from .beliefs import Trials
 
-# (trials, arms) probabilities
-Schema = Callable[[Trials], np.ndarray]
+# (trials, arms): probabilities, or the value of a feature
+OfTrials = Callable[[Trials], np.ndarray]
 SURE = 0.99  # how often exploitation takes the best arm
 
 
@@ -46,15 +46,16 @@ def random(trials: Trials) -> np.ndarray:
     return np.full_like(trials.mean, 1.0 / trials.arms)
 
 
-PAPER: Mapping[str, Schema] = MappingProxyType({"exploit": exploit, "uncertainty": uncertainty, "risk": risk})
-KNOWN: Mapping[str, Schema] = MappingProxyType({**PAPER, "repeat": repeat, "random": random})
+PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertainty": uncertainty, "risk": risk})
+KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": repeat, "random": random})
 
 
-def named(names) -> dict[str, Schema]:
+def schemas_by_name(names: Iterable[str] | Mapping[str, OfTrials]) -> dict[str, OfTrials]:
     """Schemas by name, or the user's own functions of `Trials` by the names they give them."""
     if isinstance(names, Mapping):
         chosen = dict(names)
     else:
+        names = tuple(names)
         unknown = [name for name in names if name not in KNOWN]
         if unknown:
             raise ValueError(
@@ -67,7 +68,7 @@ def named(names) -> dict[str, Schema]:
     return chosen
 
 
-def columns(schemas: Mapping[str, Schema], trials: Trials) -> np.ndarray:
+def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
     """Pi: (trials, arms, primitives)."""
     parts = []
     for name, schema in schemas.items():
@@ -79,3 +80,37 @@ def columns(schemas: Mapping[str, Schema], trials: Trials) -> np.ndarray:
             )
         parts.append(prob)
     return np.stack(parts, axis=-1)
+
+
+# ------------------------------------------------------ what the classic models look at
+
+
+def _value(trials: Trials) -> np.ndarray:
+    return trials.mean
+
+
+def _scaled_value(trials: Trials) -> np.ndarray:
+    """Values in units of the total uncertainty; nothing to weigh where nothing is uncertain."""
+    total = np.sqrt(trials.variance.sum(1, keepdims=True))
+    return np.divide(trials.mean, total, out=np.zeros_like(trials.mean), where=total > 0)
+
+
+def _uncertainty(trials: Trials) -> np.ndarray:
+    return np.sqrt(trials.variance)
+
+
+# The weighted sum of its features is an arm's utility. With two arms only differences matter, and these are
+# V = m1 - m2, RU = sqrt(s1) - sqrt(s2) and V/TU, TU = sqrt(s1 + s2), of Gershman (2018). With more arms the same
+# utilities go through the softmax.
+FEATURES: Mapping[str, Mapping[str, OfTrials]] = MappingProxyType({
+    "UCB": {"V": _value, "RU": _uncertainty},
+    "Thompson": {"V/TU": _scaled_value},
+    "Hybrid": {"V/TU": _scaled_value, "RU": _uncertainty},
+    "Value": {"V": _value},
+})  # fmt: skip
+CLASSIC = tuple(FEATURES)
+
+
+def features(model: str, trials: Trials) -> np.ndarray:
+    """(trials, arms, features) of a classic model."""
+    return np.stack([feature(trials) for feature in FEATURES[model].values()], axis=-1)

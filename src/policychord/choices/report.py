@@ -1,4 +1,4 @@
-"""What an analysis found, in plain words, and as a table trial by trial."""
+"""What an analysis found, in plain words and as tables."""
 
 import re
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .analysis import OURS, Analysis, weights_by_trial
-from .cohort import SYNTHETIC
-from .features import FEATURES
-from .validation import Controlled
+from .compare import OURS, Analysis, Rival, Rivals, weights_by_trial
+from .data import LONGEST_RT
+from .schemas import FEATURES
+from .simulate import SYNTHETIC
 
 
 def model_table(fit: Analysis) -> pd.DataFrame:
@@ -18,9 +18,9 @@ def model_table(fit: Analysis) -> pd.DataFrame:
         {
             "model": name,
             "parameters": model.parameters,
-            "log_likelihood": model.log_likelihood_.sum(),
-            "BIC": model.bic_.sum(),
-            "AIC": model.aic_.sum(),
+            "log_likelihood": model.log_likelihood.sum(),
+            "BIC": model.bic.sum(),
+            "AIC": model.aic.sum(),
             "expected_frequency": fit.everything.selection.expected[k],
             "XP": fit.everything.selection.xp[k],
             "PXP": fit.everything.selection.pxp[k],
@@ -45,9 +45,9 @@ def subject_table(fit: Analysis) -> pd.DataFrame:
     """One row a subject and model: coefficients by what they multiply, likelihood and evidence."""
     parts = []
     for name, model in fit.models.items():
-        coef = {f"coef_{what}": model.coef_[:, k] for k, (what, _) in enumerate(FEATURES[model.classic])}
-        scores = {"log_likelihood": model.log_likelihood_, "BIC": model.bic_, "AIC": model.aic_}
-        columns = {"subject": model.subjects_, "model": name} | coef | scores | {"separated": model.separated_}
+        coef = {f"coef_{what}": model.coef[:, k] for k, what in enumerate(FEATURES[model.reference])}
+        scores = {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
+        columns = {"subject": model.subjects, "model": name} | coef | scores | {"separated": model.separated}
         parts.append(pd.DataFrame(columns))
     table = pd.concat(parts, ignore_index=True)
     named = [column for column in table if str(column).startswith("coef_")]
@@ -56,14 +56,15 @@ def subject_table(fit: Analysis) -> pd.DataFrame:
     ]
 
 
-def describe(fit: Analysis, controls: dict[str, Controlled]) -> str:
+def describe(fit: Analysis, rivals: Rivals | None = None) -> str:
     """The analysis in plain language, as Markdown."""
-    people, trials = len(fit.models[OURS].subjects_), len(fit.trials.choice)
+    people, trials = len(fit.models[OURS].subjects), len(fit.trials.choice)
     lines = [
         f"# Choices between {fit.trials.arms} arms: {fit.task_name}",
         "",
-        f"Data: {fit.trials.source}; {people} people, {trials} trials"
-        + (f" ({fit.left_out} slower than 20 s left out)." if fit.left_out else "."),
+        f"Data: {as_markdown(fit.trials.source)}; {people} people, {trials} trials"
+        + (f" ({fit.left_out} slower than {LONGEST_RT / 1000:g} s left out)." if fit.left_out else "."),
+        *fit.notes,
         f"From utilities to probabilities: {fit.link}. The composed model mixes {', '.join(fit.primitives)} at "
         f"temperature {fit.eps:g}.",
     ]
@@ -79,7 +80,7 @@ def describe(fit: Analysis, controls: dict[str, Controlled]) -> str:
         "- XP: the probability that more people use this model than any other. PXP (protected): the same, allowing for "
         "all of it being chance. BOR (Bayes omnibus risk): the probability that it is.",
     ]
-    lines += _about_controls(controls) + _about_weights(fit) + _about_fits(fit)
+    lines += _about_rivals(rivals.known() if rivals else []) + _about_weights(fit) + _about_fits(fit)
     return "\n".join(lines) + "\n"
 
 
@@ -108,23 +109,12 @@ def _probability(p: float) -> str:
     return "over .999" if p >= 0.9995 else f"{p:.3f}"
 
 
-# The controls, for somebody who has not read how they are made; others keep their names.
-_PLAIN = (
-    (r"Hybrid clipped to \[.01, .99\]", "Hybrid, with no probability under .01 or over .99"),
-    (r"(?P<share>[\d.]+) Hybrid \+ .01", "Hybrid, who now and then picks any arm (.01 for each)"),
-    (r"Hybrid, ours counted with (?P<count>\d+) parameters", "Hybrid, if composing counts as one more parameter"),
-    (r"Hybrid clipped to what mixtures can reach", "Hybrid, kept within what mixtures of the primitives can do"),
-    (r"Hybrid, ties within rounding taken as ties", "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal"),
-    (r"Hybrid, ours fitted by its own likelihood", "Hybrid, if composing has coefficients of its own"),
-)
-
-
-def _about_controls(controls: dict[str, Controlled]) -> list[str]:
-    if not controls:
+def _about_rivals(rivals: list[Rival]) -> list[str]:
+    if not rivals:
         return []
     rows = pd.DataFrame(
-        [{"composed against": _in_plain_words(k), "PXP of composed": c.pxp, "BOR": c.bor,
-          "log-likelihood of the one that is changed": c.log_likelihood} for k, c in controls.items()]
+        [{"composed against": rival.description, "PXP of composed": rival.pxp, "BOR": rival.bor,
+          "log-likelihood of the one that is changed": rival.log_likelihood} for rival in rivals]
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",
@@ -132,10 +122,6 @@ def _about_controls(controls: dict[str, Controlled]) -> list[str]:
         "rows give the Hybrid such a floor, without primitives and without a parameter. Where the composed model does "
         "not win against them (PXP near or below .5), its gain over the Hybrid is no evidence for composition.",
     ]  # fmt: skip
-
-
-def _in_plain_words(name: str) -> str:
-    return next((plain for pattern, plain in _PLAIN if re.fullmatch(pattern, name)), name)
 
 
 def _about_weights(fit: Analysis) -> list[str]:
@@ -154,7 +140,7 @@ def _about_weights(fit: Analysis) -> list[str]:
 
 
 def _about_fits(fit: Analysis) -> list[str]:
-    separated = {name: int(model.separated_.sum()) for name, model in fit.models.items() if model.separated_.any()}
+    separated = {name: int(model.separated.sum()) for name, model in fit.models.items() if model.separated.any()}
     lines = ["", "## What to know about the fits", ""]
     lines += [
         "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, named by what they multiply: V, "
@@ -165,10 +151,15 @@ def _about_fits(fit: Analysis) -> list[str]:
     ]
     for name, count in separated.items():
         lines.append(
-            f"{name}: {count} of {len(fit.models[name].subjects_)} people choose exactly as it says, so that no "
+            f"{name}: {count} of {len(fit.models[name].subjects)} people choose exactly as it says, so that no "
             "finite coefficients fit them best (`separated`); a weak prior holds them."
         )
     return lines
+
+
+def as_markdown(text: str) -> str:
+    """Text from outside, so that Markdown shows it and does not obey it."""
+    return re.sub(r"([\\`*_{}\[\]<>#+!|$&~:@=^]|(?<=www)\.)", r"\\\1", text)
 
 
 def _markdown(table: pd.DataFrame) -> list[str]:

@@ -1,0 +1,1 @@
+"""Choices between uncertain arms: read them, fit models of choice, compare the models over a group, report."""

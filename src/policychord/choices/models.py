@@ -1,0 +1,324 @@
+"""Models of choice as data, and `fit`: from choices with beliefs to coefficients, likelihood and evidence.
+
+A model takes the utilities of a classic model (the reference) to probabilities q of the arms. A composed model mixes
+primitives so that they come close to q; a floored one keeps q away from zero without any primitive.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import product
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from .._types import ArrayLike
+from ..core.equilibrium import ConvergenceError, solve
+from ..core.objective import problem
+from ..stats.glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
+from .beliefs import Trials, take
+from .schemas import FEATURES, PAPER, OfTrials, columns, features, schemas_by_name
+
+# ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above
+GAP = 1e-22
+# where rounding does not allow as much: very cold, or very sure; the certificate says what was reached
+PLAIN_GAP = 1e-12
+LEAST = 1e-300  # no choice is impossible, only unheard of (as in `models.Reference`)
+FLOOR = 0.01  # that of the exploitation primitive
+Floor = Literal["clip", "lapse", "hull"]
+# Where to look for the coefficients of the own likelihood: shares of the reference's, and climbs from the best of them.
+_SHARES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0)
+_CLIMBS = 6
+
+
+class Mixture(NamedTuple):
+    """Primitives that are mixed at every trial, at temperature `eps`."""
+
+    primitives: Mapping[str, OfTrials]
+    eps: float
+    prior: ArrayLike | None = None
+    own: bool = False  # coefficients maximise the mixture's own likelihood, not the reference's
+
+
+class ChoiceModel(NamedTuple):
+    """A model with coefficients for each person, or with `pooled` the same for all. See `classic`, `composed`, ..."""
+
+    reference: str  # the classic model whose coefficients these are
+    link: Link
+    change: Mixture | Floor | None  # what becomes of the reference's probabilities
+    parameters: int  # counted by BIC and AIC
+    pooled: bool = False
+
+
+class Fitted(NamedTuple):
+    """What a fit found. Arrays have a row for each subject; `coef` has one row in all if the fit is pooled."""
+
+    reference: str
+    parameters: int
+    pooled: bool
+    subjects: np.ndarray
+    coef: np.ndarray  # (subjects, coefficients)
+    separated: np.ndarray  # the features predict every choice, so that a weak prior had to hold the coefficients
+    log_likelihood: np.ndarray
+    bic: np.ndarray
+    aic: np.ndarray
+    log_evidence: np.ndarray  # -bic/2
+
+
+class Composition(NamedTuple):
+    """Weights of the primitives at every trial and the policy they make."""
+
+    weights: np.ndarray  # (trials, primitives)
+    log_prob: np.ndarray  # (trials, arms)
+    distance: np.ndarray  # (trials) certificate: |w - w*|_1 is at most this
+
+
+# ------------------------------------------------------------------------------------------ models
+
+
+def classic(name: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
+    """UCB, Thompson, Hybrid or Value: p(arm) from a weighted sum of features, by probit or logit."""
+    if name not in FEATURES:
+        raise ValueError(f"name = {name!r}: the classic models are {', '.join(FEATURES)}.")
+    return ChoiceModel(name, link, None, len(FEATURES[name]), pooled)
+
+
+def composed(
+    primitives: Iterable[str] | Mapping[str, OfTrials] = tuple(PAPER),
+    reference: str = "Hybrid",
+    link: Link = "probit",
+    *,
+    eps: float = 0.01,
+    prior: ArrayLike | None = None,
+    coefficients: Literal["reference", "own"] = "reference",
+    parameters: int | None = None,
+    pooled: bool = False,
+) -> ChoiceModel:
+    """Primitives mixed at every trial so that they come close to a classic model, the reference.
+
+    `coefficients="reference"` are those that fit the reference best, as in the paper; `"own"` maximise this model's
+    own likelihood. `parameters` are the reference's unless counted otherwise. `primitives`: names, or a dict of
+    names to functions of `Trials`.
+    """
+    if coefficients not in ("reference", "own"):
+        raise ValueError(f"coefficients = {coefficients!r}: use 'reference' or 'own'.")
+    base = classic(reference, link, pooled=pooled)
+    mixture = Mixture(schemas_by_name(primitives), eps, prior, coefficients == "own")
+    return base._replace(change=mixture, parameters=base.parameters if parameters is None else parameters)
+
+
+def floored(rule: Floor, reference: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
+    """The reference with a floor under its probabilities and no primitive to choose from: what a floor alone gives."""
+    if rule not in get_args(Floor):
+        raise ValueError(f"rule = {rule!r}: use one of {', '.join(get_args(Floor))}.")
+    return classic(reference, link, pooled=pooled)._replace(change=rule)
+
+
+# --------------------------------------------------------------------------------------- policies
+
+
+def log_proba(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+    """ln p of every arm at every trial, (trials, arms); `coef` has a row for each trial (see `coefficients_of`)."""
+    if isinstance(model.change, Mixture):
+        return weigh(model, trials, coef).log_prob
+    log_q = _reference(model, trials, coef)
+    return log_q if model.change is None else FLOORS[model.change](log_q, trials)
+
+
+def weigh(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Composition:
+    """Weights and policy of a composed model at every trial, all solved as one batch."""
+    mixture = mixture_of(model)
+    log_q = _reference(model, trials, coef)
+    return compose(columns(mixture.primitives, trials), log_q, mixture.eps, mixture.prior)
+
+
+def mixture_of(model: ChoiceModel) -> Mixture:
+    """What a composed model mixes."""
+    if not isinstance(model.change, Mixture):
+        raise ValueError(f"model is the {model.reference} without primitives: only a composed model has weights.")
+    return model.change
+
+
+def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+    return log_choice_prob(features(model.reference, trials), coef, model.link)
+
+
+def compose(pi: np.ndarray, log_q: np.ndarray, eps: float, prior: ArrayLike | None = None) -> Composition:
+    """min_w KL(Pi w, q) + eps KL(w, prior) for every trial. State terms cancel (q(x|.) = p(x|.)), so s = -ln q.
+
+    The batch form of a `Composer` with a `Reference` that `replay` walks through: the same weights, without a loop.
+    """
+    problems = problem(pi=pi, action_cost=-np.maximum(log_q, np.log(LEAST)), eps=eps, prior=prior)
+    try:
+        best = solve(problems, tol=GAP)
+    except ConvergenceError:
+        best = solve(problems, tol=PLAIN_GAP)
+    weights, distance = np.asarray(best.weights), np.asarray(best.certificate.distance)
+    # Both arms by the same sum, never as 1 - p: a primitive that excludes an arm leaves it to the others.
+    prob = np.einsum("tan,tn->ta", pi, weights)
+    return Composition(weights, np.log(np.maximum(prob, LEAST)), distance)
+
+
+def two_arm_weights(first: np.ndarray, log_odds: np.ndarray, eps: float, turns: int = 200) -> np.ndarray:
+    """w = softmax(lambda a), lambda the root of  h = eps lambda + logit m(lambda) - ln q(1)/q(2),  m = sum w a.
+
+    Two arms have this closed form up to one root: an independent check of `compose`. `first` (trials, primitives) is
+    a, the probability of arm 1 under each primitive. h rises with a slope of at least eps, so the root lies between 0
+    and -h(0)/eps: Newton, and bisection where it would leave the bracket.
+    """
+    with np.errstate(divide="ignore"):
+        log_first, log_second = np.log(first), np.log1p(-first)
+
+    def parts(lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        log_w = lam[:, None] * first
+        log_w = log_w - logsumexp(log_w, axis=1, keepdims=True)
+        log_m, log_rest = logsumexp(log_w + log_first, axis=1), logsumexp(log_w + log_second, axis=1)
+        w = np.exp(log_w)
+        spread = (w * (first - np.exp(log_m)[:, None]) ** 2).sum(1)
+        h = eps * lam + (log_m - log_rest) - log_odds
+        return w, h, eps + spread * np.exp(-log_m - log_rest)
+
+    lam = np.zeros(len(first))
+    w, h, rise = parts(lam)
+    low, high = np.minimum(0.0, -h / eps), np.maximum(0.0, -h / eps)
+    for _ in range(turns):
+        low, high = np.where(h < 0, lam, low), np.where(h > 0, lam, high)
+        step = lam - h / rise
+        inside = (step > low) & (step < high)
+        new = np.where(h == 0, lam, np.where(inside, step, (low + high) / 2))
+        if np.all(np.abs(new - lam) <= 1e-15 * (1.0 + np.abs(lam))):
+            break
+        lam = new
+        w, h, rise = parts(lam)
+    return w
+
+
+def slope(
+    pi: np.ndarray, log_q: np.ndarray, found: Composition, choice: np.ndarray, eps: float, prior: ArrayLike | None = None
+) -> np.ndarray:
+    """d ln p(choice) / d ln q, (trials, arms), by the solver's own derivative at the weights that were found."""
+    row = np.arange(len(choice))
+    towards = pi[row, choice] / np.exp(found.log_prob[row, choice, None])  # d ln p(choice) / d w
+    cost = -np.maximum(log_q, np.log(LEAST))
+    uniform = np.full(pi.shape[-1], 1.0 / pi.shape[-1])
+    with jax.enable_x64(True):
+        return -np.asarray(_pull(pi, cost, eps, uniform if prior is None else prior, found.weights, towards))
+
+
+@jax.jit
+def _pull(*given: jax.Array) -> jax.Array:
+    pi, cost, eps, prior, weights, towards = given
+
+    def best(cost: jax.Array) -> jax.Array:
+        return solve(problem(pi=pi, action_cost=cost, eps=eps, prior=prior), tol=PLAIN_GAP, start=weights).weights
+
+    return jax.vjp(best, cost)[1](towards)[0]
+
+
+def _clip(log_q: np.ndarray, trials: Trials) -> np.ndarray:
+    """q kept within [.01, .99]; with more arms, raised to .01 and normalised."""
+    prob = np.clip(np.exp(log_q), FLOOR, 1 - FLOOR)
+    return np.log(prob / prob.sum(1, keepdims=True))
+
+
+def _lapse(log_q: np.ndarray, trials: Trials) -> np.ndarray:
+    """.98 q + .01 for two arms: in one trial of fifty an arm is drawn blindly."""
+    return np.log((1 - FLOOR * trials.arms) * np.exp(log_q) + FLOOR)
+
+
+def _hull(log_q: np.ndarray, trials: Trials) -> np.ndarray:
+    """q kept between the most extreme of the paper's primitives (two arms): what any mixture of them can reach."""
+    if trials.arms != 2:
+        raise ValueError(f"rule = 'hull' with {trials.arms} arms: it is there for two; use 'clip' or 'lapse'.")
+    pi = columns(PAPER, trials)
+    return np.log(np.maximum(np.clip(np.exp(log_q), pi.min(-1), pi.max(-1)), LEAST))
+
+
+FLOORS: Mapping[str, Callable[[np.ndarray, Trials], np.ndarray]] = {"clip": _clip, "lapse": _lapse, "hull": _hull}
+
+
+# -------------------------------------------------------------------------------------------- fits
+
+
+def fit(model: ChoiceModel, trials: Trials, *, engine: Engine = "statsmodels") -> Fitted:
+    """Estimate the coefficients, person by person. `engine="scoring"` is the same regression, and faster."""
+    x = features(model.reference, trials)
+    groups = [np.arange(len(trials.choice))] if model.pooled else _by_subject(trials.subject)
+    fits = [fit_choices(x[rows], trials.choice[rows], model.link, engine=engine) for rows in groups]
+    coef = np.stack([one.coef for one in fits])
+    if isinstance(model.change, Mixture) and model.change.own:
+        climb = partial(_climb, model, model.change)
+        coef = np.stack([climb(start, take(trials, rows)) for start, rows in zip(coef, groups, strict=True)])
+    return evaluate(model, trials, coef, np.array([one.separated for one in fits]))
+
+
+def evaluate(model: ChoiceModel, trials: Trials, coef: np.ndarray, separated: np.ndarray) -> Fitted:
+    """Likelihood and evidence of every subject with coefficients that are known, (subjects, coefficients)."""
+    subjects, groups = np.unique(trials.subject), _by_subject(trials.subject)
+    none = np.zeros(len(subjects))
+    found = Fitted(model.reference, model.parameters, model.pooled, subjects, coef, separated, none, none, none, none)
+    log_p = _log_p(model, found, trials)
+    log_likelihood = np.array([log_p[rows].sum() for rows in groups])
+    counts = np.array([len(rows) for rows in groups])
+    bic = model.parameters * np.log(counts) - 2 * log_likelihood
+    aic = 2 * model.parameters - 2 * log_likelihood
+    return found._replace(log_likelihood=log_likelihood, bic=bic, aic=aic, log_evidence=-bic / 2)
+
+
+def coefficients_of(found: Fitted, trials: Trials) -> np.ndarray:
+    """The coefficients of whoever made each choice, (trials, coefficients)."""
+    if found.pooled:
+        return np.broadcast_to(found.coef[0], (len(trials.choice), found.coef.shape[1]))
+    at = np.minimum(np.searchsorted(found.subjects, trials.subject), len(found.subjects) - 1)
+    if (unknown := found.subjects[at] != trials.subject).any():
+        raise ValueError(
+            f"subject {trials.subject[unknown][0]} was not among those fitted: fit with pooled=True to predict "
+            "people who were not."
+        )
+    return found.coef[at]
+
+
+def predict_proba(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
+    """The probability of every arm, (trials, arms)."""
+    return np.exp(log_proba(model, trials, coefficients_of(found, trials)))
+
+
+def score(model: ChoiceModel, found: Fitted, trials: Trials) -> float:
+    """The mean of ln p(choice) over trials."""
+    return float(_log_p(model, found, trials).mean())
+
+
+def _log_p(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
+    log_prob = log_proba(model, trials, coefficients_of(found, trials))
+    return log_prob[np.arange(len(trials.choice)), trials.choice]
+
+
+def _climb(model: ChoiceModel, mixture: Mixture, start: np.ndarray, trials: Trials) -> np.ndarray:
+    """The best of several climbs: the likelihood has hills, and plains where the policy is at its border."""
+    pi, x = columns(mixture.primitives, trials), features(model.reference, trials)
+    row = np.arange(len(trials.choice))
+    how = mixture.eps, mixture.prior
+
+    def loss(coef: np.ndarray) -> tuple[float, np.ndarray]:
+        log_q = log_choice_prob(x, coef, model.link)
+        policy = compose(pi, log_q, *how)
+        towards_q = slope(pi, log_q, policy, trials.choice, *how)
+        gradient = np.einsum("ta,taf->f", towards_q, log_choice_slope(x, coef, model.link))
+        return -policy.log_prob[row, trials.choice].sum(), -gradient
+
+    candidates = np.stack([start * share for share in product(_SHARES, repeat=len(start))])
+    log_q = np.concatenate([log_choice_prob(x, coef, model.link) for coef in candidates])
+    tried = compose(np.tile(pi, (len(candidates), 1, 1)), log_q, *how).log_prob
+    value = tried.reshape(len(candidates), *trials.mean.shape)[:, row, trials.choice].sum(1)
+    best = candidates[np.argsort(-value, kind="stable")[:_CLIMBS]]
+    climbs = [minimize(loss, coef, jac=True, method="BFGS") for coef in best]
+    return min(climbs, key=lambda climb: climb.fun).x
+
+
+def _by_subject(subject: np.ndarray) -> list[np.ndarray]:
+    """The rows of each subject, in the order of their numbers."""
+    order = np.argsort(subject, kind="stable")
+    _, starts = np.unique(subject[order], return_index=True)
+    return np.split(order, starts[1:])

@@ -1,0 +1,39 @@
+"""Whose choices are explained, and by which models."""
+
+from functools import cache
+
+from ...choices.beliefs import Trials, believe
+from ...choices.compare import OURS
+from ...choices.data import TASKS, Choices, read_choices
+from ...choices.models import ChoiceModel, classic, composed
+from ...choices.schemas import CLASSIC
+from ...choices.simulate import synthetic
+from ...stats.glm import Link
+from .settings import BanditSettings
+
+MODELS = (*CLASSIC, OURS)
+
+
+@cache
+def choices_of(settings: BanditSettings, experiment: str) -> Choices:
+    """The choices of one experiment: people's if there are data, else simulated."""
+    if settings.data is None:
+        size = {"blocks": settings.blocks, "trials": settings.trials, "seed": settings.seed}
+        return synthetic(experiment, settings.cohort_size(experiment), **size)
+    return read_choices(settings.data / f"data{experiment}.csv", TASKS[experiment], settings.source)
+
+
+@cache
+def trials_of(settings: BanditSettings, experiment: str) -> Trials:
+    """The same with the beliefs before each choice."""
+    return believe(choices_of(settings, experiment))
+
+
+def model_of(name: str, settings: BanditSettings, link: Link = "probit") -> ChoiceModel:
+    """A classic model, or the composed one at the study's temperature."""
+    return composed(link=link, eps=settings.eps) if name == OURS else classic(name, link)
+
+
+def reference_of(name: str) -> str:
+    """The classic model whose coefficients a model has."""
+    return "Hybrid" if name == OURS else name

@@ -1,0 +1,247 @@
+"""What is computed about the choices: fits, rivals, predictions of other people, temperatures, recovery."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...choices.beliefs import Trials, believe
+from ...choices.compare import OURS, ROUNDING, Analysis, Rivals, analyse, compare, fit_hybrid, fit_rivals
+from ...choices.data import TASKS, Choices
+from ...choices.models import coefficients_of, compose, composed, evaluate, fit, log_proba
+from ...choices.schemas import CLASSIC, FEATURES, PAPER, columns, exploit, features
+from ...choices.simulate import GROUPS, draw_people, simulate
+from ...envs.bandit import Belief, learn
+from ...stats.glm import Link, fit_choices, log_choice_prob
+from .agents import MODELS, choices_of, model_of, reference_of, trials_of
+from .settings import EXPERIMENTS, LINKS, BanditSettings
+
+RARE = 0.01  # choices to which the Hybrid gave less are rare
+
+
+def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
+    """Every step by name. The longest come first: two workers then end at about the same time."""
+    steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(recover, settings, e) for e in EXPERIMENTS}
+    for e in EXPERIMENTS:
+        for link in LINKS:
+            for name, act in (("rivals", _rivals), ("fit", _fit), ("cross-validation", _cross_validation),
+                              ("temperature", _temperature), ("rare choices", _rare_choices)):  # fmt: skip
+                steps[f"{name} {e} {link}"] = partial(act, settings, e, link)
+        steps[f"cross-validation as released {e}"] = partial(_cross_validation, settings, e, "probit", only_first=True)
+        steps[f"rounding {e}"] = partial(_rounding, settings, e)
+    return steps
+
+
+# trials are read inside the steps, so that naming the steps costs nothing
+
+
+def _fit(settings: BanditSettings, experiment: str, link: Link) -> Analysis:
+    return analyse(choices_of(settings, experiment), link, settings.eps)
+
+
+def _rivals(settings: BanditSettings, experiment: str, link: Link) -> Rivals:
+    own = settings.own_likelihood and link == "probit"
+    return fit_rivals(trials_of(settings, experiment), link, settings.eps, own=own)
+
+
+def _cross_validation(
+    settings: BanditSettings, experiment: str, link: Link, only_first: bool = False
+) -> "CrossValidation":
+    sizes = {"folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
+    return cross_validate(trials_of(settings, experiment), link, eps=settings.eps, **sizes, only_first=only_first)
+
+
+def _temperature(settings: BanditSettings, experiment: str, link: Link) -> "Sweep":
+    tried = tuple(sorted({*settings.temperatures, settings.eps}))
+    return sweep(trials_of(settings, experiment), link, tried)
+
+
+def _rare_choices(settings: BanditSettings, experiment: str, link: Link) -> "Gain":
+    return rare_choices(trials_of(settings, experiment), link, settings.eps)
+
+
+def _rounding(settings: BanditSettings, experiment: str) -> "Rounding":
+    return rounding(choices_of(settings, experiment), "probit", settings.eps)
+
+
+# ------------------------------------------------------------------------------- other people
+
+
+class CrossValidation(NamedTuple):
+    """Predictive log-likelihood per trial of people left out, for each random split and model."""
+
+    models: tuple[str, ...]
+    score: np.ndarray  # (splits, models), mean over folds
+
+    def best_in(self, model: str) -> int:
+        """In how many splits the model predicts best."""
+        return int((self.score.argmax(1) == self.models.index(model)).sum())
+
+    def mean(self, model: str) -> float:
+        """The mean over splits."""
+        return float(self.score[:, self.models.index(model)].mean())
+
+
+def cross_validate(
+    trials: Trials, link: Link, *, eps: float, folds: int, splits: int, seed: int, only_first: bool = False
+) -> CrossValidation:
+    """Leave out a share of the people, fit the others' choices together, and predict those left out.
+
+    `only_first` fits the first of the others and predicts the first left out, as the released script does.
+    """
+    people = np.unique(trials.subject)
+    if len(people) < folds:
+        raise ValueError(f"folds = {folds} with {len(people)} people: use at most one fold a person.")
+    x = {name: features(name, trials) for name in CLASSIC}
+    pi = columns(PAPER, trials)
+    # what fits everybody is close to what fits two thirds of them
+    start = {name: fit_choices(x[name], trials.choice, link, engine="scoring").coef for name in CLASSIC}
+    score = np.zeros((splits, len(MODELS)))
+    for split in range(splits):
+        shuffled = np.random.default_rng((seed, split)).permutation(people)
+        for left_out in np.array_split(shuffled, folds):
+            others = np.setdiff1d(people, left_out)
+            chosen = (others[:1], np.sort(left_out)[:1]) if only_first else (others, left_out)
+            train, test = (np.isin(trials.subject, some) for some in chosen)
+            log_q = {}
+            for name in CLASSIC:
+                coef = fit_choices(x[name][train], trials.choice[train], link, engine="scoring", start=start[name]).coef
+                log_q[name] = log_choice_prob(x[name][test], coef, link)
+            log_q[OURS] = compose(pi[test], log_q["Hybrid"], eps).log_prob
+            made = np.arange(test.sum()), trials.choice[test]
+            score[split] += [log_prob[made].mean() / folds for log_prob in log_q.values()]
+    return CrossValidation(MODELS, score)
+
+
+# ------------------------------------------------------------- temperature, rare choices, rounding
+
+
+class Sweep(NamedTuple):
+    """The composed model against the Hybrid at several temperatures."""
+
+    eps: tuple[float, ...]
+    pxp: np.ndarray
+    bor: np.ndarray
+    log_likelihood: np.ndarray
+
+
+def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
+    """Refit nothing but the temperature."""
+    hybrid = fit_hybrid(trials, link)
+    rows = []
+    for eps in temperatures:
+        ours = evaluate(composed(link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
+        against = compare({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
+        rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
+    pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
+    return Sweep(temperatures, pxp, bor, total)
+
+
+class Gain(NamedTuple):
+    """The gain of the composed model over the Hybrid in ln p, and the part from choices the Hybrid held unlikely."""
+
+    total: float
+    rare: float
+
+
+def rare_choices(trials: Trials, link: Link, eps: float) -> Gain:
+    """Where the composed model gains over the Hybrid."""
+    coef = coefficients_of(fit_hybrid(trials, link), trials)
+    chosen = np.arange(len(trials.choice)), trials.choice
+    log_q = log_choice_prob(features("Hybrid", trials), coef, link)[chosen]
+    gain = log_proba(composed(link=link, eps=eps), trials, coef)[chosen] - log_q
+    return Gain(float(gain.sum()), float(gain[log_q < np.log(RARE)].sum()))
+
+
+class Rounding(NamedTuple):
+    """What the last digit of a belief decides: ties between arms, as exploitation sees them, and the likelihood."""
+
+    exact: int  # trials, after the first of a block, at which both arms have the very same value
+    near: int  # trials at which they differ by rounding only
+    log_likelihood: float  # of the composed model, beliefs by v - g v
+    factored: float  # beliefs by (1 - g) v
+    tied: float  # differences within rounding taken as ties
+
+
+def learn_factored(belief: Belief, choice: np.ndarray, reward: np.ndarray, noise: float) -> Belief:
+    """`learn` with the variance written (1 - g) v, which is the same but for the last digit."""
+    after, old = learn(belief, choice, reward, noise), belief.variance
+    chosen = np.arange(old.shape[-1]) == choice[:, None]
+    return after._replace(variance=np.where(chosen, (1.0 - old / (old + noise)) * old, old))
+
+
+def rounding(choices: Choices, link: Link, eps: float) -> Rounding:
+    """The composed model with beliefs rounded one way and another."""
+    plain, factored = believe(choices), believe(choices, learn_factored)
+    totals = []
+    for trials, ties in ((plain, 0.0), (factored, 0.0), (plain, ROUNDING)):
+        schemas = dict(PAPER) | {"exploit": partial(exploit, ties=ties)}
+        hybrid = fit_hybrid(trials, link)
+        ours = evaluate(composed(schemas, link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
+        totals.append(float(ours.log_likelihood.sum()))
+    apart = np.abs(plain.mean[:, 0] - plain.mean[:, 1])
+    later = plain.trial > 1
+    exact, near = int((later & (apart == 0)).sum()), int((later & (apart > 0) & (apart <= ROUNDING)).sum())
+    return Rounding(exact, near, *totals)
+
+
+# ----------------------------------------------------------------------------------- recovery
+
+
+class Recovered(NamedTuple):
+    """True and estimated values of one coefficient over simulated people."""
+
+    model: str
+    coefficient: str
+    true: np.ndarray
+    estimate: np.ndarray
+
+    @property
+    def correlation(self) -> float:
+        return float(np.corrcoef(self.true, self.estimate)[0, 1])
+
+    @property
+    def bias(self) -> float:
+        return float(np.mean(self.estimate - self.true))
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt(np.mean((self.estimate - self.true) ** 2)))
+
+
+class Recovery(NamedTuple):
+    """What became of cohorts of every model."""
+
+    models: tuple[str, ...]
+    parameters: list[Recovered]
+    best: np.ndarray  # (simulated, fitted) share of people whose least BIC is the fitted model's
+    frequency: np.ndarray  # (simulated, fitted) expected frequencies by group selection, mean over cohorts
+    won: np.ndarray  # (simulated, fitted) share of cohorts in which the fitted model has the highest PXP
+
+
+def recover(settings: BanditSettings, experiment: str) -> Recovery:
+    """Cohorts of each model, all models fitted to each cohort (probit)."""
+    size, cohorts = (len(MODELS), len(MODELS)), settings.recovery_cohorts
+    best, frequency, won = np.zeros(size), np.zeros(size), np.zeros(size)
+    parameters: list[Recovered] = []
+    models = {name: model_of(name, settings) for name in MODELS}
+    for row, (name, model) in enumerate(models.items()):
+        true, estimate = [], []
+        for cohort in range(cohorts):
+            seed = (settings.seed, int(experiment), 7, cohort)
+            people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
+            choices = simulate(TASKS[experiment], model, people, blocks=settings.blocks, trials=settings.trials,
+                               seed=(*seed, row))  # fmt: skip
+            trials = believe(choices)
+            fitted = {other: fit(models[other], trials, engine="scoring") for other in MODELS}
+            evidence = np.stack([one.log_evidence for one in fitted.values()], axis=1)
+            best[row] += np.bincount(evidence.argmax(1), minlength=len(MODELS)) / len(people)
+            selection = compare(fitted, MODELS).selection
+            frequency[row] += selection.expected
+            won[row, selection.pxp.argmax()] += 1
+            true.append(people)
+            estimate.append(fitted[name].coef)
+        pairs = zip(FEATURES[reference_of(name)], np.concatenate(true).T, np.concatenate(estimate).T, strict=True)
+        parameters += [Recovered(name, *pair) for pair in pairs]
+    return Recovery(MODELS, parameters, best / cohorts, frequency / cohorts, won / cohorts)
