@@ -13,13 +13,11 @@ from rich.console import Console
 from scipy.integrate import solve_ivp
 
 from policychord import Problem, certify, problem, solve
-from policychord.studies.bandit.beliefs import believe
-from policychord.studies.bandit.cohort import draw_people, simulate
-from policychord.studies.bandit.compose import GAP, compose
-from policychord.studies.bandit.models import Classic
-from policychord.studies.bandit.primitives import PAPER, columns
-from policychord.studies.bandit.reduction import two_arm_weights
-from policychord.studies.bandit.settings import GROUPS, SUBJECTS, TASKS
+from policychord.choices.beliefs import believe
+from policychord.choices.data import TASKS
+from policychord.choices.models import GAP, classic, compose, log_proba, two_arm_weights
+from policychord.choices.schemas import PAPER, columns
+from policychord.choices.simulate import GROUPS, SUBJECTS, draw_people, simulate
 
 from .rivals import on_simplex, right_hand_side
 from .timing import Contender, Record, take_turns
@@ -32,9 +30,9 @@ TARGET = 50.0
 def batch(experiment: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Primitives and ln q at all trials of a cohort of the size of the paper's."""
     people = draw_people(GROUPS[experiment]["Hybrid"], SUBJECTS[experiment], seed)
-    model = Classic("Hybrid", "probit")
+    model = classic("Hybrid", "probit")
     trials = believe(simulate(TASKS[experiment], model, people, seed=seed))
-    return columns(PAPER, trials), model.log_proba(trials, people[trials.subject - 1])
+    return columns(PAPER, trials), log_proba(model, trials, people[trials.subject - 1])
 
 
 def integrate(one: Problem) -> np.ndarray:

@@ -3,18 +3,17 @@
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord.studies.bandit.analysis import analyse, compare, weights_by_trial
-from policychord.studies.bandit.cohort import synthetic
-from policychord.studies.bandit.models import Composed
-from policychord.studies.bandit.primitives import KNOWN
-from policychord.studies.bandit.settings import BanditSettings
+from policychord.choices.compare import analyse, compare, weights_by_trial
+from policychord.choices.models import composed, fit
+from policychord.choices.schemas import KNOWN
+from policychord.choices.simulate import synthetic
 
-# for your own file: read_choices("choices.csv", TASKS["2"]) of studies.bandit.data
-choices = synthetic("2", BanditSettings(), subjects=20)
+# for your own file: read_choices("choices.csv", TASKS["2"]) of policychord.choices.data
+choices = synthetic("2", 20)
 found = analyse(choices)
 print(f"{choices.source}: {len(np.unique(choices.subject))} people, {len(choices.choice)} choices")
 for name, pxp in zip(found.everything.models, found.everything.selection.pxp, strict=True):
-    print(f"{name:<10} PXP {pxp:.3f}   BIC {found.models[name].bic_.sum():.0f}")
+    print(f"{name:<10} PXP {pxp:.3f}   BIC {found.models[name].bic.sum():.0f}")
 
 
 def switch(trials):
@@ -24,8 +23,8 @@ def switch(trials):
     return np.where(trials.previous[:, None] < 0, 1 / trials.arms, prob)
 
 
-own = Composed({"exploit": KNOWN["exploit"], "uncertainty": KNOWN["uncertainty"], "switch": switch})
-duel = compare({**found.models, "Mine": own.fit(found.trials)}, ("Composed", "Mine"))
+own = composed({"exploit": KNOWN["exploit"], "uncertainty": KNOWN["uncertainty"], "switch": switch})
+duel = compare({**found.models, "Mine": fit(own, found.trials)}, ("Composed", "Mine"))
 print(f"with switch in place of risk, against the composed model: PXP {duel.pxp('Mine'):.3f}")
 
 

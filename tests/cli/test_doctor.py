@@ -9,7 +9,7 @@ import pytest
 
 from policychord.runs import doctor
 from policychord.runs.doctor import PURPOSE, Check
-from policychord.studies.bandit.fetch import FILES, VARIABLE
+from policychord.choices.fetch import FILES, VARIABLE
 
 
 def found(name, checks):

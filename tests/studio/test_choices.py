@@ -1,13 +1,13 @@
-"""The room Choices finds what the bandit study finds, one person after another."""
+"""The room Choices finds what `analyse` finds, one person after another."""
 
 import re
 
 import numpy as np
 import pytest
 
-from policychord.studies.bandit.analysis import analyse
-from policychord.studies.bandit.data import as_table
-from policychord.studies.bandit.summary import verdict, weight_table
+from policychord.choices.compare import analyse
+from policychord.choices.data import as_table
+from policychord.choices.report import verdict, weight_table
 from policychord.studio.rooms.choices import room
 from policychord.studio.uploads import Upload
 
@@ -45,7 +45,7 @@ def small():
 def test_numbers_are_those_of_the_study(small, changes):
     state, frames = drawn(room.change(small[0], {**changes, "participant": 3}))
     view = state.view
-    known = analyse(state.fitting.choices, view.link, state.study.eps, view.primitives)
+    known = analyse(state.fitting.choices, view.link, state.view.eps, view.primitives)
     for name in ("classic", "against_hybrid", "against_others", "everything"):
         for found, wanted in zip(getattr(state.found, name).selection, getattr(known, name).selection, strict=True):
             np.testing.assert_array_equal(found, wanted)
@@ -91,12 +91,12 @@ def test_a_table_is_read_and_a_snippet_gives_the_same(small, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     for one in (state, small[0]):
         names: dict = {}
-        exec(room.snippet(one), names)
+        exec(room.told(one)["snippet"], names)
         np.testing.assert_array_equal(
             names["found"].everything.selection.pxp, one.found.everything.selection.pxp, strict=True
         )
     custom, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
-    exec(room.snippet(custom), names)
+    exec(room.told(custom)["snippet"], names)
     np.testing.assert_array_equal(names["found"].everything.selection.pxp, custom.found.everything.selection.pxp)
     with pytest.raises(ValueError, match="simulated people"):
         room.change(state, {"seed": 7})

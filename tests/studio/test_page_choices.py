@@ -5,10 +5,9 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from policychord.studies.bandit.analysis import analyse
-from policychord.studies.bandit.cohort import synthetic
-from policychord.studies.bandit.data import as_table, read_choices
-from policychord.studies.bandit.settings import TASKS, BanditSettings
+from policychord.choices.compare import analyse
+from policychord.choices.data import TASKS, as_table, read_choices
+from policychord.choices.simulate import synthetic
 
 from .browsing import needs_browser, pixels
 
@@ -20,7 +19,7 @@ SMALL = "subjects=5&blocks=3"
 def table(tmp_path_factory):
     """Choices of six people, as a file."""
     path = tmp_path_factory.mktemp("own") / "mine.csv"
-    as_table(synthetic("2", BanditSettings(blocks=3, seed=4), 6)).to_csv(path, index=False)
+    as_table(synthetic("2", 6, blocks=3, seed=4)).to_csv(path, index=False)
     return path
 
 
@@ -47,7 +46,7 @@ def expected(choices):
 def test_a_table_is_taken_and_a_broken_one_is_not(visit, table):
     page, other = analysed(visit(f"choices?{SMALL}"), 5), visit(f"choices?{SMALL}&seed=1")
     expect(slot(page, "badge")).to_have_text("simulated")
-    assert pxp(page) == expected(synthetic("2", BanditSettings(subjects=5, blocks=3)))
+    assert pxp(page) == expected(synthetic("2", 5, blocks=3))
     slot(page, "file").set_input_files(table)
     analysed(page, 6)
     expect(slot(page, "badge")).to_have_text("your data")
@@ -64,7 +63,7 @@ def test_a_table_is_taken_and_a_broken_one_is_not(visit, table):
     slot(page, "file").set_input_files(large)
     expect(slot(page, "why")).to_contain_text("takes up to 5 MB")
     analysed(other, 5)  # the other tab has its own people still
-    assert pxp(other) == expected(synthetic("2", BanditSettings(subjects=5, blocks=3, seed=1)))
+    assert pxp(other) == expected(synthetic("2", 5, blocks=3, seed=1))
     slot(page, "cohort").click()
     analysed(page, 5)
     expect(slot(page, "fault")).to_be_hidden()

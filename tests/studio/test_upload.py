@@ -5,9 +5,8 @@ import json
 import httpx
 import pytest
 
-from policychord.studies.bandit.cohort import synthetic
-from policychord.studies.bandit.data import as_table
-from policychord.studies.bandit.settings import BanditSettings
+from policychord.choices.data import as_table
+from policychord.choices.simulate import synthetic
 from policychord.studio import uploads
 from policychord.studio.rooms.choices import CHOICES
 from policychord.studio.security import LARGEST_BODY
@@ -22,7 +21,7 @@ HEADER = b"subject,block,trial,choice,reward\n"
 
 
 def cohort(people):
-    return as_table(synthetic("2", BanditSettings(blocks=2), people)).to_csv(index=False).encode()
+    return as_table(synthetic("2", people, blocks=2)).to_csv(index=False).encode()
 
 
 def hand(studio, content, name="mine.csv"):

@@ -11,8 +11,19 @@ from ..stats.model_selection import ModelSelection, select_models
 from .beliefs import Trials, believe
 from .data import Choices
 from .models import (
-    ChoiceModel, Composition, Fitted, Floor, classic, coefficients_of, composed, evaluate, fit, floored, mixture_of, weigh,
-)  # fmt: skip
+    ChoiceModel,
+    Composition,
+    Fitted,
+    Floor,
+    classic,
+    coefficients_of,
+    composed,
+    evaluate,
+    fit,
+    floored,
+    mixture_of,
+    weigh,
+)
 from .schemas import CLASSIC, PAPER, exploit
 
 OURS = "Composed"

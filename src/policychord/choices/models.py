@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from .._types import ArrayLike
+from .._types import Array, ArrayLike
 from ..core.equilibrium import ConvergenceError, solve
 from ..core.objective import problem
 from ..stats.glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
@@ -196,7 +196,12 @@ def two_arm_weights(first: np.ndarray, log_odds: np.ndarray, eps: float, turns: 
 
 
 def slope(
-    pi: np.ndarray, log_q: np.ndarray, found: Composition, choice: np.ndarray, eps: float, prior: ArrayLike | None = None
+    pi: np.ndarray,
+    log_q: np.ndarray,
+    found: Composition,
+    choice: np.ndarray,
+    eps: float,
+    prior: ArrayLike | None = None,
 ) -> np.ndarray:
     """d ln p(choice) / d ln q, (trials, arms), by the solver's own derivative at the weights that were found."""
     row = np.arange(len(choice))
@@ -211,7 +216,7 @@ def slope(
 def _pull(*given: jax.Array) -> jax.Array:
     pi, cost, eps, prior, weights, towards = given
 
-    def best(cost: jax.Array) -> jax.Array:
+    def best(cost: jax.Array) -> Array:
         return solve(problem(pi=pi, action_cost=cost, eps=eps, prior=prior), tol=PLAIN_GAP, start=weights).weights
 
     return jax.vjp(best, cost)[1](towards)[0]

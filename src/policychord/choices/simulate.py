@@ -66,8 +66,9 @@ def simulate(
     choice, reward = np.zeros((len(rows), trials), dtype=int), np.zeros((len(rows), trials))
     previous = np.full(len(rows), -1)
     for k in range(trials):
+        mean, variance = map(np.asarray, belief)
         number = np.full(len(rows), k + 1)
-        now = Trials(subject, block, number, choice[:, k], previous, belief.mean, belief.variance, SYNTHETIC)
+        now = Trials(subject, block, number, choice[:, k], previous, mean, variance, SYNTHETIC)
         prob = np.exp(log_proba(model, now, rows))
         below = np.cumsum(prob, axis=1) <= uniform[:, k, None] * prob.sum(1, keepdims=True)
         choice[:, k] = previous = np.minimum(below.sum(1), task.arms - 1)

@@ -101,9 +101,7 @@ def fit(
     from ..studies.drawing import styled
 
     task = _task(experiment, variance, noise)
-    options.require(
-        task.arms == 2 or link != "probit", "--link", link, f"is for two arms, not {task.arms}; use logit"
-    )
+    options.require(task.arms == 2 or link != "probit", "--link", link, f"is for two arms, not {task.arms}; use logit")
     options.check_eps(eps)
     names = tuple(name.strip() for name in primitives.split(","))
     for name in names:

@@ -58,8 +58,8 @@ class Bandit(AbstractEnv):
         # all arms pay at every trial, though only one is seen: agents that choose differently meet the same noise
         noise = jnp.sqrt(self.noise) * jax.random.normal(key, state.value.shape, dtype=float)
         reward = (state.value + jnp.where(self.variance > 0, noise, 0.0))[action]
-        belief = learn(Belief(state.mean, state.variance), action, reward, self.noise)
-        return Step(BanditState(state.value, *belief), reward, jnp.asarray(False))
+        mean, variance = map(jnp.asarray, learn(self.observe(state), action, reward, self.noise))
+        return Step(BanditState(state.value, mean, variance), reward, jnp.asarray(False))
 
     def observe(self, state: BanditState) -> Belief:
         return Belief(state.mean, state.variance)

@@ -1,34 +1,11 @@
-"""Where the public data are, and a small cohort for everything that does not need them."""
+"""A small study of a few simulated people, and the public data."""
 
-import os
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from policychord.studies.bandit.beliefs import believe
-from policychord.studies.bandit.cohort import synthetic
-from policychord.studies.bandit.data import read_choices
-from policychord.studies.bandit.fetch import FILES, VARIABLE
-from policychord.studies.bandit.settings import TASKS, BanditSettings
-from policychord.studies.bandit.study import STUDY
+from policychord.studies.bandit.report import STUDY
+from policychord.studies.bandit.settings import BanditSettings
 
-BESIDE = Path(__file__).parents[3].parent / "shared" / "data" / "gershman2018"
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    """The folder with the public data, or a skip that says how to get them."""
-    folder = Path(os.environ.get(VARIABLE, BESIDE))
-    if not all((folder / name).is_file() for name in FILES):
-        pytest.skip(f"public data not found: fetch them with `policychord bandit data fetch` and set {VARIABLE}")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def people(data_folder):
-    """Trials of both experiments."""
-    return {e: believe(read_choices(data_folder / f"data{e}.csv", TASKS[e])) for e in TASKS}
+from ...choices.conftest import cohort, data_folder, people, table  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -38,24 +15,11 @@ def small():
 
 
 @pytest.fixture(scope="session")
-def cohort(small):
-    """A few simulated people in each experiment."""
-    return {e: believe(synthetic(e, small)) for e in TASKS}
+def results(small):
+    """What every step finds about a few simulated people."""
+    return {name: step() for name, step in STUDY.experiments(small).items()}
 
 
 @pytest.fixture(scope="session")
-def evidence(small):
-    """All that the study's work finds about a few simulated people."""
-    return {name: step() for name, step in STUDY.work(small).items()}
-
-
-@pytest.fixture
-def table():
-    """Rows of a correct file, to be spoilt: 2 people, 2 blocks, 6 trials."""
-    rng = np.random.default_rng(5)
-    rows = [["subject", "block", "trial", "choice", "reward", "RT"]]
-    for subject in (1, 2):
-        for block in (1, 2):
-            for trial in range(1, 7):
-                rows.append([subject, block, trial, int(rng.integers(1, 3)), int(rng.integers(-9, 9)), 400])
-    return rows
+def evidence(small, results):
+    return STUDY.evidence(small, results)

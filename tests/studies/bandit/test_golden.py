@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from policychord.choices.compare import OURS, analyse, fit_rivals, weights_by_trial
+from policychord.choices.data import TASKS, read_choices
 from policychord.stats import select_families, select_models
-from policychord.studies.bandit.analysis import OURS, analyse, weights_by_trial
-from policychord.studies.bandit.data import read_choices
-from policychord.studies.bandit.settings import TASKS
-from policychord.studies.bandit.validation import controls, rare_choices, sweep
+from policychord.studies.bandit.experiments import rare_choices, sweep
 
 LOG_LIKELIHOOD = {  # UCB, Thompson, Hybrid, Value, composed
     ("1", "probit"): (-3500.70, -4953.29, -3499.13, -5028.65, -3489.68),
@@ -50,9 +49,9 @@ def test_people_and_trials(people):
 
 @pytest.mark.parametrize("key", LOG_LIKELIHOOD, ids="-".join)
 def test_log_likelihoods(fits, key):
-    found = [model.log_likelihood_.sum() for model in fits[key].models.values()]
+    found = [model.log_likelihood.sum() for model in fits[key].models.values()]
     np.testing.assert_allclose(found, LOG_LIKELIHOOD[key], atol=0.0101)
-    assert not any(model.separated_.any() for model in fits[key].models.values())
+    assert not any(model.separated.any() for model in fits[key].models.values())
 
 
 @pytest.mark.parametrize("key", LOG_LIKELIHOOD, ids="-".join)
@@ -77,7 +76,7 @@ def test_classic_models_as_in_the_original_article(fits, experiment):
 def test_families_on_people(fits):
     """Models that look at relative uncertainty against those that do not."""
     models = fits["2", "probit"].models
-    table = np.stack([models[name].log_evidence_ for name in ("UCB", "Hybrid", "Thompson", "Value")], axis=1)
+    table = np.stack([models[name].log_evidence for name in ("UCB", "Hybrid", "Thompson", "Value")], axis=1)
     found = select_families(table, {"directed": [0, 1], "undirected": [2, 3]})
     assert found.pxp[0] > 0.99
     assert select_models(table).pxp[:2].sum() > 0.99
@@ -101,11 +100,11 @@ def test_temperature_row(people, experiment):
 
 @pytest.mark.parametrize("experiment", CONTROLS)
 def test_controls(people, experiment):
-    found = controls(people[experiment], "probit", 0.01, own=False)
-    clip, hull = found["Hybrid clipped to [.01, .99]"], found["Hybrid clipped to what mixtures can reach"]
+    found = fit_rivals(people[experiment], "probit", 0.01)
+    clip, hull = found.clipped, found.hull
     assert clip.log_likelihood == pytest.approx(CONTROLS[experiment]["clip"], abs=0.01)
     assert hull.log_likelihood == pytest.approx(CONTROLS[experiment]["hull"], abs=0.01)
-    assert found["Hybrid, ours counted with 3 parameters"].pxp < 0.01  # with one more parameter the Hybrid wins
+    assert found.counted.pxp < 0.01  # with one more parameter the Hybrid wins
     if experiment == "2":
         assert clip.pxp == pytest.approx(0.37, abs=5e-3)
     gain, rare = rare_choices(people[experiment], "probit", 0.01)

@@ -202,7 +202,9 @@ def _floors(evidence: Evidence) -> Control:
 def _one_more(evidence: Evidence) -> Control:
     found = [(e, f", {link}", by_experiment(evidence, link)[e].rivals.counted) for e in EXPERIMENTS for link in LINKS]
     lost = sum(rival.pxp < 0.5 for _, _, rival in found)
-    answer = f"The Hybrid is ahead in {lost} of {len(found)} comparisons once the composed model is charged for one more."
+    answer = (
+        f"The Hybrid is ahead in {lost} of {len(found)} comparisons once the composed model is charged for one more."
+    )
     question = "What if the composed model is charged for one parameter, such as its temperature?"
     return Control("One more counted parameter", question, _compared(found), answer)
 

@@ -8,7 +8,7 @@ import numpy as np
 from ...choices.compare import OURS, Analysis, Rivals, weights_by_trial
 from ...stats.glm import Link
 from .experiments import CrossValidation, Gain, Recovery, Rounding, Sweep
-from .settings import EXPERIMENTS, LINKS, BanditSettings
+from .settings import EXPERIMENTS, BanditSettings
 
 
 class LinkEvidence(NamedTuple):
@@ -47,7 +47,9 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
 
     def of_experiment(e: str) -> ExperimentEvidence:
         steps = ("cross-validation as released", "rounding", "recovery")
-        return ExperimentEvidence(*(of_link(e, link) for link in LINKS), *(results[f"{step} {e}"] for step in steps))
+        return ExperimentEvidence(
+            of_link(e, "probit"), of_link(e, "logit"), *(results[f"{step} {e}"] for step in steps)
+        )
 
     return Evidence(*map(of_experiment, EXPERIMENTS))
 

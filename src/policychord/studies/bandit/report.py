@@ -48,8 +48,8 @@ def _floor(evidence: Evidence) -> Finding:
         gain, clipped = found.gain, found.rivals.clipped
         ours = found.fit.models[OURS].log_likelihood.sum()
         lines.append(
-            f"In Experiment {e} the summed log-likelihood of the composed model is {gain.total:+.1f} from the Hybrid's; "
-            f"choices to which the Hybrid gave less than {RARE:g} contribute {gain.rare:+.1f}. "
+            f"In Experiment {e} the summed log-likelihood of the composed model is {gain.total:+.1f} from the "
+            f"Hybrid's; choices to which the Hybrid gave less than {RARE:g} contribute {gain.rare:+.1f}. "
             f"The Hybrid clipped to [.01, .99], which has no primitives and no further parameter, reaches "
             f"{clipped.log_likelihood:.1f}, the composed model {ours:.1f}; against it the composed model has a PXP of "
             f"{clipped.pxp:.2f} (BOR {clipped.bor:.2f})."
@@ -104,7 +104,9 @@ def _count(evidence: Evidence) -> Finding:
 
 def _chance(evidence: Evidence) -> Finding:
     against = {e: found.fit.against_hybrid for e, found in by_experiment(evidence).items()}
-    lines = [f"Experiment {e}: PXP {share(one.pxp(OURS))}, BOR {share(one.selection.bor)}" for e, one in against.items()]
+    lines = [
+        f"Experiment {e}: PXP {share(one.pxp(OURS))}, BOR {share(one.selection.bor)}" for e, one in against.items()
+    ]
     open_ones = " and ".join(e for e, one in against.items() if one.selection.bor > NOT_SHOWN)
     so = "In both experiments chance is an unlikely explanation of the difference."
     if open_ones:

@@ -1,14 +1,36 @@
-"""What the page draws: the data, the group, and one person."""
+"""What the page draws: the data, the group, one person, and the report to take away."""
+
+import base64
+import io
+import re
+from html import escape
+from typing import Any
 
 import numpy as np
 
-from ....studies.bandit.analysis import OURS, Analysis, weights_by_trial
-from ....studies.bandit.cohort import SYNTHETIC
-from ....studies.bandit.summary import verdict
+from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
+from ....choices.data import as_csv
+from ....choices.report import describe, model_table, subject_table, verdict, weight_table
+from ....choices.schemas import KNOWN
+from ....choices.simulate import SYNTHETIC
+from ....runs.report import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame
-from .fitting import Fitting
-from .state import State
+from .state import Fitting, State
+
+_STYLE = """
+:root { color-scheme: light; }
+body { max-width: 52rem; margin: 2.5rem auto 4rem; padding: 0 1.2rem; color: #1c1e21; background: #fff;
+  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
+h1, h2 { font-family: Charter, "Iowan Old Style", Palatino, Georgia, "Liberation Serif", serif; line-height: 1.2; }
+h2 { margin-top: 2.4rem; }
+table { display: block; max-width: 100%; overflow-x: auto; border-collapse: collapse; font-size: .92rem; }
+th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #dfe1e4; text-align: left; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+th { white-space: normal; vertical-align: bottom; }
+img { max-width: 100%; height: auto; }
+a { color: #0b5394; }
+"""
 
 
 def data_frame(state: State) -> Frame:
@@ -18,6 +40,7 @@ def data_frame(state: State) -> Frame:
         "source": choices.source, "simulated": SYNTHETIC in choices.source, "uploaded": state.upload is not None,
         "file": state.upload.name if state.upload else "", "missing": state.missing, "fault": state.fault,
         "people": len(state.fitting.people), "trials": len(choices.choice), "left_out": choices.left_out,
+        "notes": list(choices.notes),
         "task": choices.task.name, "arms": choices.task.arms, "experiment": state.view.experiment,
         "largest": LARGEST_BODY,
     }  # fmt: skip
@@ -37,8 +60,8 @@ def group_frame(found: Analysis) -> Frame:
     selection, against = found.everything.selection, found.against_hybrid
     models = [
         {
-            "name": name, "parameters": model.parameters, "log_evidence": float(model.log_evidence_.sum()),
-            "log_likelihood": float(model.log_likelihood_.sum()), "bic": float(model.bic_.sum()),
+            "name": name, "parameters": model.parameters, "log_evidence": float(model.log_evidence.sum()),
+            "log_likelihood": float(model.log_likelihood.sum()), "bic": float(model.bic.sum()),
             "frequency": float(selection.expected[k]), "xp": float(selection.xp[k]), "pxp": float(selection.pxp[k]),
         }
         for k, (name, model) in enumerate(found.models.items())
@@ -48,12 +71,12 @@ def group_frame(found: Analysis) -> Frame:
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(found),
         "against_hybrid": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
-        "subjects": [int(number) for number in found.models[OURS].subjects_], "best": [names[k] for k in best],
+        "subjects": [int(number) for number in found.models[OURS].subjects], "best": [names[k] for k in best],
         "primitives": list(found.primitives), "eps": found.eps, "link": found.link,
         "distance": float(found.composition.distance.max()),
     }  # fmt: skip
     numbers, mean = weights_by_trial(found)
-    evidence = np.stack([model.log_evidence_ for model in found.models.values()], axis=1)
+    evidence = np.stack([model.log_evidence for model in found.models.values()], axis=1)
     return Frame("group", header, {"trial": numbers, "mean_weights": mean, "log_evidence": evidence,
                                    "responsibilities": selection.responsibilities})  # fmt: skip
 
@@ -70,11 +93,11 @@ def person_frame(state: State, found: Analysis) -> Frame:
         "participant": at + 1, "subject": int(people[at]), "people": len(people), "primitives": list(found.primitives),
         "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
         "best": names[int(share.argmax())],
-        "alone": max(names, key=lambda name: found.models[name].log_evidence_[at]),
-        "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence_[at])}
+        "alone": max(names, key=lambda name: found.models[name].log_evidence[at]),
+        "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence[at])}
                    for k, name in enumerate(names)],
         "distance": float(found.composition.distance[rows].max()),
-        "separated": [name for name in names if found.models[name].separated_[at]],
+        "separated": [name for name in names if found.models[name].separated[at]],
     }  # fmt: skip
     arrays = {
         "block": found.trials.block[rows], "trial": found.trials.trial[rows], "choice": chosen + 1,
@@ -83,3 +106,43 @@ def person_frame(state: State, found: Analysis) -> Frame:
         "distance": found.composition.distance[rows],
     }  # fmt: skip
     return Frame("person", header, arrays)
+
+
+def report_page(found: Analysis) -> str:
+    """What `policychord bandit fit` writes to a folder, in one page that fetches nothing."""
+    from ....choices import figures  # matplotlib takes a second
+
+    names = tuple(name for name in KNOWN if name in found.primitives)
+    words = describe(found, fit_rivals(found.trials, found.link, found.eps, primitives=names))
+    title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
+    tables = {"models.csv": model_table, "subjects.csv": subject_table, "weights.csv": weight_table}
+    links = "".join(
+        f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(found)).encode())}">{name}</a></li>'
+        for name, table in tables.items()
+    )
+    shown = {"Protected exceedance probability of every model": figures.comparison,
+             "Weights in the course": figures.weights}  # fmt: skip
+    drawn = "".join(
+        f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, found))}"></figure>'
+        for alt, draw in shown.items()
+    )
+    first, *rest = (markdown(text) for text in parts[::2])
+    sections = "".join(f"<h2>{escape(head)}</h2>{body}" for head, body in zip(parts[1::2], rest, strict=True))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title><style>{_STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>{first}{drawn}{sections}<h2>Tables</h2><p>As files, inside this page:</p>"
+        f"<ul>{links}</ul></body></html>\n"
+    )
+
+
+def _svg(draw: Any, found: Analysis) -> bytes:
+    from ....studies.drawing import save, styled
+
+    target = io.BytesIO()
+    save(styled(draw, found), target, format="svg", metadata={"Date": None})
+    return target.getvalue()
+
+
+def _uri(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -5,26 +5,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....studies.bandit.data import Choices, DataError
-from ....studies.bandit.settings import BanditSettings
+from ....choices.data import Choices, DataError
 from ...controls import check_limits, check_names, described, in_words
 from ...uploads import Upload, tidy
 from ...wire import Frame
 from ..base import Room
-from .fitting import analysed, fit_next, started
-from .frames import data_frame, group_frame, person_frame, progress_frame
-from .reading import read
-from .report import report
-from .snippet import snippet
-from .state import COHORT, EVERYTHING, State, cohort
-from .view import CONTROLS, OF_COHORT, OF_CUSTOM, OF_VIEW, ChoicesView
+from .frames import data_frame, group_frame, person_frame, progress_frame, report_page
+from .state import EVERYTHING, State, finish_fitting, fit_next, read_upload, simulate_cohort, start_fitting
+from .view import CONTROLS, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
 
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
 
 def begin() -> State:
-    view, study = ChoicesView(), BanditSettings(subjects=COHORT)
-    return State(view, study, started(cohort(view, study), view.link))
+    view = ChoicesView()
+    return State(view, start_fitting(simulate_cohort(view), view.link))
 
 
 def change(state: State, changes: Mapping[str, Any]) -> State:
@@ -33,19 +28,17 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
     numbers = {name: value for name, value in changes.items() if name != "file"}
     check_names(CONTROLS, numbers)
     try:
-        given = {**state.view.model_dump(), **{n: v for n, v in numbers.items() if n in OF_VIEW}}
+        given = {**state.view.model_dump(), **numbers}
         if given["experiment"] != "custom":  # known tasks have their own arms
             given |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
         view = ChoicesView(**given)
-        study = BanditSettings(**{**state.study.model_dump(), **{n: v for n, v in numbers.items() if n not in OF_VIEW}})
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
     check_limits(CONTROLS, view, list(numbers))
-    check_limits(CONTROLS, study, list(numbers))
     _check_read(state, view, numbers)
     if named and state.upload is None:
         state = state._replace(missing=named, left=_with(state.left, "data"))
-    return _updated(state, view, study)
+    return _updated(state, view)
 
 
 def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> None:
@@ -55,31 +48,31 @@ def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> 
         if name in numbers and view.experiment != "custom" and getattr(view, name) != getattr(standard, name):
             raise ValueError(f"{name} = {numbers[name]}: {view.experiment} has its own; choose custom first.")
     for name in OF_COHORT:
-        if name in numbers and state.upload is not None and numbers[name] != getattr(state.study, name):
+        if name in numbers and state.upload is not None and numbers[name] != getattr(state.view, name):
             raise ValueError(f"{name} = {numbers[name]}: that is for simulated people; go back to those first.")
 
 
-def _updated(old: State, view: ChoicesView, study: BanditSettings) -> State:
+def _updated(old: State, view: ChoicesView) -> State:
     """The same choices seen anew, or other choices."""
-    state = old._replace(view=view, study=study)
+    state = old._replace(view=view)
     tried = old.broken or old.upload
-    simulated = old.upload is None and any(getattr(study, n) != getattr(old.study, n) for n in OF_COHORT)
+    simulated = old.upload is None and any(getattr(view, n) != getattr(old.view, n) for n in OF_COHORT)
     # people at more than two arms choose by the link that is set
     simulated |= old.upload is None and view.experiment == "custom" and view.link != old.view.link
     if view.task != old.view.task and tried is not None:
         try:
-            return _with_choices(state, read(tried, view.task), tried)
+            return _with_choices(state, read_upload(tried, view.task), tried)
         except DataError as error:
             if old.upload is not None:
                 raise ValueError(str(error)) from None
             state = state._replace(fault=str(error)[:LONGEST_FAULT])
     if view.task != old.view.task or simulated:
-        return _with_choices(state, cohort(view, study), None)._replace(
+        return _with_choices(state, simulate_cohort(view), None)._replace(
             missing=state.missing, fault=state.fault, broken=state.broken
         )
     if view.link != old.view.link:
-        return state._replace(fitting=started(state.fitting.choices, view.link), found=None, left=EVERYTHING)
-    if study.eps != old.study.eps or view.primitives != old.view.primitives:
+        return state._replace(fitting=start_fitting(state.fitting.choices, view.link), found=None, left=EVERYTHING)
+    if view.eps != old.view.eps or view.primitives != old.view.primitives:
         return state._replace(found=None, left=_with(state.left, "fit", "group", "person"))
     if view != old.view:
         return state._replace(left=_with(state.left, "person"))
@@ -92,7 +85,7 @@ def _with(left: tuple[str, ...], *parts: str) -> tuple[str, ...]:
 
 
 def _with_choices(state: State, choices: Choices, upload: Upload | None) -> State:
-    return State(state.view, state.study, started(choices, state.view.link), upload)
+    return State(state.view, start_fitting(choices, state.view.link), upload)
 
 
 def act(state: State, what: Mapping[str, Any]) -> State:
@@ -101,11 +94,11 @@ def act(state: State, what: Mapping[str, Any]) -> State:
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
             try:
-                return _with_choices(state._replace(view=view), read(upload, view.task), upload)
+                return _with_choices(state._replace(view=view), read_upload(upload, view.task), upload)
             except DataError as error:
                 return state._replace(broken=upload, fault=str(error)[:LONGEST_FAULT], left=_with(state.left, "data"))
         case {"cohort": True, **rest} if not rest:
-            return _with_choices(state._replace(view=view), cohort(view, state.study), None)
+            return _with_choices(state._replace(view=view), simulate_cohort(view), None)
         case {"report": True, **rest} if not rest:
             return state._replace(left=_with(state.left, "report"))
     raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort or report.")
@@ -119,12 +112,12 @@ def frame(state: State) -> tuple[State, Frame]:
         return drawn, data_frame(state)
     if state.found is None:
         if state.fitting.done:
-            found = analysed(state.fitting, state.study.eps, state.view.primitives)
+            found = finish_fitting(state.fitting, state.view.eps, state.view.primitives)
             return drawn._replace(found=found), progress_frame(state.fitting)
         fitting = fit_next(state.fitting)
         return state._replace(fitting=fitting), progress_frame(fitting)
     if part == "report":
-        return drawn, Frame("report", {"html": report(state.found)}, {})
+        return drawn, Frame("report", {"html": report_page(state.found)}, {})
     if part == "person":
         return drawn, person_frame(state, state.found)
     return drawn, group_frame(state.found) if part == "group" else progress_frame(state.fitting)
@@ -132,29 +125,30 @@ def frame(state: State) -> tuple[State, Frame]:
 
 def restart(state: State) -> State:
     """Everything as it was at first; a file stays, with the task it was read for."""
-    study, view = BanditSettings(subjects=COHORT), ChoicesView()
+    view = ChoicesView()
     if state.upload is not None:
         view = view.model_copy(update={name: getattr(state.view, name) for name in ("experiment", *OF_CUSTOM)})
         if state.view.arms > 2:
             view = view.model_copy(update={"link": "logit"})
-    return _updated(state._replace(missing="", fault="", broken=None), view, study)._replace(left=EVERYTHING)
+    return _updated(state._replace(missing="", fault="", broken=None), view)._replace(left=EVERYTHING)
 
 
 def told(state: State) -> dict[str, Any]:
-    standard = {**BanditSettings(subjects=COHORT).model_dump(), **ChoicesView().model_dump(), "file": ""}
-    now = {**state.study.model_dump(), **state.view.model_dump()}
-    now["file"] = state.upload.name if state.upload else state.missing
+    standard = {**ChoicesView().model_dump(), "file": ""}
+    now = {**state.view.model_dump(), "file": state.upload.name if state.upload else state.missing}
+    people = state.fitting.people
+    person = int(people[min(state.view.participant, len(people)) - 1])
     names = [*(control.name for control in CONTROLS), "file"]
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
-        "snippet": snippet(state),
+        "snippet": snippet(state.view, state.upload.name if state.upload else "", person),
     }  # fmt: skip
 
 
 CHOICES = Room(
     name="choices",
     title="Choices",
-    controls=lambda: described([ChoicesView, BanditSettings], CONTROLS),
+    controls=lambda: described([ChoicesView], CONTROLS),
     begin=begin,
     change=change,
     restart=restart,

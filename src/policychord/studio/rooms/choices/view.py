@@ -1,15 +1,15 @@
-"""What can be set in the room, and its controls."""
+"""What can be set in the room, its controls, and what is shown as a program."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ....studies.bandit.primitives import KNOWN
-from ....studies.bandit.settings import TASKS, Task
+from ....choices.data import TASKS, Task
+from ....choices.schemas import KNOWN
+from ....stats.glm import Link
 from ...controls import Control
-from .fitting import Link
-from .reading import MOST_PEOPLE
 
+MOST_PEOPLE = 300  # that a page is ready to wait for
 EXPERIMENTS = {"experiment 1": "1", "experiment 2": "2"}
 
 
@@ -26,17 +26,22 @@ class ChoicesView(BaseModel):
     variance: float = Field(default=100.0, gt=0, description="How much an arm's value varies from block to block.")
     noise: float = Field(default=10.0, gt=0, description="Variance of a reward around its arm's value.")
     link: Link = Field(default="probit", description="From utilities to probabilities; more than two arms need logit.")
+    eps: float = Field(default=0.01, gt=0, description="Temperature (Table S2).")
     exploit: bool = Field(default=True, description="Take the arm that seems best.")
     uncertainty: bool = Field(default=True, description="Take the arm of which least is known.")
     risk: bool = Field(default=True, description="Avoid the arm of which least is known.")
     repeat: bool = Field(default=False, description="Take the same arm again.")
     random: bool = Field(default=False, description="Take any arm.")
+    subjects: int = Field(default=20, ge=3, description="People who are simulated.")
+    blocks: int = Field(default=20, ge=1, description="Of a simulated participant (Table S2).")
+    trials: int = Field(default=10, ge=1, description="Of a block (Table S2).")
+    seed: int = Field(default=0, ge=0, description="Of all random draws.")
     participant: int = Field(default=1, ge=1, description="Whose weights are shown, by place in the list.")
     moment: int = Field(default=1, ge=1, description="The trial that is looked at, all blocks counted through.")
     only_block: bool = Field(default=False, description="Show the block of that trial alone.")
 
     @model_validator(mode="after")
-    def _fits(self):
+    def _fits(self) -> "ChoicesView":
         if not self.primitives:
             raise ValueError("no primitive is left: switch on at least one of " + ", ".join(KNOWN) + ".")
         if self.link == "probit" and self.arms > 2:
@@ -75,6 +80,41 @@ CONTROLS = (
     Control("moment", "Trial", WATCH, 1, 100_000, 1),
     Control("only_block", "Only its block", WATCH),
 )
-OF_VIEW = set(ChoicesView.model_fields)
 OF_COHORT = tuple(control.name for control in CONTROLS if control.group == PEOPLE)
 OF_CUSTOM = tuple(control.name for control in CONTROLS if control.group == OWN)
+
+
+def snippet(view: ChoicesView, file: str, person: int) -> str:
+    """What is shown, in Python; `file` is the name of an uploaded table, or empty."""
+    known = EXPERIMENTS.get(view.experiment)
+    size = f"blocks={view.blocks}, trials={view.trials}"
+    if file:
+        more = ["from policychord.choices.data import " + ("TASKS, read_choices" if known else "Task, read_choices")]
+        line = f"choices = read_choices({file!r}, {f'TASKS[{known!r}]' if known else repr(view.task)})"
+    elif known:
+        more = ["from policychord.choices.simulate import synthetic"]
+        line = f"choices = synthetic({known!r}, {view.subjects}, {size}, seed={view.seed})"
+    else:
+        more = ["from policychord.choices.data import Task", "from policychord.choices.models import classic",
+                "from policychord.choices.simulate import GROUPS, draw_people, simulate"]  # fmt: skip
+        line = (
+            f'people = draw_people(GROUPS["2"]["Hybrid"], {view.subjects}, ({view.seed}, 2, 0))\n'
+            f'choices = simulate({view.task!r}, classic("Hybrid", {view.link!r}), people, {size}, '
+            f"seed=({view.seed}, 2, 1))"
+        )
+    imports = "\n".join(sorted([
+        "from policychord.choices.compare import analyse", *more,
+        "from policychord.choices.report import model_table, verdict",
+    ]))  # fmt: skip
+    return f"""\
+{imports}
+
+{line}{"" if file else "  # simulated people, not human data"}
+found = analyse(choices, {view.link!r}, eps={view.eps!r}, primitives={view.primitives!r})
+print(model_table(found).to_string(index=False))
+print(verdict(found))
+
+person = found.trials.subject == {person}
+print(found.primitives)
+print(found.composition.weights[person].round(3))
+"""

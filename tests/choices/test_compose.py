@@ -9,17 +9,26 @@ from scipy.optimize import approx_fprime
 
 from policychord import Composer, replay
 from policychord.actions import Finite
+from policychord.choices.beliefs import believe, prior_belief, take
+from policychord.choices.data import TASKS, Task
+from policychord.choices.models import (
+    LEAST,
+    classic,
+    coefficients_of,
+    compose,
+    composed,
+    fit,
+    predict_proba,
+    slope,
+    two_arm_weights,
+    weigh,
+)
+from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, features, schemas_by_name
+from policychord.choices.simulate import simulate
 from policychord.envs.bandit import Belief, learn
 from policychord.models import Reference
 from policychord.primitives import Categorical
-from policychord.studies.bandit.beliefs import believe, learn_all, prior_belief, take
-from policychord.studies.bandit.cohort import simulate
-from policychord.studies.bandit.compose import LEAST, compose, slope
-from policychord.studies.bandit.features import FEATURES
-from policychord.studies.bandit.models import Classic, Composed
-from policychord.studies.bandit.primitives import KNOWN, PAPER, columns, exploit, named
-from policychord.studies.bandit.reduction import two_arm_weights
-from policychord.studies.bandit.settings import TASKS, Task
+from policychord.stats.glm import log_choice_prob
 
 
 @pytest.mark.parametrize("experiment", TASKS)
@@ -27,11 +36,12 @@ from policychord.studies.bandit.settings import TASKS, Task
 def test_solver_and_reduction_agree(people, experiment, eps, every):
     """At the paper's temperature on every trial, at others on some."""
     trials = take(people[experiment], np.arange(0, len(people[experiment].choice), every))
-    ours = Composed(eps=eps).fit(trials)
+    ours = composed(eps=eps)
+    coef = coefficients_of(fit(ours, trials), trials)
     # with few trials some people are separated, and their Hybrid surer than any number: the floor is part of the model
-    log_q = np.maximum(ours.base.log_proba(trials, ours.rows(trials)), np.log(LEAST))
+    log_q = np.maximum(log_choice_prob(features("Hybrid", trials), coef, "probit"), np.log(LEAST))
     exact = two_arm_weights(columns(PAPER, trials)[:, 0], log_q[:, 0] - log_q[:, 1], eps)
-    found = ours.weigh(trials)
+    found = weigh(ours, trials, coef)
     np.testing.assert_allclose(found.weights, exact, atol=1e-9)
     assert found.distance.max() <= 1e-9
 
@@ -72,24 +82,25 @@ def test_slope_is_the_derivative(cohort, rng):
     log_q = np.log(rng.dirichlet([2.0, 2.0], 6))
     choice = trials.choice[:6]
     found = compose(pi, log_q, 0.05)
-    by_hand = slope(pi, found.weights, choice, 0.05)
+    by_solver = slope(pi, log_q, found, choice, 0.05)
     for t in range(6):
 
         def value(row, t=t):
             return compose(pi[t : t + 1], row[None], 0.05).log_prob[0, choice[t]]
 
-        np.testing.assert_allclose(by_hand[t], approx_fprime(log_q[t], value, 1e-6), atol=1e-4)
+        np.testing.assert_allclose(by_solver[t], approx_fprime(log_q[t], value, 1e-6), atol=1e-4)
 
 
-def test_beliefs_are_those_of_the_environment(rng):
-    mean, variance = prior_belief(TASKS["2"], 7)
-    belief = [Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance)) for _ in range(7)]
+def test_one_filter_for_one_person_and_for_many_in_numpy_and_in_jax(rng):
+    belief = prior_belief(TASKS["2"], 7)
+    single = [Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance)) for _ in range(7)]
     for _ in range(5):
         choice, reward = rng.integers(0, 2, 7), rng.normal(scale=5.0, size=7)
-        mean, variance = learn_all(mean, variance, choice, reward, 10.0)
-        belief = [learn(b, c, r, 10.0) for b, c, r in zip(belief, choice, reward, strict=True)]
-        np.testing.assert_allclose(mean, np.stack([b.mean for b in belief]), atol=1e-12)
-        np.testing.assert_allclose(variance, np.stack([b.variance for b in belief]), atol=1e-12)
+        belief = learn(belief, choice, reward, 10.0)
+        single = [learn(b, c, r, 10.0) for b, c, r in zip(single, choice, reward, strict=True)]
+        assert isinstance(belief.mean, np.ndarray)
+        np.testing.assert_array_equal(belief.mean, np.stack([b.mean for b in single]))
+        np.testing.assert_array_equal(belief.variance, np.stack([b.variance for b in single]))
 
 
 def test_beliefs_start_anew_and_remember(cohort):
@@ -101,13 +112,11 @@ def test_beliefs_start_anew_and_remember(cohort):
     assert (trials.variance[:, 1] == 0).all()
 
 
-def test_replay_with_a_composer_gives_the_same_weights(small):
+def test_replay_with_a_composer_gives_the_same_weights():
     """One person's choices, explained by the agents' layer: `policychord.replay` over a `Composer`."""
     person = np.array([[0.9, 0.2]])
-    choices = simulate(TASKS["2"], Classic("Hybrid"), person, blocks=3, trials=6, seed=11)
+    choices = simulate(TASKS["2"], classic("Hybrid"), person, blocks=3, trials=6, seed=11)
     trials = believe(choices)
-    model = Composed()
-    model.pooled, model.coef_ = True, person
 
     def log_q(belief, k):
         total = jnp.sqrt(belief.variance.sum())
@@ -139,7 +148,7 @@ def test_replay_with_a_composer_gives_the_same_weights(small):
         choices=choices.choice.reshape(3, 6),
         observed=choices.reward.reshape(3, 6),
     )
-    found = model.weigh(trials)
+    found = weigh(composed(), trials, np.repeat(person, len(trials.choice), axis=0))
     np.testing.assert_allclose(np.asarray(trace.weights).reshape(-1, 3), found.weights, atol=1e-8)
     chosen = found.log_prob[np.arange(18), trials.choice]
     np.testing.assert_allclose(np.asarray(trace.log_prob).ravel(), chosen, atol=1e-8)
@@ -149,16 +158,17 @@ def test_replay_with_a_composer_gives_the_same_weights(small):
 def test_schemas_are_policies_for_any_number_of_arms(arms, rng):
     task = Task("own", (40.0,) * arms)
     coef = np.tile([0.8, 0.2], (3, 1))
-    trials = believe(simulate(task, Classic("Hybrid", "logit"), coef, blocks=2, trials=6, seed=1))
+    trials = believe(simulate(task, classic("Hybrid", "logit"), coef, blocks=2, trials=6, seed=1))
     pi = columns(KNOWN, trials)
     assert pi.shape == (36, arms, len(KNOWN))
     np.testing.assert_allclose(pi.sum(1), 1.0, atol=1e-12)
     assert (pi >= 0).all()
     first = trials.trial == 1
     np.testing.assert_allclose(pi[first], 1.0 / arms)  # nothing is known, so nobody prefers anything
-    fitted = Composed(tuple(KNOWN), link="logit").fit(trials)
-    np.testing.assert_allclose(fitted.predict_proba(trials).sum(1), 1.0, atol=1e-9)
-    np.testing.assert_allclose(fitted.weigh(trials).weights.sum(1), 1.0, atol=1e-12)
+    model = composed(tuple(KNOWN), link="logit")
+    found = fit(model, trials)
+    np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(weigh(model, trials, coefficients_of(found, trials)).weights.sum(1), 1.0, atol=1e-12)
 
 
 def test_exploitation_shares_ties(cohort):
@@ -171,19 +181,21 @@ def test_exploitation_shares_ties(cohort):
 def test_own_schemas_by_function_and_bad_ones_are_named(cohort):
     trials = cohort["2"]
     stay = {"first": lambda t: np.tile([0.9, 0.1], (len(t.choice), 1)), "risk": PAPER["risk"]}
-    fitted = Composed(stay).fit(trials)
-    assert fitted.names == ("first", "risk")
-    assert fitted.weigh(trials).weights.shape == (len(trials.choice), 2)
+    model = composed(stay)
+    coef = coefficients_of(fit(model, trials), trials)
+    assert weigh(model, trials, coef).weights.shape == (len(trials.choice), 2)
+    with pytest.raises(ValueError, match="only a composed model has weights"):
+        weigh(classic(), trials, coef)
     with pytest.raises(ValueError, match=r"'sing'.*known are exploit"):
-        named(["exploit", "sing"])
+        schemas_by_name(["exploit", "sing"])
     with pytest.raises(ValueError, match="primitive 'short' answered with shape"):
         columns({"short": lambda t: np.ones(3)}, trials)
     with pytest.raises(ValueError, match="empty"):
-        named([])
+        schemas_by_name([])
 
 
 def test_every_classic_model_names_its_features():
-    assert {name: [label for label, _ in parts] for name, parts in FEATURES.items()} == {
+    assert {name: list(parts) for name, parts in FEATURES.items()} == {
         "UCB": ["V", "RU"],
         "Thompson": ["V/TU"],
         "Hybrid": ["V/TU", "RU"],

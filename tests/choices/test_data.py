@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from policychord import cli
-from policychord.studies.bandit import fetch as fetching
-from policychord.studies.bandit.data import DataError, as_table, read_choices
-from policychord.studies.bandit.settings import TASKS, Task
+from policychord.choices import fetch as fetching
+from policychord.choices.data import TASKS, DataError, Task, as_table, read_choices
 
 
 def text_of(rows) -> bytes:
