@@ -1,13 +1,23 @@
 """A table of choices is read whole, or refused with every problem and its rows."""
 
+import html
+import io
+import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from policychord import cli
 from policychord.choices import fetch as fetching
-from policychord.choices.data import TASKS, DataError, Task, as_table, read_choices
+from policychord.choices import figures
+from policychord.choices.compare import analyse
+from policychord.choices.data import TASKS, DataError, Task, as_csv, as_table, read_choices
+from policychord.choices.report import describe, weight_table
+from policychord.runs.report import markdown
 
 
 def text_of(rows) -> bytes:
@@ -44,6 +54,7 @@ BROKEN = {
     "half a choice": (lambda t: text_of(spoil(t, 6, "choice", 1.5)), ["row 7 ('1.5')"]),
     "reward NaN": (lambda t: text_of(spoil(t, 2, "reward", "nan")), ["reward must be a number", "row 3 ('nan')"]),
     "reward infinite": (lambda t: text_of(spoil(t, 2, "reward", "inf")), ["finite", "row 3 ('inf')"]),
+    "reward too large": (lambda t: text_of(spoil(t, 2, "reward", "-2e12")), ["lies beyond 1e+12", "row 3 ('-2e12')"]),
     "same trial twice": (lambda t: text_of([*t, t[5]]), ["occur twice", "row 26 (subject 1, block 1, trial 5)"]),
     "gap in trials": (
         lambda t: text_of(drop(t, lambda r: (r[0], r[1], r[2]) != (2, 1, 3))),
@@ -61,6 +72,8 @@ BROKEN = {
     ),
     "half a subject": (lambda t: text_of(spoil(t, 2, "subject", 1.5)), ["subject must be a whole number", "row 3"]),
     "name for a subject": (lambda t: text_of(spoil(t, 2, "subject", "Ann")), ["subject must be a number", "'Ann'"]),
+    "escapes": (lambda t: text_of(spoil(t, 2, "reward", "\x1b[31m")), [r"row 3 ('\x1b[31m')"]),
+    "RT in words": (lambda t: text_of(spoil(t, 2, "RT", "slow")), ["RT must be a number", "row 3 ('slow')"]),
     "markup": (lambda t: text_of(spoil(t, 2, "reward", "[/red]")), ["row 3 ('[/red]')"]),
     "semicolons": (lambda t: text_of(t).replace(b",", b";"), ["semicolons"]),
     "tabs": (lambda t: text_of(t).replace(b",", b"\t"), ["tabs"]),
@@ -203,3 +216,59 @@ def test_numbers_and_sources_beyond_measure_are_named(tmp_path):
     with pytest.raises(DataError, match="subject must be a whole number") as caught:
         read_choices(path, TASKS["2"])
     assert "source has 30 different values" in str(caught.value)
+
+
+def test_a_missing_response_time_is_no_reason_to_refuse_a_file(table, tmp_path):
+    spoil(spoil(table, 3, "RT", ""), 9, "RT", "NA")
+    (tmp_path / "c.csv").write_bytes(text_of(table))
+    choices = read_choices(tmp_path / "c.csv", TASKS["2"])
+    assert (len(choices.choice), choices.left_out) == (24, 0)
+    assert choices.notes == ("RT is missing: row 4, row 10. These trials are kept.",)
+    assert choices.notes[0] in describe(analyse(choices))
+
+
+def test_messages_quote_little(table, tmp_path):
+    long = "x" * 5000
+    for spoilt in (spoil([*table], 3, "reward", long), [[*table[0], long, long], *([*row, 1, 1] for row in table[1:])],
+                   [[long if name == "choice" else name for name in table[0]], *table[1:]]):  # fmt: skip
+        (tmp_path / "c.csv").write_bytes(text_of(spoilt))
+        with pytest.raises(DataError) as caught:
+            read_choices(tmp_path / "c.csv", TASKS["2"])
+        assert "x" * 20 in str(caught.value)
+        assert "x" * 80 not in str(caught.value)
+
+
+def test_only_files_are_read(tmp_path):
+    """A pipe would never end: it is refused before it is opened."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", Path("/dev/zero")):
+        with pytest.raises(DataError, match="a pipe or a device"):
+            read_choices(path, TASKS["2"])
+    with pytest.raises(DataError, match="a folder"):
+        read_choices(tmp_path, TASKS["2"])
+
+
+# text that figures, Markdown, terminals or spreadsheets would obey
+HOSTILE = ["$\\frac{x$", "<script>alert(1)</script>", "\x1b[31mred\x1b[0m", "[link](http://x.org) **bold** `code`",
+           "\u202egnp.exe", "a|b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_text_of_a_table_stays_text(source, table, tmp_path):
+    rows = [[*table[0], "source"], *([*row, f'"{source}"'] for row in table[1:])]
+    (tmp_path / "=1+1.csv").write_bytes(text_of(rows))
+    found = analyse(read_choices(tmp_path / "=1+1.csv", TASKS["2"]))
+    assert found.trials.source.isprintable()
+    for draw in (figures.comparison, figures.weights):
+        draw(found).savefig(tmp_path / "figure.svg")
+    page = str(markdown(describe(found).split("\n")[2]))
+    assert not re.search("<(?!/?p>)", page)
+    assert html.unescape(page).startswith(f"<p>Data: {found.trials.source};")
+    cells = pd.read_csv(io.StringIO(as_csv(weight_table(found))))["data"]
+    assert (cells == f"'{found.trials.source}").all()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_formulas_are_written_as_text(text):
+    written = as_csv(pd.DataFrame({"number": [-1.5], "text": [text], "flag": [True]}))
+    assert written == f"number,text,flag\n-1.5,'{text},True\n"

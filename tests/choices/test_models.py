@@ -53,7 +53,7 @@ def test_own_coefficients_fit_better_by_their_own_likelihood(cohort):
     trials = take(cohort["2"], cohort["2"].subject < 4)
     borrowed, own = fit(composed(), trials), fit(composed(coefficients="own"), trials)
     assert (own.log_likelihood >= borrowed.log_likelihood - 1e-9).all()
-    assert own.log_likelihood.sum() > borrowed.log_likelihood.sum() + 0.1
+    assert own.log_likelihood.sum() > borrowed.log_likelihood.sum() + 0.01
 
 
 def test_counted_parameters_cost(cohort):

@@ -57,9 +57,10 @@ def test_values_and_rewards_have_their_variances(played):
     for arm in (0, 1):
         # the variance of a sample variance of n normal numbers is 2 sigma^4/n
         assert abs(values[:, arm].var() / VARIANCE[arm] - 1) < 5 * np.sqrt(2 / len(values))
-    luck = (rewards - values[:, choices]).ravel()
-    assert abs(luck.var() / NOISE - 1) < 5 * np.sqrt(2 / luck.size)
-    assert abs(luck.mean()) < 5 * np.sqrt(NOISE / luck.size)
+    assert (rewards[:, choices == 2] == 0).all()  # and always pays zero
+    noise = (rewards - values[:, choices])[:, choices < 2].ravel()
+    assert abs(noise.var() / NOISE - 1) < 5 * np.sqrt(2 / noise.size)
+    assert abs(noise.mean()) < 5 * np.sqrt(NOISE / noise.size)
 
 
 def test_the_environment_keeps_the_beliefs(played):
@@ -78,14 +79,14 @@ def test_beliefs_are_calibrated(played):
 
 
 def test_all_arms_pay_at_every_trial():
-    """Two agents that choose differently meet the same luck: what an arm would have paid is settled beforehand."""
+    """Two agents that choose differently meet the same noise: what an arm would have paid is settled beforehand."""
     env = Bandit([4.0, 4.0])
     state = env.reset(jax.random.key(0))
     key = jax.random.key(1)
-    luck = [float(env.step(key, state, arm, 0).reward - state.value[arm]) for arm in (0, 1)]
-    assert luck[0] != luck[1]
+    noise = [float(env.step(key, state, arm, 0).reward - state.value[arm]) for arm in (0, 1)]
+    assert noise[0] != noise[1]
     again = float(env.step(key, state, 0, 5).reward - state.value[0])
-    assert again == luck[0]
+    assert again == noise[0]
 
 
 COMPLAINTS = {
