@@ -7,10 +7,9 @@ import numpy as np
 from ....choices.beliefs import Trials, believe, take
 from ....choices.compare import Analysis, compare_all
 from ....choices.data import Choices, DataError, Task, parse_choices
-from ....choices.models import Fitted, classic, composed, evaluate, fit
+from ....choices.models import Fitted, Link, classic, composed, evaluate, fit
 from ....choices.schemas import CLASSIC
 from ....choices.simulate import GROUPS, draw_people, simulate, synthetic
-from ....stats.glm import Link
 from ...uploads import Upload
 from .view import EXPERIMENTS, MOST_PEOPLE, ChoicesView
 

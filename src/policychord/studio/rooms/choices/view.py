@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ....choices.data import TASKS, Task
+from ....choices.models import Link
 from ....choices.schemas import KNOWN
-from ....stats.glm import Link
 from ...controls import Control
 
 MOST_PEOPLE = 300  # that a page is ready to wait for
