@@ -81,7 +81,7 @@ def missing(plan: Plan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
 
 def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Watcher) -> None:
     """Compute batches on a pool and write each when it comes back."""
-    waiting, running = list(todo)[::-1], dict[Future, Batch]()
+    waiting, running = list(todo)[::-1], dict["Future[Computed]", Batch]()
     version = code_version()
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
