@@ -24,36 +24,36 @@ export function mount(root, page) {
 
   // ---------------------------------------------------------------- the data
 
-  function refuse(words) {
-    slot("fault").hidden = !words;
-    slot("why").textContent = words;
+  function showFault(text) {
+    slot("fault").hidden = !text;
+    slot("why").textContent = text;
   }
 
-  async function hand(file) {
+  async function upload(file) {
     if (!file) return;
     const most = frames.data?.largest;
-    if (file.size > most) { refuse(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB: the studio takes up to ${most / 1e6} MB.`); return; }
-    working("Reading the file", null);
+    if (file.size > most) { showFault(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB: the studio takes up to ${most / 1e6} MB.`); return; }
+    showProgress("Reading the file", null);
     try {
       const answer = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
       if (!answer.ok) throw new Error(await answer.text());
       held = file;
       page.act({ file: (await answer.json()).number });
     } catch (error) {
-      refuse(`${file.name} did not arrive: ${error.message}`);
-      settle();
+      showFault(`${file.name} did not arrive: ${error.message}`);
+      hideProgress();
     }
   }
 
-  slot("file").addEventListener("change", (event) => { hand(event.target.files[0]); event.target.value = ""; });
+  slot("file").addEventListener("change", (event) => { upload(event.target.files[0]); event.target.value = ""; });
   const drop = slot("drop"), over = (on) => (event) => { event.preventDefault(); drop.classList.toggle("over", on); };
   drop.addEventListener("dragover", over(true));
   drop.addEventListener("dragleave", over(false));
-  drop.addEventListener("drop", (event) => { over(false)(event); hand(event.dataTransfer.files[0]); });
+  drop.addEventListener("drop", (event) => { over(false)(event); upload(event.dataTransfer.files[0]); });
   slot("cohort").addEventListener("click", () => { held = null; page.act({ cohort: true }); });
-  slot("report").addEventListener("click", () => { working("Writing the report", null); page.act({ report: true }); });
+  slot("report").addEventListener("click", () => { showProgress("Writing the report", null); page.act({ report: true }); });
 
-  function sayData(one) {
+  function describeData(one) {
     slot("badge").textContent = one.simulated ? "simulated" : "your data";
     slot("badge").classList.toggle("human", !one.simulated);
     slot("whose").textContent = one.uploaded ? one.source : "Simulated people who use the Hybrid model";
@@ -61,8 +61,8 @@ export function mount(root, page) {
     slot("counts").textContent = `${one.people} people, ${one.trials} trials${late}; ${one.experiment === "custom" ? `${one.arms} arms` : one.task}.`
       + (one.simulated ? " They say nothing about people." : "");
     slot("cohort").hidden = !one.uploaded;
-    refuse(one.fault);
-    if (one.fault && frames.group) settle();
+    showFault(one.fault);
+    if (one.fault && frames.group) hideProgress();
     slot("missing").hidden = !one.missing;
     slot("missing").textContent = `This link was made with ${one.missing}, which a link cannot hold. Choose that file to see the same; until then these are simulated people.`;
     for (const group of root.querySelectorAll(".side details")) {
@@ -71,19 +71,19 @@ export function mount(root, page) {
       group.toggleAttribute("data-idle", idle);
     }
     if (one.uploaded) known = one.file;
-    if (one.missing && held && one.missing === known) { // the studio was started anew: it gets the file again, once
+    if (one.missing && held && one.missing === known) { // the studio was started again: it gets the file once more
       const again = held;
       held = null;
-      hand(again);
+      upload(again);
     }
   }
 
-  function working(words, share) {
+  function showProgress(text, share) {
     slot("working").hidden = false;
-    slot("stage").textContent = words;
+    slot("stage").textContent = text;
     if (share === null) slot("bar").removeAttribute("value"); else slot("bar").value = share;
   }
-  function settle() { slot("working").hidden = true; for (const one of root.querySelectorAll(".stage > figure, .person")) one.classList.remove("stale"); }
+  function hideProgress() { slot("working").hidden = true; for (const one of root.querySelectorAll(".stage > figure, .person")) one.classList.remove("stale"); }
 
   // ---------------------------------------------------------------- the group
 
@@ -121,7 +121,7 @@ export function mount(root, page) {
     });
   }
 
-  function sayGroup() {
+  function describeGroup() {
     const one = frames.group;
     slot("sure").textContent = `BOR ${one.bor < 0.001 ? "<.001" : one.bor.toFixed(3)}: the probability that they differ by chance only`;
     const first = one.models.reduce((a, b) => (b.pxp > a.pxp ? b : a));
@@ -130,7 +130,7 @@ export function mount(root, page) {
     slot("table").replaceChildren(...one.models.map((model) => {
       const line = document.createElement("tr");
       const cells = [model.name, model.parameters, model.log_evidence.toFixed(2), model.frequency.toFixed(4), model.pxp.toFixed(4)];
-      line.append(...cells.map((words, k) => Object.assign(document.createElement(k ? "td" : "th"), { textContent: words })));
+      line.append(...cells.map((text, k) => Object.assign(document.createElement(k ? "td" : "th"), { textContent: text })));
       line.firstChild.scope = "row";
       return line;
     }));
@@ -149,16 +149,16 @@ export function mount(root, page) {
   // ---------------------------------------------------------------- one person
 
   const count = () => frames.person.arrays.trial.values.length;
-  const picked = () => Math.min(Number(root.querySelector("#moment").value), count()) - 1;
+  const pickedTrial = () => Math.min(Number(root.querySelector("#moment").value), count()) - 1;
   const scopes = [...root.querySelectorAll('[name="scope"]')], alone = () => scopes[1].checked;
 
   // The rows that are shown: all, or those of one block.
-  function shown() {
+  function shownRows() {
     const { block } = frames.person.arrays, rows = Array.from(block.values, (_, i) => i);
-    return alone() ? rows.filter((i) => block.values[i] === block.values[picked()]) : rows;
+    return alone() ? rows.filter((i) => block.values[i] === block.values[pickedTrial()]) : rows;
   }
   const across = () => {
-    const rows = shown(), inner = values.width - LEFT - RIGHT, last = Math.max(rows.length - 1, 1);
+    const rows = shownRows(), inner = values.width - LEFT - RIGHT, last = Math.max(rows.length - 1, 1);
     return { rows, x: (i) => LEFT + ((i - rows[0]) / last) * inner, i: (x) => rows[Math.min(Math.max(Math.round(((x - LEFT) / inner) * last), 0), rows.length - 1)] };
   };
 
@@ -166,19 +166,19 @@ export function mount(root, page) {
     const one = frames.person;
     if (!one) return;
     const { block, weights } = one.arrays, x = [], from = [];
-    for (const i of shown()) { // beliefs start anew in every block, so lines do not go on
+    for (const i of shownRows()) { // beliefs start again in every block, so lines end there
       if (x.length && block.values[i] !== block.values[i - 1]) { x.push(i + 0.5); from.push(null); }
       x.push(alone() ? one.arrays.trial.values[i] : i + 1); from.push(i);
     }
-    drawn = painted();
+    drawn = chartKey();
     charts.lines(slot("plot"), one.primitives.map((name, k) => ({ name, x, y: from.map((i) => (i === null ? null : row(weights, i)[k])), colour: colour(name) })),
-      { x: alone() ? `trial of block ${block.values[picked()]}` : "trial, blocks one after the other", y: "weight", range: [-0.02, 1.04] }).then(photograph);
+      { x: alone() ? `trial of block ${block.values[pickedTrial()]}` : "trial, blocks one after the other", y: "weight", range: [-0.02, 1.04] }).then(renderImage);
   }
   // What the chart was drawn from: another trial picked needs no new one.
-  const painted = () => [frames.person.primitives, frames.person.arrays.weights.values, alone() ? frames.person.arrays.block.values[picked()] : ""].join();
+  const chartKey = () => [frames.person.primitives, frames.person.arrays.weights.values, alone() ? frames.person.arrays.block.values[pickedTrial()] : ""].join();
 
   // The chart as a canvas, for the picture that can be saved.
-  async function photograph() {
+  async function renderImage() {
     const chart = slot("plot");
     if (gone || !window.Plotly || !chart?.clientWidth) return;
     const ratio = window.devicePixelRatio || 1, size = { width: chart.clientWidth, height: chart.clientHeight };
@@ -224,7 +224,7 @@ export function mount(root, page) {
       const arm = choice.values[i] - 1;
       simplex.dot(c, [x(i), y(row(mean, i)[arm])], radius, shade(arm), null);
     }
-    const at = picked();
+    const at = pickedTrial();
     c.strokeStyle = colours.ink; c.lineWidth = 1.2;
     c.beginPath(); c.moveTo(x(at), top - 8); c.lineTo(x(at), height - 4); c.stroke();
     simplex.dot(c, [x(at), y(row(mean, at)[choice.values[at] - 1])], radius + 3, null, colours.ink, 1.6);
@@ -241,7 +241,7 @@ export function mount(root, page) {
       c.globalAlpha = 0.45;
       for (let i = 0; i < count(); i++) simplex.dot(c, simplex.at(box, ...row(weights, i)), 3, colours.soft, null);
       c.globalAlpha = 1;
-      simplex.dot(c, simplex.at(box, ...row(weights, picked())), 7, colours.paper, colours.ink, 2.5);
+      simplex.dot(c, simplex.at(box, ...row(weights, pickedTrial())), 7, colours.paper, colours.ink, 2.5);
       return;
     }
     const { trial } = one.arrays, most = Math.max(...trial.values), wide = (width - 32) / most;
@@ -258,10 +258,10 @@ export function mount(root, page) {
       if (wide > 16 || k % 5 === 0) c.fillText(String(k), 16 + (k - 0.5) * wide, height - 12);
     }
     c.strokeStyle = colours.ink; c.lineWidth = 2;
-    c.strokeRect(16 + (trial.values[picked()] - 1) * wide, 15, wide, height - 46);
+    c.strokeRect(16 + (trial.values[pickedTrial()] - 1) * wide, 15, wide, height - 46);
   }
 
-  function sayPerson() {
+  function describePerson() {
     const one = frames.person, slider = root.querySelector("#moment");
     slot("who").textContent = `Person ${one.subject}`;
     slot("people").value = one.participant;
@@ -280,22 +280,22 @@ export function mount(root, page) {
       slot("bars").dataset.names = one.primitives.join();
       slot("bars").innerHTML = one.primitives.map((name) => `<div class="bar ${CLASSES[name]}"><b>${name}</b><div><i></i></div><output></output></div>`).join("");
     }
-    sayTrial();
+    describeTrial();
   }
 
-  function sayTrial() {
-    const at = picked(), { block, trial, choice, reward, mean, weights, p_choice: p, distance } = frames.person.arrays;
-    const words = `block ${block.values[at]}, trial ${trial.values[at]}`, slider = root.querySelector("#moment");
-    slot("when").textContent = words;
+  function describeTrial() {
+    const at = pickedTrial(), { block, trial, choice, reward, mean, weights, p_choice: p, distance } = frames.person.arrays;
+    const text = `block ${block.values[at]}, trial ${trial.values[at]}`, slider = root.querySelector("#moment");
+    slot("when").textContent = text;
     slot("this-block").textContent = `block ${block.values[at]}`;
-    slider.setAttribute("aria-valuetext", words);
-    slot("trial").textContent = words[0].toUpperCase() + words.slice(1);
+    slider.setAttribute("aria-valuetext", text);
+    slot("trial").textContent = text[0].toUpperCase() + text.slice(1);
     slot("bars").querySelectorAll(".bar").forEach((bar, k) => {
       bar.querySelector("i").style.width = `${100 * row(weights, at)[k]}%`;
       bar.querySelector("output").textContent = row(weights, at)[k].toFixed(4);
     });
     const worth = [...row(mean, at)].map((v) => v.toFixed(1).replace("-", "−")).join(" and ");
-    slot("said").textContent = `The arms seem worth ${worth}. Arm ${choice.values[at]} was taken, which the composed model gives a probability of ${p.values[at].toFixed(3)}; it paid ${reward.values[at].toFixed(1).replace("-", "−")}.`;
+    slot("said").textContent = `Expected values: ${worth}. Arm ${choice.values[at]} was taken, which the composed model gives a probability of ${p.values[at].toFixed(3)}; it paid ${reward.values[at].toFixed(1).replace("-", "−")}.`;
     slot("proof").innerHTML = `<b>Proved</b>: these weights are within ${distance.values[at].toExponential(0)} of the optimal ones, and all of this person's within ${frames.person.distance.toExponential(0)}.`;
   }
 
@@ -316,9 +316,9 @@ export function mount(root, page) {
     c.fillText(`${slot("whose").textContent}; ${slot("counts").textContent}`, 4 * ratio, 20 * ratio);
     c.font = `600 ${14 * ratio}px ${colours.sans}`;
     let y = gap;
-    for (const [words, one] of parts) {
+    for (const [text, one] of parts) {
       c.fillStyle = colours.ink;
-      c.fillText(words, 4 * ratio, y + 22 * ratio);
+      c.fillText(text, 4 * ratio, y + 22 * ratio);
       c.drawImage(one, 0, y + gap);
       y += one.height + gap;
     }
@@ -332,8 +332,8 @@ export function mount(root, page) {
   function pick(at) {
     root.querySelector("#moment").value = at + 1;
     page.change("moment", at + 1);
-    sayTrial(); drawValues(); drawMixtures();
-    if (painted() !== drawn) drawWeights();
+    describeTrial(); drawValues(); drawMixtures();
+    if (chartKey() !== drawn) drawWeights();
   }
   for (const one of scopes) one.addEventListener("change", () => { page.change("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
   root.querySelector("#moment").addEventListener("input", (event) => { if (frames.person) pick(Number(event.target.value) - 1); });
@@ -353,18 +353,18 @@ export function mount(root, page) {
 
   return {
     frame(one) {
-      if (one.part === "report") { save(one.html); settle(); return; }
+      if (one.part === "report") { save(one.html); hideProgress(); return; }
       if (one.part === "progress") {
-        working(one.words, one.done / one.of);
+        showProgress(one.words, one.done / one.of);
         for (const figure of root.querySelectorAll(".stage > figure, .person")) figure.classList.add("stale");
         return;
       }
       frames[one.part] = one;
-      if (one.part === "data") sayData(one);
-      if (one.part === "group") { settle(); sayGroup(); drawModels(); drawMean(); }
+      if (one.part === "data") describeData(one);
+      if (one.part === "group") { hideProgress(); describeGroup(); drawModels(); drawMean(); }
       if (one.part !== "person") return;
-      sayPerson(); drawValues(); drawMixtures();
-      if (painted() !== drawn) drawWeights();
+      describePerson(); drawValues(); drawMixtures();
+      if (chartKey() !== drawn) drawWeights();
     },
     recolour() { colours = tokens(); drawModels(); drawValues(); drawMixtures(); drawWeights(); drawMean(); },
     canvases: () => [sheet()],

@@ -15,9 +15,9 @@ export const closed = ["World", "Push"];
 export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
-  const slot = (name) => root.querySelector(`[data-slot="${name}"]`), press = (name) => root.querySelector(`[data-press="${name}"]`);
-  let record = null, now = null, colours = tokens(), tones = [], reached = 0, asked = false, gone = false, drawn = [], toldAt = 0, waiting = 0;
-  let pull = null, turning = null, held = null, look = null; // what a hand does, and the moment it holds
+  const slot = (name) => root.querySelector(`[data-slot="${name}"]`), button = (name) => root.querySelector(`[data-press="${name}"]`);
+  let record = null, now = null, colours = tokens(), tones = [], reached = 0, scheduled = false, freed = false, drawn = [], toldAt = 0, waiting = 0;
+  let pull = null, turning = null, held = null, look = null; // what is dragged, and the moment that is shown meanwhile
   let tally = { key: "", costs: new Map() };
 
   const air = surface(root.querySelector('[data-canvas="flight"]'), () => drawAir());
@@ -25,7 +25,7 @@ export function mount(root, page) {
   const moment = () => held ?? now?.moment ?? 0;
   const view = () => look ?? page.settings();
 
-  function coloured() {
+  function recolour() {
     colours = tokens();
     const style = getComputedStyle(document.documentElement);
     tones = record ? record.drones.map((drone) => style.getPropertyValue(`--${COLOURS[drone.role]}`).trim() || colours.ink) : [];
@@ -87,11 +87,11 @@ export function mount(root, page) {
     }).filter(Boolean).join(" ");
   }
 
-  function say() {
+  function describe() {
     const k = row(), seconds = moment(), over = seconds >= steps() * record.dt - 1e-6;
     slot("time").textContent = `${seconds.toFixed(2)} of ${(steps() * record.dt).toFixed(1)} s`;
-    press("play").textContent = now.playing && !over ? "Pause" : over ? "Again" : "Play";
-    press("push").disabled = over;
+    button("play").textContent = now.playing && !over ? "Pause" : over ? "Again" : "Play";
+    button("push").disabled = over;
     const slider = slot("moment");
     slider.max = steps();
     if (held === null) slider.value = k;
@@ -100,25 +100,25 @@ export function mount(root, page) {
     drawn = recent;
     const seen = recent.length > 1 ? ((recent.length - 1) * 1000) / (recent[recent.length - 1] - recent[0]) : 0;
     Object.assign(root.dataset, { fps: seen.toFixed(1), made: now.fps, moment: seconds.toFixed(3) }); // drawn here, made by the server
-    mixing(k);
+    describeMixture(k);
     if (performance.now() - toldAt < TOLD_EVERY && now.playing && !over) return;
     toldAt = performance.now();
     slot("clock").textContent = `flight ${record.flight}, decision ${k} of ${steps()}` + (seen > 1 && now.playing ? `, ${seen.toFixed(0)} pictures a second` : "");
     [...slot("board").children].forEach((line, i) => {
       const drone = record.drones[i], weighs = drone.gate || drone.role === "fixed 50/50", mean = average(drone.name);
-      const words = [weighs && record.known ? value("weight", i, Math.max(k - 1, 0)).toFixed(2) : "–", value("distance", i, k).toFixed(2), value("cost", i, k).toFixed(0), mean === null ? "–" : mean.toFixed(0)];
-      words.forEach((word, column) => { line.children[column + 1].textContent = word; });
+      const cells = [weighs && record.known ? value("weight", i, Math.max(k - 1, 0)).toFixed(2) : "–", value("distance", i, k).toFixed(2), value("cost", i, k).toFixed(0), mean === null ? "–" : mean.toFixed(0)];
+      cells.forEach((word, column) => { line.children[column + 1].textContent = word; });
     });
     slot("flights").textContent = tally.costs.size ? `Mean: whole flights without pushes, ${tally.costs.size} so far.` : "";
     slot("proof").textContent = proof(k);
     const pushes = record.pushes.map(([when, x, z]) => `${(when * record.dt).toFixed(2)} s: ${Math.hypot(x, z).toFixed(1)} m/s ${direction(x, z)}`);
     const impulse = record.impulse !== null && k >= record.impulse ? `The study's impulse came at ${(record.impulse * record.dt).toFixed(2)} s. ` : "";
-    slot("pushes").textContent = impulse + (pushes.length ? `Pushed at ${pushes.join("; ")}. The link holds this.` : "No pushes yet: pull at a drone.");
-    press("forget").hidden = !pushes.length;
+    slot("pushes").textContent = impulse + (pushes.length ? `Pushed at ${pushes.join("; ")}. The link holds this.` : "No pushes yet: drag a drone.");
+    button("forget").hidden = !pushes.length;
   }
 
   // What the first gate there is makes of the two.
-  function mixing(k) {
+  function describeMixture(k) {
     const i = record.drones.findIndex((drone) => drone.gate), box = slot("mix");
     box.hidden = i < 0 || !record.known;
     if (box.hidden) return;
@@ -130,21 +130,21 @@ export function mount(root, page) {
   }
 
   function direction(x, z) {
-    const words = ["right", "up and right", "up", "up and left", "left", "down and left", "down", "down and right"];
-    return words[(Math.round(Math.atan2(z, x) / (Math.PI / 4)) + 8) % 8];
+    const names = ["right", "up and right", "up", "up and left", "left", "down and left", "down", "down and right"];
+    return names[(Math.round(Math.atan2(z, x) / (Math.PI / 4)) + 8) % 8];
   }
 
   function show() {
-    if (gone) return; // somebody has left the room before the screen was ready
-    asked = false;
+    if (freed) return; // the room was left before the screen was ready
+    scheduled = false;
     if (!record || !now) return;
     reached = Math.max(reached, moment());
     drawAir();
     drawStrips();
-    say();
+    describe();
   }
 
-  function soon() { if (!asked) { asked = true; requestAnimationFrame(show); } }
+  function schedule() { if (!scheduled) { scheduled = true; requestAnimationFrame(show); } }
 
   // ------------------------------------------------------------------ whole flights
 
@@ -157,7 +157,7 @@ export function mount(root, page) {
     }
   }
 
-  function finished() {
+  function goOn() {
     count();
     toldAt = 0;
     clearTimeout(waiting);
@@ -173,22 +173,22 @@ export function mount(root, page) {
     const [x, z] = [pull.dx / scene.PIXELS_FOR_SPEED, -pull.dy / scene.PIXELS_FOR_SPEED], cut = Math.min(1, FASTEST / (Math.hypot(x, z) || 1));
     return [x * cut, z * cut];
   };
-  const shove = (x, z, at = moment()) => page.act({ push: [Number(x.toFixed(3)), Number(z.toFixed(3))], moment: at });
-  const under = (event) => (record ? scene.grasped(record, view(), moment(), air.width, air.height, place(air.canvas, event)) : null);
+  const push = (x, z, at = moment()) => page.act({ push: [Number(x.toFixed(3)), Number(z.toFixed(3))], moment: at });
+  const droneUnder = (event) => (record ? scene.droneAt(record, view(), moment(), air.width, air.height, place(air.canvas, event)) : null);
 
-  function turned(turn, tilt) {
+  function turnView(turn, tilt) {
     const settings = view(), within = (value, low, high) => Math.round(Math.min(Math.max(value, low), high));
     look = { ...settings, turn: within(turn, -80, 80), tilt: within(tilt, 0, 80) };
     page.change({ turn: look.turn, tilt: look.tilt });
-    soon();
+    schedule();
   }
 
   air.canvas.addEventListener("pointerdown", (event) => {
     if (!record) return;
-    const drone = under(event), [x, y] = place(air.canvas, event);
+    const drone = droneUnder(event), [x, y] = place(air.canvas, event);
     air.canvas.setPointerCapture(event.pointerId);
     if (drone !== null && !(now.over && now.moment === moment())) {
-      held = moment(); // time stands still while somebody pulls
+      held = moment(); // time stops while a drone is dragged
       pull = { drone, x, y, dx: 0, dy: 0, from: [x, y] };
       air.canvas.classList.add("pulling");
     } else {
@@ -198,34 +198,34 @@ export function mount(root, page) {
   });
   air.canvas.addEventListener("pointermove", (event) => {
     const [x, y] = place(air.canvas, event);
-    if (pull) { Object.assign(pull, { x, y, dx: x - pull.from[0], dy: y - pull.from[1] }); soon(); }
-    else if (turning) turned(turning.turn + (x - turning.x) * 0.4, turning.tilt + (y - turning.y) * 0.4);
-    else air.canvas.classList.toggle("over-drone", under(event) !== null);
+    if (pull) { Object.assign(pull, { x, y, dx: x - pull.from[0], dy: y - pull.from[1] }); schedule(); }
+    else if (turning) turnView(turning.turn + (x - turning.x) * 0.4, turning.tilt + (y - turning.y) * 0.4);
+    else air.canvas.classList.toggle("over-drone", droneUnder(event) !== null);
   });
-  function letGo(event) {
+  function releaseDrone(event) {
     if (pull) {
       const far = Math.hypot(pull.dx, pull.dy), at = held, [x, z] = speeds();
       pull = null;
-      if (event.type === "pointerup" && far > 6) shove(x, z, at);
+      if (event.type === "pointerup" && far > 6) push(x, z, at);
       release(at);
     }
     turning = look = null;
     air.canvas.classList.remove("pulling", "turning");
-    soon();
+    schedule();
   }
-  air.canvas.addEventListener("pointerup", letGo);
-  air.canvas.addEventListener("pointercancel", letGo);
+  air.canvas.addEventListener("pointerup", releaseDrone);
+  air.canvas.addEventListener("pointercancel", releaseDrone);
   // a finger on a drone pulls it, elsewhere it scrolls the page
-  air.canvas.addEventListener("touchstart", (event) => { if (under(event.touches[0]) !== null) event.preventDefault(); }, { passive: false });
+  air.canvas.addEventListener("touchstart", (event) => { if (droneUnder(event.touches[0]) !== null) event.preventDefault(); }, { passive: false });
 
   air.canvas.addEventListener("keydown", (event) => {
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (event.key === " ") { event.preventDefault(); press("play").click(); }
+    if (event.key === " ") { event.preventDefault(); button("play").click(); }
     if (!way || !record) return;
     event.preventDefault();
     const { turn, tilt, push_speed: speed } = page.settings();
-    if (event.shiftKey) shove(way[0] * speed, way[1] * speed);
-    else { turned(turn + 5 * way[0], tilt + 5 * way[1]); look = null; }
+    if (event.shiftKey) push(way[0] * speed, way[1] * speed);
+    else { turnView(turn + 5 * way[0], tilt + 5 * way[1]); look = null; }
   });
 
   // Looking back: the page shows the moment at once, and the server follows.
@@ -235,12 +235,12 @@ export function mount(root, page) {
     held = Math.min(seconds, record.steps * record.dt);
     if (wanted === null) requestAnimationFrame(() => { page.act({ moment: wanted }); wanted = null; });
     wanted = held;
-    soon();
+    schedule();
   }
   let letting = 0;
   function release(at) {
     clearTimeout(letting);
-    letting = setTimeout(() => { held = null; soon(); }, 400); // unless a frame from there comes earlier
+    letting = setTimeout(() => { held = null; schedule(); }, 400); // unless a frame from there comes earlier
     arriving = at;
   }
   let arriving = null, scrubbing = false;
@@ -254,12 +254,12 @@ export function mount(root, page) {
   for (const kind of ["pointerup", "pointercancel"]) time.canvas.addEventListener(kind, () => { if (scrubbing) { scrubbing = false; release(held); } });
   slot("moment").addEventListener("input", (event) => { if (record) { scrub(Number(event.target.value) * record.dt); release(held); } });
 
-  press("play").addEventListener("click", () => { if (now) page.change("playing", now.over ? true : !now.playing); });
-  press("next").addEventListener("click", () => page.change({ flight: (page.settings().flight + 1) % 1000, playing: true }));
-  press("forget").addEventListener("click", () => page.act({ forget: true }));
-  press("push").addEventListener("click", () => {
+  button("play").addEventListener("click", () => { if (now) page.change("playing", now.over ? true : !now.playing); });
+  button("next").addEventListener("click", () => page.change({ flight: (page.settings().flight + 1) % 1000, playing: true }));
+  button("forget").addEventListener("click", () => page.act({ forget: true }));
+  button("push").addEventListener("click", () => {
     const { push_speed: speed, push_angle: angle } = page.settings();
-    shove(speed * Math.cos((angle * Math.PI) / 180), speed * Math.sin((angle * Math.PI) / 180));
+    push(speed * Math.cos((angle * Math.PI) / 180), speed * Math.sin((angle * Math.PI) / 180));
   });
 
   return {
@@ -272,17 +272,17 @@ export function mount(root, page) {
         if (!record || record.edition !== one.edition) reached = Math.min(reached, one.moment);
         if (record && record.flight !== one.flight) reached = 0;
         record = one;
-        coloured();
+        recolour();
         board();
         toldAt = 0;
       }
       if (held !== null && arriving !== null && Math.abs(one.moment - arriving) < 0.12) { held = arriving = null; clearTimeout(letting); }
-      if (one.over && !(was?.over && was.edition === one.edition)) finished();
-      soon();
+      if (one.over && !(was?.over && was.edition === one.edition)) goOn();
+      schedule();
     },
-    recolour() { coloured(); if (record) { board(); toldAt = 0; show(); } },
+    recolour() { recolour(); if (record) { board(); toldAt = 0; show(); } },
     canvases: () => [air.canvas, time.canvas],
     data: () => ({ moment: now, record }),
-    free() { gone = true; delete root.dataset.moment; delete root.dataset.made; clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
+    free() { freed = true; delete root.dataset.moment; delete root.dataset.made; clearTimeout(waiting); clearTimeout(letting); air.free(); time.free(); },
   };
 }

@@ -167,7 +167,7 @@ export function arrow(c, [x, y], [dx, dy], colour, width = 2.5) {
 }
 
 // A drone that has left the picture is pointed at from the edge.
-function lost(c, stage, state, colour, colours) {
+function drawOutside(c, stage, state, colour, colours) {
   const { cell, at } = stage, [x, y] = at(state.x, 0, state.z), edge = 16;
   if (x > cell.x && x < cell.x + cell.width && y > cell.y && y < cell.y + cell.height) return;
   const spot = [Math.min(Math.max(x, cell.x + edge + 8), cell.x + cell.width - edge - 8), Math.min(Math.max(y, cell.y + edge + 8), cell.y + cell.height - edge - 8)];
@@ -209,7 +209,7 @@ export function wind(c, x, y, record, moment, colours) {
   arrow(c, [x, y], inside(mean, 2), colours.ink, 2);
 }
 
-// pull: {drone, dx, dy} in pixels while somebody pulls; flash: [x, z] of a push that has just come.
+// pull: {drone, dx, dy} in pixels while a drone is dragged; flash: [x, z] of a push that has just come.
 export function draw(c, width, height, record, look, moment, tones, colours, pull, flash) {
   const all = stages(record, look, width, height);
   const nearest = look.layout === "in depth" ? all.map((_, i) => i).reverse() : all.map((_, i) => i);
@@ -227,9 +227,9 @@ export function draw(c, width, height, record, look, moment, tones, colours, pul
     target(c, stage, record, moment, state, colours);
     vehicle(c, stage, state, tones[i], colours);
     c.restore();
-    lost(c, stage, state, tones[i], colours);
-    const spot = stage.at(state.x, 0, state.z), shove = pull ? [pull.dx, pull.dy] : flash ? [flash[0] * PIXELS_FOR_SPEED, -flash[1] * PIXELS_FOR_SPEED] : null;
-    if (shove) { c.globalAlpha = pull && pull.drone !== i ? 0.45 : 1; arrow(c, spot, shove, colours.bad, 3); c.globalAlpha = 1; }
+    drawOutside(c, stage, state, tones[i], colours);
+    const spot = stage.at(state.x, 0, state.z), push = pull ? [pull.dx, pull.dy] : flash ? [flash[0] * PIXELS_FOR_SPEED, -flash[1] * PIXELS_FOR_SPEED] : null;
+    if (push) { c.globalAlpha = pull && pull.drone !== i ? 0.45 : 1; arrow(c, spot, push, colours.bad, 3); c.globalAlpha = 1; }
     label(c, stage, i, record, tones[i], colours, look.layout);
   }
   if (all[0].alone) borders(c, all, width, height, colours);
@@ -253,7 +253,7 @@ function borders(c, all, width, height, colours) {
 }
 
 // The drone under a pointer, or null.
-export function grasped(record, look, moment, width, height, [x, y]) {
+export function droneAt(record, look, moment, width, height, [x, y]) {
   let best = null, least = GRIP;
   stages(record, look, width, height).forEach(({ at }, i) => {
     const state = stateAt(record, i, moment), [px, py] = at(state.x, 0, state.z), far = Math.hypot(px - x, py - y);

@@ -106,7 +106,7 @@ function axis(c, low, record, x, colours) {
   c.fillStyle = colours.soft;
   c.textAlign = "center";
   for (let t = 0; t <= whole + 1e-6; t += step) {
-    const words = `${Number(t.toFixed(2))}${t + step > whole + 1e-6 ? " s" : ""}`;
-    c.fillText(words, x(t / record.dt), low + 17);
+    const text = `${Number(t.toFixed(2))}${t + step > whole + 1e-6 ? " s" : ""}`;
+    c.fillText(text, x(t / record.dt), low + 17);
   }
 }

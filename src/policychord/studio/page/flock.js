@@ -4,7 +4,7 @@ import * as charts from "./charts.js";
 import * as simplex from "./simplex.js";
 
 const NAMES = ["separation", "alignment", "cohesion"], CLASSES = ["one", "two", "three"];
-const LATELY = 150; // moments of the selected boid's weights
+const RECENT = 150; // moments of the selected boid's weights
 const CHART_EVERY = 1000; // ms: a chart takes longer to draw than the flock
 const SHORT = ["separation", "alignment", "cohesion"];
 
@@ -13,7 +13,7 @@ export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
-  let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, asked = false, gone = false;
+  let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, scheduled = false, freed = false;
   let series = { time: [], polarization: [], milling: [] };
   let drawn = [];
 
@@ -85,8 +85,8 @@ export function mount(root, page) {
     c.fillStyle = colours.bad;
     c.font = `600 12px ${colours.sans}`;
     c.textAlign = at[0] < 60 ? "left" : at[0] > plane.width - 60 ? "right" : "center";
-    const words = inside ? "goal" : `goal, ${now.goal_distance.toFixed(0)} m`;
-    c.fillText(words, at[0], at[1] > plane.height - 50 ? at[1] - 14 : at[1] + 24);
+    const text = inside ? "goal" : `goal, ${now.goal_distance.toFixed(0)} m`;
+    c.fillText(text, at[0], at[1] > plane.height - 50 ? at[1] - 14 : at[1] + 24);
   }
 
   function drawPlane() {
@@ -139,7 +139,7 @@ export function mount(root, page) {
     if (points.length) simplex.dot(c, points[points.length - 1], 6, colours.ink, colours.paper, 2);
   }
 
-  function say() {
+  function describe() {
     const { weights } = now.arrays;
     const own = now.decides ? weights.values.subarray(3 * now.selected, 3 * now.selected + 3) : null;
     bars.forEach((bar, k) => {
@@ -169,13 +169,13 @@ export function mount(root, page) {
   }
 
   function show() {
-    if (gone) return; // somebody has left the room before the screen was ready
-    asked = false;
+    if (freed) return; // the room was left before the screen was ready
+    scheduled = false;
     if (!now) return;
     aim(now.arrays.position);
     drawPlane();
     drawSimplex();
-    say();
+    describe();
     if (performance.now() > chartDue) { chartDue = performance.now() + CHART_EVERY; drawChart(); }
   }
 
@@ -201,16 +201,16 @@ export function mount(root, page) {
       if (!now || one.k !== now.k || !series.time.length) {
         series.time.push(one.time); series.polarization.push(one.polarization); series.milling.push(one.milling);
         if (one.decides) trail.push([...one.arrays.weights.values.subarray(3 * one.selected, 3 * one.selected + 3)]);
-        if (trail.length > LATELY) trail.shift();
+        if (trail.length > RECENT) trail.shift();
       }
       now = one;
       // of frames that come faster than the screen shows them, only the last is drawn
-      if (!asked) { asked = true; requestAnimationFrame(show); }
+      if (!scheduled) { scheduled = true; requestAnimationFrame(show); }
     },
     settings() {},
     recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); },
     canvases: () => [plane.canvas, triangle.canvas],
     data: () => ({ now, series }),
-    free() { gone = true; plane.free(); triangle.free(); charts.clear(slot("plot")); },
+    free() { freed = true; plane.free(); triangle.free(); charts.clear(slot("plot")); },
   };
 }

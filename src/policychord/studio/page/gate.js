@@ -20,11 +20,11 @@ export function mount(root, page) {
 
   slot("bars").innerHTML = CLASSES.map((name, k) => `<div class="bar ${name}"><b>${NAMES[k]}</b><div><i></i></div><output></output></div>`).join("");
   const bars = [...slot("bars").querySelectorAll(".bar")];
-  for (const [name, words] of Object.entries(LAYERS)) {
+  for (const [name, text] of Object.entries(LAYERS)) {
     const label = document.createElement("label");
     label.className = "pick";
     label.innerHTML = `<input type="radio" name="layer" value="${name}"><span></span>`;
-    label.querySelector("span").textContent = words;
+    label.querySelector("span").textContent = text;
     label.querySelector("input").checked = name === layer;
     label.querySelector("input").addEventListener("change", () => { layer = name; drawChart(); });
     slot("layers").append(label);
@@ -149,9 +149,9 @@ export function mount(root, page) {
   triangle.canvas.addEventListener("pointermove", (event) => { if (dragging) go(event); });
   for (const end of ["pointerup", "pointercancel"]) triangle.canvas.addEventListener(end, () => { dragging = false; });
 
-  // ---------------------------------------------------------------- words and chart
+  // ---------------------------------------------------------------- text and chart
 
-  function say() {
+  function describe() {
     const { weights } = frames.gate.arrays;
     bars.forEach((bar, k) => {
       bar.querySelector("i").style.width = `${100 * weights.values[k]}%`;
@@ -161,12 +161,12 @@ export function mount(root, page) {
     slot("proof").innerHTML = `<b>Proved</b> within ${gap.toExponential(0)} of the least energy; no weight is off by more than ${distance.toExponential(0)}. It took ${passes} passes.`;
   }
 
-  function verdict() {
-    const words = slot("verdict"), found = frames.circuit;
+  function describeCircuit() {
+    const text = slot("verdict"), found = frames.circuit;
     if (!found) return;
-    words.className = found.fault ? "" : found.stable ? "settles" : "swings";
+    text.className = found.fault ? "" : found.stable ? "settles" : "swings";
     const rate = Math.abs(found.growth ?? 0).toPrecision(2);
-    words.textContent = found.fault ?? (found.stable
+    text.textContent = found.fault ?? (found.stable
       ? `It settles at the optimum; what is left fades at a rate of ${rate} per second.`
       : `It never settles: a swing grows at a rate of ${rate} per second until it limits itself.`);
   }
@@ -189,9 +189,9 @@ export function mount(root, page) {
 
   return {
     frame(one) {
-      if (one.part === "gate") { frames.gate = one; relief = null; say(); drawActions(); drawSimplex(); }
+      if (one.part === "gate") { frames.gate = one; relief = null; describe(); drawActions(); drawSimplex(); }
       if (one.part === "flow") { frames.flow = one.fault ? null : one; drawSimplex(); if (layer === "energy") drawChart(); }
-      if (one.part === "circuit") { frames.circuit = one; verdict(); drawChart(); }
+      if (one.part === "circuit") { frames.circuit = one; describeCircuit(); drawChart(); }
     },
     settings() {},
     recolour() { colours = tokens(); relief = null; drawActions(); drawSimplex(); drawChart(); },
