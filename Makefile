@@ -6,9 +6,14 @@ READY := $(VENV)/.ready
 OUT ?= out
 # one more than there are cores: many tests wait for processes, sockets or a browser
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# solver, parts, loops, contracts, statistics, what the command says, rules of the house
+QUICK := tests/core tests/loops tests/primitives tests/models tests/envs tests/contracts tests/stats tests/cli/test_errors.py \
+  tests/cli/test_settings.py tests/runs/test_cache.py tests/runs/test_compare.py tests/runs/test_plan.py tests/runs/test_report.py \
+  tests/test_agent.py tests/test_imports.py tests/test_population.py tests/test_project.py tests/test_wording.py \
+  --ignore tests/core/test_fuzz.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce test thorough coverage docs check format bench bench-agents bench-studies stress clean
+.PHONY: install reproduce test quick thorough coverage docs check format audit bench bench-agents bench-studies stress clean
 
 install: $(READY)
 
@@ -22,6 +27,9 @@ reproduce: install  ## measure all claims of the paper, with fewer seeds, and wr
 
 test: install  ## run the tests on all cores
 	$(TEST)
+
+quick: install  ## the tests that matter while working
+	$(TEST) $(QUICK)
 
 thorough: install  ## the tests that take long
 	$(TEST) -m thorough
@@ -40,6 +48,15 @@ check: install  ## format, lint, types
 format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+audit: install  ## known weaknesses of the installed packages, where their database can be reached
+	@rm -f build/audit.txt && mkdir -p build
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || echo "pip-audit could not be installed."
+	@$(BIN)/python -m pip_audit --progress-spinner off --skip-editable --output build/audit.txt; code=$$?; \
+	if [ ! -f build/audit.txt ]; then echo "make audit: its database could not be reached: nothing was checked."; exit 0; fi; \
+	grep -v "could not be audited" build/audit.txt; \
+	echo "make audit: $$(grep -c 'could not be audited' build/audit.txt) packages could not be checked, because the database that was reached does not know them."; \
+	exit $$code
 
 bench: install  ## speed against other solvers, then that of agents; prints tables, writes build/bench*.json
 	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json

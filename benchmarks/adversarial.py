@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policychord import ConvergenceError, problem, solve
+
 from .families import Arrays
 
 ENTRIES_PER_BATCH = 1_000_000
@@ -28,10 +30,13 @@ def draw(seed: int, index: int, most: int = PROBLEMS_PER_BATCH) -> Batch:
     primitives, cost, prior, start = (
         list(kinds)[rng.integers(len(kinds))] for kinds in (PRIMITIVES, COSTS, PRIORS, STARTS)
     )
+    coldest = -3.0
+    if primitives in TIED:  # half of them without a cost that would break the tie, and colder than the others
+        cost, coldest = ("constant" if rng.random() < 0.5 else cost), -6.0
     arrays = Arrays(
         pi=PRIMITIVES[primitives](rng, batch, n, d),
         action_cost=COSTS[cost](rng, batch, d),
-        eps=10.0 ** rng.uniform(-3.0, 1.0, batch),
+        eps=10.0 ** rng.uniform(coldest, 1.0, batch),
         prior=PRIORS[prior](rng, batch, n),
     )
     return Batch(
@@ -128,6 +133,35 @@ def mixed(rng, batch, n, d):
     return np.where(kind == 0, flat, np.where(kind == 1, one_hot(rng, batch, n, d), sparse(rng, batch, n, d)))
 
 
+def permuted(rng, batch, n, d):
+    """One column in n orders: without a cost all vertices have the same energy."""
+    return rng.permuted(np.repeat(dirichlet(rng, batch, 1, d), n, axis=-1), axis=-2)
+
+
+def equal_entropy(rng, batch, n, d):
+    """Columns of two shapes and one entropy, each in many orders."""
+    flat, steep = log_gamma(rng, batch, 1, d), log_gamma(rng, batch, 1, d)
+    target = np.minimum(entropy(normalised(flat)), entropy(normalised(steep)))
+    shapes = np.concatenate([sharpened(flat, target), sharpened(steep, target)], axis=-1)
+    chosen = np.take_along_axis(shapes, rng.integers(2, size=(batch, 1, n)), axis=-1)
+    return rng.permuted(chosen, axis=-2)
+
+
+def entropy(pi: np.ndarray) -> np.ndarray:
+    """-sum p ln p of each column."""
+    return -np.sum(pi * np.log(np.maximum(pi, 1e-300)), axis=-2, keepdims=True)
+
+
+def sharpened(log_pi: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The column proportional to pi^b whose entropy is the target, by bisection on ln b; b >= 1."""
+    low, high = np.zeros_like(target), np.full_like(target, 7.0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = entropy(normalised(np.exp(middle) * log_pi)) > target
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return normalised(np.exp(low) * log_pi)
+
+
 PRIMITIVES = {
     "dirichlet": dirichlet,
     "sparse": sparse,
@@ -139,7 +173,10 @@ PRIMITIVES = {
     "unsupported rows": unsupported_rows,
     "bumps": bumps,
     "mixed": mixed,
+    "permuted": permuted,
+    "equal entropy": equal_entropy,
 }
+TIED = ("permuted", "equal entropy")
 
 
 # ------------------------------------------------------------------------------ costs (batch, d)
@@ -233,10 +270,32 @@ def vertex_start(rng, arrays: Arrays):
     return one_hot(rng, batch, 1, n)[..., 0]
 
 
+def near_vertex_start(rng, arrays: Arrays):
+    """Nearly all weight on one primitive: the others have 1e-300 to 1e-3 of it."""
+    start = vertex_start(rng, arrays)
+    start += 10.0 ** rng.uniform(rng.uniform(-300.0, -3.0, (len(start), 1)), -3.0, start.shape)
+    return start / start.sum(axis=-1, keepdims=True)
+
+
+def previous_start(rng, arrays: Arrays):
+    """The optimum of another cost, as when an agent goes on from its last decision."""
+    given = arrays._asdict() | {"action_cost": rng.permutation(arrays.action_cost, axis=-1)}
+    try:
+        return solve(problem(**given), tol=1e-6).weights
+    except ConvergenceError:
+        return vertex_start(rng, arrays)
+
+
 def random_start(rng, arrays: Arrays):
     """Anywhere in the simplex, often close to its boundary."""
     batch, _, n = arrays.pi.shape
     return normalised(log_gamma(rng, batch, 1, n)[..., 0], axis=-1)
 
 
-STARTS = {"cold": cold_start, "vertex": vertex_start, "random": random_start}
+STARTS = {
+    "cold": cold_start,
+    "vertex": vertex_start,
+    "near a vertex": near_vertex_start,
+    "previous problem": previous_start,
+    "random": random_start,
+}

@@ -1,6 +1,7 @@
 """Solve 100,000 random and adversarial problems; any answer without its certificate is a failure.
 
 python -m benchmarks.stress --problems 100000 --out build/stress.json
+python -m benchmarks.stress --problems 5000 --route jax --no-retry
 """
 
 import argparse
@@ -17,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from policychord import ConvergenceError, Problem, certify, problem, solve
+from policychord.core._method import RETRY_AFTER
+from policychord.core.equilibrium import Route
 
 from .adversarial import PRIMITIVES, PROBLEMS_PER_BATCH, Batch, draw
 
@@ -24,38 +27,40 @@ TOL = 1e-10
 OFF_SIMPLEX = 1e-12
 
 
-class Outcome(NamedTuple):
+class Judged(NamedTuple):
     """What became of the problems of one batch; gaps and passes are NaN where `solve` gave up."""
 
     solver_gap: np.ndarray
     certified_gap: np.ndarray
     passes: np.ndarray
     failed: np.ndarray
+    retried: np.ndarray  # whether the first attempt did not reach the tolerance
 
 
-def judge(batch: Batch) -> Outcome:
+def judge(batch: Batch, route: Route, retry: bool) -> Judged:
     """Solve a batch and check the answers, not trusting the solver's own certificate."""
     problems = problem(**batch.arrays._asdict())
     try:
-        return attempt(problems, batch.start)
+        judged = attempt(problems, batch.start, route)
     except ConvergenceError:
-        ones = [one_by_one(problems, batch.start, k) for k in range(len(problems.eps))]
-        return Outcome(*(np.concatenate(parts) for parts in zip(*ones, strict=True)))
+        ones = [one_by_one(problems, batch.start, k, route) for k in range(len(problems.eps))]
+        judged = Judged(*(np.concatenate(parts) for parts in zip(*ones, strict=True)))
+    return judged if retry else judged._replace(failed=judged.failed | judged.retried)
 
 
-def one_by_one(problems: Problem, start: np.ndarray | None, index: int) -> Outcome:
+def one_by_one(problems: Problem, start: np.ndarray | None, index: int, route: Route) -> Judged:
     """The outcome of a single problem of a batch in which at least one did not converge."""
     single = Problem(*(field[index : index + 1] for field in problems))
     try:
-        return attempt(single, None if start is None else start[index : index + 1])
+        return attempt(single, None if start is None else start[index : index + 1], route)
     except ConvergenceError:
         nothing = np.full(1, np.nan)
-        return Outcome(nothing, nothing, nothing, np.ones(1, bool))
+        return Judged(nothing, nothing, nothing, np.ones(1, bool), np.ones(1, bool))
 
 
-def attempt(problems: Problem, start: np.ndarray | None) -> Outcome:
+def attempt(problems: Problem, start: np.ndarray | None, route: Route) -> Judged:
     """Solve and check; raises where the solver does."""
-    found = solve(problems, tol=TOL, start=start)
+    found = solve(problems, tol=TOL, start=start, route=route)
     finite = np.isfinite(found.weights).all(-1) & np.isfinite(found.log_weights).all(-1)
     on_simplex = (np.abs(found.weights.sum(-1) - 1.0) <= OFF_SIMPLEX) & (found.weights >= 0.0).all(-1)
     usable = finite & on_simplex
@@ -64,17 +69,19 @@ def attempt(problems: Problem, start: np.ndarray | None) -> Outcome:
         certified[usable] = certify(Problem(*(f[usable] for f in problems)), found.weights[usable]).gap
     # written so that NaN counts as a failure; a negative bound on a distance would be a wrong one
     proven = (found.certificate.gap >= 0.0) & (found.certificate.gap <= TOL) & (certified >= 0.0) & (certified <= TOL)
-    return Outcome(found.certificate.gap, certified, found.passes.astype(float), ~(usable & proven))
+    passes = found.passes.astype(float)
+    return Judged(found.certificate.gap, certified, passes, ~(usable & proven), passes > RETRY_AFTER)
 
 
-def summary(outcomes: list[Outcome]) -> dict:
+def summary(judged: list[Judged]) -> dict:
     """Count, failures, passes and the worst certificate of one family."""
-    joined = Outcome(*(np.concatenate(parts) for parts in zip(*outcomes, strict=True)))
+    joined = Judged(*(np.concatenate(parts) for parts in zip(*judged, strict=True)))
     known = joined.passes[np.isfinite(joined.passes)]
     gaps = np.concatenate([joined.solver_gap, joined.certified_gap])
     return {
         "count": int(joined.failed.size),
         "failures": int(joined.failed.sum()),
+        "retries": int(joined.retried.sum()),
         "passes_mean": float(known.mean()) if known.size else None,
         "passes_p99": float(np.percentile(known, 99)) if known.size else None,
         "passes_max": int(known.max()) if known.size else None,
@@ -82,9 +89,9 @@ def summary(outcomes: list[Outcome]) -> dict:
     }
 
 
-def run(problems: int, seed: int, folder: Path, console: Console) -> dict[str, dict]:
+def run(problems: int, seed: int, route: Route, retry: bool, folder: Path, console: Console) -> dict[str, dict]:
     """Draw, solve and judge; one row for each kind of primitives, cost, prior and start, and one for all."""
-    outcomes: dict[str, list[Outcome]] = defaultdict(list)
+    judged: dict[str, list[Judged]] = defaultdict(list)
     failures = TextColumn("{task.fields[failed]} failed")
     columns = (TextColumn("stress"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), failures)
     with Progress(*columns, console=console) as progress:
@@ -92,15 +99,15 @@ def run(problems: int, seed: int, folder: Path, console: Console) -> dict[str, d
         done = failed = index = 0
         while done < problems:
             batch = draw(seed, index, min(PROBLEMS_PER_BATCH, problems - done))
-            outcome = judge(batch)
+            found = judge(batch, route, retry)
             for kind in ("all", *batch.kinds):
-                outcomes[kind].append(outcome)
-            for k in np.flatnonzero(outcome.failed):
+                judged[kind].append(found)
+            for k in np.flatnonzero(found.failed):
                 keep(folder, seed, index, int(k), batch)
-            done, failed, index = done + outcome.failed.size, failed + int(outcome.failed.sum()), index + 1
+            done, failed, index = done + found.failed.size, failed + int(found.failed.sum()), index + 1
             progress.update(task, completed=done, failed=failed)
-    first = [*PRIMITIVES, *sorted(k for k in outcomes if ":" in k), "all"]
-    return {kind: summary(outcomes[kind]) for kind in first if kind in outcomes}
+    first = [*PRIMITIVES, *sorted(k for k in judged if ":" in k), "all"]
+    return {kind: summary(judged[kind]) for kind in first if kind in judged}
 
 
 def keep(folder: Path, seed: int, index: int, position: int, batch: Batch) -> None:
@@ -114,10 +121,10 @@ def show(rows: dict[str, dict], seconds: float, console: Console) -> None:
     """Kinds of primitives first; every problem is counted again under its cost, its prior and its start."""
     table = Table(title=f"certificate <= {TOL:.0e}, from the solver and from `certify`; {seconds:.0f} s")
     table.add_column("family", no_wrap=True)
-    for name in ("count", "failures", "passes", "p99", "max", "worst gap"):
+    for name in ("count", "failures", "retries", "passes", "p99", "max", "worst gap"):
         table.add_column(name, justify="right")
     for kind, row in rows.items():
-        cells = [f"{row['count']:,}", str(row["failures"])]
+        cells = [f"{row['count']:,}", str(row["failures"]), str(row["retries"])]
         for key, style in (("passes_mean", ".1f"), ("passes_p99", ".0f"), ("passes_max", "d"), ("worst_gap", ".1e")):
             cells.append("-" if row[key] is None else format(row[key], style))
         table.add_row(kind, *cells, style="red" if row["failures"] else None)
@@ -131,6 +138,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=100_000, help="how many problems to solve")
     parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
+    parser.add_argument("--route", choices=["auto", "compiled", "jax"], default="auto", help="which solver")
+    parser.add_argument("--no-retry", action="store_true", help="count what needed the second attempt as a failure")
     parser.add_argument("--out", type=Path, default=Path("build/stress.json"), help="where to write the table")
     given = parser.parse_args()
     console = Console()
@@ -139,9 +148,11 @@ def main() -> int:
     for old in folder.glob("failure-*.npz"):  # or a failure that has been repaired would seem to live on
         old.unlink()
     begun = time.perf_counter()
-    rows = run(given.problems, given.seed, folder, console)
+    rows = run(given.problems, given.seed, given.route, not given.no_retry, folder, console)
     seconds = time.perf_counter() - begun
-    given.out.write_text(json.dumps({"seed": given.seed, "seconds": round(seconds, 1), "families": rows}, indent=2))
+    given.out.write_text(
+        json.dumps({"seed": given.seed, "route": given.route, "seconds": round(seconds, 1), "families": rows}, indent=2)
+    )
     show(rows, seconds, console)
     failures = rows["all"]["failures"]
     if failures:

@@ -110,6 +110,21 @@ def test_no_study_imports_another():
                 assert other == parts[1] or (SOURCE / "studies" / f"{other}.py").exists(), f"{path} imports {name}"
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_are_data(path):
+    """Nothing that is read from disk is executed: no module, function or option that could."""
+    outside = {name for ours, name in imports(path) if not ours}
+    assert not outside & {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("eval", "exec", "compile", "__import__"), f"{path.name}:{node.lineno}"
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert isinstance(node.value, ast.Constant), f"{path.name}:{node.value.lineno}"
+            assert node.value.value is False, f"{path.name}:{node.value.lineno}"
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in ("read_pickle", "to_pickle", "literal_eval"), f"{path.name}:{node.lineno}"
+
+
 def test_import_loads_nothing_heavy_and_sets_nothing():
     """`import policychord` compiles nothing, draws nothing and leaves JAX's settings alone."""
     code = (
@@ -123,6 +138,6 @@ def test_import_loads_nothing_heavy_and_sets_nothing():
 
 
 def test_public_names_are_there():
-    assert len(policychord.__all__) <= 25
+    assert len(policychord.__all__) <= 26
     for name in policychord.__all__:
         assert getattr(policychord, name).__doc__, f"{name} has no docstring"

@@ -16,8 +16,13 @@ class Answer(NamedTuple):
 
 
 def process(*words, after: str = "pass") -> list[str]:
-    """What starts the command, after a statement that changes the process it will run in."""
-    code = f"{after}; import runpy; runpy.run_module('policychord', run_name='__main__', alter_sys=True)"
+    """What starts the command, after a statement that changes the process it will run in.
+
+    It hears Ctrl-C also if the tests do not: a job in the background ignores SIGINT, and so do its children.
+    """
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = "import runpy; runpy.run_module('policychord', run_name='__main__', alter_sys=True)"
+    code = "; ".join([listen, after, start])
     return [sys.executable, "-c", code, *map(str, words)]
 
 

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -119,12 +120,45 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
 
 def test_ctrl_c_is_heard_while_compiled_code_runs(tmp_path):
     words = ("flock", "leaders", "--steps", 20_000, "--out", tmp_path / "out")
-    # started from a background job, a process would inherit that Ctrl-C is ignored
-    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    with subprocess.Popen(process(*words, after=listen), stderr=subprocess.PIPE, text=True) as flying:
+    with subprocess.Popen(process(*words), stderr=subprocess.PIPE, text=True) as flying:
         assert "[1/" in flying.stderr.readline()  # the work has begun
         flying.send_signal(signal.SIGINT)
         rest = flying.stderr.read()
     assert flying.returncode == 130
     assert rest.endswith("policychord: interrupted; files written so far are complete.\n")
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2, 1.0])
+def test_ctrl_c_twice_ends_at_once_and_quietly(tmp_path, pause):
+    words = ("flock", "leaders", "--steps", 20_000, "--out", tmp_path / "out")
+    with subprocess.Popen(process(*words), stderr=subprocess.PIPE, text=True) as flying:
+        assert "[1/" in flying.stderr.readline()
+        flying.send_signal(signal.SIGINT)
+        time.sleep(pause)
+        flying.send_signal(signal.SIGINT)
+        said = flying.stderr.read()
+    assert flying.returncode == 130
+    assert said.count("policychord: interrupted") == 1
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--json"), ("--help",), ("compare", "a", "b")])
+def test_closed_streams_are_no_reason_to_complain(words):
+    closed = subprocess.run(
+        process(*words, after="import os, sys; sys.stdout = None; os.close(1)"), stderr=-1, text=True
+    )
+    assert closed.returncode == (2 if "compare" in words else 0)
+    assert "Traceback" not in closed.stderr
+    mute = subprocess.run(process(*words, after="import os, sys; sys.stderr = None; os.close(2)"), stdout=-1, text=True)
+    assert mute.returncode == closed.returncode
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--json"), ("reproduce", "--help")])
+def test_a_reader_that_leaves_early_ends_the_command_quietly(words):
+    with subprocess.Popen(process(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as speaking:
+        speaking.stdout.close()
+        said = speaking.stderr.read()
+    assert speaking.returncode == 141
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said

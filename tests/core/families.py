@@ -97,11 +97,17 @@ def biased(rng, batch, d, n):
     return generic(rng, batch, d, n) | {"prior": prior / prior.sum(-1, keepdims=True)}
 
 
+def permuted(rng, batch, d, n):
+    """One column in n orders and no cost: all vertices have the same energy."""
+    pi = rng.permuted(np.repeat(primitives(rng, batch, d, 1, concentration=0.5), n, axis=-1), axis=-2)
+    return {"pi": pi, "action_cost": np.zeros((*batch, d)), "eps": temperatures(rng, batch)}
+
+
 FAMILIES = {
     family.__name__: family
     for family in (
         generic, sparse, unsupported, one_hot, nearly_identical, identical, disjoint, cold, hot, dear,
-        balanced, faint, biased,
+        balanced, faint, biased, permuted,
     )
 }  # fmt: skip
 

@@ -1,9 +1,12 @@
 """Every route against every family, recertified, and judged by their agreement."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from policychord import ConvergenceError, Outcome, Problem, certify, energy, problem, solve
+from policychord.core import _descent
+from policychord.core._method import RETRY_AFTER
 
 from .families import DENSE, FAMILIES, WIDE, member
 from .routes import ROUTES
@@ -75,6 +78,55 @@ def test_a_start_on_the_border_is_fine(rng):
     p = member("generic", *DENSE)
     corners = np.eye(5)[rng.integers(5, size=12)]
     assert_same_optimum(solve(p, 1e-18, start=corners), solve(p, 1e-18))
+
+
+def test_two_vertices_of_the_same_energy_do_not_swap_for_ever():
+    p = problem(pi=[[0.02, 0.98], [0.98, 0.02]], action_cost=[0, 0], eps=0.1)
+    for route in ("compiled", "jax"):
+        for start in ([1, 0], [0, 1], [1 - 1e-9, 1e-9]):
+            np.testing.assert_allclose(solve(p, start=start, route=route).weights, [0.5, 0.5], atol=1e-6)
+
+
+@pytest.mark.parametrize(("d", "n"), [(6, 5), (8, 3), (60, 44)])
+def test_every_vertex_is_a_good_start_where_all_have_the_same_energy(d, n):
+    """About one start in twelve used to fail; both routes take the same way."""
+    p = member("permuted", (40 if n > 40 else 300,), d, n)
+    p = p._replace(eps=np.geomspace(1e-6, 0.1, len(p.eps)))
+    corners = np.eye(n)[np.arange(len(p.eps)) % n]
+    found = solve(p, start=corners, route="compiled")
+    assert np.all(certify(p, found.weights).gap <= 1.001e-10)
+    assert_same_optimum(found, solve(p))
+    by_jax = solve(p, start=corners, route="jax")
+    assert_same_optimum(found, by_jax)
+    if n <= 40:
+        assert np.mean(found.passes == by_jax.passes) > 0.95
+    assert max(found.passes.max(), by_jax.passes.max()) < RETRY_AFTER
+
+
+def test_sharp_columns_at_the_lowest_temperatures_need_many_shorter_steps():
+    """From the prior, about one in fifty used to fail: four shorter steps are not enough before the mirror step."""
+    rng = np.random.default_rng([6, 5])
+    columns = np.stack([rng.dirichlet(np.full(6, share)) for share in 10.0 ** rng.uniform(-2.0, 1.0, 600)])
+    pi = rng.permuted(np.repeat(columns[..., None], 5, axis=-1), axis=-2)
+    p = problem(pi=pi, action_cost=np.zeros(6), eps=10.0 ** rng.uniform(-6.0, -4.0, 600))
+    for route in ("compiled", "jax"):
+        found = solve(p, route=route)
+        assert np.all(certify(p, found.weights).gap <= 1.001e-10)
+        assert found.passes.max() < RETRY_AFTER
+
+
+def test_a_second_attempt_starts_from_the_prior(monkeypatch):
+    """With a first attempt of two passes only, the second must find the way alone."""
+    p = member("cold", (), 50, 5)
+    given = (*p, p.log_prior, 1e-10)
+    direct = solve(p)
+    assert direct.passes > 2
+    monkeypatch.setattr(_descent, "RETRY_AFTER", 2)
+    log_weights, gap, passes, outcome = _descent.descend(*(jnp.asarray(a) for a in given), max_passes=500)
+    assert outcome == Outcome.CONVERGED
+    assert gap <= 1e-10
+    assert passes > direct.passes
+    np.testing.assert_allclose(np.exp(log_weights), direct.weights, atol=1e-5)
 
 
 @each_family

@@ -89,6 +89,36 @@ def test_what_is_wrong_is_said_with_the_name(tmp_path, text, words):
     assert not re.search("instance|dictionary|Input|Range", str(refused.value)), "the checker's own words"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("episodes = 2\n[grid]\neps = {low = 1, high = 2, points = 1000000000}", "1,000,000,000 points: at most"),
+        ("episodes = 1000000000\n[grid]\neps = [1]", "episodes = 1000000000: must be at most"),
+        ("episodes = 100000\n[grid]\neps = {low = 1, high = 2, points = 10001}", "1,000,100,000 episodes: at most"),
+        (
+            "episodes = 2\n[grid]\neps = {low = 1, high = 2, points = 3000}\n"
+            "collision_strength = {low = 1, high = 2, points = 3000}",
+            "9,000,000 points: at most 1,000,000; cut it into several plans",
+        ),
+        ("episodes = 100000\nbatch = 1\n[grid]\neps = {low = 1, high = 2, points = 11}", "1,100,000 batches: at most"),
+        ("episodes = 2\n[random]\npoints = 1000000000\nover.eps = {low = 1, high = 2}", "random.points = 1000000000"),
+        (f"episodes = 2\n[grid]\neps = {{low = 1, high = 2, points = 1{'0' * 400}}}", r"more than 10\^15 points"),
+        (f"episodes = 2\nseed = 1{'0' * 400}\n[grid]\neps = [1]", "seed = 1000"),
+        (f"episodes = 2\n[grid]\neps = {'[' * 5000}{']' * 5000}", "not valid TOML"),
+        (f"episodes = 2\n[settings]\n{'a.' * 5000}b = 1\n[grid]\neps = [1]", ""),
+    ],
+)  # fmt: skip
+def test_a_plan_beyond_all_measure_is_refused_with_its_size(tmp_path, text, words):
+    path = tmp_path / "plan.toml"
+    path.write_text(f'study = "flock"\n{text}')
+    if not words:  # a name that no study knows is refused later, by the study
+        assert "a" in read_plan(path).settings
+        return
+    with pytest.raises(ValueError, match=words) as refused:
+        read_plan(path)
+    assert len(str(refused.value)) < 400
+
+
 def test_a_plan_comes_back_from_its_file():
     written = plan(grid={"eps": {"low": 0.1, "high": 1.0, "points": 3}, "form": ["a", "b"]})
     assert Plan.model_validate_json(written.model_dump_json()) == written

@@ -158,6 +158,51 @@ def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
     assert notes == ["These episodes were computed by another version of the code or of its packages."]
 
 
+def test_batches_of_two_versions_are_not_mixed(done, tmp_path, monkeypatch):
+    shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
+    files = sorted((tmp_path / "batches").iterdir())
+    older = pd.read_parquet(files[0])
+    older.attrs["code"] = "an older one"
+    older.to_parquet(tmp_path / "batches" / "older.parquet")
+    same(sweep.results(PLAN, tmp_path).table, done[1])
+    assert sweep.status(PLAN, tmp_path).outdated == 1
+    monkeypatch.setattr(sweep, "code_version", lambda: "a newer one")
+    same(sweep.results(PLAN, tmp_path).table, done[1])  # of the one that made most
+    for file in files:
+        file.unlink()
+    table, notes = sweep.results(PLAN, tmp_path)
+    assert len(table) == len(older)
+    assert len(notes) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR", b"PAR1 and then nothing"])
+def test_a_batch_that_was_cut_short_is_missing(done, tmp_path, content):
+    shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
+    broken = batches_of(PLAN)[1]
+    (tmp_path / "batches" / f"{broken.id}.parquet").write_bytes(content)
+    assert sweep.missing(PLAN, tmp_path) == [broken]
+    assert sweep.status(PLAN, tmp_path).done == 2
+    assert len(sweep.results(PLAN, tmp_path).table) < len(done[1])
+
+
+def test_files_that_are_no_batches_are_named(done, tmp_path):
+    shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "batches" / "foreign.parquet"
+    file.write_bytes(b"PAR1, or so it says, PAR1")
+    with pytest.raises(ValueError, match=r"foreign\.parquet cannot be read .* remove it"):
+        sweep.results(PLAN, tmp_path)
+    pd.DataFrame({"x": [1]}).to_parquet(file)
+    with pytest.raises(ValueError, match=r"foreign\.parquet is no batch of this sweep \(no episode, eps, point\)"):
+        sweep.results(PLAN, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"study": "flock"}', "[" * 100_000])
+def test_a_broken_plan_in_a_folder_is_named(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(ValueError, match=r"plan\.json.*Restore it, or begin in another folder"):
+        sweep.load_plan(tmp_path)
+
+
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
     sweep.open_sweep(PLAN, tmp_path)
     versions = iter(["the program's"])

@@ -80,6 +80,53 @@ def test_perfect_separation_gives_finite_coefficients_and_says_so(rng, link, eng
     assert -12 < found.log_likelihood < 0
 
 
+@pytest.mark.parametrize(("engine", "options"), [("statsmodels", 2), ("scoring", 2), ("scoring", 3)])
+def test_separation_is_seen_where_some_trials_say_nothing(rng, engine, options):
+    """Half of the trials are coin flips between equal options; along the others the coefficient grows without end."""
+    x = 0.1 * rng.normal(size=(80, options, 1))
+    y = x[..., 0].argmax(1)
+    x[40:], y[40:] = 0.0, rng.integers(0, options, 40)
+    found = fit_choices(x, y, engine=engine)
+    assert found.separated
+    assert found.log_likelihood == pytest.approx(-40 * np.log(options), abs=3.0)
+    y[0] = x[0, :, 0].argmin()  # one choice against the feature
+    assert not fit_choices(x, y, engine=engine).separated
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_strong_but_honest_effects_are_not_called_separated(rng, link):
+    x, y = play(rng, coef=(8.0, 0.0), link=link)
+    for engine in ("statsmodels", "scoring"):
+        assert not fit_choices(x, y, link, engine=engine).separated
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_the_prior_of_a_separated_fit_has_a_deviation_of_ten(rng, link):
+    """At its maximum the slope of the likelihood equals the pull of the prior: coef scale^2 / 10^2."""
+    x = 0.3 * rng.normal(size=(60, 2, 1))
+    y = (x[:, 0, 0] < x[:, 1, 0]).astype(int)
+    coef = fit_choices(x, y, link).coef
+    scale = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2))
+    slope = log_choice_slope(x, coef, link)[np.arange(60), y].sum(0)
+    np.testing.assert_allclose(slope, coef * scale**2 / 100.0, rtol=1e-3)
+
+
+def test_fits_in_threads_leave_warning_filters_alone(rng):
+    import warnings
+    from concurrent.futures import ThreadPoolExecutor
+
+    cases = [play(rng, trials=60) for _ in range(8)]
+    separated = [(x, (x[:, 0, 0] < x[:, 1, 0]).astype(int)) for x, _ in cases]
+    before = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as said, ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("always")
+        inside = list(warnings.filters)
+        list(pool.map(lambda case: fit_choices(*case), cases + separated))
+        assert warnings.filters == inside
+    assert said == []
+    assert warnings.filters == before
+
+
 def test_always_the_same_option():
     x = np.tile([[1.0], [0.0]], (40, 1, 1)) * np.linspace(1, 2, 40)[:, None, None]
     found = fit_choices(x, np.zeros(40, dtype=int), "probit")

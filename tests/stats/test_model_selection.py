@@ -94,6 +94,11 @@ def test_families_share_their_prior(rng):
     alone = select_families(table, {str(k): [k] for k in range(4)}, tol=1e-10)
     for a, b in zip(alone, select_models(table, tol=1e-10), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
+    # protection shares the omnibus risk among families, not among models
+    uneven = select_families(table, {"one": [0], "three": [1, 2, 3]}, tol=1e-10)
+    np.testing.assert_allclose(uneven.pxp, (1 - uneven.bor) * uneven.xp + uneven.bor / 2, atol=1e-12)
+    assert uneven.pxp.sum() == pytest.approx(1.0, abs=1e-12)
+    assert 0.01 < uneven.bor < 0.99, "else the risk has no say"
     # copies of a model do not make its family more probable
     doubled = select_families(table[:, [0, 0, 0, 2]], {"a": [0, 1, 2], "b": [3]}, tol=1e-10)
     single = select_models(table[:, [0, 2]], tol=1e-10)

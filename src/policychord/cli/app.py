@@ -25,6 +25,7 @@ PANELS = {
     "Many episodes": ("sweep",),
     "This machine": ("doctor",),
 }
+CLOSED_PIPE = 141  # what shells report of a program that writes to a closed pipe
 _UsageError: Any = typer.BadParameter.__base__
 
 
@@ -115,14 +116,19 @@ def _options(
 
 
 def main() -> None:
-    """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted."""
+    """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted, 141: nobody reads the output."""
     _Told.debug = False
     begin(_command(sys.argv[1:]))
     try:
         with interruptible():
             code = app(standalone_mode=False) or 0
+            sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except (BrokenPipeError, SystemExit) as end:  # `| head -1`: typer and rich turn most of these into exits with 1
+        if getattr(end, "code", 1) != 1:
+            raise
+        os._exit(CLOSED_PIPE)
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the page is on the screen already
             sys.exit(0)

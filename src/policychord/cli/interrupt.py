@@ -18,16 +18,17 @@ GRACE = 3.0  # seconds in which a command may end in its own way
 AGAIN = 0.05  # seconds until a Ctrl-C is repeated that came where it would be lost
 
 
-class _Words:
-    """What is said of the work that was interrupted."""
+class _State:
+    """What is said of the work that was interrupted, and whether it was."""
 
     end = "interrupted; files written so far are complete."
+    interrupted = False
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within, Ctrl-C raises KeyboardInterrupt as ever; if the command has not ended soon after, the process does."""
-    _Words.end = "interrupted; files written so far are complete."
+    _State.end, _State.interrupted = "interrupted; files written so far are complete.", False
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -41,23 +42,26 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        # while the last words are said, another Ctrl-C has nothing to add
+        signal.signal(signal.SIGINT, signal.SIG_IGN if _State.interrupted else usual)
         signal.set_wakeup_fd(before)
         os.close(mouth)
 
 
 def resumable() -> None:
     """From here on, whoever interrupts may be told that nothing is lost."""
-    _Words.end = "interrupted; what was finished is kept: the same command goes on from there."
+    _State.end = "interrupted; what was finished is kept: the same command goes on from there."
 
 
 def leave() -> None:
     """Say so and end at once: an orderly exit would pull the rug from under compilations still running."""
-    aside.show_cursor()  # a progress bar may have hidden it
-    print(f"\npolicychord: {_Words.end}", file=sys.stderr, flush=True)
-    tell_programs(_Words.end, INTERRUPTED)
-    sys.stdout.flush()
-    os._exit(INTERRUPTED)
+    try:
+        aside.show_cursor()  # a progress bar may have hidden it
+        print(f"\npolicychord: {_State.end}", file=sys.stderr, flush=True)
+        tell_programs(_State.end, INTERRUPTED)
+        sys.stdout.flush()
+    finally:  # also where nobody listens any more
+        os._exit(INTERRUPTED)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -68,6 +72,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
             threading.Timer(AGAIN, _thread.interrupt_main).start()
             return
         frame = frame.f_back
+    if _State.interrupted:  # pressed again: nothing is waited for
+        leave()
+    _State.interrupted = True
     raise KeyboardInterrupt
 
 

@@ -25,13 +25,22 @@ Json = Annotated[
 ]
 
 
-def _console(file: Any, **options: Any) -> Console:
-    free = file.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if free else WIDE, highlight=False, **options)
+class _Console(Console):
+    """A console whose reader may leave early: `main` then ends the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
-screen = _console(sys.stdout)
-aside = _console(sys.stderr, stderr=True)
+def _console(stream: str) -> Console:
+    if getattr(sys, stream) is None:  # closed by whoever started us: what is said goes nowhere
+        setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    free = getattr(sys, stream).isatty() or "COLUMNS" in os.environ
+    return _Console(width=None if free else WIDE, highlight=False, stderr=stream == "stderr")
+
+
+screen = _console("stdout")
+aside = _console("stderr")
 
 
 class _Object:

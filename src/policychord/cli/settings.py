@@ -40,7 +40,7 @@ def from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
         raise ValueError(f"--settings {path} is not valid {kind}: {error}.") from None
     if not isinstance(values, dict):
         raise ValueError(f"--settings {path} holds a {type(values).__name__}: write settings as names with values.")

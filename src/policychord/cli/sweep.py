@@ -39,7 +39,7 @@ sweep = typer.Typer(
 )
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
-COMPILING = "workers start; the first batch of each compiles"
+STARTING = "workers start"
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
 
 
@@ -293,14 +293,14 @@ def rerun(
 
 
 class _Left(ProgressColumn):
-    """What is being waited for: the first batch, which compiles, or the end."""
+    """What is being waited for: the first batch, or the end."""
 
     def __init__(self, pace: Pace):
         super().__init__()
         self.pace = pace
 
     def render(self, task: Task) -> Text:
-        return Text(_left(self.pace) if self.pace.batches else COMPILING, style="dim")
+        return Text(_left(self.pace) if self.pace.batches else STARTING, style="dim")
 
 
 def _left(pace: Pace) -> str:
@@ -321,7 +321,7 @@ def _watching(todo: list[Any], workers: int) -> Iterator[Any]:
     with Progress(*columns, console=aside, transient=True) as progress:
         bar = progress.add_task("", total=pace.total)
         if not aside.is_terminal:
-            aside.print(f"[0/{pace.total}] {COMPILING}", markup=False)
+            aside.print(f"[0/{pace.total}] {STARTING}", markup=False)
 
         def watch(batch: Any) -> None:
             pace.add(batch.episodes)

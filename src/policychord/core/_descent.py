@@ -20,11 +20,14 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
+    GAP_FALL,
     GAP_ROUNDING,
+    GENTLE_COOLING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
+    RETRY_AFTER,
     ROUNDING_SHARE,
     SETTLED,
     UNIT_ROUNDOFF,
@@ -52,6 +55,7 @@ class _State(NamedTuple):
     unconditional: jax.Array  # nothing to compare the trial point with
     converged: jax.Array
     failed: jax.Array
+    limited: jax.Array  # rounding is in the way, and would be on any other
 
 
 def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
@@ -70,19 +74,21 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         energy = w @ g
         noise = relative_noise * jnp.max(gradient_size(magnitude, entropy, temperature, z, log_prior))
         gap, floor, widest = _gap(w, g, energy, temperature, noise)
-        # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
+        # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
         enough = state.kept_energy + ARMIJO * state.length * state.slope
         # (at the end there is nothing left to fall: what is still certified is as good)
-        better = (gap < state.gap) | ((state.finishing > 0) & (gap <= tol))
-        fell = (energy < enough) | ((energy <= enough + noise) & better)
+        better = (gap <= GAP_FALL * state.gap) | ((state.finishing > 0) & (gap <= tol))
+        better = better | _came_downhill(w, g, state.kept_z)
+        fell = (energy < enough - noise) | ((energy <= enough + noise) & better)
         accepted = state.unconditional | fell
 
         # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
         converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
+        cooling = jnp.where(state.passes < RETRY_AFTER, COOLING, GENTLE_COOLING)
         cooled, cool_g, cool_energy, cool_gap, cool_floor = _cool(
-            w, g, energy, gap, floor, temperature, eps, z - log_prior, noise
+            w, g, energy, gap, floor, temperature, eps, cooling, z - log_prior, noise
         )
         # a primitive on the floor that wants to fall further is held: its step would mean nothing
         held = (w <= RESTING) & (cool_g >= cool_energy)
@@ -99,11 +105,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         done = state._replace(
             z=_extend(z, w, g, energy, temperature, pi, p), gap=gap, finishing=finishing, converged=converged
         )
-        # rejected: the first time restart hot from the prior, later shorten, at last take the mirror step
-        hot = state._replace(
-            z=_normalise(log_prior), temperature=jnp.ones_like(energy), homotopy=jnp.ones_like(accepted),
-            unconditional=jnp.ones_like(accepted),
-        )  # fmt: skip
+        # rejected: shorten the step, at last take the mirror step
         rejections, length = state.rejections + 1, BACKTRACK * state.length
         mirror = rejections >= REJECTIONS_BEFORE_MIRROR
         mirror_z = state.kept_z - state.kept_g / (1.0 + temperature)
@@ -112,19 +114,29 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
             length=length, rejections=jnp.where(mirror, 0, rejections), unconditional=mirror,
         )  # fmt: skip
 
-        restart = ~state.homotopy & (eps < 1.0)
-        after = _select(accepted, _select(converged, done, aimed), _select(restart, hot, shorter))
-        return after._replace(passes=state.passes + 1, failed=jnp.isnan(energy))
+        # after the first rejection, and in the second attempt, restart hot from the prior
+        moved, passes = _select(accepted, aimed, shorter), state.passes + 1
+        retry = passes == RETRY_AFTER
+        limited = retry & (moved.temperature <= eps) & (moved.floor >= ROUNDING_SHARE * moved.gap)
+        restart = (retry & ~limited) | (~accepted & ~state.homotopy & (eps < 1.0))
+        yes = jnp.ones_like(accepted)
+        hot = moved._replace(
+            z=_normalise(log_prior), temperature=jnp.maximum(1.0, eps), homotopy=yes, unconditional=yes,
+            rejections=jnp.zeros_like(rejections),
+        )  # fmt: skip
+        after = _select(converged, done, _select(restart, hot, moved))
+        return after._replace(passes=passes, failed=jnp.isnan(energy), limited=limited)
 
     def running(state: _State):
-        return ~state.converged & ~state.failed & (state.passes < max_passes)
+        return ~(state.converged | state.failed | state.limited) & (state.passes < max_passes)
 
     zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
     z = jnp.where(eps > 0.0, _normalise(start), jnp.nan)
     first = _State(
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
         length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, floor=zero, rejections=zero.astype(int),
-        finishing=zero.astype(int), passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no, failed=~(eps > 0.0),
+        finishing=zero.astype(int), passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no,
+        failed=~(eps > 0.0), limited=no,
     )  # fmt: skip
     last = lax.while_loop(running, turn, first)
     # what was not reached is the last accepted point; its gap counts if it is that of the right temperature
@@ -223,7 +235,12 @@ def _gap(w, g, mean, temperature, noise):
     return gap * GAP_ROUNDING + floor, floor, widest
 
 
-def _cool(w, g, energy, gap, floor, temperature, eps, log_ratio, noise):
+def _came_downhill(w, g, kept_z):
+    """Whether g.(w - w_kept) <= 0: the energy is convex, so it fell. Tiny weights count, hence the heaviest's g."""
+    return jnp.sum((g - g[jnp.argmax(w)]) * (w - jnp.exp(kept_z))) <= 0.0
+
+
+def _cool(w, g, energy, gap, floor, temperature, eps, cooling, log_ratio, noise):
     """Lower the temperature of the homotopy while the point is good enough for it."""
 
     def warm(carry):
@@ -231,7 +248,7 @@ def _cool(w, g, energy, gap, floor, temperature, eps, log_ratio, noise):
 
     def cooler(carry):
         temperature, g, *_ = carry
-        after = jnp.maximum(eps, COOLING * temperature)
+        after = jnp.maximum(eps, cooling * temperature)
         g = g + (after - temperature) * log_ratio
         energy = w @ g
         return after, g, energy, *_gap(w, g, energy, after, noise)[:2]

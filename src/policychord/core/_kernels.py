@@ -19,10 +19,13 @@ from ._method import (
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
+    GAP_FALL,
     GAP_ROUNDING,
+    GENTLE_COOLING,
     LOG_FLOOR,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
+    RETRY_AFTER,
     ROUNDING_SHARE,
     SETTLED,
     UNIT_ROUNDOFF,
@@ -174,10 +177,25 @@ def _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g):
 
 
 @compiled()
-def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, noise):
+def _came_downhill(w, g, kept_z):
+    """Whether g.(w - w_kept) <= 0, which proves that the energy fell, because it is convex.
+
+    Differences from the heaviest weight keep their sign however small the others are.
+    """
+    top = 0
+    for a in range(1, w.size):
+        top = a if w[a] > w[top] else top
+    along = 0.0
+    for a in range(w.size):
+        along += (g[a] - g[top]) * (w[a] - math.exp(kept_z[a]))
+    return along <= 0.0
+
+
+@compiled()
+def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noise):
     """Lower the temperature while the point is good enough for it; g follows. (temperature, energy, gap, floor)"""
     while temperature > eps and gap <= 0.1 * temperature:
-        cooler = max(eps, COOLING * temperature)
+        cooler = max(eps, cooling * temperature)
         energy = 0.0
         for a in range(z.size):
             g[a] += (cooler - temperature) * (z[a] - log_prior[a])
@@ -218,7 +236,7 @@ def _descend(
     """
     w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     relative_noise = _rounding_factor(ln_p.size)
-    temperature, homotopy = eps, False
+    temperature, homotopy, cooling = eps, False, COOLING
     length, slope, rejections, finishing = 1.0, 0.0, 0, 0
     kept_energy = gap = trial_gap = widest = math.inf
     floor = trial_floor = 0.0
@@ -241,13 +259,14 @@ def _descend(
             z[:] = math.nan
             return math.inf, passes, BAD_INPUT
 
-        # where rounding hides whether the energy fell, the gap decides: else two points could swap for ever
+        # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
         enough = kept_energy + ARMIJO * length * slope
-        accepted = unconditional or energy < enough
+        accepted = unconditional or energy < enough - noise
         if accepted or energy <= enough + noise:
             trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
             # at the end there is nothing left to fall: what is still certified is as good
-            accepted = accepted or trial_gap < gap or (finishing > 0 and trial_gap <= tol)
+            accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
+            accepted = accepted or _came_downhill(w, g, kept_z)
         if accepted:
             if temperature <= eps and trial_gap <= tol:
                 finishing += 1
@@ -255,20 +274,24 @@ def _descend(
                     _extend_log_weights(matrix, wide, z, w, g, energy, temperature, over_p)
                     return trial_gap, passes, CONVERGED
             temperature, energy, gap, floor = _cool(
-                z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, noise
+                z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, cooling, noise
             )
             slope = _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors[6:], step)
             kept_z[:], kept_g[:], kept_energy = z, g, energy
             length, rejections, unconditional = 1.0, 0, False
-        elif not homotopy and eps < 1.0:
-            temperature, homotopy, unconditional = 1.0, True, True
-            z[:] = log_prior
-            _normalise(z, w)
-            continue
         else:
             rejections += 1
             length *= BACKTRACK
 
+        retry = passes == RETRY_AFTER
+        if retry and temperature <= eps and floor >= ROUNDING_SHARE * gap:
+            break  # another way would end at the same rounding
+        if retry or (not accepted and not homotopy and eps < 1.0):
+            temperature, homotopy, unconditional, rejections = max(1.0, eps), True, True, 0
+            cooling = GENTLE_COOLING if retry else COOLING
+            z[:] = log_prior
+            _normalise(z, w)
+            continue
         unconditional = rejections >= REJECTIONS_BEFORE_MIRROR
         if unconditional:
             rejections = 0
@@ -280,8 +303,8 @@ def _descend(
         _normalise(z, w)
     z[:] = kept_z
     if temperature > eps:
-        return math.inf, max_passes, NOT_CONVERGED
-    return gap, max_passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
+        return math.inf, passes, NOT_CONVERGED
+    return gap, passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
 
 
 @compiled()

@@ -16,9 +16,11 @@ RESTING = math.exp(LOG_FLOOR + 10.0)  # a weight up to this counts as resting on
 MIXTURE_FLOOR = 1e-300
 
 ARMIJO = 1e-4  # share of the predicted decrease that a Newton step must deliver
+GAP_FALL = 0.9  # where rounding hides the energy, an accepted step brings the gap below this share
 BACKTRACK = 0.3  # a rejected step is shortened by this factor
-REJECTIONS_BEFORE_MIRROR = 4  # then take the step that cannot fail
+REJECTIONS_BEFORE_MIRROR = 8  # then take the step that cannot fail
 COOLING = 0.3  # factor between the temperatures of the homotopy
+GENTLE_COOLING = 0.7  # the same in the second attempt
 
 # The gap does not see primitives whose weight is negligible. A few more passes, at most, bring their
 # log-weights to rest as well, because somebody may take the logarithm of what they alone support.
@@ -29,7 +31,8 @@ FINISHING_PASSES = 2
 DENSE_UP_TO = 40
 CG_FORCING = 0.3
 
-MAX_PASSES = 5000
+MAX_PASSES = 10_000
+RETRY_AFTER = 5000  # passes of the first attempt; the second one starts from the prior
 
 # A search that ends above the tolerance was stopped by rounding if rounding makes up this share of its gap.
 ROUNDING_SHARE = 0.5

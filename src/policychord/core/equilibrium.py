@@ -7,9 +7,13 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
    Few primitives: Cholesky. Many: conjugate gradients, the matrix is never formed.
 2. A step that does not lower the energy enough is rejected. The first time, start again hot: at temperature 1 from
    the prior, cooling by 0.3 whenever the gap is below a tenth of the temperature. Later, shorten the step.
-3. After four rejections in a row take the mirror step z - g/(1 + eps). F is 1-smooth relative to the entropy, so
+3. Where rounding hides whether the energy fell, a step counts if it lowers the gap by a tenth, or if it came downhill:
+   the energy is convex, so g.(w - w_before) <= 0 at the new weights proves that it fell. Without this, two vertices of
+   the same energy would swap for ever, one way because the energy seems to fall, the other way because the gap does.
+4. After eight rejections in a row take the mirror step z - g/(1 + eps). F is 1-smooth relative to the entropy, so
    it lowers the energy whatever the problem.
-4. Stop on the certificate, never on the size of a step.
+5. Stop on the certificate, never on the size of a step. After 5,000 passes, unless rounding is the limit, try once
+   more: hot from the prior, cooling by 0.7.
 
 One pass over the primitives gives everything a turn needs. Two implementations of these lines exist, compiled
 (`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and nobody else does.

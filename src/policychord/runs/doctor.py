@@ -132,17 +132,17 @@ def _tools() -> Iterator[Check]:
 def _compile_cache() -> Check:
     try:
         from ..core._compile import cache_folder
+        from .compiled import facts_of
     except ImportError as error:
         return Check("compile cache", "problem", str(error), f"pip install {DISTRIBUTION}", True)
     folder = cache_folder()
-    kernels = list(folder.rglob("*.nbc"))
-    size = sum(path.stat().st_size for path in kernels) / 2**20
+    kernels = [fact.st_size for _, fact in facts_of(folder.rglob("*.nbc"))]
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK):
         remedy = "make it writable, or every run compiles anew (about 20 s)"
         return Check("compile cache", "problem", f"{nearest} cannot be written", remedy)
     if kernels:
-        return Check("compile cache", "ok", f"warm, {size:.1f} MiB in {folder}")
+        return Check("compile cache", "ok", f"warm, {sum(kernels) / 2**20:.1f} MiB in {folder}")
     return Check("compile cache", "ok", f"cold: the first solve compiles (about 20 s, once) into {folder}")
 
 

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,7 +90,11 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
     except ModuleNotFoundError:
         raise ValueError("--engine dask needs Dask: pip install 'policychord[cluster]'") from None
     if scheduler is None:
-        with LocalCluster(n_workers=workers, threads_per_worker=1) as own, Client(own) as client:
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1) as own,
+            Client(own) as client,
+            _losses_told("on this machine"),
+        ):
             yield _joined(client)
         return
     try:
@@ -100,11 +104,31 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
             f"--scheduler {scheduler}: nobody answers there ({error}). Start one with  dask scheduler  and workers "
             f"with  dask worker {scheduler} --nthreads 1"
         ) from None
-    with client:
+    with client, _losses_told(f"at {scheduler}"):
         yield _joined(client)
 
 
-def _joined(client) -> Cluster:
+@contextmanager
+def _losses_told(which: str) -> Iterator[None]:
+    """Say what it means when work is lost with a scheduler, or kills every worker that takes it up."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    rest = "finished batches are kept. Run the same command again to go on"
+    try:
+        yield
+    except (CancelledError, CommClosedError) as error:
+        raise WorkerError(
+            f"the Dask scheduler {which} has ended or cannot be reached any more: {rest}, once it is back."
+        ) from error
+    except KilledWorker as error:
+        raise WorkerError(
+            f"a batch ended several workers of Dask one after another (is there memory for it?): {rest}, with a "
+            "smaller batch in the plan or larger workers."
+        ) from error
+
+
+def _joined(client: Any) -> Cluster:
     client.wait_for_workers(1)
     client.run(begin)  # those that are there; tasks see to those that join later
     count = len(client.scheduler_info(n_workers=-1)["workers"])

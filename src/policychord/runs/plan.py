@@ -14,6 +14,8 @@ from scipy.stats import qmc
 
 from ..wording import in_words
 
+MOST_POINTS = 1_000_000  # of a plan, and batches: all are listed in memory
+MOST_EPISODES = 100_000_000
 Value = bool | int | float | str
 Point = dict[str, Value]
 
@@ -66,7 +68,7 @@ Axis = Annotated[Range | list[Value], BeforeValidator(_axis)]
 class RandomDesign(_Checked):
     """Points drawn over ranges, evenly spread (Latin hypercube, Sobol) or independent (uniform)."""
 
-    points: int = Field(ge=1)
+    points: int = Field(ge=1, le=MOST_POINTS)
     over: dict[str, Range] = Field(min_length=1)
     design: Literal["latin-hypercube", "sobol", "uniform"] = "latin-hypercube"
 
@@ -78,8 +80,8 @@ class Plan(_Checked):
     settings: dict[str, Any] = {}
     grid: dict[str, Axis] = {}
     random: RandomDesign | None = None
-    episodes: int = Field(ge=1, description="of every point")
-    seed: int = Field(default=0, ge=0)
+    episodes: int = Field(ge=1, le=MOST_EPISODES, description="of every point")
+    seed: int = Field(default=0, ge=0, lt=2**63)
     batch: int = Field(default=1000, ge=1, le=10_000, description="episodes that are computed, and kept, together")
     metrics: tuple[str, ...] = Field(default=(), description="to keep; all of them unless named")
     trajectories: int = Field(default=0, ge=0, description="episodes of every point that are kept in full")
@@ -93,6 +95,15 @@ class Plan(_Checked):
                 raise ValueError(f"grid.{name} has a range without points: say how many, such as points = 9.")
             if isinstance(axis, list) and len(set(axis)) < len(axis):
                 raise ValueError(f"grid.{name} = {axis}: a value is there twice.")
+        points = self.random.points if self.random else math.prod(map(_length, self.grid.values()))
+        for number, what, most in (
+            (points, "points", MOST_POINTS),
+            (points * self.episodes, "episodes", MOST_EPISODES),
+            (points * math.ceil(self.episodes / self.batch), "batches", MOST_POINTS),
+        ):
+            if number > most:
+                size = f"{number:,}" if number < 1e15 else "more than 10^15"
+                raise ValueError(f"this plan has {size} {what}: at most {most:,}; cut it into several plans.")
         fixed = sorted(set(self.settings) & set(self.axes))
         if fixed:
             raise ValueError(f"{', '.join(fixed)} is both fixed in [settings] and varied: name it once.")
@@ -121,6 +132,10 @@ def points_of(plan: Plan) -> list[Point]:
     ]
 
 
+def _length(axis: Range | list[Value]) -> int:
+    return len(axis) if isinstance(axis, list) else axis.points or 2
+
+
 def _values(axis: Range | list[Value]) -> list[Value]:
     if isinstance(axis, list):
         return axis
@@ -135,7 +150,7 @@ def read_plan(path: str | Path) -> Plan:
     try:
         text = path.read_text(encoding="utf-8")
         given = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
         raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from None
     try:
         return Plan.model_validate(given)

@@ -4,7 +4,7 @@ A folder holds plan.json, a Parquet file for each finished batch and, if wanted,
 whole or not at all, its name says what it depends on, and nobody else writes it: a restart redoes what is missing.
 """
 
-import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..studies.drawing import styled
 from .batches import Batch, Computed, again, batches_of, check, compute
 from .cache import code_version
 from .engine import begin
-from .plan import Plan, points_of
+from .plan import Plan, points_of, read_plan
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
@@ -66,24 +66,22 @@ def open_sweep(plan: Plan, out: Path) -> None:
 
 def load_plan(out: Path) -> Plan:
     """The plan of a folder."""
+    if not (out / PLAN).is_file():
+        raise ValueError(f"{out} is not the folder of a sweep (no {PLAN}): begin one with  policychord sweep run")
     try:
-        return Plan.model_validate(json.loads((out / PLAN).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise ValueError(
-            f"{out} is not the folder of a sweep (no {PLAN}): begin one with  policychord sweep run"
-        ) from None
+        return read_plan(out / PLAN)
     except ValueError as error:
-        raise ValueError(f"{out / PLAN} cannot be read ({error}): restore it, or begin in another folder.") from None
+        raise ValueError(f"{error} Restore it, or begin in another folder.") from None
 
 
 def missing(plan: Plan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
     """Batches that are not there yet."""
-    return [batch for batch in shard.mine(batches_of(plan)) if not _file(out, batch).exists()]
+    return [batch for batch in shard.mine(batches_of(plan)) if not _is_whole(_file(out, batch))]
 
 
 def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Watcher) -> None:
     """Compute batches on a pool and write each when it comes back."""
-    waiting, running = list(todo)[::-1], dict[Future, Batch]()
+    waiting, running = list(todo)[::-1], dict["Future[Computed]", Batch]()
     version = code_version()
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
@@ -119,7 +117,7 @@ def keep(out: Path, batch: Batch, computed: Computed) -> None:
 def status(plan: Plan, out: Path) -> Status:
     """How far the sweep in a folder is."""
     batches = batches_of(plan)
-    there = {path.name for path in (out / BATCHES).glob("*.parquet")}
+    there = {path.name for path in (out / BATCHES).glob("*.parquet") if _is_whole(path)}
     done = [batch for batch in batches if _file(out, batch).name in there]
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
     return Status(len(batches), len(done), asked, made, outdated=len(there) - len(done))
@@ -135,9 +133,9 @@ class Results(NamedTuple):
 def results(plan: Plan, out: Path) -> Results:
     """What is there: of this version of the code or, if it has made nothing, of the one that made most."""
     versions: dict[str, list[pd.DataFrame]] = {}
-    for path in sorted((out / BATCHES).glob("*.parquet")):
-        table = pd.read_parquet(path)
-        versions.setdefault(table.attrs.get("code", ""), []).append(table)
+    for path in sorted(filter(_is_whole, (out / BATCHES).glob("*.parquet"))):
+        table = _read(path, plan)
+        versions.setdefault(str(table.attrs.get("code", "")), []).append(table)
     if not versions:
         raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
     present = code_version()
@@ -183,6 +181,27 @@ def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> 
         return ["Bit for bit what the sweep found."]
     were = ", ".join(f"{name} = {lines[0][name]:.6g}" for name in moved)
     return [f"The sweep had found {were}: it ran with other versions, or on another machine."]
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a batch is there to its end: Parquet begins and ends with the same four letters."""
+    try:
+        with open(path, "rb") as file:
+            begins = file.read(4)
+            file.seek(-4, os.SEEK_END)
+            return begins == file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _read(path: Path, plan: Plan) -> pd.DataFrame:
+    try:
+        table = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}): remove it, and  policychord sweep run  makes it.") from None
+    if lacking := {"point", "episode", *plan.axes} - set(table.columns):
+        raise ValueError(f"{path} is no batch of this sweep (no {', '.join(sorted(lacking))}): remove it.")
+    return table
 
 
 def _file(out: Path, batch: Batch) -> Path:

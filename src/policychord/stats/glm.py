@@ -4,11 +4,10 @@ Two options: a binomial model on the difference of their features, by probit or 
 logit), which for two options is the logit model. There is no intercept: options have no names, only features.
 """
 
-import warnings
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.special import log_ndtr, log_softmax
 
 from .._types import ArrayLike
@@ -18,6 +17,10 @@ Engine = Literal["statsmodels", "scoring"]
 
 # A coefficient times its feature's size beyond this is not an estimate but a choice that never varies.
 _LARGEST_EFFECT = 100.0
+# A choice whose log-probability is this near to 0 may be on its way to certainty, and is looked at.
+_CERTAIN = 1e-6
+# How much standardised features of all trials must speak for the choices, beyond what linear programmes round.
+_SEPARATES = 1e-4
 # Where the likelihood has no maximum (separation), a normal prior of this deviation on that product gives it one.
 _PRIOR_SD = 10.0
 
@@ -27,7 +30,7 @@ class ChoiceFit(NamedTuple):
 
     coef: np.ndarray  # (features)
     log_likelihood: float
-    separated: bool  # the features predict every choice, so that a weak prior had to hold the coefficients
+    separated: bool  # the likelihood has no maximum, so that a weak prior had to hold the coefficients
 
 
 def fit_choices(
@@ -51,8 +54,13 @@ def fit_choices(
     # a feature that never differs between options says nothing; the others are measured by their size
     scale = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
     scale = np.where(scale > 0, scale, 1.0)
-    by_glm = engine == "statsmodels" and x.shape[1] == 2
-    coef, settled = _by_glm(x[:, 0] - x[:, 1], y == 0, link) if by_glm else _by_scoring(x, y, link, start)
+    if engine == "statsmodels" and x.shape[1] == 2 and np.linalg.matrix_rank(x[:, 0] - x[:, 1]) == x.shape[2]:
+        coef, settled = (scale, False) if _separable(x / scale, y) else _by_glm(x[:, 0] - x[:, 1], y == 0, link)
+    else:
+        coef, settled = _by_scoring(x, y, link, start)
+        # where the maximum lies at infinity, some choice has become certain on the way
+        certain = log_choice_prob(x, coef, link).max() > -_CERTAIN
+        settled = settled and not (certain and _separable(x / scale, y))
     separated = not settled or not np.all(np.abs(coef) * scale < _LARGEST_EFFECT)
     if separated:
         coef = _with_prior(x, y, link, scale)
@@ -96,27 +104,24 @@ def _by_glm(design: np.ndarray, first: np.ndarray, link: Link) -> tuple[np.ndarr
     import statsmodels.api as sm  # takes a second to load, and only fits need it
 
     links = {"probit": sm.families.links.Probit, "logit": sm.families.links.Logit}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # overflow on the way, and features that say nothing
-        warnings.simplefilter("error", category=_separation_warning())
+    with np.errstate(all="ignore"):  # overflow on the way
         try:
             fit = sm.GLM(first.astype(float), design, family=sm.families.Binomial(links[link]())).fit()
-        except (_separation_warning(), _separation_error(), np.linalg.LinAlgError, ValueError):
+        except (np.linalg.LinAlgError, ValueError):
             return np.zeros(design.shape[1]), False
     coef = np.asarray(fit.params)
     return coef, bool(fit.converged and np.isfinite(coef).all())
 
 
-def _separation_warning() -> type[Warning]:
-    from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+def _separable(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether there are coefficients b with (x_chosen - x_other) b >= 0 in all trials, and > 0 in one.
 
-    return PerfectSeparationWarning
-
-
-def _separation_error() -> type[Exception]:
-    from statsmodels.tools.sm_exceptions import PerfectSeparationError
-
-    return PerfectSeparationError
+    Then the likelihood grows without end along b (Albert and Anderson 1984, Biometrika 71). A linear programme finds b.
+    """
+    chosen = np.take_along_axis(x, y[:, None, None], axis=1)
+    others = (chosen - x)[np.arange(x.shape[1]) != y[:, None]]
+    found = linprog(-others.sum(0), A_ub=-others, b_ub=np.zeros(len(others)), bounds=(-1.0, 1.0))
+    return bool(found.status == 0 and -found.fun > _SEPARATES)
 
 
 def _by_scoring(
@@ -138,7 +143,7 @@ def _by_scoring(
             step = step / 2
         coef = coef + step if gain >= 0 else coef
         if gain < 1e-9:
-            return coef, bool(value < -1e-6)
+            return coef, True
     return coef, False
 
 
