@@ -13,7 +13,7 @@ QUICK := tests/core tests/loops tests/primitives tests/models tests/envs tests/c
   --ignore tests/core/test_fuzz.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce test quick thorough coverage docs check format audit bench bench-agents bench-studies stress clean
+.PHONY: install reproduce test quick thorough coverage docs check format audit bench bench-agents bench-studies stress mutants clean
 
 install: $(READY)
 
@@ -74,6 +74,9 @@ bench-agents: install  ## speed of agents alone
 
 stress: install  ## 100,000 random and adversarial problems
 	$(BIN)/python -m benchmarks.stress --problems 100000 --out build/stress.json
+
+mutants: install  ## small wrong changes of the source: which do the tests not notice? takes hours, goes on where it stopped
+	$(BIN)/python -m benchmarks.mutants --out build/mutants.json
 
 clean:
 	rm -rf $(VENV) build out .pytest_cache .ruff_cache .mypy_cache .hypothesis

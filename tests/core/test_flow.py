@@ -77,6 +77,14 @@ def test_tau_only_stretches_time():
     )
 
 
+def test_the_energy_falls_more_slowly_with_a_longer_time_constant():
+    p, start = draw(6)
+    exact = jax.jvp(lambda w: energy(p, w), (start,), ((gate(p, start) - start) / 2.5,))[1]
+    np.testing.assert_allclose(dissipation(p, start, tau=2.5), exact, rtol=1e-6, atol=1e-10)
+    path = flow(p, t1=2.5, start=start, tau=2.5, save=11)
+    np.testing.assert_allclose(path.dissipation[:, 4], dissipation(p, path.weights[:, 4]) / 2.5, rtol=1e-6, atol=1e-12)
+
+
 def test_certificates_along_the_path_are_certify():
     p, start = draw(7)
     path = flow(p, start=start)

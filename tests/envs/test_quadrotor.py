@@ -102,6 +102,22 @@ def test_thrusts_are_limited_and_noisy():
     assert spread == pytest.approx(np.sqrt(2) * 0.01 * LEVER * 0.02 / INERTIA, rel=0.08)
 
 
+def test_thrusts_are_cut_before_and_after_the_noise():
+    """A command beyond the limits is as good as one at them, and noise takes no thrust past them."""
+    env = Quadrotor(force_sd=0.0, thrust_sd=0.2, state_weights=np.zeros(6), thrust_weight=1.0)
+    start, keys = env.reset(jax.random.key(0)), jax.random.split(jax.random.key(5), 200)
+
+    def efforts(command):
+        return -np.asarray(jax.vmap(lambda key: env.step(key, start, jnp.asarray(command), 0).reward)(keys))
+
+    beyond, at_limit = efforts([9.0, 9.0]), efforts([LARGEST_THRUST, LARGEST_THRUST])
+    np.testing.assert_array_equal(beyond, at_limit)
+    largest = 2 * (LARGEST_THRUST - HOVER) ** 2  # both at the limit, which noise of this size often reaches
+    assert beyond.max() == pytest.approx(largest, rel=1e-12)
+    assert np.mean(np.isclose(beyond, largest, rtol=1e-12)) > 0.1
+    assert np.unique(beyond).size > 20
+
+
 def test_reward_is_the_tracking_cost():
     env = Quadrotor(force_sd=0.0, thrust_sd=0.0)
     start = env.reset(jax.random.key(0))

@@ -1,0 +1,168 @@
+"""Which changes of the source do the tests notice? Every mutation of a fixed list, one by one.
+
+python -m benchmarks.mutants --out build/mutants.json [--only ROOM] [--list] [--fresh]
+
+For each mutation the tests that must notice it run against a changed copy of the source. A mutation that they do not
+notice is a survivor: either a test is missing, or the change means nothing. Results are stored after every mutation,
+so a run that was stopped goes on where it was; a mutation is tried again when its file or its tests have changed.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "policychord"
+LIMIT = 1800  # s for the tests of one mutation; a change that makes them hang was noticed
+AIM = 0.9  # share that tests should notice
+
+Tests = tuple[str, ...]  # arguments of pytest
+Fate = Literal["noticed", "survived", "tests fail without it", "tests did not run"]
+
+
+class Mutation(NamedTuple):
+    """A change of one place of the package, and the tests that must notice it."""
+
+    file: str  # in src/policychord
+    old: str
+    new: str
+    tests: Tests
+
+
+def load() -> tuple[Mutation, ...]:
+    """The list, from mutations.toml."""
+    rows = tomllib.loads((ROOT / "benchmarks" / "mutations.toml").read_text(encoding="utf-8"))["mutation"]
+    return tuple(Mutation(**row)._replace(tests=tuple(row["tests"])) for row in rows)
+
+
+def files_of(tests: Tests) -> list[Path]:
+    """The files among the arguments of pytest."""
+    return [ROOT / argument.partition("::")[0] for argument in tests if ".py" in argument]
+
+
+def room(mutation: Mutation) -> str:
+    """The first folder of its file; for a study the study."""
+    first, *rest = Path(mutation.file).with_suffix("").parts
+    return rest[0] if first == "studies" and len(rest) > 1 else first
+
+
+def changed(mutation: Mutation, source: str) -> str:
+    """The source with the mutation. The old text must occur once, or nobody knows what is changed."""
+    if (count := source.count(mutation.old)) != 1:
+        raise ValueError(f"{mutation.file} has {count} times {mutation.old!r}: give a text that occurs once.")
+    return source.replace(mutation.old, mutation.new)
+
+
+def identity(mutation: Mutation) -> str:
+    """Changes whenever the outcome could: with the mutation, its file or its tests."""
+    files = [PACKAGE / mutation.file, *files_of(mutation.tests)]
+    parts = [repr(mutation).encode(), *(path.read_bytes() for path in files)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def run_tests(tree: Path, tests: Iterable[str]) -> int:
+    """Run tests against the package in `tree`: pytest's exit code, or 1 if they hang."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]
+    # caches of compiled kernels of its own, so that those of the user stay
+    own = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tree.parent / "cache")}
+    with open(tree.parent / "log.txt", "w", encoding="utf-8") as log:
+        try:
+            return subprocess.run(
+                command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=log, timeout=LIMIT
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return 1
+
+
+@contextmanager
+def applied(mutation: Mutation, tree: Path) -> Iterator[None]:
+    """The tree with one mutation, and afterwards as it was."""
+    original, copy = PACKAGE / mutation.file, tree / "policychord" / mutation.file
+    copy.write_text(changed(mutation, original.read_text(encoding="utf-8")), encoding="utf-8")
+    try:
+        yield
+    finally:
+        shutil.copy2(original, copy)  # with its time, which numba's cache looks at
+
+
+def try_out(mutation: Mutation, tree: Path, sound: dict[Tests, bool]) -> Fate:
+    """What becomes of one mutation. `sound` remembers which tests pass without any."""
+    if mutation.tests not in sound:
+        sound[mutation.tests] = run_tests(tree, mutation.tests) == 0
+    if not sound[mutation.tests]:
+        return "tests fail without it"
+    with applied(mutation, tree):
+        code = run_tests(tree, mutation.tests)
+    return "survived" if code == 0 else "noticed" if code in (1, 2) else "tests did not run"
+
+
+def run_all(chosen: list[Mutation], out: Path, fresh: bool) -> dict[str, dict[str, str]]:
+    """Try what has no stored result, and store every result at once."""
+    stored = {} if fresh or not out.is_file() else json.loads(out.read_text(encoding="utf-8"))
+    results = {key: stored[key] for key in map(identity, chosen) if key in stored}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="policychord-mutants-") as folder:
+        tree = Path(folder) / "src"
+        shutil.copytree(PACKAGE, tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
+        sound: dict[Tests, bool] = {}
+        for number, mutation in enumerate(chosen, 1):
+            key = identity(mutation)
+            if key not in results:
+                results[key] = {**describe(mutation), "fate": try_out(mutation, tree, sound)}
+                _write(out, stored | results)
+            print(f"[{number}/{len(chosen)}] {results[key]['fate']}: {title(mutation)}", flush=True)
+    return results
+
+
+def describe(mutation: Mutation) -> dict[str, str]:
+    """A mutation for people and programs."""
+    return {"room": room(mutation), "file": mutation.file, "old": mutation.old, "new": mutation.new}
+
+
+def title(mutation: Mutation) -> str:
+    old, new = (" ".join(text.split()) or "(nothing)" for text in (mutation.old, mutation.new))
+    return f"{mutation.file}: {old}  ->  {new}"
+
+
+def _write(out: Path, results: dict[str, dict[str, str]]) -> None:
+    part = out.with_suffix(".part")
+    part.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    part.replace(out)
+
+
+def main() -> int:
+    mutations = load()
+    rooms = sorted(set(map(room, mutations)))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.json", help="where results are stored")
+    parser.add_argument("--only", choices=rooms, help="mutations of one room")
+    parser.add_argument("--list", action="store_true", help="print them and do nothing")
+    parser.add_argument("--fresh", action="store_true", help="try all again")
+    told = parser.parse_args()
+    chosen = [mutation for mutation in mutations if told.only in (None, room(mutation))]
+    if told.list:
+        print("\n".join(f"{room(mutation):12} {title(mutation)}" for mutation in chosen))
+        return 0
+    results = run_all(chosen, told.out, told.fresh)
+    fates = [result["fate"] for result in results.values()]
+    judged = sum(fate in ("noticed", "survived") for fate in fates)
+    noticed = fates.count("noticed")
+    print(f"\n{noticed} of {judged} mutations were noticed ({len(fates) - judged} could not be judged).")
+    for result in results.values():
+        if result["fate"] != "noticed":
+            print(f"\n{result['fate']}: {result['file']}\n- {result['old']}\n+ {result['new']}")
+    return 0 if judged == len(fates) and noticed >= AIM * judged else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The mirror step that both solvers take when Newton's steps are refused; `test_objective.py` has its theorem."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from policychord import primitive_cost
+from policychord.core import _descent, _kernels
+
+from .families import member
+
+
+def by_hand(p, w):
+    """w+ proportional to exp( (ln w - h + eps ln prior)/(1 + eps) )."""
+    z = (np.log(w) - primitive_cost(p, w) + p.eps[..., None] * p.log_prior) / (1.0 + p.eps[..., None])
+    return z - np.log(np.exp(z - z.max(-1, keepdims=True)).sum(-1, keepdims=True)) - z.max(-1, keepdims=True)
+
+
+def drawn(name, rng):
+    """Problems warm enough that no restart comes before the mirror step, and weights to begin with."""
+    p = member(name, (12,))
+    return p._replace(eps=p.eps + 1.0), rng.dirichlet(np.full(5, 2.0), 12)
+
+
+def refuse_newton(monkeypatch, module):
+    """No energy falls as much as is asked for, so the second pass is refused and the third is at the mirror step."""
+    monkeypatch.setattr(module, "ARMIJO", 1e12)
+    monkeypatch.setattr(module, "REJECTIONS_BEFORE_MIRROR", 1)
+
+
+@pytest.mark.parametrize("name", ["generic", "biased"])
+def test_in_jax(name, rng, monkeypatch):
+    refuse_newton(monkeypatch, _descent)
+    p, w = drawn(name, rng)
+    found = jax.vmap(partial(_descent.descend, tol=0.0, max_passes=3))(*p, np.log(w))[0]
+    np.testing.assert_allclose(found, by_hand(p, w), rtol=1e-9, atol=1e-9)
+
+
+def test_in_the_kernel(rng, monkeypatch):
+    refuse_newton(monkeypatch, _kernels)
+    # as Python, since compiled code has the numbers inside
+    monkeypatch.setattr(_kernels, "_descend", _kernels._descend.py_func)
+    monkeypatch.setattr(_kernels, "_kernel_for", lambda wide: _kernels._solve_dense)
+    p, w = drawn("generic", rng)
+    found = _kernels.solve_batch(*p, np.log(w), 0.0, 3)[0]
+    np.testing.assert_allclose(found, by_hand(p, w), rtol=1e-9, atol=1e-9)

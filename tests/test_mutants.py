@@ -1,0 +1,66 @@
+"""The list of `make mutants` fits the present source, and the tool tells noticed from unnoticed changes."""
+
+import ast
+import shutil
+
+import pytest
+from benchmarks import mutants
+from benchmarks.mutants import PACKAGE, Mutation, changed, files_of, room
+
+MUTATIONS = mutants.load()
+IDS = [f"{mutation.file}:{number}" for number, mutation in enumerate(MUTATIONS)]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=IDS)
+def test_every_mutation_changes_one_place_of_the_present_source(mutation):
+    source = (PACKAGE / mutation.file).read_text(encoding="utf-8")
+    assert source.count(mutation.old) == 1, "the source has moved on: give the new text, and see that tests notice it"
+    assert ast.dump(ast.parse(changed(mutation, source))) != ast.dump(ast.parse(source))
+    assert files_of(mutation.tests)
+    for path in files_of(mutation.tests):
+        assert path.exists(), path
+
+
+def test_no_mutation_stands_twice():
+    assert len({(mutation.file, mutation.old, mutation.new) for mutation in MUTATIONS}) == len(MUTATIONS)
+
+
+def test_a_text_that_occurs_twice_is_refused():
+    with pytest.raises(ValueError, match="2 times"):
+        changed(Mutation("x.py", "a", "b", ("t",)), "a a")
+
+
+def test_the_tool_tells_noticed_from_survived(tmp_path):
+    tree = tmp_path / "src"
+    shutil.copytree(PACKAGE, tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
+    judge = tmp_path / "test_judge.py"
+    lines = ("from policychord import wording", "def test_it():", "    assert 'mutated' not in wording.__doc__")
+    judge.write_text("\n".join(lines), encoding="utf-8")
+    source = (PACKAGE / "wording.py").read_text(encoding="utf-8")
+    opening = source[: source.index("\n")]
+    seen = Mutation("wording.py", opening, '"""mutated."""', (str(judge),))
+    unseen = Mutation("wording.py", opening, '"""another."""', (str(judge),))
+    sound = {}
+    assert mutants.try_out(seen, tree, sound) == "noticed"
+    assert mutants.try_out(unseen, tree, sound) == "survived"
+    assert (tree / "policychord" / "wording.py").read_text(encoding="utf-8") == source
+    judge.write_text("def test_it():\n    raise ValueError", encoding="utf-8")
+    assert mutants.try_out(seen, tree, {}) == "tests fail without it"
+
+
+def test_a_result_is_stored_until_its_file_or_tests_change(tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(mutants, "try_out", lambda mutation, *_: tried.append(mutation) or "noticed")
+    chosen, out = list(MUTATIONS[:2]), tmp_path / "results.json"
+    mutants.run_all(chosen, out, fresh=False)
+    mutants.run_all(chosen, out, fresh=False)
+    assert tried == chosen
+    mutants.run_all(chosen, out, fresh=True)
+    assert len(tried) == 4
+
+
+def test_rooms_are_folders_or_studies():
+    assert room(Mutation("core/flow.py", "a", "b", ())) == "core"
+    assert room(Mutation("studies/theory/claims.py", "a", "b", ())) == "theory"
+    assert room(Mutation("agent.py", "a", "b", ())) == "agent"
+    assert room(Mutation("studies/claim.py", "a", "b", ())) == "studies"
