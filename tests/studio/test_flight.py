@@ -1,4 +1,4 @@
-"""A flight of the room is an episode of the study, until somebody pushes; then it is the same for everybody."""
+"""A flight of the room is an episode of the study, until it is pushed; then it is the same for all."""
 
 import math
 
@@ -66,7 +66,7 @@ def test_the_snippet_runs_and_says_the_same(shown, capsys):
     assert "baseline" in capsys.readouterr().out
 
 
-def test_a_push_hits_everybody_at_once_and_can_be_forgotten(shown):
+def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     before, compiled = states(shown), flying.bout._cached._cache_size()
     live = to_the_end(at(shown, 0.5, push=[0.6, -0.8]))
     after = states(live)
@@ -97,7 +97,7 @@ def test_looking_back_changes_nothing(shown):
     on, _ = FLIGHT.frame(FLIGHT.frame(FLIGHT.change(paused, {"playing": True}))[0])
     assert on.moment == pytest.approx(0.3 + 1 / FRAMES_PER_SECOND)
     turned, _ = FLIGHT.frame(FLIGHT.change(on, {"turn": 40.0}))
-    assert turned.moment == pytest.approx(0.3 + 2 / FRAMES_PER_SECOND)  # time goes on while somebody looks around
+    assert turned.moment == pytest.approx(0.3 + 2 / FRAMES_PER_SECOND)  # time goes on while the view turns
 
 
 def test_at_the_end_it_rests_and_plays_again(shown):

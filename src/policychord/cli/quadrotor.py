@@ -197,7 +197,7 @@ def _in_words(settings: "QuadrotorSettings", rows: "list[Comparison]") -> list[s
     if settings.composition.gate == "prior":
         return [words]
     if fixed.cost.median < ours.cost.median:
-        words += " So far the weights do not earn their keep: a fixed 50/50 mixture costs less."
+        words += " So far the weights gain nothing: a fixed 50/50 mixture costs less."
     if ours.against.low > 0 and settings.composition.horizon == "one-step":
         words += (
             " That is known for this horizon: a thrust changes speeds within a step and the place only later, which "

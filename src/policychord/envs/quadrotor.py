@@ -129,8 +129,7 @@ class Quadrotor(AbstractEnv):
 
     def step(self, key: Key[Array, ""], state: QuadrotorState, action: Action, k: Time) -> Step:
         noise, force = self.disturb(key, state.time, state.impulse_time)
-        # an actuator cuts twice: what it is asked for, and what becomes of that with the noise
-        applied = saturated(saturated(action) + noise)
+        applied = actuated(action, noise)
         following = self.move(state, applied, force)
         error = seen(following) - self.row(following.time)
         cost = self.state_weights @ error**2 + self.thrust_weight * jnp.sum((applied - HOVER) ** 2)
@@ -204,6 +203,11 @@ def folded(pitch: ArrayLike) -> Float[Array, "..."]:
 def saturated(thrust: ArrayLike) -> Float[Array, "..."]:
     """What the motors make of a command."""
     return jnp.clip(thrust, LEAST_THRUST, LARGEST_THRUST)
+
+
+def actuated(thrust: ArrayLike, noise: ArrayLike) -> Float[Array, "..."]:
+    """What noisy motors make of a command: they cut twice, what they are asked for, and that with the noise."""
+    return saturated(saturated(thrust) + noise)
 
 
 def _path(given: Any) -> Float[Array, "sample 6"]:

@@ -33,8 +33,7 @@ def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animatio
     flights = fly_all(settings, experiment, who)
     watch("comparing and drawing", 1, total)
     rows = [compare(settings, flights, name) for name in flights]
-    records = [row._asdict() | {"cost": row.cost._asdict(), "against": row.against._asdict()} for row in rows]
-    files = [write_json(out / "table.json", {"settings": settings.model_dump(), "controllers": records})]
+    files = [write_json(out / "table.json", {"settings": settings, "controllers": rows})]
     files += save_figure(out / "figures" / "flights", styled(draw_flown, settings, experiment, flights))
     files += save_figure(out / "figures" / "costs", styled(draw_comparison, experiment, flights))
     files.append(write_dataset(out / "data" / "flights.zarr", dataset(settings, flights)))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from policychord.envs.quadrotor import HOVER, Quadrotor, QuadrotorView, saturated, seen
+from policychord.envs.quadrotor import HOVER, Quadrotor, QuadrotorView, actuated, saturated, seen
 from policychord.studies.quadrotor.agents import controllers
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
@@ -35,11 +35,11 @@ def commands(pilot, states):
 def flight(pilot, noise, forces):
     """(states, applied thrusts) of our drone under our controller, with recorded forces and thrust noise."""
 
-    def turn(now, weather):
+    def turn(now, disturbances):
         state, memory = now
-        k, noise, force = weather
+        k, noise, force = disturbances
         thrust, memory = pilot.act(ENV.observe(state), k, memory)
-        applied = saturated(saturated(thrust) + noise)
+        applied = actuated(thrust, noise)
         state = ENV.move(state, applied, force)
         return (state, memory), (seen(state), applied)
 

@@ -56,27 +56,36 @@ Composed = Literal[
 Roster = dict[str, Composition | None]
 
 
-class Cascade(eqx.Module):
-    """Position errors make a force, the force a thrust and a pitch to aim for, the pitch's error a turn.
+class Controller(eqx.Module):
+    """A PID cascade or an LQR, whichever is chosen.
 
-    F = kp e + ki I + kd e' + (0, m g), S = max(0, Fx sin p + Fz cos p), base = (sqrt(S / 4 KF) - offset)/slope,
+    Cascade: F = kp e + ki I + kd e' + (0, m g), S = max(0, Fx sin p + Fz cos p), base = (sqrt(S/4 KF) - offset)/slope,
     aim = atan2(Fx, Fz), turn = clip( -kp 2 sin(p - aim) - kd (p - p_before)/dt ), PWM = base -+ turn/2.
-    With `hold` it takes its own position, at rest, for the path: it stabilises and goes nowhere.
+    LQR: u = hover - K (x - path[k]).
+    With `hold` either takes its own position, at rest, for the path: it stabilises and goes nowhere.
+    Both are worked out and one is taken: that is little beside 900 actions, and one compiled program serves all.
     """
 
     path: Float[Array, "sample 6"]
     position_gains: Float[Array, "3 2"]  # proportional, integral, derivative of x and z
     pitch_gains: Float[Array, "2"]
+    gain: Float[Array, "2 6"]
+    lqr: Float[Array, ""]  # 1 if it is the LQR
     hold: Float[Array, ""]
 
-    def __init__(self, path: Path, gains: Gains, hold: bool = False):
+    def __init__(self, path: Path, gains: Gains, weights: CostWeights, lqr: bool, hold: bool = False):
         self.path = jnp.asarray(path)
         self.position_gains = jnp.asarray(np.stack([gains.x, gains.z], axis=-1))
-        self.pitch_gains = jnp.asarray(gains.pitch, dtype=float)
-        self.hold = jnp.asarray(float(hold))
+        self.pitch_gains, self.gain = jnp.asarray(gains.pitch, dtype=float), jnp.asarray(regulator(weights)[0])
+        self.lqr, self.hold = jnp.asarray(float(lqr)), jnp.asarray(float(hold))
+
+    def start(self) -> Integrals:
+        """The integrals of an episode that begins."""
+        return jnp.zeros(2)
 
     def act(self, view: QuadrotorView, k: Time, integral: Integrals) -> tuple[Thrusts, Integrals]:
-        error = _aim(self, view, k) - view.x
+        here = view.x * jnp.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+        error = jnp.where(self.hold > 0, here, self.path[jnp.minimum(k, len(self.path) - 1)]) - view.x
         position, velocity = jnp.stack([error[0], error[2]]), jnp.stack([error[1], error[3]])
         integral = jnp.clip(integral + DT * position, -MOST_INTEGRAL, MOST_INTEGRAL)
         proportional, integrating, derivative = self.position_gains
@@ -88,44 +97,8 @@ class Cascade(eqx.Module):
         swing = 2.0 * jnp.sin(pitch - jnp.arctan2(fx, fz)), (pitch - view.previous_pitch) / DT
         turn = jnp.clip(-self.pitch_gains @ jnp.stack(swing), -MOST_TURN, MOST_TURN)
         pwm = jnp.clip(base + jnp.array([-0.5, 0.5]) * turn, LEAST_PWM, LARGEST_PWM)
-        return 2 * KF * (PWM_SLOPE * pwm + PWM_OFFSET) ** 2, integral
-
-
-class Lqr(eqx.Module):
-    """u = hover - K (x - path[k]); with `hold`, its own position at rest is the path."""
-
-    path: Float[Array, "sample 6"]
-    gain: Float[Array, "2 6"]
-    hold: Float[Array, ""]
-
-    def __init__(self, path: Path, weights: CostWeights, hold: bool = False):
-        self.path, self.hold = jnp.asarray(path), jnp.asarray(float(hold))
-        self.gain = jnp.asarray(regulator(weights)[0])
-
-    def __call__(self, view: QuadrotorView, k: Time) -> Thrusts:
-        return HOVER - self.gain @ (view.x - _aim(self, view, k))
-
-
-class Controller(eqx.Module):
-    """A cascade or an LQR, whichever is chosen.
-
-    Both are worked out and one is taken: that is little beside 900 actions, and one compiled program serves all.
-    """
-
-    cascade: Cascade
-    lqr: Lqr
-    lqr_is_chosen: Float[Array, ""]
-
-    def __init__(self, cascade: Cascade, lqr: Lqr, lqr_is_chosen: bool):
-        self.cascade, self.lqr, self.lqr_is_chosen = cascade, lqr, jnp.asarray(float(lqr_is_chosen))
-
-    def start(self) -> Integrals:
-        """The integrals of an episode that begins."""
-        return jnp.zeros(2)
-
-    def act(self, view: QuadrotorView, k: Time, integral: Integrals) -> tuple[Thrusts, Integrals]:
-        thrust, integral = self.cascade.act(view, k, integral)
-        return jnp.where(self.lqr_is_chosen > 0, self.lqr(view, k), thrust), integral
+        cascade = 2 * KF * (PWM_SLOPE * pwm + PWM_OFFSET) ** 2
+        return jnp.where(self.lqr > 0, HOVER - self.gain @ (-error), cascade), integral
 
     def __call__(self, view: QuadrotorView, k: Time) -> Thrusts:
         """The thrusts of a controller that needs no memory, as a primitive."""
@@ -192,13 +165,6 @@ class Tracking(eqx.Module):
         return (aa * a + 2 * ab * b + linear[0]) * a + (bb * b + linear[1]) * b + constant
 
 
-def _aim(controller: Cascade | Lqr, view: QuadrotorView, k: Time) -> Float[Array, "6"]:
-    """The state that a controller wants: the path's row, or to stop where it is."""
-    here = view.x * jnp.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    row = controller.path[jnp.minimum(k, len(controller.path) - 1)]
-    return jnp.where(controller.hold > 0, here, row)
-
-
 def hover_model(exact: bool = False) -> Matrices:
     """(A, B) of x' = A x + B (u - hover) over one decision: I + A dt, B dt, or the exact solution."""
     rates, inputs = np.zeros((6, 6)), np.zeros((6, 2))
@@ -244,18 +210,12 @@ def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:
 
 def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Controller]:
     """The two primitives and the baseline."""
-    along = course(settings)
-    cascades = {
-        "stabilise": Cascade(along, settings.pd_stabilise, hold=True),
-        "track": Cascade(along, settings.pd_track),
-        "baseline": Cascade(along, settings.pid_baseline),
+    along, lqr = course(settings), experiment == "lqr"
+    return {
+        "stabilise": Controller(along, settings.pd_stabilise, settings.lqr_stabilise, lqr, hold=True),
+        "track": Controller(along, settings.pd_track, settings.lqr_track, lqr),
+        "baseline": Controller(along, settings.pid_baseline, settings.lqr_baseline, lqr),
     }
-    regulators = {
-        "stabilise": Lqr(along, settings.lqr_stabilise, hold=True),
-        "track": Lqr(along, settings.lqr_track),
-        "baseline": Lqr(along, settings.lqr_baseline),
-    }
-    return {name: Controller(cascades[name], regulators[name], experiment == "lqr") for name in cascades}
 
 
 def pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> Pilot:
@@ -273,11 +233,10 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     row. M = Q counts one step; M = P, the cost-to-go of the baseline's LQR, all that follow.
     """
     flown = controllers(settings, experiment)
-    along = flown["track"].lqr.path
     # the released scripts, whose gate this is, predict by the exact solution of the linear model
     A, B = hover_model(exact=how.gate == "one-step")
     M = regulator(settings.lqr_baseline)[1] if how.horizon == "cost-to-go" else np.diag(settings.cost.state)
-    model = Cost(Tracking(along, A, B, M, settings.cost.thrust))
+    model = Cost(Tracking(flown["track"].path, A, B, M, settings.cost.thrust))
     primitives = {name: Gaussian(Within(flown[name]), how.spread) for name in ("stabilise", "track")}
     grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points)
     return Composer(primitives, model, grid, how.eps, gate=how.gate, selection=how.selection)

@@ -30,6 +30,24 @@ class Comparison(NamedTuple):
     paired_p: float  # of Wilcoxon's signed-rank test on the differences seed by seed
     other: float  # the other's median cost
 
+    @property
+    def cheaper(self) -> bool:
+        """Whether it costs less by the paper's test."""
+        return self.against.delta < 0 and self.against.p < LEAST_EVIDENCE
+
+    @property
+    def dearer(self) -> bool:
+        return self.against.delta > 0 and self.against.p < LEAST_EVIDENCE
+
+    @property
+    def verb(self) -> str:
+        """What may be said of it: that it costs less or more, or that these seeds do not tell."""
+        if self.cheaper or self.dearer:
+            return "costs less than" if self.cheaper else "costs more than"
+        if self.paired_p < LEAST_EVIDENCE:  # what the judging test misses, and the test for pairs sees
+            return f"costs {'less' if self.difference < 0 else 'more'}, seed by seed only, than"
+        return "is not told apart from"
+
 
 Both = dict[Experiment, Comparison]  # the same comparison for both pairs of primitives
 
@@ -74,25 +92,6 @@ def signed_rank(a: Float[np.ndarray, " seed"], b: Float[np.ndarray, " seed"]) ->
 def _against(costs: bytes, base: bytes, resamples: int, seed: int) -> EffectSize:
     """Claims, controls and findings ask for the same comparisons; at 1000 seeds each takes a quarter of a second."""
     return effect_size(np.frombuffer(costs), np.frombuffer(base), paired=True, resamples=resamples, seed=seed)
-
-
-def cheaper(one: Comparison) -> bool:
-    """Whether it costs less by the paper's test."""
-    return one.against.delta < 0 and one.against.p < LEAST_EVIDENCE
-
-
-def dearer(one: Comparison) -> bool:
-    """Whether it costs more by the paper's test."""
-    return one.against.delta > 0 and one.against.p < LEAST_EVIDENCE
-
-
-def verb(one: Comparison) -> str:
-    """What may be said of a controller: that it costs less or more, or that these seeds do not tell."""
-    if cheaper(one) or dearer(one):
-        return "costs less than" if cheaper(one) else "costs more than"
-    if one.paired_p < LEAST_EVIDENCE:  # what the judging test misses, and the test for pairs sees
-        return f"costs {'less' if one.difference < 0 else 'more'}, seed by seed only, than"
-    return "is not told apart from"
 
 
 def quantities(label: str, one: Comparison) -> dict[str, Quantity]:

@@ -9,20 +9,7 @@ from .agents import ALONE, BASELINE, FIXED
 from .claims import CLAIMS, LOOKING_AHEAD, RELEASED, WRITTEN, controls
 from .experiments import SCRIPT_VALUE, Evidence, Flights, experiments, gather
 from .figures import FIGURES
-from .measures import (
-    LEAST_EVIDENCE,
-    Both,
-    Comparison,
-    alternation,
-    cheaper,
-    compare,
-    compare_both,
-    dearer,
-    expected_p,
-    median,
-    recovery,
-    verb,
-)
+from .measures import LEAST_EVIDENCE, Both, Comparison, alternation, compare, compare_both, expected_p, median, recovery
 from .settings import QuadrotorSettings, study_settings
 
 INTRODUCTION = """\
@@ -51,12 +38,12 @@ def figures_of(one: Comparison) -> str:
 
 def against_baseline(found: Both) -> str:
     """'costs less than PID (82 against 95, ...) and costs more than LQR (...)'."""
-    return " and ".join(f"{verb(one)} {BASELINE[e]} {figures_of(one)}" for e, one in found.items())
+    return " and ".join(f"{one.verb} {BASELINE[e]} {figures_of(one)}" for e, one in found.items())
 
 
 def pairs(found: Both, other: str) -> str:
     """'with PD primitives it costs less than ... (...), with LQR primitives ...'."""
-    sentences = [f"with {e.upper()} primitives it {verb(one)} {other} {figures_of(one)}" for e, one in found.items()]
+    sentences = [f"with {e.upper()} primitives it {one.verb} {other} {figures_of(one)}" for e, one in found.items()]
     return ", ".join(sentences)
 
 
@@ -92,11 +79,11 @@ In cost, the released gate {against_baseline(both)}.""",
 
 def average(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     both = compare_both(settings, evidence.stale_point, FIXED, RELEASED)
-    if any(map(dearer, both.values())):
+    if any(one.dearer for one in both.values()):
         title = "The average is not all of it"
         so = "So the released gate does more than to average, in at least one of the two."
     else:
-        better = all(map(cheaper, both.values()))
+        better = all(one.cheaper for one in both.values())
         title = "The average does better" if better else "The average is not shown to do worse"
         so = "So the costs of the released gate are no evidence that weights have to be computed."
     return Finding(
@@ -110,7 +97,7 @@ def as_written(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     drawn = compare_both(settings, evidence.stale_point, WRITTEN)
     mean = compare_both(settings, evidence.stale_point, "equilibrium, mean", WRITTEN)
     wide = compare_both(settings, evidence.stale_point, "equilibrium, sample, wide", WRITTEN)
-    holds = all(map(cheaper, drawn.values()))
+    holds = all(one.cheaper for one in drawn.values())
     title = "The optimum as the text defines it " + ("holds up" if holds else "does not give the published result")
     return Finding(
         title,
@@ -136,8 +123,8 @@ times as strong on a drone of 27 g, and they act where the drone was when the de
 turn it as no wind would. With the same forces at the centre of mass ({fewer} seeds) LQR costs
 {there:.0f} instead of {here:.0f}, and the released gate {against_baseline(centre)}.
 
-Read literally, as accelerations, the disturbances nearly vanish: the released gate then {verb(mild)} PID
-{figures_of(mild)}, and the optimum as written {verb(written)} it
+Read literally, as accelerations, the disturbances nearly vanish: the released gate then {mild.verb} PID
+{figures_of(mild)}, and the optimum as written {written.verb} it
 {figures_of(written)}.""",
     )
 
@@ -145,7 +132,7 @@ Read literally, as accelerations, the disturbances nearly vanish: the released g
 def one_step(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     ahead = compare_both(settings, evidence.stale_point, "cost-to-go", "equilibrium, mean, wide")
     control = compare_both(settings, evidence.stale_point, "equilibrium, mean, wide", FIXED)
-    blind = not any(map(cheaper, control.values()))
+    blind = not any(one.cheaper for one in control.values())
     title = "One step does not see where a thrust leads" if blind else "One step sees little of where a thrust leads"
     return Finding(
         title,
@@ -162,9 +149,9 @@ def useful(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     control = compare_both(settings, evidence.stale_point, LOOKING_AHEAD, FIXED)
     centre = compare_both(settings, evidence.centre, LOOKING_AHEAD)
     flights = evidence.centre.lqr
-    better = [name for name in flights if name not in ALONE and cheaper(compare(settings, flights, name))]
+    better = [name for name in flights if name not in ALONE and compare(settings, flights, name).cheaper]
     beaten = f"beaten by {'; '.join(better)}" if better else "beaten by no composition here"
-    gains = all(map(cheaper, control.values()))
+    gains = all(one.cheaper for one in control.values())
     return Finding(
         "What makes the gate useful" if gains else "What was tried to make the gate useful",
         f"""A generative model that looks ahead. With the cost-to-go of the LQR, x'Px with P from the Riccati equation,
@@ -214,7 +201,7 @@ An exact match is not to be expected. The cascade's turns are limited to a diffe
 noise of the motors, so that a change in the last digit becomes another flight: costs of single seeds are not portable,
 their distributions are. Text and scripts also differ in numbers. The table gives the stabilising LQR a second weight of
 {settings.lqr_stabilise.state[1]:g}, the script {SCRIPT_VALUE:g}: with the script's weight ({count} seeds) the released
-gate {verb(changed)} LQR {figures_of(changed)}, with the table's it {verb(table)} LQR {figures_of(table)}. The size of
+gate {changed.verb} LQR {figures_of(changed)}, with the table's it {table.verb} LQR {figures_of(table)}. The size of
 the figure of eight, {settings.scale:g} m, is in the scripts alone.""",
     )
 
