@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.integrate import solve_ivp
 
-from policychord.studies.flock.parts import world
-from policychord.studies.flock.scenarios import scenario
-from policychord.studies.flock.simulate import simulate
+from policychord.studies.flock.agents import world
+from policychord.studies.flock.experiments import simulate
+from policychord.studies.flock.settings import scenario
 
 from .timing import Contender, Record, take_turns
 

@@ -8,7 +8,7 @@ from style import BLUE, GREEN, GREY, figure, save
 from policychord import Population, rollout
 from policychord.models import GaussianTarget
 from policychord.primitives import Gaussian
-from policychord.studies.flock.parts import boid, world
+from policychord.studies.flock.agents import boid, world
 from policychord.studies.flock.settings import FlockSettings
 
 jax.config.update("jax_enable_x64", True)

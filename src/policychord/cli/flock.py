@@ -1,8 +1,7 @@
 """`policychord flock`: one experiment with a flock, the paper's or your own."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import box
@@ -14,40 +13,13 @@ from .output import Json, counted, emit
 from .progress import watching
 from .settings import settle
 
+if TYPE_CHECKING:
+    from ..studies.flock.settings import FlockSettings
+
 FLOCK, COMPARISON = "Flock", "For comparison"
 
 
-class Scenario(StrEnum):
-    """The paper's experiments."""
-
-    polarization = "polarization"
-    milling = "milling"
-    leaders = "leaders"
-    temperature = "temperature"
-    couzin = "couzin"
-    cucker_smale = "cucker-smale"
-    vicsek = "vicsek"
-
-
-class Update(StrEnum):
-    """Whether boids see each other's new or old places."""
-
-    synchronous = "synchronous"
-    sequential = "sequential"
-
-
-class Form(StrEnum):
-    """Whose constants followers from the literature have."""
-
-    released = "released"
-    original = "original"
-
-
-class Ablation(StrEnum):
-    """What is taken away."""
-
-    fixed_weights = "fixed-weights"
-    no_collision_term = "no-collision-term"
+Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
 
 
 @app.command(
@@ -81,21 +53,21 @@ def flock(
         ),
     ] = None,
     ablation: Annotated[
-        Ablation | None,
+        Literal["fixed-weights", "no-collision-term"] | None,
         options.option(
             "Take something away: fixed-weights (all primitives weigh 1/3 for ever) or no-collision-term (milling).",
             "WHAT", rich_help_panel=COMPARISON,
         ),
     ] = None,
     update: Annotated[
-        Update | None,
+        Literal["synchronous", "sequential"] | None,
         options.option(
             "synchronous: all boids move at once; sequential: one after another.", "HOW",
             "synchronous; sequential for the last three scenarios", rich_help_panel=COMPARISON,
         ),
     ] = None,
     form: Annotated[
-        Form | None,
+        Literal["released", "original"] | None,
         options.option(
             "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
             "articles).", "WHOSE", "released", rich_help_panel=COMPARISON,
@@ -125,15 +97,15 @@ def flock(
     from ..runs import flock as run
     from ..runs.compiled import keep_programs
     from ..studies.flock.settings import FlockSettings
+    from ..studies.flock.settings import scenario as settings_of
 
     given = {
         "--boids": ("boids", boids), "--steps": ("steps", steps), "--leaders": ("leaders", leaders),
-        "--start-size": ("start_size", start_size), "--update": ("update", update and str(update)),
-        "--form": ("form", form and str(form)), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
+        "--start-size": ("start_size", start_size), "--update": ("update", update),
+        "--form": ("form", form), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
         "--eps": ("eps", eps),
     }  # fmt: skip
-    without = ablation and str(ablation)
-    chosen = settle(lambda changes: run.chosen(str(scenario), without, changes), FlockSettings, given, settings)
+    chosen = settle(lambda changes: settings_of(scenario, ablation, **changes), FlockSettings, given, settings)
     out = Path("out") / f"flock-{scenario}" if out is None else out
     keep_programs()
     with watching() as watch:
@@ -142,14 +114,14 @@ def flock(
         name: {"mean": mean, "sd": sd if chosen.seeds > 1 else None} for name, (mean, sd) in result.summary.items()
     }
     record = {
-        "command": "flock", "scenario": str(scenario), "ablation": without, "settings": chosen, "results": measured,
+        "command": "flock", "scenario": scenario, "ablation": ablation, "settings": chosen, "results": measured,
         "out": out, "files": result.files, "notes": result.notes,
     }  # fmt: skip
     film = f" and {out / 'animation.gif'}" if animation else ""
     emit(
         json,
         record,
-        _table(str(scenario), without, chosen, result.summary),
+        _table(scenario, ablation, chosen, result.summary),
         *result.sentences,
         *result.notes,
         f"Wrote {counted(len(result.files), 'file')} to {out}.",
@@ -157,8 +129,10 @@ def flock(
     )
 
 
-def _table(name: str, without: str | None, settings, summary: dict[str, tuple[float, float]]) -> Table:
-    what = f"{name}, {without}" if without else name
+def _table(
+    name: str, ablation: str | None, settings: "FlockSettings", summary: dict[str, tuple[float, float]]
+) -> Table:
+    what = f"{name}, {ablation}" if ablation else name
     title = f"{what}: {settings.boids} boids, {settings.steps} steps, eps {settings.eps:g}, "
     table = Table(title=title + counted(settings.seeds, "seed"), title_justify="left", box=box.SIMPLE_HEAD)
     several = settings.seeds > 1

@@ -1,22 +1,21 @@
-"""One experiment with a flock: simulate, measure, draw, keep."""
+"""One experiment with a flock: simulate, measure, draw, store."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..loops import to_dataset
 from ..studies.drawing import styled
-from ..studies.flock.scenarios import scenario
-from ..studies.flock.settings import FlockSettings
-from ..studies.flock.simulate import simulate, summarise
-from ..studies.flock.summary import advice, sentences, summary
+from ..studies.flock.experiments import measure_flight, simulate
+from ..studies.flock.measures import describe, summarise
+from ..studies.flock.settings import FlockSettings, advise
 from .store import prepare, save_animation, save_figure, write_dataset
 
 Watcher = Callable[[str, int, int], None]
 
 
-class Flight(NamedTuple):
-    """What an experiment left: mean and sd over the seeds of each metric, the same in words, files, and notes."""
+class Flown(NamedTuple):
+    """What an experiment left: mean and sd over the seeds of each measure, the same in words, files, and notes."""
 
     summary: dict[str, tuple[float, float]]
     sentences: list[str]
@@ -24,12 +23,7 @@ class Flight(NamedTuple):
     notes: list[str]
 
 
-def chosen(name: str, ablation: str | None, changes: dict[str, Any]) -> FlockSettings:
-    """A scenario with changes, checked."""
-    return scenario(name, ablation, **changes)
-
-
-def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> Flight:
+def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> Flown:
     """Run the experiment and write data.zarr, figures and, if asked, films into `out`."""
     from ..studies.flock.figures import figures_of
 
@@ -39,18 +33,18 @@ def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> 
     watch(f"flying: {settings.boids} boids, {settings.steps} steps, {settings.seeds} seed{several}", 0, total)
     trace = simulate(settings)
     watch("measuring", 1, total)
-    found = summarise(settings, trace)
+    flight = measure_flight(settings, trace)
     files = [write_dataset(out / "data.zarr", to_dataset(trace, **settings.model_dump()))]
     watch("drawing", 2, total)
-    for name, draw in figures_of(found).items():
+    for name, draw in figures_of(flight).items():
         files += save_figure(out / name, styled(draw))
-    notes = advice(settings)
+    notes = advise(settings)
     if animation:
         from ..studies.flock.animation import FRAMES_PER_SECOND, endings, film
 
         watch("filming", 3, total)
         for ending in endings():
-            files.append(save_animation(out / f"animation{ending}", film(found), FRAMES_PER_SECOND))
+            files.append(save_animation(out / f"animation{ending}", film(flight), FRAMES_PER_SECOND))
         if ".mp4" not in endings():
             notes.append("No animation.mp4: ffmpeg is not installed here; animation.gif shows the same.")
-    return Flight(summary(found), sentences(found), files, notes)
+    return Flown(summarise(settings, flight.measured), describe(settings, flight.measured), files, notes)

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pydantic
 import pytest
+from policychord.studies.flock.parts import FORCES, boid, flock, world
+from policychord.studies.flock.scenarios import ABLATIONS, SCENARIOS, scenario
 
 from policychord.envs import FlockState
 from policychord.population import Population
-from policychord.studies.flock.parts import FORCES, boid, flock, world
-from policychord.studies.flock.scenarios import ABLATIONS, SCENARIOS, scenario
 from policychord.studies.flock.settings import FlockSettings
 from policychord.studies.flock.simulate import simulate
 

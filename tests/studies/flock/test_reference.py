@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from policychord.loops import streams_of
-from policychord.studies.flock.scenarios import scenario
-from policychord.studies.flock.simulate import simulate
+from policychord.studies.flock.experiments import simulate
+from policychord.studies.flock.settings import scenario
 
 from .reference import GRID, fly
 

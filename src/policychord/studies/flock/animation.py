@@ -8,16 +8,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 
 from ..drawing import COLOURS, blank
-from .simulate import Experiment
+from .experiments import Flight
+from .measures import Numbers
 
 TAIL = 20  # steps that stay visible behind a boid
 FRAMES_PER_SECOND = 25
-MOST_FRAMES = 300  # more make a film that nobody can open in a browser
+MOST_FRAMES = 300  # browsers do not open longer ones
 
 
-def film(found: Experiment) -> FuncAnimation:
+def film(flight: Flight) -> FuncAnimation:
     """The first seed: boids as arrows with a tail, leaders in another colour, the goal as a star."""
-    settings, (position, velocity) = found.settings, (field[0] for field in found.shown.state)
+    settings, (position, velocity) = flight.settings, (field[0] for field in flight.shown.state)
     every = -(-len(position) // MOST_FRAMES)
     shown = np.arange(0, len(position), every)
     fig = blank(4.2, 4.4)
@@ -43,7 +44,7 @@ def film(found: Experiment) -> FuncAnimation:
         arrows.set_offsets(position[now])
         arrows.set_UVC(*_arrow(velocity[now]).T)
         tails.set_segments(list(position[max(now - TAIL, 0) : now + 1].swapaxes(0, 1)))
-        order = found.metrics.polarization[0, now], found.metrics.milling[0, now]
+        order = flight.measured.polarization[0, now], flight.measured.milling[0, now]
         clock.set_text(f"{settings.dt * now:5.1f} s   polarization {order[0]:.2f}   milling {order[1]:.2f}")
         return [arrows, tails, clock]
 
@@ -55,7 +56,7 @@ def endings() -> tuple[str, ...]:
     return (".gif", ".mp4") if writers.is_available("ffmpeg") else (".gif",)
 
 
-def _window(position: np.ndarray, goal) -> tuple[np.ndarray, np.ndarray]:
+def _window(position: Numbers, goal: tuple[float, float] | None) -> tuple[Numbers, Numbers]:
     """A square that holds everything that happens."""
     points = position.reshape(-1, 2) if goal is None else np.concatenate([position.reshape(-1, 2), [goal]])
     low, high = points.min(axis=0), points.max(axis=0)
@@ -64,5 +65,5 @@ def _window(position: np.ndarray, goal) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
-def _arrow(velocity: np.ndarray) -> np.ndarray:
+def _arrow(velocity: Numbers) -> Numbers:
     return velocity / np.maximum(np.linalg.norm(velocity, axis=-1, keepdims=True), 1e-12)

@@ -7,11 +7,10 @@ import numpy as np
 
 from ...loops import to_dataset
 from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
+from .experiments import choose_episodes, measure_flight, simulate
 from .figures import overview
-from .scenarios import ABLATIONS, SCENARIOS, scenario
-from .settings import FlockSettings
-from .simulate import chosen_episodes, simulate, summarise
-from .summary import LAST
+from .measures import LAST, at_end, measure
+from .settings import ABLATIONS, SCENARIOS, FlockSettings, scenario
 
 
 def settings(**named: Any) -> FlockSettings:
@@ -22,27 +21,26 @@ def settings(**named: Any) -> FlockSettings:
 def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:
     """Let the flocks fly."""
     trace = simulate(told, episodes)
-    found = summarise(told, trace)
-    measured = found.metrics
+    measured = measure(told, trace)
 
-    def kept(places: Sequence[int]):
-        return to_dataset(chosen_episodes(trace, places), **told.model_dump())
+    def dataset(places: Sequence[int]) -> Any:
+        return to_dataset(choose_episodes(trace, places), **told.model_dump())
 
     weights = np.asarray(trace.weights)
     return Measured(
         {
-            "polarization": measured.polarization[:, -LAST:].mean(axis=1),
-            "milling": measured.milling[:, -LAST:].mean(axis=1),
+            "polarization": at_end(measured.polarization),
+            "milling": at_end(measured.milling),
             "goal_distance": measured.goal_distance.min(axis=1),
             "pair_distance": measured.pair_distance.min(axis=1),
             "spread": measured.spread[:, -1],
-            "groups": measured.groups[:, -1].astype(float),
+            "groups": measured.groups[:, -1],
             "largest_group": measured.largest_group[:, -1],
-            "imbalance": found.imbalance[:, -LAST:].mean(axis=1),
+            "imbalance": at_end(measured.imbalance),
             "weight_sd": weights.std(axis=1).mean(axis=(1, 2)) if weights.shape[2] else np.zeros(len(weights)),
         },
-        kept,
-        draw=lambda place: overview(summarise(told, chosen_episodes(trace, [place]))),
+        dataset,
+        draw=lambda place: overview(measure_flight(told, choose_episodes(trace, [place]))),
     )
 
 

@@ -1,52 +1,286 @@
-"""Which flocks the study flies, in groups that share a compiled program, and how they are found again by name."""
+"""Which flocks the study flies, how they are flown, and the record of all flights that claims and figures read."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from ..study import Evidence
-from .scenarios import TEMPERATURES, scenario
-from .settings import FlockSettings, FlockStudySettings
-from .simulate import Experiment
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 
-SHARES = {"0%": 0, "10%": 4, "20%": 8, "100%": 40}  # leaders of 40 boids
-MODELS = {"couzin": "Couzin", "cucker-smale": "Cucker-Smale", "vicsek": "Vicsek"}
-FORMS = ("released", "original")
+from ...envs.flock import Flock, FlockState, Start, in_square
+from ...loops import Carry, Labels, Record, Trace, rollout, step, step_in_turn, streams_of
+from ...loops.trace import trace_of
+from ...population import Passive, Population, Stack, stack
+from .agents import FORCES, boid, flock, world
+from .measures import Measures, Numbers, measure
+from .settings import TEMPERATURES, FlockSettings, FlockStudySettings, scenario
+
+T = TypeVar("T")
 AT_ONCE = 10  # seeds of three temperatures that fit into one batch
+UNIFORM = 1e9  # the temperature at which weights are 1/3 to six digits or more: fixed weights without another program
 
-Flights = dict[str, Experiment]
+
+class Flight(NamedTuple):
+    """One experiment: its settings, the measures of all seeds, and the first seed in full."""
+
+    settings: FlockSettings
+    measured: Measures
+    shown: Trace
 
 
-def groups(settings: FlockStudySettings) -> Mapping[str, Mapping[str, FlockSettings]]:
-    """Every experiment by name, each from the same random starts as those it is compared with."""
+class Leaders(NamedTuple, Generic[T]):
+    """40 boids, of which so many know the goal."""
 
-    def one(name: str, seeds: int, **changes: Any) -> FlockSettings:
+    none: T
+    tenth: T
+    fifth: T
+    everyone: T
+
+
+class Leaderless(NamedTuple, Generic[T]):
+    """The paper's boids, and boids whose weights stay at 1/3."""
+
+    gated: T
+    fixed: T
+
+
+class Milling(NamedTuple, Generic[T]):
+    """From the rotating ring with the collision term and without it, and from a random start with the term."""
+
+    ring: T
+    no_term: T
+    random_start: T
+
+
+class Temperatures(NamedTuple, Generic[T]):
+    """The same flock with leaders at each of TEMPERATURES."""
+
+    cold: T
+    middle: T
+    hot: T
+
+
+class Led(NamedTuple, Generic[T]):
+    """Followers of a model of the literature with 6 leaders, and the same flock without."""
+
+    led: T
+    alone: T
+
+
+class Forms(NamedTuple, Generic[T]):
+    """Followers with the constants of the released scripts, and in the form of their own papers."""
+
+    released: Led[T]
+    original: Led[T]
+
+
+class Flocks(NamedTuple, Generic[T]):
+    """All flights of the study by theme; T is what is known of a flight: its settings, or what it gave."""
+
+    leaders: Leaders[T]
+    leaderless: Leaderless[T]
+    milling: Milling[T]
+    temperatures: Temperatures[T]
+    couzin: Forms[T]
+    cucker_smale: Forms[T]
+    vicsek: Forms[T]
+
+
+Evidence = Flocks[Flight]
+
+# The names under which flights are stored as data, in the order of their fields.
+NAMES = (
+    "leaders-0", "leaders-10", "leaders-20", "leaders-100",
+    "polarization", "polarization-fixed-weights",
+    "milling", "milling-no-collision-term", "milling-random-start",
+    *(f"temperature-{eps:g}" for eps in TEMPERATURES),
+    *(
+        f"{model}-{form}{alone}"
+        for model in ("couzin", "cucker-smale", "vicsek")
+        for form in Forms._fields
+        for alone in ("", "-no-leaders")
+    ),
+)  # fmt: skip
+
+
+def by_model(flocks: Flocks[T]) -> dict[str, Forms[T]]:
+    """The flights with followers of the literature, by the name of their model."""
+    return {"Couzin": flocks.couzin, "Cucker-Smale": flocks.cucker_smale, "Vicsek": flocks.vicsek}
+
+
+def by_name(evidence: Evidence) -> dict[str, Flight]:
+    """Every flight under the name of its data."""
+    flights = jax.tree_util.tree_leaves(evidence, is_leaf=lambda part: isinstance(part, Flight))
+    return dict(zip(NAMES, flights, strict=True))
+
+
+def plan(settings: FlockStudySettings) -> Flocks[FlockSettings]:
+    """The settings of every flight, each from the same random starts as those it is compared with."""
+
+    def one(name: str, seeds: int = settings.goal_seeds, **changes: Any) -> FlockSettings:
         chosen = scenario(name, seeds=seeds, seed=settings.seed, **changes)
         return chosen.model_copy(update={"steps": max(int(chosen.steps * settings.shorten), 2)})
 
-    few, many = settings.goal_seeds, settings.temperature_seeds
-    heats = {f"temperature {eps:g}": one("temperature", many, eps=eps) for eps in TEMPERATURES}
-    grouped: dict[str, dict[str, FlockSettings]] = {
-        "flocks with leaders": {f"leaders {s}": one("leaders", few, leaders=n) for s, n in SHARES.items()},
-        "leaderless flocks": {
-            "polarization": one("polarization", settings.seeds),
-            "polarization, fixed weights": one("polarization", few, ablation="fixed-weights"),
-        },
-        "milling flocks": {
-            "milling": one("milling", few),
-            "milling, no collision term": one("milling", few, ablation="no-collision-term"),
-            "milling, random start": one("milling", few, start="square"),
-        },
+    def followers(model: str) -> Forms[FlockSettings]:
+        return Forms(*(Led(one(model, form=form), one(model, form=form, leaders=0)) for form in Forms._fields))
+
+    return Flocks(
+        Leaders(*(one("leaders", leaders=leaders) for leaders in (0, 4, 8, 40))),
+        Leaderless(one("polarization", settings.seeds), one("polarization", ablation="fixed-weights")),
+        Milling(one("milling"), one("milling", ablation="no-collision-term"), one("milling", start="square")),
+        Temperatures(*(one("temperature", settings.temperature_seeds, eps=eps) for eps in TEMPERATURES)),
+        *(followers(model) for model in ("couzin", "cucker-smale", "vicsek")),
+    )
+
+
+def groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
+    """The plan in groups that share a compiled program, in the order of the plan."""
+    planned = plan(settings)
+    heats = {f"temperature {eps:g}": [one] for eps, one in zip(TEMPERATURES, planned.temperatures, strict=True)}
+    return {
+        "flocks with leaders": list(planned.leaders),
+        "leaderless flocks": list(planned.leaderless),
+        "milling flocks": list(planned.milling),
+        **({"temperatures": list(planned.temperatures)} if settings.temperature_seeds <= AT_ONCE else heats),
+        **{f"{name} followers": jax.tree_util.tree_leaves(forms) for name, forms in by_model(planned).items()},
     }
-    grouped |= {"temperatures": heats} if many <= AT_ONCE else {name: {name: heat} for name, heat in heats.items()}
-    for model, called in MODELS.items():
-        grouped[f"{called} followers"] = {
-            f"{model}, {form}{alone}": one(model, few, form=form, **changes)
-            for form in FORMS
-            for alone, changes in (("", {}), (", no leaders", {"leaders": 0}))
-        }
-    return grouped
 
 
-def flown(evidence: Evidence) -> Flights:
-    """All experiments by name."""
-    return {name: found for group in evidence.values() for name, found in group.items()}
+Result = tuple[Measures, Trace]
+
+
+def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[Result]]]:
+    """A step for each group of flights, the longest first."""
+    return {name: partial(fly_group, flights) for name, flights in groups(settings).items()}
+
+
+def fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
+    """What is kept of every flight of a group."""
+    traces = fly_together(flights)
+    return [(measure(one, trace), choose_episodes(trace, [0])) for one, trace in zip(flights, traces, strict=True)]
+
+
+def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> Evidence:
+    """The results of all steps as the record that claims and figures read."""
+    planned, structure = jax.tree_util.tree_flatten(plan(settings))
+    found = [result for name in groups(settings) for result in results[name]]
+    flights = [Flight(one, *result) for one, result in zip(planned, found, strict=True)]
+    evidence: Evidence = jax.tree_util.tree_unflatten(structure, flights)
+    return evidence
+
+
+# ------------------------------------------------------------------------------------ one experiment
+
+
+def simulate(settings: FlockSettings, episodes: Sequence[int] | None = None) -> Trace:
+    """Let the flock fly: all seeds, or the episodes that are named, at once; every weight with its certificate."""
+    env = world(settings)
+    trace = rollout(
+        flock(settings, env), env, steps=settings.steps, episodes=settings.seeds if episodes is None else episodes,
+        seed=settings.seed, in_turn=settings.update == "sequential",
+    )  # fmt: skip
+    labels = trace.labels._replace(action_unit="m/s^2")
+    return jax.tree_util.tree_map(np.asarray, trace)._replace(labels=labels)
+
+
+def choose_episodes(trace: Trace, places: Sequence[int]) -> Trace:
+    """The trace of a few episodes, without holding on to the others."""
+    labels = trace.labels._replace(episodes=tuple(trace.labels.episodes[place] for place in places))
+    return jax.tree_util.tree_map(lambda array: array[list(places)], trace)._replace(labels=labels)
+
+
+def fly(settings: FlockSettings) -> Flight:
+    """Simulate one experiment and measure it."""
+    return measure_flight(settings, simulate(settings))
+
+
+def measure_flight(settings: FlockSettings, trace: Trace) -> Flight:
+    """The measures of a trace, and its first episode."""
+    return Flight(settings, measure(settings, trace), choose_episodes(trace, [0]))
+
+
+# ------------------------------------------------------------------------------------ several in one program
+
+
+def fly_together(flights: Sequence[FlockSettings]) -> list[Trace]:
+    """The traces of several experiments: boids, update and kind of followers agree, any number may differ.
+
+    A compilation takes longer than most flights, so all seeds of all flights run in one compiled program.
+    """
+    if len({(flight.update, flight.seed) for flight in flights}) > 1:
+        raise ValueError("these flights differ in update or seed: fly them one by one.")
+    try:
+        stacked = stack([_build(_align(one, flights), one) for one in flights], "flights")
+    except ValueError as error:
+        raise ValueError(f"these flights differ in more than numbers, so fly them one by one: {error}") from None
+    row = np.repeat(np.arange(len(flights)), [one.seeds for one in flights])
+    root = jax.random.key(flights[0].seed)
+    numbers = np.concatenate([np.arange(one.seeds) for one in flights])
+    starts = [_starts(world(one).start, one.boids, root, jnp.arange(one.seeds)) for one in flights]
+    start = jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *starts)
+    move = step_in_turn if flights[0].update == "sequential" else step
+    longest = max(one.steps for one in flights)
+    flown = _fly(stacked.take(row), root, jnp.asarray(numbers), start, longest, move)
+    record, final = jax.tree_util.tree_map(np.asarray, flown)
+    return [_trace(record, final, one, np.flatnonzero(row == k)) for k, one in enumerate(flights)]
+
+
+def _align(flight: FlockSettings, flights: Sequence[FlockSettings]) -> FlockSettings:
+    """The flight in the terms of a program that serves all of them: what it lacks is there with no strength."""
+    changes: dict[str, Any] = {}
+    if any(one.collision_term for one in flights):
+        strength = flight.collision_strength if flight.collision_term else 0.0
+        changes |= {"collision_term": True, "collision_strength": strength}
+    if flight.fixed_weights:
+        changes |= {"fixed_weights": False, "eps": UNIFORM}
+    if flight.followers != "composed":
+        changes |= {"leaders": max(one.leaders for one in flights)}
+    return flight.model_copy(update=changes)
+
+
+def _build(settings: FlockSettings, own: FlockSettings) -> tuple[Population | Passive, Flock]:
+    """Agents and world. Where boids might lead, each has a number of its own that says whether it does."""
+    env = eqx.tree_at(lambda e: e.start, world(settings), in_square())  # starts are handed in
+    if settings.followers != "composed":
+        # an agent of the program that is no agent of its own flight follows the rule
+        env = eqx.tree_at(lambda e: e.deciding, env, jnp.asarray(own.leaders), is_leaf=lambda leaf: leaf is None)
+    if settings.followers != "composed" or env.agents < 2:
+        return flock(settings, env), env
+    leader, other = (boid(settings, env, informed) for informed in (True, False))
+    both = Population([leader] + [other] * (env.agents - 1))
+    leads = np.where(np.arange(env.agents) < settings.leaders, 0, 1)
+    return eqx.tree_at(lambda p: p.members, both, both.members.take(leads)), env
+
+
+@eqx.filter_jit
+def _starts(start: Start, boids: int, root: jax.Array, numbers: jax.Array) -> FlockState:
+    return jax.vmap(lambda number: start(streams_of(root, number).start, boids))(numbers)
+
+
+@eqx.filter_jit
+def _fly(
+    flights: Stack, root: jax.Array, numbers: jax.Array, start: FlockState, steps: int, move: Callable[..., Any]
+) -> tuple[Record, FlockState]:
+    def episode(flight: tuple[Any, Flock], number: jax.Array, begin: FlockState) -> tuple[Record, FlockState]:
+        agents, env = flight
+        carry = Carry(begin, agents.start(), jnp.asarray(True))
+        last, record = jax.lax.scan(partial(move, agents, env, streams_of(root, number)), carry, jnp.arange(steps))
+        return record, last.state
+
+    return flights.for_each(episode, numbers, start)
+
+
+def _trace(record: Record, final: FlockState, settings: FlockSettings, rows: Numbers) -> Trace:
+    """The rows of one experiment, as long and with as many agents as it has."""
+    steps, env = settings.steps, world(settings)
+    if steps < record.state.position.shape[1]:
+        final = FlockState(*(field[:, steps] for field in record.state))
+
+    def cut(name: str) -> Any:
+        own = (rows, slice(steps)) if name in ("state", "reward", "alive") else (rows, slice(steps), slice(env.agents))
+        return jax.tree_util.tree_map(lambda array: array[own].copy(), getattr(record, name))
+
+    labels = Labels(FORCES, tuple(range(len(rows))), dict(env.variables), action_unit="m/s^2")
+    return trace_of(Record(*map(cut, Record._fields)), FlockState(*(field[rows].copy() for field in final)), labels)

@@ -1,4 +1,4 @@
-"""Figures of the flock study: paths, weights on the simplex, order parameters, temperature, followers."""
+"""Figures of the flock study with their captions: paths, weights, order parameters, temperature, followers."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,13 +11,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from ..drawing import COLOURS, blank
-from ..study import Evidence
-from .experiments import FORMS, MODELS
-from .metrics import ARRIVED
-from .parts import FORCES
-from .scenarios import TEMPERATURES
-from .settings import FlockStudySettings
-from .simulate import Experiment
+from ..study import StudyFigure
+from .agents import FORCES
+from .experiments import Evidence, Flight, by_model
+from .measures import ARRIVED, Numbers
+from .settings import TEMPERATURES, FlockStudySettings
 
 TIME = "viridis"
 LEADER, FOLLOWER = COLOURS[1], COLOURS[0]
@@ -27,10 +25,10 @@ INITIALS = ("sep", "ali", "coh")
 # ------------------------------------------------------------------------------------ panels
 
 
-def draw_paths(ax: Axes, found: Experiment, title: str) -> LineCollection:
+def draw_paths(ax: Axes, flight: Flight, title: str) -> LineCollection:
     """Where the boids of the first seed went: crosses where they begin, time as colour, dots where they end."""
-    settings = found.settings
-    position = np.concatenate([found.shown.state.position[0], found.shown.final_state.position], axis=0)
+    settings = flight.settings
+    position = np.concatenate([flight.shown.state.position[0], flight.shown.final_state.position], axis=0)
     seconds = settings.dt * np.arange(len(position))
     pieces = np.stack([position[:-1], position[1:]], axis=2)  # (time, boid, end, axis)
     lines = LineCollection(
@@ -53,9 +51,7 @@ def draw_paths(ax: Axes, found: Experiment, title: str) -> LineCollection:
     return lines
 
 
-def draw_simplex(
-    ax: Any, weights: np.ndarray, *, labels: bool = True, size: float = 3.0, in_layout: bool = True
-) -> Any:
+def draw_simplex(ax: Any, weights: Numbers, *, labels: bool = True, size: float = 3.0, in_layout: bool = True) -> Any:
     """Weights (time, 3) as dots on the simplex, time as colour; a cross marks the balanced mixture."""
     dots = ax.scatter(*weights.T, c=np.arange(len(weights)), cmap=TIME, s=size, linewidths=0, rasterized=True)
     ax.plot([1 / 3], [1 / 3], [1 / 3], "+", color=COLOURS[1], markersize=4 + size, markeredgewidth=1.2)
@@ -70,19 +66,23 @@ def draw_simplex(
     return dots
 
 
-def draw_series(ax: Axes, found: Experiment, name: str, colour: str, label: str | None = None) -> None:
-    """Mean over the seeds and one standard deviation around it."""
-    series = getattr(found.metrics, name)
-    seconds = found.settings.dt * np.arange(series.shape[1])
+def draw_band(ax: Axes, flight: Flight, series: Numbers, colour: str, label: str | None = None, **line: Any) -> None:
+    """Mean over the seeds (seed, time) and one standard deviation around it."""
+    seconds = flight.settings.dt * np.arange(series.shape[1])
     mean, sd = series.mean(axis=0), series.std(axis=0)
-    ax.plot(seconds, mean, color=colour, label=label)
+    ax.plot(seconds, mean, color=colour, label=label, **line)
     ax.fill_between(seconds, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-    ax.set_xlim(0, seconds[-1])
+    ax.set_xlim(0, max(seconds[-1], flight.settings.dt))
 
 
-def _weights(found: Experiment) -> np.ndarray:
+def draw_series(ax: Axes, flight: Flight, name: str, colour: str, label: str | None = None) -> None:
+    """A measure by name, as a band."""
+    draw_band(ax, flight, getattr(flight.measured, name), colour, label)
+
+
+def _weights(flight: Flight) -> Numbers:
     """Of the first seed: (time, boid, primitive)."""
-    return np.asarray(found.shown.weights[0])
+    return np.asarray(flight.shown.weights[0])
 
 
 def _order_axis(ax: Axes, label: str) -> None:
@@ -92,25 +92,25 @@ def _order_axis(ax: Axes, label: str) -> None:
 # ------------------------------------------------------------------------ one experiment (the command `flock`)
 
 
-def overview(found: Experiment) -> Figure:
+def overview(flight: Flight) -> Figure:
     """One experiment at a glance: paths, order parameters, distances, weights of a leader and of a follower."""
-    settings, weights = found.settings, _weights(found)
+    settings, weights = flight.settings, _weights(flight)
     fig = blank(7.4, 4.6)
     grid = fig.add_gridspec(2, 3, width_ratios=(1.5, 1.1, 1.0))
     ax = fig.add_subplot(grid[:, 0])
-    episode = found.shown.labels.episodes[0]
-    lines = draw_paths(ax, found, f"{settings.boids} boids, seed {settings.seed}, episode {episode}")
+    episode = flight.shown.labels.episodes[0]
+    lines = draw_paths(ax, flight, f"{settings.boids} boids, seed {settings.seed}, episode {episode}")
     fig.colorbar(lines, ax=ax, orientation="horizontal", shrink=0.8, aspect=30, label="time (s)")
     order = fig.add_subplot(grid[0, 1])
-    draw_series(order, found, "polarization", COLOURS[0], "polarization")
-    draw_series(order, found, "milling", COLOURS[1], "milling")
+    draw_series(order, flight, "polarization", COLOURS[0], "polarization")
+    draw_series(order, flight, "milling", COLOURS[1], "milling")
     _order_axis(order, "order parameter")
     order.legend(fontsize=7, loc="center right")
-    seeds = len(found.metrics.polarization)  # a replay has one, whatever the settings say
+    seeds = len(flight.measured.polarization)  # a replay has one, whatever the settings say
     order.set_title(f"mean ± sd of {seeds} seeds" if seeds > 1 else "order of this episode", loc="left")
     apart = fig.add_subplot(grid[1, 1])
     which = ("goal_distance", "distance to goal (m)") if settings.leaders else ("spread", "distance to centre (m)")
-    draw_series(apart, found, which[0], COLOURS[2])
+    draw_series(apart, flight, which[0], COLOURS[2])
     apart.set(ylim=(0, None), xlabel="time (s)", ylabel=which[1])
     shown = [("leader", 0)] if settings.leaders else []
     shown += [("follower" if settings.leaders else "one boid", settings.leaders)] * (
@@ -123,9 +123,9 @@ def overview(found: Experiment) -> Figure:
     return fig
 
 
-def all_weights(found: Experiment) -> Figure:
+def all_weights(flight: Flight) -> Figure:
     """Fig. S1: a simplex for every boid; plain triangles, as forty ternary axes would take ten times as long."""
-    weights = _weights(found)[:, :40]
+    weights = _weights(flight)[:, :40]
     boids = weights.shape[1]
     columns = min(8, boids)
     rows = -(-boids // columns)
@@ -148,8 +148,8 @@ def all_weights(found: Experiment) -> Figure:
     ax.margins(0.02)
     ax.set_axis_off()
     bar = fig.colorbar(dots, ax=ax, orientation="horizontal", shrink=0.4, aspect=40, pad=0.02)
-    bar.set_ticks([0, len(weights) - 1], labels=["start", f"{found.settings.dt * len(weights):g} s"])
-    more = f" (the first {boids} of {found.settings.boids})" if boids < found.settings.boids else ""
+    bar.set_ticks([0, len(weights) - 1], labels=["start", f"{flight.settings.dt * len(weights):g} s"])
+    more = f" (the first {boids} of {flight.settings.boids})" if boids < flight.settings.boids else ""
     fig.suptitle(f"Weights of all boids over time{more}; + is the balanced mixture", fontsize=9, fontweight="bold")
     return fig
 
@@ -161,18 +161,21 @@ def behaviours(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. 3b-d: polarization, milling and soft control, with the weights of representative boids."""
     fig = blank(7.4, 4.4)
     grid = fig.add_gridspec(2, 3, height_ratios=(1.7, 1))
-    names = {"polarization": "No leaders", "milling": "With the collision term", "leaders 10%": "10% leaders"}
-    for column, (name, title) in enumerate(names.items()):
-        found = evidence[name]
+    flights = {
+        "No leaders": evidence.leaderless.gated,
+        "With the collision term": evidence.milling.ring,
+        "10% leaders": evidence.leaders.tenth,
+    }
+    for column, (title, flight) in enumerate(flights.items()):
         ax = fig.add_subplot(grid[0, column])
-        lines = draw_paths(ax, found, title)
+        lines = draw_paths(ax, flight, title)
         bar = fig.colorbar(lines, ax=ax, orientation="horizontal", shrink=0.7, aspect=30)
         bar.set_label("time (s)", fontsize=8)
-        inner = grid[1, column].subgridspec(1, 2 if found.settings.leaders else 1)
-        who = [("leader", 0), ("follower", found.settings.leaders)] if found.settings.leaders else [("one boid", 0)]
+        inner = grid[1, column].subgridspec(1, 2 if flight.settings.leaders else 1)
+        who = [("leader", 0), ("follower", flight.settings.leaders)] if flight.settings.leaders else [("one boid", 0)]
         for place, (label, i) in enumerate(who):
             simplex = fig.add_subplot(inner[place], projection="ternary")
-            draw_simplex(simplex, _weights(found)[:, i], labels=place == 0)
+            draw_simplex(simplex, _weights(flight)[:, i], labels=place == 0)
             simplex.set_title(label, pad=12, fontweight="normal")
     return fig
 
@@ -181,20 +184,19 @@ def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. S2: the order parameters in time, with the controls."""
     fig = blank(7.4, 4.2)
     panels: Any = fig.subplots(2, 2)
+    leaderless = dict(zip(("composed", "fixed w = 1/3"), evidence.leaderless, strict=True))
+    milling = dict(zip(("ring, collision term", "ring, no term", "random start"), evidence.milling, strict=True))
+    none, tenth, fifth, everyone = evidence.leaders
+    leaders = {"10%": tenth, "20%": fifth, "100%": everyone, "none": none}
     for ax, title, metric, label, curves in (
-        (panels[0, 0], "No leaders", "polarization", "polarization",
-         {"polarization": "composed", "polarization, fixed weights": "fixed w = 1/3"}),
-        (panels[0, 1], "Milling", "milling", "milling",
-         {"milling": "ring, collision term", "milling, no collision term": "ring, no term",
-          "milling, random start": "random start"}),
-        (panels[1, 0], "Leaders", "polarization", "polarization",
-         {"leaders 10%": "10%", "leaders 20%": "20%", "leaders 100%": "100%", "leaders 0%": "none"}),
-        (panels[1, 1], "Leaders", "goal_distance", "distance to goal (m)",
-         {"leaders 10%": "10%", "leaders 20%": "20%", "leaders 100%": "100%", "leaders 0%": "none"}),
-    ):  # fmt: skip
+        (panels[0, 0], "No leaders", "polarization", "polarization", leaderless),
+        (panels[0, 1], "Milling", "milling", "milling", milling),
+        (panels[1, 0], "Leaders", "polarization", "polarization", leaders),
+        (panels[1, 1], "Leaders", "goal_distance", "distance to goal (m)", leaders),
+    ):
         colours = (*COLOURS[:3], COLOURS[-1]) if len(curves) > 3 else (COLOURS[0], COLOURS[-1], COLOURS[1])
-        for (name, said), colour in zip(curves.items(), colours, strict=False):
-            draw_series(ax, evidence[name], metric, colour, said)
+        for (name, flight), colour in zip(curves.items(), colours, strict=False):
+            draw_series(ax, flight, metric, colour, name)
         if metric == "goal_distance":
             ax.set(ylim=(0, None), ylabel=label)
         else:
@@ -212,27 +214,22 @@ def temperatures(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     grid = fig.add_gridspec(3, 4, width_ratios=(1.6, 1, 1, 1))
     left = grid[:, 0].subgridspec(2, 1)
     top, bottom = fig.add_subplot(left[0]), fig.add_subplot(left[1])
-    for eps, colour in zip(TEMPERATURES, (COLOURS[4], COLOURS[2], COLOURS[3]), strict=True):
-        found = evidence[f"temperature {eps:g}"]
-        draw_series(top, found, "polarization", colour, f"{eps:g}")
-        draw_series(bottom, found, "goal_distance", colour)
+    flights = dict(zip(TEMPERATURES, evidence.temperatures, strict=True))
+    for (eps, flight), colour in zip(flights.items(), (COLOURS[4], COLOURS[2], COLOURS[3]), strict=True):
+        draw_series(top, flight, "polarization", colour, f"{eps:g}")
+        draw_series(bottom, flight, "goal_distance", colour)
     _order_axis(top, "polarization")
     top.legend(title=r"$\epsilon$", ncols=3, fontsize=7, loc="lower right")
     top.set_title(f"mean ± sd, {settings.temperature_seeds} seeds", loc="left")
     bottom.set(ylim=(0, None), xlabel="time (s)", ylabel="distance to goal (m)")
-    for column, eps in enumerate(TEMPERATURES):
-        found = evidence[f"temperature {eps:g}"]
-        seconds = found.settings.dt * np.arange(found.settings.steps)
+    for column, (eps, flight) in enumerate(flights.items()):
         for row, force in enumerate(FORCES):
             ax = fig.add_subplot(grid[row, column + 1])
-            for weights, colour, who in (
-                (found.follower_weights, FOLLOWER, "follower"), (found.leader_weights, LEADER, "leader"),
-            ):  # fmt: skip
-                series = weights[:, :, 0, row]
-                mean, sd = series.mean(axis=0), series.std(axis=0)
-                ax.plot(seconds, mean, color=colour, linewidth=0.7, label=who)
-                ax.fill_between(seconds, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-            ax.set(ylim=(0, 1), xlim=(0, seconds[-1]))
+            whose = {"follower": (flight.measured.follower_weights, FOLLOWER),
+                     "leader": (flight.measured.leader_weights, LEADER)}  # fmt: skip
+            for who, (weights, colour) in whose.items():
+                draw_band(ax, flight, weights[:, :, 0, row], colour, who, linewidth=0.7)
+            ax.set_ylim(0, 1)
             ax.tick_params(labelbottom=row == 2, labelleft=column == 0)
             if row == 0:
                 ax.set_title(rf"$\epsilon$ = {eps:g}", loc="left")
@@ -247,60 +244,60 @@ def temperatures(settings: FlockStudySettings, evidence: Evidence) -> Figure:
 
 def informed(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. S3a-b: all informed, and one in five."""
-    return _guided(evidence, {"leaders 100%": "100% informed", "leaders 20%": "20% informed"}, "leaders 0%")
+    none, _, fifth, everyone = evidence.leaders
+    return _guided({"100% informed": (everyone, none), "20% informed": (fifth, none)})
 
 
 def followers(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. S4: followers of three models of the literature."""
-    titles = {f"{model}, released": title for model, title in MODELS.items()}
-    return _guided(evidence, titles, None)
+    return _guided({name: forms.released for name, forms in by_model(evidence).items()})
 
 
-def _guided(evidence: Evidence, titles: Mapping[str, str], control: str | None) -> Figure:
-    fig = blank(7.4, 2.5 * len(titles))
-    grid = fig.add_gridspec(len(titles), 3, width_ratios=(1.25, 1.25, 0.9))
-    for row, (name, title) in enumerate(titles.items()):
-        found = evidence[name]
+def _guided(flights: Mapping[str, tuple[Flight, Flight]]) -> Figure:
+    """A row for each flight with leaders and the same flock without, by title."""
+    fig = blank(7.4, 2.5 * len(flights))
+    grid = fig.add_gridspec(len(flights), 3, width_ratios=(1.25, 1.25, 0.9))
+    for row, (title, (flight, alone)) in enumerate(flights.items()):
         ax = fig.add_subplot(grid[row, 0])
-        lines = draw_paths(ax, found, title)
+        lines = draw_paths(ax, flight, title)
         fig.colorbar(lines, ax=ax, shrink=0.9, aspect=25).set_label("time (s)", fontsize=8)
         inner = grid[row, 1].subgridspec(2, 1)
         upper, lower = fig.add_subplot(inner[0]), fig.add_subplot(inner[1])
-        alone = evidence[control or f"{name}, no leaders"]
         for panel, metric in ((upper, "polarization"), (lower, "goal_distance")):
             draw_series(panel, alone, metric, COLOURS[-1], "no leaders")
-            draw_series(panel, found, metric, COLOURS[0], "led")
+            draw_series(panel, flight, metric, COLOURS[0], "led")
         _order_axis(upper, "polarization")
         upper.tick_params(labelbottom=False)
         lower.set(ylim=(0, None), ylabel="to goal (m)", xlabel="time (s)")
         if row == 0:
             lower.legend(fontsize=7, handlelength=1.2)
         simplex = fig.add_subplot(grid[row, 2], projection="ternary")
-        draw_simplex(simplex, _weights(found)[:, 0])
+        draw_simplex(simplex, _weights(flight)[:, 0])
         simplex.set_title("weights of a leader", pad=14, fontweight="normal")
     return fig
 
 
 def weights_of_all(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """Fig. S1."""
-    return all_weights(evidence["polarization"])
+    return all_weights(evidence.leaderless.gated)
 
 
 def forms(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     """How near followers of the literature come to the goal: released and original form, led and not."""
     fig = blank(7.2, 2.5)
-    panels: Any = fig.subplots(1, len(MODELS), sharey=True)
-    for ax, (model, title) in zip(panels, MODELS.items(), strict=True):
-        for place, form in enumerate(FORMS):
-            for shift, alone, colour in ((-0.17, "", FOLLOWER), (0.17, ", no leaders", COLOURS[-1])):
-                near = evidence[f"{model}, {form}{alone}"].metrics.goal_distance.min(axis=1)
+    models = by_model(evidence)
+    panels: Any = fig.subplots(1, len(models), sharey=True)
+    for ax, (title, compared) in zip(panels, models.items(), strict=True):
+        for place, (led, alone) in enumerate(compared):
+            for shift, flight, colour in ((-0.17, led, FOLLOWER), (0.17, alone, COLOURS[-1])):
+                near = flight.measured.goal_distance.min(axis=1)
                 spread = np.linspace(-0.06, 0.06, len(near)) if len(near) > 1 else np.zeros(1)
                 ax.plot(place + shift + spread, near, "o", color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0)
                 middle = float(np.median(near))
                 ax.plot([place + shift - 0.12, place + shift + 0.12], [middle, middle], color=colour, linewidth=2.2)
         ax.axhline(ARRIVED, color="0.3", linestyle="--", linewidth=0.8)
-        ax.set_xticks(range(len(FORMS)), FORMS)
-        ax.set(xlim=(-0.5, len(FORMS) - 0.5), ylim=(0, None))
+        ax.set_xticks(range(len(compared)), compared._fields)
+        ax.set(xlim=(-0.5, len(compared) - 0.5), ylim=(0, None))
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("nearest to goal (m)")
     panels[-1].plot([], [], "o", color=FOLLOWER, markersize=4, label="6 leaders")
@@ -309,20 +306,62 @@ def forms(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     return fig
 
 
-FIGURES: dict[str, Callable[[FlockStudySettings, Evidence], Figure]] = {
-    "behaviours": behaviours,
-    "weights_of_all": weights_of_all,
-    "order": order,
-    "informed": informed,
-    "temperatures": temperatures,
-    "followers": followers,
-    "forms": forms,
-}
-
-
-def figures_of(found: Experiment) -> dict[str, Callable[[], Figure]]:
+def figures_of(flight: Flight) -> dict[str, Callable[[], Figure]]:
     """What is drawn of a single experiment."""
-    drawn: dict[str, Callable[[], Figure]] = {"overview": partial(overview, found)}
-    if found.shown.weights.shape[2] > 1:
-        drawn["weights"] = partial(all_weights, found)
+    drawn: dict[str, Callable[[], Figure]] = {"overview": partial(overview, flight)}
+    if flight.shown.weights.shape[2] > 1:
+        drawn["weights"] = partial(all_weights, flight)
     return drawn
+
+
+FIGURES: Mapping[str, StudyFigure[FlockStudySettings, Evidence]] = {
+    "behaviours": StudyFigure(
+        behaviours,
+        """Paths of one seed, colour is time: crosses mark the start, dots the end (leaders orange), the star
+is the goal. Below, the weights of one boid in time on the simplex of the three forces; the orange cross is the
+balanced mixture. Compare how far a follower's dots and a leader's keep from the cross.""",
+        ("F1", "F2", "F3", "F4", "F5"),
+    ),
+    "weights_of_all": StudyFigure(
+        weights_of_all,
+        """The weights of every boid of the leaderless flock, one triangle each: top is separation, left
+alignment, right cohesion, colour is time. Late (yellow) dots that lie off the centre are a bias that stays.""",
+        ("F2",),
+    ),
+    "order": StudyFigure(
+        order,
+        """Mean and one standard deviation over the seeds. **Top left**: the leaderless flock with the gate, and
+with weights held at a third. **Top right**: the milling order parameter from the ring with the collision term,
+without it, and from a random start. **Bottom**: polarization and distance to the goal by share of leaders; after
+arrival the distance rises again, as nothing in the model asks the flock to stop. Grey is the control in every
+panel.""",
+        ("F1", "F3", "F4", "F6", "F7"),
+    ),
+    "informed": StudyFigure(
+        informed,
+        """All boids informed (top) and one in five (bottom): paths of one seed, order and distance over all
+seeds against the flock without leaders (grey), and the weights of one leader.""",
+        ("F6", "F7"),
+    ),
+    "temperatures": StudyFigure(
+        temperatures,
+        """Left: polarization and distance to the goal at three temperatures, mean and one standard
+deviation over the seeds. Right: the weights of one leader (orange) and one follower (blue). The hotter, the flatter
+the weights; where the leader's curve lies on the follower's, the leaders do not lead.""",
+        ("F8",),
+    ),
+    "followers": StudyFigure(
+        followers,
+        """Six leaders of the paper's model among followers of three models of the literature, with the
+constants of the released scripts: paths of one seed, order and distance over all seeds against the same followers
+without leaders (grey), and the weights of one leader.""",
+        ("F9", "F10", "F11"),
+    ),
+    "forms": StudyFigure(
+        forms,
+        """How near the flock's centre comes to the goal, one dot for each seed and a bar at their median:
+followers with the released constants and in the form of the original papers, with six leaders (colour) and with
+none (grey). Below the dashed line the flock counts as arrived.""",
+        ("F9", "F10", "F11"),
+    ),
+}

@@ -1,6 +1,9 @@
-"""What a flock may be told; the defaults are the paper's Table S1 and its leaderless experiment."""
+"""Settings of a flock (the defaults are the paper's Table S1), its scenarios by name, and the sizes of the study."""
 
-from typing import Literal
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,7 +20,7 @@ class FlockSettings(BaseModel):
     # Table S1
     dt: float = Field(default=0.05, gt=0, description="time step dt (s)")
     boids: int = Field(default=40, ge=1, description="number of boids N")
-    grid: int = Field(default=30, ge=2, description="points along each axis of the action grid; d_u = 30^2")
+    grid: int = Field(default=30, ge=3, description="points along each axis of the action grid; d_u = 30^2")
     max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max (m/s)")
     max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max (m/s^2)")
     vision_angle: float = Field(default=320.0, gt=0, le=360, description="vision angle alpha (degrees)")
@@ -53,7 +56,7 @@ class FlockSettings(BaseModel):
     search: Literal["auto", "pairs", "tree"] = Field(default="auto", description="how neighbours are found")
 
     @model_validator(mode="after")
-    def _fits(self):
+    def _consistent(self) -> Self:
         if not self.separation_radius < self.alignment_radius < self.cohesion_radius:
             raise ValueError("the radii must grow: separation_radius < alignment_radius < cohesion_radius.")
         if self.leaders > self.boids:
@@ -67,7 +70,53 @@ class FlockSettings(BaseModel):
         return self
 
 
-SETTLED_LARGE = 500  # boids from which it is faster to list who is near by a tree than to ask of everybody
+# What each scenario changes of Table S1. Step counts are those of the paper's figures.
+SCENARIOS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "polarization": {"steps": 440},
+        "milling": {"boids": 60, "steps": 440, "start": "ring", "start_size": 5.0, "collision_term": True},
+        "leaders": {"leaders": 4, "steps": 1220},
+        "temperature": {"leaders": 4, "steps": 1500},
+        "couzin": {"followers": "couzin", "leaders": 6, "steps": 800, "update": "sequential"},
+        "cucker-smale": {
+            "followers": "cucker-smale", "leaders": 6, "steps": 1560, "start_pace": 0.5, "update": "sequential",
+        },
+        "vicsek": {
+            "followers": "vicsek", "leaders": 6, "steps": 1000, "start_size": 1.5, "update": "sequential",
+        },
+    }
+)  # fmt: skip
+
+ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {"fixed-weights": {"fixed_weights": True}, "no-collision-term": {"collision_term": False}}
+)
+
+TEMPERATURES = (0.1, 1.0, 10.0)  # Fig. S3c
+CROWDED = 400  # boids from which a start denser than the paper's costs more than it shows
+DENSITY = 40 / 5.0**2  # boids per square metre at the paper's start
+
+
+def scenario(name: str, ablation: str | None = None, **changes: Any) -> FlockSettings:
+    """The settings of a scenario, with changes; a misspelt name or setting is an error."""
+    if name not in SCENARIOS:
+        raise ValueError(f"scenario = {name!r}: use one of {', '.join(SCENARIOS)}.")
+    if ablation is not None and ablation not in ABLATIONS:
+        raise ValueError(f"ablation = {ablation!r}: use one of {', '.join(ABLATIONS)}.")
+    removed = {} if ablation is None else ABLATIONS[ablation]
+    if ablation == "no-collision-term" and not SCENARIOS[name].get("collision_term"):
+        raise ValueError(f"ablation = {ablation!r}: {name} has no collision term to remove; milling has.")
+    return FlockSettings(**{**SCENARIOS[name], **removed, **changes})
+
+
+def advise(settings: FlockSettings) -> list[str]:
+    """What a user of such settings might not expect."""
+    usual = math.sqrt(settings.boids / DENSITY) / 2
+    if settings.boids <= CROWDED or settings.start != "square" or settings.start_size >= usual / 2:
+        return []
+    return [
+        f"{settings.boids} boids started in a square of half width {settings.start_size:g} m, where each sees all "
+        f"others: --start-size {usual:.0f} keeps the density of the paper's flock, and is faster."
+    ]
 
 
 class FlockStudySettings(BaseModel):
@@ -78,6 +127,13 @@ class FlockStudySettings(BaseModel):
     seed: int = Field(default=0, ge=0, description="of all random draws")
     seeds: int = Field(default=8, ge=1, description="of the leaderless flock; its rule asks for 8")
     goal_seeds: int = Field(default=8, ge=1, description="of milling, leaders and followers of the literature")
-    temperature_seeds: int = Field(default=30, ge=1, description="the paper's Fig. S3c has 30")
+    temperature_seeds: int = Field(default=30, ge=2, description="compared in pairs; the paper's Fig. S3c has 30")
     keep_every: int = Field(default=5, ge=1, description="steps between those that are kept as data")
     shorten: float = Field(default=1.0, gt=0, le=1, description="share of the steps, for tests of the machinery")
+
+
+def study_settings(*, quick: bool = True, seed: int = 0) -> FlockStudySettings:
+    """What `--quick`, `--full` and `--seed` mean here."""
+    if not quick:
+        return FlockStudySettings(seed=seed)
+    return FlockStudySettings(seed=seed, goal_seeds=3, temperature_seeds=2, keep_every=20)

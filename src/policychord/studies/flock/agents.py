@@ -1,10 +1,13 @@
 """A boid as an agent: three social forces as primitives, a model of good motion, and the world they live in."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._types import Array, Time
 from ...actions import Grid
 from ...agent import Composer
 from ...envs.flock import Flock, in_ring, in_square
@@ -12,11 +15,12 @@ from ...envs.followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
 from ...envs.neighbours import View, Zones, unit
 from ...models import GaussianTarget, Reference, Sum
 from ...models.base import AbstractModel
-from ...population import Population
+from ...population import Passive, Population
 from ...primitives import Categorical, Gaussian
-from .settings import SETTLED_LARGE, FlockSettings
+from .settings import FlockSettings
 
 FORCES = ("separation", "alignment", "cohesion")
+LARGE = 500  # boids from which it is faster to list neighbours by a tree than to look at all pairs
 CHUNK = 125  # boids of a large flock that decide at once: more do not fit into a processor's cache
 
 
@@ -29,7 +33,7 @@ def world(settings: FlockSettings) -> Flock:
     plain = composed and settings.update == "synchronous"
     search = settings.search
     if search == "auto":
-        listed = plain and settings.collision_term and settings.boids >= SETTLED_LARGE
+        listed = plain and settings.collision_term and settings.boids >= LARGE
         search = "tree" if listed else "pairs"
     ring = settings.start == "ring"
     all_lead = settings.leaders == settings.boids
@@ -79,8 +83,10 @@ def boid(settings: FlockSettings, env: Flock, informed: bool) -> Composer:
     )
 
 
-def flock(settings: FlockSettings, env: Flock) -> Population:
-    """All agents of the flock, leaders first."""
+def flock(settings: FlockSettings, env: Flock) -> Population | Passive:
+    """All agents of the flock, leaders first; none where all boids follow a rule of the literature."""
+    if not env.agents:
+        return Passive(FORCES, (2,))
     leader, other = (boid(settings, env, informed) for informed in (True, False))
     chunk = CHUNK if env.agents > CHUNK else None
     return Population([leader] * settings.leaders + [other] * (env.agents - settings.leaders), chunk=chunk)
@@ -112,34 +118,34 @@ def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -
     return Sum(**demands)
 
 
-def _force(strength, name: str, view: View, k):
+def _force(strength: Array, name: str, view: View, k: Time) -> Array:
     """u_max times the mean over the zone."""
     return strength * getattr(view, name)
 
 
-def _next_velocity(env: Flock, view: View, action, k):
+def _next_velocity(env: Flock, view: View, action: Array, k: Time) -> Array:
     return env.move(view.position, view.velocity, action)[1]
 
 
-def _next_position(env: Flock, view: View, action, k):
+def _next_position(env: Flock, view: View, action: Array, k: Time) -> Array:
     return env.move(view.position, view.velocity, action)[0]
 
 
-def _wanted_velocity(aim, view: View, k):
+def _wanted_velocity(aim: Array, view: View, k: Time) -> Array:
     """Like the neighbours', or straight to the goal."""
     goal, informed = aim[:2], aim[2]
     return jnp.where(informed > 0, unit(goal - view.position), view.mean_velocity)
 
 
-def _wanted_position(aim, view: View, k):
+def _wanted_position(aim: Array, view: View, k: Time) -> Array:
     """Amid the neighbours, or the goal."""
     return jnp.where(aim[2] > 0, aim[:2], view.mean_position)
 
 
-def _collisions(points, strength, view: View, k):
+def _collisions(points: Array, strength: Array, view: View, k: Time) -> Array:
     """ln q(u) = - sum over the separation zone of strength max(0, u.n)/d, up to a constant."""
 
-    def add(total, close):
+    def add(total: jax.Array, close: Any) -> tuple[jax.Array, None]:
         return total + jnp.maximum(points[:, 0] * close[0] + points[:, 1] * close[1], 0.0), None
 
     # neighbour by neighbour: all at once would be a matrix for every boid, and thirty times slower
