@@ -1,4 +1,4 @@
-"""Controls and findings follow the numbers: the opposite outcome gives another sentence, and every claim has a figure."""
+"""Controls and findings follow the numbers: the opposite outcome gives another sentence. Every claim has a figure."""
 
 import numpy as np
 import pytest
