@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from policychord.studies.flock import metrics
-from policychord.studies.flock.scenarios import SCENARIOS, scenario
-from policychord.studies.flock.simulate import simulate
+from policychord.studies.flock import measures
+from policychord.studies.flock.experiments import simulate
+from policychord.studies.flock.settings import SCENARIOS, scenario
 from policychord.studio.controls import described
 from policychord.studio.rooms import flock as room
 from policychord.studio.rooms.flock import CONTROLS, FLOCK, FlockSettings, FlockView
@@ -14,7 +14,7 @@ from policychord.studio.rooms.flock import CONTROLS, FLOCK, FlockSettings, Flock
 def flight(steps, **changes):
     live = FLOCK.change(FLOCK.begin(), changes)
     for _ in range(steps):
-        live = room.flown(live)
+        live = room.fly(live)
     return live
 
 
@@ -22,14 +22,14 @@ def test_it_flies_as_the_study_flies():
     name = "vicsek"  # in turn, leaders composed, others by a rule; the snippet's test is for all composed, at once
     live = flight(5, scenario=name, boids=12, leaders=2)
     trace = simulate(scenario(name, boids=12, leaders=2, steps=6), episodes=[0])
-    np.testing.assert_allclose(live.world.position, trace.state.position[0, 5], atol=1e-9)
+    np.testing.assert_allclose(live.carry.state.position, trace.state.position[0, 5], atol=1e-9)
     np.testing.assert_allclose(live.weights, trace.weights[0, 4], atol=1e-6)
 
 
 def test_pace_skips_pictures_not_steps():
     slow, fast = flight(6, boids=12), flight(2, boids=12, pace=3)
     assert slow.k == fast.k == 6
-    np.testing.assert_allclose(slow.world.position, fast.world.position, atol=1e-12)
+    np.testing.assert_allclose(slow.carry.state.position, fast.carry.state.position, atol=1e-12)
 
 
 def test_numbers_change_in_flight_without_a_new_program():
@@ -37,7 +37,7 @@ def test_numbers_change_in_flight_without_a_new_program():
     compiled = room.advance._cached._cache_size()
     live = FLOCK.change(live, {"eps": 3.0, "cohesion_radius": 9.0, "vision_angle": 200.0, "leaders": 3})
     assert live.k == 2
-    live = room.flown(live)
+    live = room.fly(live)
     assert room.advance._cached._cache_size() == compiled
     assert live.k == 3
     assert FLOCK.change(live, {"seed": 4}).k == 0  # another start
@@ -46,9 +46,9 @@ def test_numbers_change_in_flight_without_a_new_program():
 def test_the_picture_shows_the_moment():
     live = flight(3, boids=12, selected=99)
     shown = room.picture(live)
-    p, v = (np.asarray(a)[None, None] for a in live.world)
-    assert shown.header["polarization"] == metrics.polarization(v)[0, 0]
-    assert shown.header["milling"] == metrics.milling(p, v)[0, 0]
+    p, v = (np.asarray(a)[None, None] for a in live.carry.state)
+    assert shown.header["polarization"] == measures.polarization(v)[0, 0]
+    assert shown.header["milling"] == measures.milling(p, v)[0, 0]
     assert shown.header["selected"] == 11
     assert shown.header["gap"] <= 1e-10
     np.testing.assert_allclose(shown.arrays["weights"].sum(axis=1), 1.0)
@@ -81,7 +81,7 @@ def test_the_snippet_runs_and_says_the_same(capsys):
     live = flight(4, scenario="leaders", boids=12, eps=0.3)
     found: dict = {}
     exec(room.snippet(live), found)
-    np.testing.assert_allclose(found["trace"].final_state.position[0], live.world.position, atol=1e-9)
+    np.testing.assert_allclose(found["trace"].final_state.position[0], live.carry.state.position, atol=1e-9)
     assert "polarization" in capsys.readouterr().out
 
 

@@ -20,6 +20,7 @@ FLOCK, COMPARISON = "Flock", "For comparison"
 
 
 Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
+Ablation = Literal["fixed-weights", "no-collision-term"]
 
 
 @app.command(
@@ -53,7 +54,7 @@ def flock(
         ),
     ] = None,
     ablation: Annotated[
-        Literal["fixed-weights", "no-collision-term"] | None,
+        Ablation | None,
         options.option(
             "Take something away: fixed-weights (all primitives weigh 1/3 for ever) or no-collision-term (milling).",
             "WHAT", rich_help_panel=COMPARISON,

@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
+Ablation = Literal["fixed-weights", "no-collision-term"]
 Update = Literal["synchronous", "sequential"]
 Followers = Literal["composed", "couzin", "cucker-smale", "vicsek"]
 Form = Literal["released", "original"]

@@ -1,7 +1,7 @@
 """The flock, live: the study's own boids and world, one compiled step after another."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,16 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...envs.flock import Flock
 from ...loops import Carry, begin, step, step_in_turn, streams_of
-from ...studies.flock import metrics
-from ...studies.flock.parts import FORCES, world
-from ...studies.flock.scenarios import SCENARIOS, scenario
-from ...studies.flock.settings import FlockSettings
-from ...studies.flock.simulate import agents_in
+from ...studies.flock import measures
+from ...studies.flock.agents import FORCES, flock, world
+from ...studies.flock.measures import Numbers
+from ...studies.flock.settings import FlockSettings, Scenario, scenario
 from ..controls import Control, check_limits, check_names, described, in_words
 from ..wire import Frame
 from .base import Room
 
-Name = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
 EPISODE = 0  # the flight is episode 0 of what the study simulates with the same settings
 
 
@@ -29,7 +27,7 @@ class FlockView(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scenario: Name = Field(default="polarization", description="The paper's experiments; each brings its numbers.")
+    scenario: Scenario = Field(default="polarization", description="The paper's experiments; each brings its numbers.")
     selected: int = Field(default=0, ge=0, description="The boid whose weights are shown; click one to select it.")
     pace: int = Field(default=1, ge=1, description="Time steps for each picture.")
     playing: bool = Field(default=True, description="Let time go on.")
@@ -62,18 +60,20 @@ class Live(NamedTuple):
     env: Flock
     carry: Carry  # positions and velocities, and what the boids remember
     k: int  # steps flown
-    weights: np.ndarray  # of the last decisions
+    weights: Numbers  # of the last decisions
     gap: float  # the worst certificate among them
     drawn: bool  # whether this moment has been drawn
 
 
 @eqx.filter_jit
-def advance(agents, env: Flock, in_turn: bool, seed, carry: Carry, k, steps):
+def advance(
+    agents: Any, env: Flock, in_turn: bool, seed: jax.Array, carry: Carry, k: jax.Array, steps: jax.Array
+) -> tuple[Carry, jax.Array, jax.Array]:
     """`steps` steps of episode `EPISODE` of `rollout`: (carry, weights of the last, its worst certificate)."""
     streams = streams_of(jax.random.key(seed), EPISODE)
     move = step_in_turn if in_turn else step
 
-    def one(i, given):
+    def one(i: Any, given: tuple[Carry, Any, Any]) -> tuple[Carry, Any, Any]:
         carry, record = move(agents, env, streams, given[0], k + i)
         return carry, record.weights, jnp.max(record.gap, initial=0.0)
 
@@ -81,7 +81,7 @@ def advance(agents, env: Flock, in_turn: bool, seed, carry: Carry, k, steps):
     return jax.lax.fori_loop(0, steps, one, (carry, weights, jnp.zeros(())))
 
 
-def launched(settings: FlockSettings, view: FlockView) -> Live:
+def launch(settings: FlockSettings, view: FlockView) -> Live:
     """A flock at its start."""
     agents, env = _parts(settings)
     carry = begin(agents, env, streams_of(jax.random.key(settings.seed), EPISODE))
@@ -91,10 +91,10 @@ def launched(settings: FlockSettings, view: FlockView) -> Live:
 
 def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
     env = world(settings)
-    return agents_in(settings, env), env
+    return flock(settings, env), env
 
 
-def flown(live: Live) -> Live:
+def fly(live: Live) -> Live:
     """The flock some steps later."""
     in_turn = live.settings.update == "sequential"
     # numbers as arrays: a new one needs no new program
@@ -115,8 +115,8 @@ def picture(live: Live) -> Frame:
         "decides": selected < live.env.agents, "leaders": live.settings.leaders, "goal": list(live.settings.goal),
         "radii": [live.settings.separation_radius, live.settings.alignment_radius, live.settings.cohesion_radius],
         "vision": live.settings.vision_angle,
-        "polarization": float(metrics.polarization(v)[0, 0]), "milling": float(metrics.milling(p, v)[0, 0]),
-        "goal_distance": float(metrics.goal_distance(p, live.settings.goal)[0, 0]),
+        "polarization": float(measures.polarization(v)[0, 0]), "milling": float(measures.milling(p, v)[0, 0]),
+        "goal_distance": float(measures.goal_distance(p, live.settings.goal)[0, 0]),
     }  # fmt: skip
     return Frame("flock", header, {"position": position, "velocity": velocity, "weights": live.weights})
 
@@ -129,15 +129,15 @@ def snippet(live: Live) -> str:
 import jax
 
 jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
-from policychord.studies.flock import metrics
-from policychord.studies.flock.scenarios import scenario
-from policychord.studies.flock.simulate import simulate
+from policychord.studies.flock import measures
+from policychord.studies.flock.experiments import simulate
+from policychord.studies.flock.settings import scenario
 
 settings = scenario({live.view.scenario!r}{words})
 trace = simulate(settings, episodes=[{EPISODE}])
 position, velocity = trace.state
-print("polarization", metrics.polarization(velocity)[0, -1].round(3))
-print("milling", metrics.milling(position, velocity)[0, -1].round(3))
+print("polarization", measures.polarization(velocity)[0, -1].round(3))
+print("milling", measures.milling(position, velocity)[0, -1].round(3))
 """
 
 
@@ -165,7 +165,7 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     anew = ("boids", "seed", "start", "start_size", "start_pace", "followers", "update")
     same = all(getattr(settings, name) == getattr(live.settings, name) for name in anew)
     if "scenario" in changes or not same or env.agents != live.env.agents:
-        return launched(settings, view)
+        return launch(settings, view)
     return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
 
 
@@ -189,19 +189,17 @@ def told(live: Live) -> dict[str, Any]:
 def frame(live: Live) -> tuple[Live, Frame]:
     """The start is shown first, then where the flock is after each bout of steps."""
     if live.drawn and live.view.playing:
-        live = flown(live)
+        live = fly(live)
     return live._replace(drawn=True), picture(live)
 
-
-assert get_args(Name) == tuple(SCENARIOS)
 
 FLOCK = Room(
     name="flock",
     title="Flock",
     controls=lambda: described([FlockSettings, FlockView], CONTROLS),
-    begin=lambda: launched(scenario("polarization"), FlockView()),
+    begin=lambda: launch(scenario("polarization"), FlockView()),
     change=change,
-    restart=lambda live: launched(live.settings, live.view),
+    restart=lambda live: launch(live.settings, live.view),
     told=told,
     frame=frame,
     settled=lambda live: live.drawn and not live.view.playing,

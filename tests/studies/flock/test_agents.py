@@ -1,18 +1,20 @@
 """A boid as an agent, and a flock in chunks, in turn and by a tree: the same decisions by every route."""
 
+from typing import get_args
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pydantic
 import pytest
-from policychord.studies.flock.parts import FORCES, boid, flock, world
-from policychord.studies.flock.scenarios import ABLATIONS, SCENARIOS, scenario
 
+from policychord.cli import flock as cli
 from policychord.envs import FlockState
 from policychord.population import Population
-from policychord.studies.flock.settings import FlockSettings
-from policychord.studies.flock.simulate import simulate
+from policychord.studies.flock.agents import FORCES, boid, flock, world
+from policychord.studies.flock.experiments import simulate
+from policychord.studies.flock.settings import ABLATIONS, SCENARIOS, Ablation, FlockSettings, Scenario, scenario
 
 TABLE_S1 = {
     "dt": 0.05, "boids": 40, "grid": 30, "max_speed": 1, "max_acceleration": 3, "vision_angle": 320,
@@ -73,7 +75,7 @@ def test_collisions_raise_the_weight_of_separation():
 def test_a_tree_and_chunks_take_the_flock_the_same_way(monkeypatch):
     common = {"boids": 12, "steps": 8, "seeds": 1, "start_size": 2.0, "collision_term": True}
     pairs = simulate(scenario("polarization", search="pairs", **common))
-    monkeypatch.setattr("policychord.studies.flock.parts.CHUNK", 5)
+    monkeypatch.setattr("policychord.studies.flock.agents.CHUNK", 5)
     tree = simulate(scenario("polarization", search="tree", **common))
     np.testing.assert_allclose(tree.state.position, pairs.state.position, atol=1e-9)
     np.testing.assert_allclose(tree.weights, pairs.weights, atol=1e-8)
@@ -111,7 +113,7 @@ def test_every_scenario_is_valid(name):
 
 def test_misspelt_and_contradictory_settings_are_errors():
     for given in ({"boidz": 3}, {"separation_radius": 4.0}, {"leaders": 50}, {"form": "original"}, {"eps": 0.0},
-                  {"dt": float("nan")}, {"fixed_weights": True, "collision_term": True},
+                  {"dt": float("nan")}, {"grid": 2}, {"fixed_weights": True, "collision_term": True},
                   {"search": "tree", "update": "sequential"}):  # fmt: skip
         with pytest.raises(pydantic.ValidationError):
             FlockSettings(**given)
@@ -121,4 +123,8 @@ def test_misspelt_and_contradictory_settings_are_errors():
         scenario("herd")
     with pytest.raises(ValueError, match="ablation"):
         scenario("milling", "no-wings")
-    assert set(ABLATIONS) == {"fixed-weights", "no-collision-term"}
+
+
+def test_what_can_be_chosen_is_named_the_same_everywhere():
+    assert get_args(Scenario) == tuple(SCENARIOS) == get_args(cli.Scenario)
+    assert get_args(Ablation) == tuple(ABLATIONS) == get_args(cli.Ablation)
