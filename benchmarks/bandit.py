@@ -15,10 +15,11 @@ from scipy.integrate import solve_ivp
 from policychord import Problem, certify, problem, solve
 from policychord.choices.beliefs import believe
 from policychord.choices.data import TASKS
-from policychord.choices.models import GAP, classic, compose, log_proba, two_arm_weights
+from policychord.choices.models import GAP, classic, compose, log_proba
 from policychord.choices.schemas import PAPER, columns
 from policychord.choices.simulate import GROUPS, SUBJECTS, draw_people, simulate
 
+from .reduction import two_arm_weights
 from .rivals import on_simplex, right_hand_side
 from .timing import Contender, Record, take_turns
 

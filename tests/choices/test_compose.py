@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.reduction import two_arm_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
@@ -20,7 +21,6 @@ from policychord.choices.models import (
     fit,
     predict_proba,
     slope,
-    two_arm_weights,
     weigh,
 )
 from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, features, schemas_by_name

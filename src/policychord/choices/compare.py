@@ -1,6 +1,6 @@
 """One set of choices, analysed: the classic models, the composed one, which of them the group uses, and its rivals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,21 +10,8 @@ from ..stats.glm import Link
 from ..stats.model_selection import ModelSelection, select_models
 from .beliefs import Trials, believe
 from .data import Choices
-from .models import (
-    ChoiceModel,
-    Composition,
-    Fitted,
-    Floor,
-    classic,
-    coefficients_of,
-    composed,
-    evaluate,
-    fit,
-    floored,
-    mixture_of,
-    weigh,
-)
-from .schemas import CLASSIC, PAPER, exploit
+from .models import Composition, Fitted, Floor, classic, coefficients_of, composed, evaluate, fit, floored, weigh
+from .schemas import CLASSIC, PAPER, Schemas, exploit
 
 OURS = "Composed"
 ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
@@ -59,34 +46,28 @@ class Analysis(NamedTuple):
     everything: Comparison
 
 
-def analyse(
-    choices: Choices, link: Link = "probit", eps: float = 0.01, primitives: Iterable[str] = tuple(PAPER)
-) -> Analysis:
+def analyse(choices: Choices, link: Link = "probit", eps: float = 0.01, primitives: Schemas = tuple(PAPER)) -> Analysis:
     """Fit everything to one set of choices."""
     trials = believe(choices)
-    fits = {name: fit(classic(name, link), trials) for name in CLASSIC}
-    return compare_all(choices, trials, fits, composed(primitives, "Hybrid", link, eps=eps))
+    return compare_all(
+        choices, trials, {name: fit(classic(name, link), trials) for name in CLASSIC}, link, eps, primitives
+    )
 
 
-def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], ours: ChoiceModel) -> Analysis:
+def compare_all(
+    choices: Choices, trials: Trials, fits: Mapping[str, Fitted], link: Link, eps: float, primitives: Schemas
+) -> Analysis:
     """The classic models' fits and the composed model with the Hybrid's coefficients, compared over the group."""
-    hybrid, mixture = fits["Hybrid"], mixture_of(ours)
+    ours, hybrid = composed(primitives, link=link, eps=eps), fits["Hybrid"]
     models = {**fits, OURS: evaluate(ours, trials, hybrid.coef, hybrid.separated)}
+    composition = weigh(ours, trials, coefficients_of(hybrid, trials))
     return Analysis(
-        trials=trials,
-        task_name=choices.task.name,
-        link=ours.link,
-        eps=mixture.eps,
-        left_out=choices.left_out,
-        notes=choices.notes,
-        models=models,
-        composition=weigh(ours, trials, coefficients_of(hybrid, trials)),
-        primitives=tuple(mixture.primitives),
+        trials, choices.task.name, link, eps, choices.left_out, choices.notes, models, composition, tuple(primitives),
         classic=compare(models, CLASSIC),
         against_hybrid=compare(models, ("Hybrid", OURS)),
         against_others=compare(models, ("UCB", "Thompson", "Value", OURS)),
         everything=compare(models, tuple(models)),
-    )
+    )  # fmt: skip
 
 
 def compare(fits: Mapping[str, Fitted], names: Sequence[str]) -> Comparison:
@@ -111,9 +92,9 @@ class Rivals(NamedTuple):
     clipped: Rival
     lapsed: Rival
     counted: Rival
-    hull: Rival | None = None  # the paper's primitives and two arms
-    tied: Rival | None = None
-    own: Rival | None = None  # where it was asked for
+    hull: Rival | None  # the paper's primitives and two arms
+    tied: Rival | None
+    own: Rival | None  # where it was asked for
 
     def known(self) -> list[Rival]:
         """Those that were measured."""
@@ -121,10 +102,9 @@ class Rivals(NamedTuple):
 
 
 def fit_rivals(
-    trials: Trials, link: Link, eps: float, *, own: bool = False, primitives: Iterable[str] = tuple(PAPER)
+    trials: Trials, link: Link, eps: float, *, own: bool = False, primitives: Schemas = tuple(PAPER)
 ) -> Rivals:
     """What else explains a lead of the composed model over the Hybrid?"""
-    primitives = tuple(primitives)
     hybrid = fit_hybrid(trials, link)
     borrow = partial(evaluate, trials=trials, coef=hybrid.coef, separated=hybrid.separated)
     mixed = partial(composed, link=link, eps=eps)
@@ -139,28 +119,21 @@ def fit_rivals(
     def with_floor(name: str, description: str, rule: Floor) -> Rival:
         return against(name, description, ours, borrow(floored(rule, link=link)))
 
-    found = Rivals(
+    paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2  # two rivals are about the paper's primitives
+    tied = borrow(mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})) if paper else None
+    return Rivals(
         with_floor("Hybrid clipped to [.01, .99]", "Hybrid, with no probability under .01 or over .99", "clip"),
         with_floor(f"{1 - 0.01 * trials.arms:g} Hybrid + .01",
                    "Hybrid, who now and then picks any arm (.01 for each)", "lapse"),
         against(f"Hybrid, ours counted with {count} parameters", "Hybrid, if composing counts as one more parameter",
                 borrow(mixed(primitives, parameters=count))),
+        with_floor("Hybrid clipped to what mixtures can reach",
+                   "Hybrid, kept within what mixtures of the primitives can do", "hull") if paper else None,
+        against("Hybrid, ties within rounding taken as ties",
+                "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal", tied) if tied else None,
+        against("Hybrid, ours fitted by its own likelihood", "Hybrid, if composing has coefficients of its own",
+                fit(mixed(primitives, coefficients="own"), trials)) if own else None,
     )  # fmt: skip
-    if primitives == tuple(PAPER) and trials.arms == 2:  # these are about the paper's primitives
-        tied = mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})
-        found = found._replace(
-            hull=with_floor("Hybrid clipped to what mixtures can reach",
-                            "Hybrid, kept within what mixtures of the primitives can do", "hull"),
-            tied=against("Hybrid, ties within rounding taken as ties",
-                         "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal", borrow(tied)),
-        )  # fmt: skip
-    if own:
-        fitted = fit(mixed(primitives, coefficients="own"), trials)
-        found = found._replace(
-            own=against("Hybrid, ours fitted by its own likelihood",
-                        "Hybrid, if composing has coefficients of its own", fitted)
-        )  # fmt: skip
-    return found
 
 
 def fit_hybrid(trials: Trials, link: Link) -> Fitted:

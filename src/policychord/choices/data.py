@@ -114,13 +114,9 @@ def as_table(choices: Choices) -> pd.DataFrame:
 
 def as_csv(table: pd.DataFrame) -> str:
     """A table as CSV that a spreadsheet opens as data: text that begins like a formula gets an apostrophe before it."""
-    text = table.select_dtypes(exclude="number").columns
-    safe = {column: [_no_formula(value) for value in table[column]] for column in text}
-    return table.assign(**safe).to_csv(index=False)
-
-
-def _no_formula(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+    formula = ("=", "+", "-", "@", "\t", "\r")
+    safe = table.map(lambda value: f"'{value}" if isinstance(value, str) and value.startswith(formula) else value)
+    return safe.to_csv(index=False)
 
 
 def printable(text: str, longest: int) -> str:
@@ -223,16 +219,17 @@ def _records(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _text(raw: bytes, name: str) -> str:
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise _complaint(name, [Problem("the text is in UTF-16: save it as CSV in UTF-8")])
-    if raw[:4] == b"PK\x03\x04" or b"\0" in raw:
-        raise _complaint(name, [Problem("this is not text (a spreadsheet or another binary file?): save it as CSV")])
     try:
-        return raw.decode("utf-8-sig")  # the mark that some spreadsheets put first is harmless
+        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            text = "the text is in UTF-16: save it as CSV in UTF-8"
+        elif raw[:4] == b"PK\x03\x04" or b"\0" in raw:
+            text = "this is not text (a spreadsheet or another binary file?): save it as CSV"
+        else:
+            return raw.decode("utf-8-sig")  # the mark that some spreadsheets put first is harmless
     except UnicodeDecodeError as error:
         row = raw[: error.start].count(b"\n") + 1
         text = f"row {row} has a byte that is not UTF-8 ({raw[error.start]:#04x}): save the table as CSV in UTF-8"
-        raise _complaint(name, [Problem(text)]) from None
+    raise _complaint(name, [Problem(text)])
 
 
 # ------------------------------------------------------------------------------------ rules of the cells

@@ -4,7 +4,7 @@ A model takes the utilities of a classic model (the reference) to probabilities 
 primitives so that they come close to q; a floored one keeps q away from zero without any primitive.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from typing import Literal, NamedTuple, get_args
@@ -12,14 +12,13 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 from .._types import Array, ArrayLike
 from ..core.equilibrium import ConvergenceError, solve
 from ..core.objective import problem
 from ..stats.glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
 from .beliefs import Trials, take
-from .schemas import FEATURES, PAPER, OfTrials, columns, features, schemas_by_name
+from .schemas import FEATURES, PAPER, OfTrials, Schemas, columns, features, schemas_by_name
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above
 GAP = 1e-22
@@ -86,7 +85,7 @@ def classic(name: str = "Hybrid", link: Link = "probit", *, pooled: bool = False
 
 
 def composed(
-    primitives: Iterable[str] | Mapping[str, OfTrials] = tuple(PAPER),
+    primitives: Schemas = tuple(PAPER),
     reference: str = "Hybrid",
     link: Link = "probit",
     *,
@@ -129,16 +128,11 @@ def log_proba(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarra
 
 def weigh(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Composition:
     """Weights and policy of a composed model at every trial, all solved as one batch."""
-    mixture = mixture_of(model)
+    mixture = model.change
+    if not isinstance(mixture, Mixture):
+        raise ValueError(f"model is the {model.reference} without primitives: only a composed model has weights.")
     log_q = _reference(model, trials, coef)
     return compose(columns(mixture.primitives, trials), log_q, mixture.eps, mixture.prior)
-
-
-def mixture_of(model: ChoiceModel) -> Mixture:
-    """What a composed model mixes."""
-    if not isinstance(model.change, Mixture):
-        raise ValueError(f"model is the {model.reference} without primitives: only a composed model has weights.")
-    return model.change
 
 
 def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
@@ -159,40 +153,6 @@ def compose(pi: np.ndarray, log_q: np.ndarray, eps: float, prior: ArrayLike | No
     # Both arms by the same sum, never as 1 - p: a primitive that excludes an arm leaves it to the others.
     prob = np.einsum("tan,tn->ta", pi, weights)
     return Composition(weights, np.log(np.maximum(prob, LEAST)), distance)
-
-
-def two_arm_weights(first: np.ndarray, log_odds: np.ndarray, eps: float, turns: int = 200) -> np.ndarray:
-    """w = softmax(lambda a), lambda the root of  h = eps lambda + logit m(lambda) - ln q(1)/q(2),  m = sum w a.
-
-    Two arms have this closed form up to one root: an independent check of `compose`. `first` (trials, primitives) is
-    a, the probability of arm 1 under each primitive. h rises with a slope of at least eps, so the root lies between 0
-    and -h(0)/eps: Newton, and bisection where it would leave the bracket.
-    """
-    with np.errstate(divide="ignore"):
-        log_first, log_second = np.log(first), np.log1p(-first)
-
-    def parts(lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        log_w = lam[:, None] * first
-        log_w = log_w - logsumexp(log_w, axis=1, keepdims=True)
-        log_m, log_rest = logsumexp(log_w + log_first, axis=1), logsumexp(log_w + log_second, axis=1)
-        w = np.exp(log_w)
-        spread = (w * (first - np.exp(log_m)[:, None]) ** 2).sum(1)
-        h = eps * lam + (log_m - log_rest) - log_odds
-        return w, h, eps + spread * np.exp(-log_m - log_rest)
-
-    lam = np.zeros(len(first))
-    w, h, rise = parts(lam)
-    low, high = np.minimum(0.0, -h / eps), np.maximum(0.0, -h / eps)
-    for _ in range(turns):
-        low, high = np.where(h < 0, lam, low), np.where(h > 0, lam, high)
-        step = lam - h / rise
-        inside = (step > low) & (step < high)
-        new = np.where(h == 0, lam, np.where(inside, step, (low + high) / 2))
-        if np.all(np.abs(new - lam) <= 1e-15 * (1.0 + np.abs(lam))):
-            break
-        lam = new
-        w, h, rise = parts(lam)
-    return w
 
 
 def slope(
@@ -261,15 +221,13 @@ def fit(model: ChoiceModel, trials: Trials, *, engine: Engine = "statsmodels") -
 
 def evaluate(model: ChoiceModel, trials: Trials, coef: np.ndarray, separated: np.ndarray) -> Fitted:
     """Likelihood and evidence of every subject with coefficients that are known, (subjects, coefficients)."""
-    subjects, groups = np.unique(trials.subject), _by_subject(trials.subject)
+    subjects, counts = np.unique(trials.subject, return_counts=True)
     none = np.zeros(len(subjects))
     found = Fitted(model.reference, model.parameters, model.pooled, subjects, coef, separated, none, none, none, none)
     log_p = _log_p(model, found, trials)
-    log_likelihood = np.array([log_p[rows].sum() for rows in groups])
-    counts = np.array([len(rows) for rows in groups])
-    bic = model.parameters * np.log(counts) - 2 * log_likelihood
-    aic = 2 * model.parameters - 2 * log_likelihood
-    return found._replace(log_likelihood=log_likelihood, bic=bic, aic=aic, log_evidence=-bic / 2)
+    total = np.array([log_p[rows].sum() for rows in _by_subject(trials.subject)])
+    bic, aic = model.parameters * np.log(counts) - 2 * total, 2 * model.parameters - 2 * total
+    return found._replace(log_likelihood=total, bic=bic, aic=aic, log_evidence=-bic / 2)
 
 
 def coefficients_of(found: Fitted, trials: Trials) -> np.ndarray:

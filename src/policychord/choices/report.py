@@ -43,17 +43,14 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
 
 def subject_table(fit: Analysis) -> pd.DataFrame:
     """One row a subject and model: coefficients by what they multiply, likelihood and evidence."""
+    named = {f"coef_{what}": np.nan for model in fit.models.values() for what in FEATURES[model.reference]}
     parts = []
     for name, model in fit.models.items():
         coef = {f"coef_{what}": model.coef[:, k] for k, what in enumerate(FEATURES[model.reference])}
         scores = {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
-        columns = {"subject": model.subjects, "model": name} | coef | scores | {"separated": model.separated}
-        parts.append(pd.DataFrame(columns))
-    table = pd.concat(parts, ignore_index=True)
-    named = [column for column in table if str(column).startswith("coef_")]
-    return table[
-        ["subject", "model", *named, *(column for column in table if column not in ("subject", "model", *named))]
-    ]
+        columns = {"subject": model.subjects, "model": name} | named | coef | scores
+        parts.append(pd.DataFrame(columns | {"separated": model.separated}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def describe(fit: Analysis, rivals: Rivals | None = None) -> str:

@@ -1,6 +1,6 @@
 """From beliefs to behaviour, for all trials at once: schemas (simple policies to be mixed) and features of the arms."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -10,6 +10,7 @@ from .beliefs import Trials
 
 # (trials, arms): probabilities, or the value of a feature
 OfTrials = Callable[[Trials], np.ndarray]
+Schemas = Collection[str] | Mapping[str, OfTrials]  # names of ours, or functions by names of your own
 SURE = 0.99  # how often exploitation takes the best arm
 
 
@@ -50,12 +51,11 @@ PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertain
 KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": repeat, "random": random})
 
 
-def schemas_by_name(names: Iterable[str] | Mapping[str, OfTrials]) -> dict[str, OfTrials]:
+def schemas_by_name(names: Schemas) -> dict[str, OfTrials]:
     """Schemas by name, or the user's own functions of `Trials` by the names they give them."""
     if isinstance(names, Mapping):
         chosen = dict(names)
     else:
-        names = tuple(names)
         unknown = [name for name in names if name not in KNOWN]
         if unknown:
             raise ValueError(
@@ -85,29 +85,22 @@ def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
 # ------------------------------------------------------ what the classic models look at
 
 
-def _value(trials: Trials) -> np.ndarray:
-    return trials.mean
-
-
 def _scaled_value(trials: Trials) -> np.ndarray:
     """Values in units of the total uncertainty; nothing to weigh where nothing is uncertain."""
     total = np.sqrt(trials.variance.sum(1, keepdims=True))
     return np.divide(trials.mean, total, out=np.zeros_like(trials.mean), where=total > 0)
 
 
-def _uncertainty(trials: Trials) -> np.ndarray:
-    return np.sqrt(trials.variance)
-
+_V: Mapping[str, OfTrials] = {"V": lambda trials: trials.mean}
+_RU: Mapping[str, OfTrials] = {"RU": lambda trials: np.sqrt(trials.variance)}
+_SCALED: Mapping[str, OfTrials] = {"V/TU": _scaled_value}
 
 # The weighted sum of its features is an arm's utility. With two arms only differences matter, and these are
 # V = m1 - m2, RU = sqrt(s1) - sqrt(s2) and V/TU, TU = sqrt(s1 + s2), of Gershman (2018). With more arms the same
 # utilities go through the softmax.
-FEATURES: Mapping[str, Mapping[str, OfTrials]] = MappingProxyType({
-    "UCB": {"V": _value, "RU": _uncertainty},
-    "Thompson": {"V/TU": _scaled_value},
-    "Hybrid": {"V/TU": _scaled_value, "RU": _uncertainty},
-    "Value": {"V": _value},
-})  # fmt: skip
+FEATURES: Mapping[str, Mapping[str, OfTrials]] = MappingProxyType(
+    {"UCB": {**_V, **_RU}, "Thompson": _SCALED, "Hybrid": {**_SCALED, **_RU}, "Value": _V}
+)
 CLASSIC = tuple(FEATURES)
 
 

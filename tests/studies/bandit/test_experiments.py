@@ -21,7 +21,7 @@ def test_recovery_tables(small):
     np.testing.assert_allclose(found.won.sum(1), 1.0)
     np.testing.assert_allclose(found.frequency.sum(1), 1.0)
     assert [(p.model, p.coefficient) for p in found.parameters][-2:] == [(OURS, "V/TU"), (OURS, "RU")]
-    assert all(len(p.true) == 8 and np.isfinite([p.correlation, p.bias, p.rmse]).all() for p in found.parameters)
+    assert all(np.isfinite([p.correlation, p.bias, p.rmse]).all() for p in found.parameters)
     assert found.best[1, 1] > 0.5  # Thompson is mostly seen as Thompson
 
 

@@ -117,11 +117,11 @@ def with_logit(
 
 def _in_each(name: str, quantity: str, relation: Literal["<", ">"], limit: float) -> Rule:
     """A part of the rule for each experiment."""
-    return in_parts({f"Exp {e}, {name}": (Condition(f"Exp {e}: {quantity}", relation, limit),) for e in EXPERIMENTS})
+    return in_parts({f"{name} in Exp {e}": (Condition(f"Exp {e}: {quantity}", relation, limit),) for e in EXPERIMENTS})
 
 
-AHEAD = _in_each("against the Hybrid", "PXP of composed", ">", 0.5)
-HIGHEST = _in_each("against the others", "lead over the next PXP", ">", 0.0)
+AHEAD = _in_each("ahead of the Hybrid", "PXP of composed", ">", 0.5)
+HIGHEST = _in_each("ahead of the others", "lead over the next PXP", ">", 0.0)
 ORDER = in_parts({
     "uncertainty weighs most": (Condition("trials at which uncertainty is largest", ">=", 1.0),),
     "risk weighs least": (Condition("trials at which risk is smallest", ">=", 1.0),),
@@ -138,7 +138,7 @@ PREDICTS = in_parts({
     "best in Exp 1": (Condition("Exp 1: splits in which composed is best", ">", 0.5),),
     "close to the best in Exp 2": (Condition("Exp 2: behind the best mean, relative", "<=", 0.01),),
 }, "shares")  # fmt: skip
-HARMS = _in_each("heat", "change of PXP from the paper's temperature to the highest", "<", 0.0)
+HARMS = _in_each("heat harms", "change of PXP from the paper's temperature to the highest", "<", 0.0)
 
 CLAIMS: tuple[Claim[BanditSettings, Evidence], ...] = (
     Claim("B1", "the composed model explains choices better than the Hybrid, in both experiments", "Fig. 4b, top",

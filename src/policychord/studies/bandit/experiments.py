@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...choices.beliefs import Trials, believe
-from ...choices.compare import OURS, ROUNDING, Analysis, Rivals, analyse, compare, fit_hybrid, fit_rivals
+from ...choices.compare import OURS, ROUNDING, analyse, compare, fit_hybrid, fit_rivals
 from ...choices.data import TASKS, Choices
 from ...choices.models import coefficients_of, compose, composed, evaluate, fit, log_proba
 from ...choices.schemas import CLASSIC, FEATURES, PAPER, columns, exploit, features
@@ -22,47 +22,28 @@ RARE = 0.01  # choices to which the Hybrid gave less are rare
 
 def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
     """Every step by name. The longest come first: two workers then end at about the same time."""
+    eps, tried = settings.eps, tuple(sorted({*settings.temperatures, settings.eps}))
+    sizes = {"eps": eps, "folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
     steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(recover, settings, e) for e in EXPERIMENTS}
     for e in EXPERIMENTS:
+        on_trials, on_choices = partial(_apply, trials_of, settings, e), partial(_apply, choices_of, settings, e)
         for link in LINKS:
-            for name, act in (("rivals", _rivals), ("fit", _fit), ("cross-validation", _cross_validation),
-                              ("temperature", _temperature), ("rare choices", _rare_choices)):  # fmt: skip
-                steps[f"{name} {e} {link}"] = partial(act, settings, e, link)
-        steps[f"cross-validation as released {e}"] = partial(_cross_validation, settings, e, "probit", only_first=True)
-        steps[f"rounding {e}"] = partial(_rounding, settings, e)
+            own = settings.own_likelihood and link == "probit"
+            steps[f"rivals {e} {link}"] = partial(on_trials, fit_rivals, link, eps, own=own)
+            steps[f"fit {e} {link}"] = partial(on_choices, analyse, link, eps)
+            steps[f"cross-validation {e} {link}"] = partial(on_trials, cross_validate, link, **sizes)
+            steps[f"temperature {e} {link}"] = partial(on_trials, sweep, link, tried)
+            steps[f"rare choices {e} {link}"] = partial(on_trials, rare_choices, link, eps)
+        released = partial(on_trials, cross_validate, "probit", **sizes, only_first=True)
+        steps |= {f"cross-validation as released {e}": released, f"rounding {e}": partial(on_choices, rounding, eps)}
     return steps
 
 
-# trials are read inside the steps, so that naming the steps costs nothing
-
-
-def _fit(settings: BanditSettings, experiment: str, link: Link) -> Analysis:
-    return analyse(choices_of(settings, experiment), link, settings.eps)
-
-
-def _rivals(settings: BanditSettings, experiment: str, link: Link) -> Rivals:
-    own = settings.own_likelihood and link == "probit"
-    return fit_rivals(trials_of(settings, experiment), link, settings.eps, own=own)
-
-
-def _cross_validation(
-    settings: BanditSettings, experiment: str, link: Link, only_first: bool = False
-) -> "CrossValidation":
-    sizes = {"folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
-    return cross_validate(trials_of(settings, experiment), link, eps=settings.eps, **sizes, only_first=only_first)
-
-
-def _temperature(settings: BanditSettings, experiment: str, link: Link) -> "Sweep":
-    tried = tuple(sorted({*settings.temperatures, settings.eps}))
-    return sweep(trials_of(settings, experiment), link, tried)
-
-
-def _rare_choices(settings: BanditSettings, experiment: str, link: Link) -> "Gain":
-    return rare_choices(trials_of(settings, experiment), link, settings.eps)
-
-
-def _rounding(settings: BanditSettings, experiment: str) -> "Rounding":
-    return rounding(choices_of(settings, experiment), "probit", settings.eps)
+def _apply(
+    read: Callable[..., Any], settings: BanditSettings, e: str, act: Callable[..., Any], *a: Any, **k: Any
+) -> Any:
+    """Choices are read inside the step, so that naming the steps costs nothing."""
+    return act(read(settings, e), *a, **k)
 
 
 # ------------------------------------------------------------------------------- other people
@@ -171,14 +152,14 @@ def learn_factored(belief: Belief, choice: np.ndarray, reward: np.ndarray, noise
     return after._replace(variance=np.where(chosen, (1.0 - old / (old + noise)) * old, old))
 
 
-def rounding(choices: Choices, link: Link, eps: float) -> Rounding:
-    """The composed model with beliefs rounded one way and another."""
+def rounding(choices: Choices, eps: float) -> Rounding:
+    """The composed model (probit) with beliefs rounded one way and another."""
     plain, factored = believe(choices), believe(choices, learn_factored)
     totals = []
     for trials, ties in ((plain, 0.0), (factored, 0.0), (plain, ROUNDING)):
         schemas = dict(PAPER) | {"exploit": partial(exploit, ties=ties)}
-        hybrid = fit_hybrid(trials, link)
-        ours = evaluate(composed(schemas, link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
+        hybrid = fit_hybrid(trials, "probit")
+        ours = evaluate(composed(schemas, eps=eps), trials, hybrid.coef, hybrid.separated)
         totals.append(float(ours.log_likelihood.sum()))
     apart = np.abs(plain.mean[:, 0] - plain.mean[:, 1])
     later = plain.trial > 1
@@ -190,24 +171,13 @@ def rounding(choices: Choices, link: Link, eps: float) -> Rounding:
 
 
 class Recovered(NamedTuple):
-    """True and estimated values of one coefficient over simulated people."""
+    """How well one coefficient of simulated people is found again."""
 
     model: str
     coefficient: str
-    true: np.ndarray
-    estimate: np.ndarray
-
-    @property
-    def correlation(self) -> float:
-        return float(np.corrcoef(self.true, self.estimate)[0, 1])
-
-    @property
-    def bias(self) -> float:
-        return float(np.mean(self.estimate - self.true))
-
-    @property
-    def rmse(self) -> float:
-        return float(np.sqrt(np.mean((self.estimate - self.true) ** 2)))
+    correlation: float  # of true and estimated values
+    bias: float
+    rmse: float
 
 
 class Recovery(NamedTuple):
@@ -242,6 +212,10 @@ def recover(settings: BanditSettings, experiment: str) -> Recovery:
             won[row, selection.pxp.argmax()] += 1
             true.append(people)
             estimate.append(fitted[name].coef)
-        pairs = zip(FEATURES[reference_of(name)], np.concatenate(true).T, np.concatenate(estimate).T, strict=True)
-        parameters += [Recovered(name, *pair) for pair in pairs]
+        wanted, found = np.concatenate(true), np.concatenate(estimate)
+        error = found - wanted
+        for k, label in enumerate(FEATURES[reference_of(name)]):
+            correlation = float(np.corrcoef(wanted[:, k], found[:, k])[0, 1])
+            rmse = float(np.sqrt(np.mean(error[:, k] ** 2)))
+            parameters.append(Recovered(name, label, correlation, float(np.mean(error[:, k])), rmse))
     return Recovery(MODELS, parameters, best / cohorts, frequency / cohorts, won / cohorts)

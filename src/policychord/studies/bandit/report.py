@@ -57,23 +57,19 @@ def _floor(evidence: Evidence) -> Finding:
         gained.append(gain.total > 0)
         floored.append(gain.total > 0 and gain.rare > gain.total / 2)
         as_good.append(clipped.pxp < 0.5 or clipped.bor > NOT_SHOWN)
-    if not any(gained):
-        so = "There is no gain over the Hybrid to be explained."
-    elif all(floored):
-        so = "Rare choices, not the others, carry the gain in both experiments."
-    elif any(floored):
-        so = "Rare choices carry most of the gain in one experiment, not in the other."
-    else:
-        so = "Here rare choices do not carry the gain."
-    title = "A floor under rare choices" if any(as_good) else "More than a floor under rare choices"
-    if all(as_good):
-        end = "That the composed model is better than a mere floor is not shown."
-    elif any(as_good):
-        end = "In one experiment it is not shown to be better than a mere floor."
-    else:
-        end = "It is better than a mere floor in both experiments."
+    so = (
+        "Here rare choices do not carry the gain.",
+        "Rare choices carry most of the gain in one experiment, not in the other.",
+        "Rare choices, not the others, carry the gain in both experiments.",
+    )[sum(floored)]
+    end = (
+        "It is better than a mere floor in both experiments.",
+        "In one experiment it is not shown to be better than a mere floor.",
+        "That the composed model is better than a mere floor is not shown.",
+    )[sum(as_good)]
+    so = so if any(gained) else "There is no gain over the Hybrid to be explained."
     return Finding(
-        title,
+        "A floor under rare choices" if any(as_good) else "More than a floor under rare choices",
         "Exploitation never gives an arm less than .01, and a mixture of the primitives can hardly go below what they "
         f"allow: the composed model is bounded away from certainty and pays little for a slip. {' '.join(lines)} {so} "
         f"{end}",
@@ -84,14 +80,12 @@ def _count(evidence: Evidence) -> Finding:
     plain = {e: lead_over_hybrid(found) for e, found in by_experiment(evidence).items()}
     more = {e: found.rivals.counted.pxp for e, found in by_experiment(evidence).items()}
     turned = [e for e in more if plain[e] > 0.5 > more[e]]
-    if len(turned) == len(more):
-        so = "The count alone turns the comparison around, in both experiments."
-    elif turned:
-        so = f"The count alone turns the comparison around in Experiment {turned[0]}."
+    so = "The count does not turn the comparison around."
+    if turned:
+        where = f" in Experiment {turned[0]}" if len(turned) == 1 else ", in both experiments"
+        so = f"The count alone turns the comparison around{where}."
     elif all(value < 0.5 for value in plain.values()):
         so = "The Hybrid is ahead however it is counted."
-    else:
-        so = "The count does not turn the comparison around."
     each = "; ".join(
         f"Experiment {e}: {share(plain[e])} as counted by the paper, {share(more[e])} with one more" for e in more
     )

@@ -59,7 +59,7 @@ export function mount(root, page) {
     slot("whose").textContent = one.uploaded ? one.source : "Simulated people who use the Hybrid model";
     const late = one.left_out ? `, ${one.left_out} slower than 20 s left out` : "";
     slot("counts").textContent = `${one.people} people, ${one.trials} trials${late}; ${one.experiment === "custom" ? `${one.arms} arms` : one.task}.`
-      + (one.simulated ? " They say nothing about people." : "");
+      + one.notes.map((note) => ` ${note}`).join("") + (one.simulated ? " They say nothing about people." : "");
     slot("cohort").hidden = !one.uploaded;
     showFault(one.fault);
     if (one.fault && frames.group) hideProgress();

@@ -7,7 +7,7 @@ import numpy as np
 from ....choices.beliefs import Trials, believe, take
 from ....choices.compare import Analysis, compare_all
 from ....choices.data import Choices, DataError, Task, parse_choices
-from ....choices.models import Fitted, Link, classic, composed, evaluate, fit
+from ....choices.models import Fitted, Link, classic, evaluate, fit
 from ....choices.schemas import CLASSIC
 from ....choices.simulate import GROUPS, draw_people, simulate, synthetic
 from ...uploads import Upload
@@ -94,4 +94,4 @@ def finish_fitting(fitting: Fitting, eps: float, primitives: tuple[str, ...]) ->
         coef = np.concatenate([fits[name].coef for fits in fitting.fits])
         separated = np.concatenate([fits[name].separated for fits in fitting.fits])
         models[name] = evaluate(classic(name, link), fitting.trials, coef, separated)
-    return compare_all(fitting.choices, fitting.trials, models, composed(primitives, "Hybrid", link, eps=eps))
+    return compare_all(fitting.choices, fitting.trials, models, link, eps, primitives)
