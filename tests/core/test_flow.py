@@ -9,6 +9,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from policychord import ConvergenceError, certify, dissipation, energy, flow, gate, problem, solve
+from policychord.core.stability import curvatures
 
 SEEDS = st.integers(0, 2**32 - 1)
 BATCH, D, N = 12, 10, 3  # one shape, so that one compilation serves all
@@ -104,6 +105,15 @@ def test_local_rates_are_one_plus_mu_over_eps():
     assert mu[-1] == pytest.approx(1.0)
     np.testing.assert_allclose(np.sort(rates.real), np.sort([-1.0, *(-1 - mu[:-1] / eps)]), rtol=1e-9)
     assert np.abs(rates.imag).max() < 1e-12
+
+
+def test_curvatures_come_largest_first_without_that_of_the_mass():
+    p, _ = draw(8)
+    w = solve(p, tol=1e-24).weights
+    hessian = np.swapaxes(p.pi, -1, -2) @ (p.pi / (p.pi @ w[..., None]))
+    expected = np.sort(np.linalg.eigvals(w[..., None] * hessian).real)[:, -2::-1]
+    np.testing.assert_allclose(curvatures(p), expected, atol=1e-5)
+    assert np.median(np.ptp(expected, axis=-1)) > 0.01
 
 
 def test_speaks_numpy_and_jax_and_traces():

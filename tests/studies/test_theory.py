@@ -218,6 +218,12 @@ def test_a_wrong_solver_would_be_caught(monkeypatch, evidence):
         assert judge(BY_ID[name], SETTINGS, wrong).verdict == "not reproduced", name
 
 
+def test_in_the_stated_ordering_each_layer_is_faster_than_the_next_by_the_ratio():
+    scales = np.array(agents.geometric_ladder(7.0, tau=2.0))
+    np.testing.assert_allclose(scales[1:] / scales[:-1], 7.0)
+    assert scales[-1] == 2.0
+
+
 def test_stated_ordering_fails_and_corrected_ordering_holds():
     batch = agents.bandit_problems(0, 50)
     assert not circuit_stability(batch, agents.geometric_ladder(10.0)).stable.all()
