@@ -5,6 +5,8 @@ import os
 import jaxtyping
 from jaxtyping import install_import_hook
 
+from . import shapes  # noqa: F401  (the second hook finds it by name)
+
 with install_import_hook("policychord", "beartype.beartype"):
     import policychord
     import policychord.core.circuit
@@ -13,6 +15,9 @@ with install_import_hook("policychord", "beartype.beartype"):
     import policychord.envs
     import policychord.loops  # and with it the agents: the package loads its parts only when asked
     import policychord.population  # noqa: F401
+
+# these load when a test asks for them; processes that tests start run unchecked
+install_import_hook([f"policychord.{room}" for room in ("choices", "gym", "stats", "studies")], "tests.shapes.check")
 
 import jax
 import numpy as np

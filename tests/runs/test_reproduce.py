@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +15,10 @@ import numpy as np
 import psutil
 import pytest
 
+import policychord
 from policychord.runs import cache
 from policychord.runs.engine import WorkerError
+from policychord.runs.environment import environment
 from policychord.runs.reproduce import FINISH, Chosen, Run, reproduce
 from policychord.studies import load_study
 
@@ -71,6 +75,16 @@ def test_a_run_leaves_claims_figures_data_and_words(whole):
         assert (whole.out / path).exists()
     assert sorted(done.step for done in steps) == sorted(["first", "second", "third", FINISH])
     assert not any(done.reused for done in steps)
+
+
+def test_the_environment_of_a_run_needs_no_installation(whole, monkeypatch):
+    def none(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", none)
+    monkeypatch.setattr(metadata, "requires", none)
+    found = environment([], whole.first, workers=1, quick=True, seed=0, seconds=1.0)
+    assert (found.policychord, found.packages, found.settings) == (policychord.__version__, {}, {})
 
 
 def test_a_second_run_does_nothing_again(begun):
