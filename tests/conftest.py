@@ -16,14 +16,13 @@ with install_import_hook("policychord", "beartype.beartype"):
     import policychord.loops  # and with it the agents: the package loads its parts only when asked
     import policychord.population  # noqa: F401
 
-# these load when a test asks for them; processes that tests start run unchecked
-install_import_hook([f"policychord.{room}" for room in ("choices", "gym", "stats", "studies")], "tests.shapes.check")
-
 import jax
 import numpy as np
 import pytest
 from hypothesis import settings
 
+# these load when a test asks for them; processes that tests start run unchecked
+install_import_hook([f"policychord.{room}" for room in ("choices", "gym", "stats", "studies")], "tests.shapes.check")
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

@@ -7,9 +7,9 @@ from importlib import metadata
 import jax
 import pytest
 
+from policychord.choices.fetch import FILES, VARIABLE
 from policychord.runs import doctor
 from policychord.runs.doctor import PURPOSE, Check
-from policychord.choices.fetch import FILES, VARIABLE
 
 
 def found(name, checks):

@@ -7,7 +7,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-STYLE: dict = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -28,7 +28,7 @@ def blank(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def styled(draw: Callable[..., Figure], *given) -> Figure:
+def styled(draw: Callable[..., Figure], *given: Any) -> Figure:
     """A figure drawn in our style."""
     with matplotlib.rc_context(STYLE):
         return draw(*given)
