@@ -1,5 +1,7 @@
 """Complaints say which argument, where, what value, and what to do."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,17 @@ def test_a_prior_left_out_is_uniform():
 def test_arguments_are_given_by_name():
     with pytest.raises(TypeError):
         problem(PI, GOOD["action_cost"], 0.1)
+
+
+def test_no_filter_of_the_whole_process_is_touched(monkeypatch):
+    """Filters belong to the process: two threads that set and reset them leave the wrong ones behind."""
+
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("warnings.catch_warnings is process-wide")
+
+    monkeypatch.setattr(warnings, "catch_warnings", refuse)
+    before = list(warnings.filters)
+    problem(pi=[[0.5, 1], [0.5, 0]], action_cost=[0, 10**30 // 10**30], eps=1)
+    with pytest.raises(ValueError, match="not a rectangular array"):
+        problem(pi=[[0.5, 1], [0.5]], action_cost=[0, 1], eps=1)
+    assert warnings.filters == before

@@ -56,17 +56,33 @@ def test_what_is_no_number_is_not_certified(rng):
     assert not found.certificate.gap[1] < np.inf
 
 
+@pytest.fixture
+def fresh():
+    """Whether the native call works is judged anew, before and after."""
+    judged = (_native.target_for, _native._verified)
+    yield [made.cache_clear() for made in judged]
+    for made in judged:
+        made.cache_clear()
+
+
+def assert_a_callback_answers(given):
+    """Of a shape that was not traced yet: JAX keeps what it traced."""
+    called, outside = jax.jit(lambda p: solve(p))(jax.tree.map(jnp.asarray, given)), solve(given)
+    assert _native.target_for(3) is None
+    np.testing.assert_allclose(called.weights, outside.weights, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(called.outcome, outside.outcome)
+    assert called.outcome.dtype == np.int8
+
+
+@pytest.mark.usefixtures("fresh")
 def test_a_jax_with_other_frames_gets_a_callback(rng, monkeypatch):
-    given = jax.tree.map(jnp.asarray, batch(rng, 4))
-    native = jax.jit(lambda p: solve(p))(given)
     monkeypatch.setattr(_native, "MAJOR_VERSION", 999)
-    _native.target_for.cache_clear()
-    try:
-        assert _native.target_for(3) is None
-        called = jax.jit(lambda p: solve(p, tol=1e-10))(given)
-    finally:
-        monkeypatch.undo()
-        _native.target_for.cache_clear()
-    np.testing.assert_allclose(called.weights, native.weights, rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(called.outcome, native.outcome)
-    assert called.outcome.dtype == native.outcome.dtype == np.int8
+    assert_a_callback_answers(batch(rng, 17))
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_native_call_that_answers_wrongly_is_not_used(rng, monkeypatch):
+    right = _native.solve_batch
+    monkeypatch.setattr(_native, "solve_batch", lambda *args: (right(*args)[0] + 1e-9, *right(*args)[1:]))
+    with pytest.warns(RuntimeWarning, match=r"natively.*known problem is wrong.*callback.*constraints\.txt"):
+        assert_a_callback_answers(batch(rng, 19))

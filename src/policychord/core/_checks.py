@@ -1,7 +1,5 @@
 """What counts as a gating problem: every complaint names the argument, the index, the value and the remedy."""
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,11 +40,9 @@ def as_floats(name: str, value):
 
 def _as_numpy(name: str, value) -> np.ndarray:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            array = np.asarray(value)
-            # Python integers too large for int64, fractions, None, ...
-            return array.astype(np.float64) if array.dtype.kind == "O" else array
+        array = np.asarray(value)
+        # Python integers too large for int64, fractions, None, ...
+        return array.astype(np.float64) if array.dtype.kind == "O" else array
     except Exception as problem:  # other people's __array__ may raise anything
         raise ValueError(f"{name} is not a rectangular array of numbers ({problem}).") from None
 

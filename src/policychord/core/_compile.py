@@ -1,25 +1,53 @@
-"""How kernels are compiled: flags that let loops vectorise, a cache in the user's folder, and a word on the screen.
+"""How kernels are compiled: flags that let loops vectorise, a private cache on disk, and a message when it takes time.
 
-The first compilation takes some ten seconds. It is kept in the user's cache folder under a name made
-from the sources, so that it happens once per version and never goes stale.
+The first compilation takes some ten seconds. Its result is cached under a name made from the sources, so that it
+happens once per version and never goes stale. Threads and processes that need the same kernel wait for each other.
 """
 
 import hashlib
 import shutil
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 from platformdirs import user_cache_path
+
+from ._folders import private_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 # Reassociation and contraction let sums vectorise. NaN and infinity keep their meaning: a NaN cost must be
 # seen, not optimised away. Python's division check is off ("numpy"), because it blocks vectorisation.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+_LOCK = threading.RLock()
+
+
+def once(make: Callable) -> Callable:
+    """Decorate a function whose result is made once for each argument, by one thread while the others wait."""
+    made: dict[tuple, Any] = {}
+
+    @wraps(make)
+    def get(*arguments: Any) -> Any:
+        if arguments not in made:
+            with _LOCK:
+                if arguments not in made:
+                    made[arguments] = make(*arguments)
+        return made[arguments]
+
+    get.cache_clear = made.clear  # type: ignore[attr-defined]
+    return get
 
 
 def compiled(reassociate: bool = True) -> Callable:
@@ -29,65 +57,101 @@ def compiled(reassociate: bool = True) -> Callable:
 
 
 def cache_folder() -> Path:
-    """Where the compiled kernels of exactly this source are kept."""
+    """Where the compiled kernels of exactly this source belong."""
+    return user_cache_path("policychord", appauthor=False) / _version()
+
+
+def compile_entry(signature: Any, function: Callable) -> Callable:
+    """Compile `function` for one signature, or load it from the cache."""
+    with _alone():
+        kernel: Any = numba.njit(error_model="numpy", fastmath=_FAST, nogil=True)(function)
+        kernel._cache = _Cache(function)
+        kernel.compile(signature)
+        kernel.disable_compile()
+        return kernel
+
+
+def compile_callback(signature: Any, function: Callable) -> Any:
+    """Compile `function` so that C can call it, or load it from the cache."""
+    with _alone():
+        callback: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})
+        callback._cache = _Cache(function)
+        callback.compile()
+        return callback
+
+
+@cache
+def _version() -> str:
     here = Path(__file__).parent
     sources = b"".join(
         (here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py", "_native.py", "_sweeps.py")
     )
-    return user_cache_path("policychord", appauthor=False) / f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
+    return f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 
-def compile_entry(signature, function: Callable) -> Callable:
-    """Compile `function` for one signature, or load it from the cache; say so when it takes a while."""
-    _forget_old_versions(cache_folder())
-    with _cached_in(cache_folder()), _announced():
-        return numba.njit(signature, error_model="numpy", fastmath=_FAST, cache=True, nogil=True)(function)
-
-
-def compile_callback(signature, function: Callable) -> Any:
-    """Compile `function` so that C can call it, or load it from the cache."""
-    with _cached_in(cache_folder()), _announced():
-        return numba.cfunc(signature, error_model="numpy", cache=True)(function)
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the lock of this process, and a lock file against other processes, which then find the work done."""
+    with _LOCK, ExitStack() as held:
+        folder = private_folder(_version())
+        _forget_old_versions(folder)
+        with suppress(OSError):  # where files cannot be locked, both compile and the later result stays
+            file = held.enter_context(open(folder / "lock", "wb"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed, also by a process that dies
+        yield
 
 
 def _forget_old_versions(current: Path, keep: int = 4) -> None:
     """Every version compiles once; the kernels of long gone ones need not stay for ever."""
-    others = [path for path in current.parent.glob("kernels-*") if path != current]
-    for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[keep:]:
+    dated = []
+    for path in current.parent.glob("kernels-*"):
+        with suppress(OSError):  # another process may have removed it
+            dated.append((path.stat().st_mtime, path))
+    for _, path in sorted((other for other in dated if other[1] != current), reverse=True)[keep:]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-@contextmanager
-def _cached_in(folder: Path):
-    # numba picks the folder when a function is decorated; other people's functions keep theirs
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    except OSError:
-        pass  # no writable cache: numba falls back to its own choice
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+class _Locator(InTreeCacheLocator):
+    """Tell numba where the cache is, without its process-wide setting."""
+
+    def get_cache_path(self) -> str:
+        return str(private_folder(_version()))
+
+    def ensure_cache_path(self) -> None:
+        private_folder(_version())
+
+
+class _Files(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012
+
+
+class _Cache(FunctionCache):
+    """numba's cache of one function, which heals: a file that cannot be read is removed and made again."""
+
+    _impl_class = _Files
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = None
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged file may raise anything
+            _say(f"a compiled kernel in {self.cache_path} is damaged ({type(error).__name__}); it is compiled again")
+            for path in Path(self.cache_path).glob(f"{self._impl.filename_base}*"):
+                path.unlink(missing_ok=True)
+        if found is None:
+            _announce(self.cache_path)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # a full disk, or a folder that somebody removed: the kernel works without
+            super().save_overload(sig, data)
 
 
 @cache
-def _announce() -> None:
-    print(
-        f"policychord: compiling the solver for this processor (about 20 s, once; kept in {cache_folder()})",
-        file=sys.stderr,
-        flush=True,
-    )
+def _announce(folder: str) -> None:
+    _say(f"compiling the solver for this processor (about 20 s, once; kept in {folder})")
 
 
-@contextmanager
-def _announced():
-    # loading kernels that are there already may take a second or two on a busy machine, and is not worth a word
-    timer = threading.Timer(5.0 if any(cache_folder().rglob("*.nbc")) else 1.0, _announce)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _say(sentence: str) -> None:
+    print(f"policychord: {sentence}", file=sys.stderr, flush=True)

@@ -5,13 +5,12 @@ over the primitives are in `_sweeps.py`.
 """
 
 import math
-from functools import cache
 from inspect import unwrap
 
 import numpy as np
 from numba import float64, int8, int64, types
 
-from ._compile import compile_entry, compiled
+from ._compile import compile_entry, compiled, once
 from ._method import (
     ARMIJO,
     BACKTRACK,
@@ -389,7 +388,7 @@ def _filled(rank: int, dtype=float64):
     return types.Array(dtype, rank, "C")
 
 
-@cache
+@once
 def _kernel_for(wide: bool):
     signature = types.void(
         _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,

@@ -7,7 +7,7 @@ XLA hands a frame to the call, a C structure of eight-byte words (`xla/ffi/api/c
 """
 
 import ctypes
-from functools import cache
+import warnings
 from pathlib import Path
 
 import jax
@@ -15,20 +15,20 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from ._compile import compile_callback, compiled
-from ._kernels import NOT_CONVERGED, _kernel_for
+from ._compile import compile_callback, compiled, once
+from ._kernels import NOT_CONVERGED, _kernel_for, solve_batch
 from ._method import DENSE_UP_TO, MAX_PASSES
 
 MAJOR_VERSION = 0  # of the frame's layout
 METADATA = 1  # the kind of extension by which XLA asks for our version
 
 
-@cache
+@once
 def target_for(n: int) -> str | None:
-    """The name under which XLA finds the solver for n primitives; None if this JAX lays out its frames differently."""
+    """The name under which XLA finds the solver for n primitives; None if it does not work with this JAX."""
     if f"#define XLA_FFI_API_MAJOR {MAJOR_VERSION}\n" not in _header():
         return None
-    return _registered(n > DENSE_UP_TO)
+    return _verified(n > DENSE_UP_TO)
 
 
 def _header() -> str:
@@ -36,7 +36,34 @@ def _header() -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-@cache
+@once
+def _verified(wide: bool) -> str | None:
+    """The name, once the call has answered two problems that share their primitives as the kernel itself does."""
+    name, n = _registered(wide), DENSE_UP_TO + 1 if wide else 3
+    place = np.arange(4.0)[:, None] - np.linspace(0.0, 3.0, n)
+    pi = np.exp(-(place**2))
+    pi, cost, eps = pi / pi.sum(0), np.array([[0.0, 1.0, 0.5, 2.0], [1.0, 0.0, 0.2, 0.1]]), np.array([0.1, 0.7])
+    given = pi[None], cost, eps, np.full((1, n), -np.log(n)), np.full((2, n), -np.log(n)), np.full(1, 1e-10)
+    shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in (
+        ((2, n), np.float64), ((2,), np.float64), ((2,), np.int64), ((2,), np.int8),
+    )]  # fmt: skip
+    try:
+        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+            found = jax.jit(jax.ffi.ffi_call(name, shapes))(*given)
+        if all(map(np.array_equal, found, solve_batch(*given[:5], 1e-10, MAX_PASSES))):
+            return name
+        problem = "its answer to a known problem is wrong"
+    except Exception as error:  # XLA raises what it likes
+        problem = f"{type(error).__name__}: {error}"
+    warnings.warn(
+        f"the solver cannot be called natively from JAX {jax.__version__} ({problem}): a callback, which is slower, "
+        "is used instead. Install the version of JAX that constraints.txt names.",
+        RuntimeWarning, stacklevel=2,
+    )  # fmt: skip
+    return None
+
+
+@once
 def _registered(wide: bool) -> str:
     # compiled code reads globals when it is compiled
     if wide:
