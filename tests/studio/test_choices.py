@@ -91,12 +91,12 @@ def test_a_table_is_read_and_a_snippet_gives_the_same(small, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     for one in (state, small[0]):
         names: dict = {}
-        exec(room.told(one)["snippet"], names)
+        exec(room.describe(one)["snippet"], names)
         np.testing.assert_array_equal(
             names["found"].everything.selection.pxp, one.found.everything.selection.pxp, strict=True
         )
     custom, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
-    exec(room.told(custom)["snippet"], names)
+    exec(room.describe(custom)["snippet"], names)
     np.testing.assert_array_equal(names["found"].everything.selection.pxp, custom.found.everything.selection.pxp)
     with pytest.raises(ValueError, match="simulated people"):
         room.change(state, {"seed": 7})
@@ -122,7 +122,7 @@ def test_another_task_makes_sense_of_a_file_that_was_refused(small):
 
 def test_a_link_with_a_file_falls_back_and_says_so(small):
     state = room.change(small[0], {"file": "../mine.csv", "participant": 2})
-    assert room.told(state)["settings"]["file"] == "mine.csv"
+    assert room.describe(state)["settings"]["file"] == "mine.csv"
     header = room.data_frame(state).header
     assert (header["missing"], header["simulated"]) == ("mine.csv", True)
 

@@ -14,7 +14,7 @@ from policychord.studies.quadrotor.experiments import fly_episodes
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 from policychord.studio.rooms.flight import FLIGHT, flying, frames, room
 from policychord.studio.rooms.flight.flying import Push
-from policychord.studio.rooms.flight.live import CONTROLS
+from policychord.studio.rooms.flight.live import INPUTS
 from policychord.studio.session import FRAMES_PER_SECOND
 
 STEPS, EPISODE = 60, 3
@@ -75,7 +75,7 @@ def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     np.testing.assert_allclose(jump, np.tile([0, 0.6, 0, -0.8, 0, 0], (3, 1)), atol=1e-12)
     assert np.abs(after[:, 40, 0] - before[:, 40, 0]).min() > 0.01
     assert flying.bout._cached._cache_size() == compiled
-    assert FLIGHT.told(live)["settings"]["pushes"] == "25*0.6*-0.8"
+    assert FLIGHT.describe(live)["settings"]["pushes"] == "25*0.6*-0.8"
     # the link holds it, and forgetting it gives the study's flight again
     linked = FLIGHT.change(shown, {"pushes": "25*0.6*-0.8"})
     np.testing.assert_array_equal(states(to_the_end(linked)), after)
@@ -158,9 +158,9 @@ def test_gusts_are_those_of_the_world():
 def test_a_scenario_brings_its_numbers(shown):
     live = FLIGHT.change(FLIGHT.change(shown, {"eps": 2.0}), {"scenario": "one-step gate"})
     assert live.settings.composition == roster(QuadrotorSettings())["one-step gate"]
-    told = FLIGHT.told(live)
+    told = FLIGHT.describe(live)
     assert told["defaults"]["gate"] == told["settings"]["gate"] == "one-step"
-    assert set(told["settings"]) == set(told["defaults"]) == {control.name for control in CONTROLS} | {"pushes"}
+    assert set(told["settings"]) == set(told["defaults"]) == {control.name for control in INPUTS} | {"pushes"}
     assert "Composition(gate='one-step', selection='mean', margin=0.04)" in room.snippet(live)
 
 
@@ -204,7 +204,7 @@ def test_pushes_in_an_address():
 
 
 def test_every_control_has_words_and_holds_its_own_value():
-    defaults = FLIGHT.told(FLIGHT.begin())["defaults"]
+    defaults = FLIGHT.describe(FLIGHT.begin())["defaults"]
     for control in FLIGHT.controls():
         assert len(control["description"]) > len(control["label"])
         if control["kind"] == "range":

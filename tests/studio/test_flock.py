@@ -6,9 +6,9 @@ import pytest
 from policychord.studies.flock import measures
 from policychord.studies.flock.experiments import simulate
 from policychord.studies.flock.settings import SCENARIOS, scenario
-from policychord.studio.controls import described
+from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import flock as room
-from policychord.studio.rooms.flock import CONTROLS, FLOCK, FlockSettings, FlockView
+from policychord.studio.rooms.flock import FLOCK, INPUTS, FlockSettings, FlockView
 
 
 def flight(steps, **changes):
@@ -67,7 +67,7 @@ def test_a_scenario_brings_its_numbers():
     live = FLOCK.change(FLOCK.begin(), {"eps": 2.0})
     live = FLOCK.change(live, {"scenario": "milling"})
     assert live.settings == scenario("milling")
-    told = FLOCK.told(live)
+    told = FLOCK.describe(live)
     assert told["defaults"]["boids"] == 60
     assert told["settings"]["scenario"] == "milling"
 
@@ -86,7 +86,7 @@ def test_the_snippet_runs_and_says_the_same(capsys):
 
 
 def test_every_control_has_words_and_holds_the_papers_value():
-    for control in described([FlockSettings, FlockView], CONTROLS):
+    for control in describe_inputs([FlockSettings, FlockView], INPUTS):
         assert control["description"]
         if control["kind"] == "range" and control["name"] in FlockSettings.model_fields:
             for name in SCENARIOS:

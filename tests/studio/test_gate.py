@@ -5,9 +5,9 @@ import pytest
 
 from policychord.core.objective import certify, energy
 from policychord.core.stability import circuit_stability
-from policychord.studio.controls import described
+from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import gate
-from policychord.studio.rooms.gate import CONTROLS, GateSettings
+from policychord.studio.rooms.gate import INPUTS, GateSettings
 
 
 @pytest.fixture(params=[{}, {"eps": 0.03, "ladder": "plain", "prior_3": 4.0, "tau": 2.0}], ids=["default", "changed"])
@@ -64,7 +64,7 @@ def test_the_snippet_runs_and_says_the_same(settings, capsys):
 
 
 def test_every_setting_has_a_control_with_words():
-    built = described([GateSettings], CONTROLS)
+    built = describe_inputs([GateSettings], INPUTS)
     assert {control["name"] for control in built} == set(GateSettings.model_fields)
     for control in built:
         assert control["description"].endswith(".")

@@ -72,9 +72,9 @@ def test_hello_settings_and_frames(studio):
     with studio.socket("gate") as line:
         hello = words(line)
         assert hello["kind"] == "hello"
-        names = [control["name"] for control in hello["controls"]]
+        names = [control["name"] for control in hello["inputs"]]
         assert set(names) == set(hello["settings"]) == set(hello["defaults"])
-        assert all(control["description"] and control["label"] for control in hello["controls"])
+        assert all(control["description"] and control["label"] for control in hello["inputs"])
         line.send('{"set": {"eps": 2.0}}')
         assert words(line)["settings"]["eps"] == 2.0
         assert frame(line, "gate").header["eps"] == 2.0
@@ -202,7 +202,7 @@ def test_whatever_a_room_raises_is_an_error_message(capsys):
     def change(state, changes):
         return changes["to"]  # anything else is a KeyError
 
-    def told(state):
+    def describe(state):
         return {"settings": {"to": {"silent": object}.get(state, state)}, "defaults": {}, "snippet": ""}
 
     def frame(state):
@@ -210,7 +210,9 @@ def test_whatever_a_room_raises_is_an_error_message(capsys):
             raise MemoryError("no room for this")
         return "done", Frame("picture", {}, {})
 
-    fragile = Room("fragile", "Fragile", list, begin, change, lambda state: "calm", told, frame, lambda s: s == "done")
+    fragile = Room(
+        "fragile", "Fragile", list, begin, change, lambda state: "calm", describe, frame, lambda s: s == "done"
+    )
     session = Session(fragile, lambda: None, Uploads())
     session.start()
     got = []

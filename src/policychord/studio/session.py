@@ -64,7 +64,7 @@ class Session:
         while state is None:  # a room that cannot begin is tried again at the next message
             try:
                 state = room.begin()
-                self._send_text(as_json({"kind": "hello", "controls": room.controls(), **room.told(state)}))
+                self._send_text(as_json({"kind": "hello", "inputs": room.inputs(), **room.describe(state)}))
             except Exception as error:
                 state = None
                 self._send_error(error)
@@ -134,7 +134,7 @@ class Session:
         return state
 
     def _settings(self, state: Any) -> str:
-        return as_json({"kind": "settings", **self._room.told(state)})
+        return as_json({"kind": "settings", **self._room.describe(state)})
 
     def _send_error(self, error: Exception) -> None:
         """What is wrong, in the room's words; an exception that no room means to raise is shown in the terminal."""

@@ -75,7 +75,7 @@ function enter({ name, settings: wanted }) {
     text(message) {
       if (message.kind === "error") { showError(message.message); controls?.release(); return; }
       latest = message;
-      if (message.kind === "hello" && !controls) controls = build(form, message.controls, ROOMS.get(name).closed, change);
+      if (message.kind === "hello" && !controls) controls = build(form, message.inputs, ROOMS.get(name).closed, change);
       if (message.kind === "hello" && !form.querySelector(".actions")) form.prepend(buttons());
       controls.show(message.settings, message.defaults);
       if (message.kind === "settings") {

@@ -1,4 +1,4 @@
-"""What a room is to the server: a name, controls, and pure functions from one state to the next."""
+"""What a room is to the server: a name, inputs, and pure functions from one state to the next."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ class Room(NamedTuple):
 
     name: str
     title: str
-    controls: Callable[[], list[dict[str, Any]]]
+    inputs: Callable[[], list[dict[str, Any]]]
     begin: Callable[[], Any]
     change: Callable[[Any, Mapping[str, Any]], Any]  # (state, settings with new values)
     restart: Callable[[Any], Any]
-    told: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
+    describe: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
     frame: Callable[[Any], tuple[Any, Frame]]  # the next thing to draw
     settled: Callable[[Any], bool]  # whether nothing new will be drawn until something is changed
     act: Callable[[Any, Mapping[str, Any]], Any] = nothing_to_do  # what happens once and is no setting

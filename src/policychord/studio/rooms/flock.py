@@ -15,7 +15,7 @@ from ...studies.flock import measures
 from ...studies.flock.agents import FORCES, flock, world
 from ...studies.flock.measures import Numbers
 from ...studies.flock.settings import FlockSettings, Scenario, scenario
-from ..controls import Control, check_limits, check_names, described, in_words
+from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
 from ..wire import Frame
 from .base import Room
 
@@ -34,20 +34,20 @@ class FlockView(BaseModel):
 
 
 WHAT, ZONES, WATCH = "Experiment", "Zones", "Watching"
-CONTROLS = (
-    Control("scenario", "Scenario", WHAT),
-    Control("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log", "paper"),
-    Control("boids", "Boids", WHAT, 2, 1000, 1, source="paper"),
-    Control("leaders", "Leaders", WHAT, 0, 100, 1, "boids", source="paper"),
-    Control("fixed_weights", "Fixed weights", WHAT),
-    Control("separation_radius", "Separation", ZONES, 0.2, 4.0, 0.05, "m", source="paper"),
-    Control("alignment_radius", "Alignment", ZONES, 0.4, 8.0, 0.05, "m", source="paper"),
-    Control("cohesion_radius", "Cohesion", ZONES, 1.0, 24.0, 0.1, "m", source="paper"),
-    Control("vision_angle", "Vision", ZONES, 30.0, 360.0, 5.0, "degrees", source="paper"),
-    Control("selected", "Boid", WATCH, 0, 999, 1),
-    Control("pace", "Pace", WATCH, 1, 8, 1, "steps"),
-    Control("seed", "Seed", WATCH, 0, 999, 1),
-    Control("playing", "Playing", WATCH),
+INPUTS = (
+    Input("scenario", "Scenario", WHAT),
+    Input("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log", "paper"),
+    Input("boids", "Boids", WHAT, 2, 1000, 1, source="paper"),
+    Input("leaders", "Leaders", WHAT, 0, 100, 1, "boids", source="paper"),
+    Input("fixed_weights", "Fixed weights", WHAT),
+    Input("separation_radius", "Separation", ZONES, 0.2, 4.0, 0.05, "m", source="paper"),
+    Input("alignment_radius", "Alignment", ZONES, 0.4, 8.0, 0.05, "m", source="paper"),
+    Input("cohesion_radius", "Cohesion", ZONES, 1.0, 24.0, 0.1, "m", source="paper"),
+    Input("vision_angle", "Vision", ZONES, 30.0, 360.0, 5.0, "degrees", source="paper"),
+    Input("selected", "Boid", WATCH, 0, 999, 1),
+    Input("pace", "Pace", WATCH, 1, 8, 1, "steps"),
+    Input("seed", "Seed", WATCH, 0, 999, 1),
+    Input("playing", "Playing", WATCH),
 )
 
 
@@ -148,7 +148,7 @@ _OWN = set(FlockView.model_fields)
 
 def change(live: Live, changes: Mapping[str, Any]) -> Live:
     """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
-    check_names(CONTROLS, changes)
+    check_names(INPUTS, changes)
     try:
         view = FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
         numbers = {name: value for name, value in changes.items() if name not in _OWN}
@@ -157,8 +157,8 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
         settings = FlockSettings(**{**standard, **kept, **numbers})
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
-    check_limits(CONTROLS, view, list(changes))
-    check_limits(CONTROLS, settings, list(changes))
+    check_limits(INPUTS, view, list(changes))
+    check_limits(INPUTS, settings, list(changes))
     if settings == live.settings and "scenario" not in changes:
         return live._replace(view=view, drawn=False)
     agents, env = _parts(settings)
@@ -174,8 +174,8 @@ def _differences(live: Live) -> dict[str, Any]:
     return {name: value for name, value in live.settings.model_dump().items() if value != getattr(standard, name)}
 
 
-def told(live: Live) -> dict[str, Any]:
-    names = {control.name for control in CONTROLS}
+def describe(live: Live) -> dict[str, Any]:
+    names = {control.name for control in INPUTS}
     standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump()}
     # a scenario is chosen, not deviated from, so it has no value to go back to
     standard["scenario"] = live.view.scenario
@@ -196,11 +196,11 @@ def frame(live: Live) -> tuple[Live, Frame]:
 FLOCK = Room(
     name="flock",
     title="Flock",
-    controls=lambda: described([FlockSettings, FlockView], CONTROLS),
+    inputs=lambda: describe_inputs([FlockSettings, FlockView], INPUTS),
     begin=lambda: launch(scenario("polarization"), FlockView()),
     change=change,
     restart=lambda live: launch(live.settings, live.view),
-    told=told,
+    describe=describe,
     frame=frame,
     settled=lambda live: live.drawn and not live.view.playing,
 )

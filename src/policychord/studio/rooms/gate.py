@@ -11,7 +11,7 @@ from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import Problem, energy, problem
 from ...core.stability import circuit_stability
-from ..controls import Control, check_limits, check_names, described, in_words
+from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
 from ..wire import Frame
 from .base import Room
 
@@ -57,18 +57,18 @@ class GateSettings(BaseModel):
 
 
 PRIMITIVES, COST, GATING, PATHS = "Primitives", "Cost", "Gate", "Flow and circuit"
-CONTROLS = (
-    Control("eps", "Temperature", GATING, 0.02, 10.0, 0.01, "nats", "log"),
-    *(Control(f"prior_{i}", f"Prior {i}", GATING, 0.05, 10.0, 0.01, "", "log") for i in (1, 2, 3)),
-    *(Control(f"position_{i}", f"Position {i}", PRIMITIVES, -REACH, REACH, 0.01) for i in (1, 2, 3)),
-    *(Control(f"spread_{i}", f"Spread {i}", PRIMITIVES, 0.1, 2.0, 0.01) for i in (1, 2, 3)),
-    Control("valley", "Valley", COST, -REACH, REACH, 0.01),
-    Control("depth", "Depth", COST, 0.0, 12.0, 0.05, "nats"),
-    Control("width", "Width", COST, 0.2, 3.0, 0.01),
-    Control("start_1", "Start, weight 1", PATHS, 0.0, 1.0, 0.01),
-    Control("start_2", "Start, weight 2", PATHS, 0.0, 1.0, 0.01),
-    Control("tau", "Time constant", PATHS, 0.1, 5.0, 0.05, "s"),
-    Control("ladder", "Time scales", PATHS),
+INPUTS = (
+    Input("eps", "Temperature", GATING, 0.02, 10.0, 0.01, "nats", "log"),
+    *(Input(f"prior_{i}", f"Prior {i}", GATING, 0.05, 10.0, 0.01, "", "log") for i in (1, 2, 3)),
+    *(Input(f"position_{i}", f"Position {i}", PRIMITIVES, -REACH, REACH, 0.01) for i in (1, 2, 3)),
+    *(Input(f"spread_{i}", f"Spread {i}", PRIMITIVES, 0.1, 2.0, 0.01) for i in (1, 2, 3)),
+    Input("valley", "Valley", COST, -REACH, REACH, 0.01),
+    Input("depth", "Depth", COST, 0.0, 12.0, 0.05, "nats"),
+    Input("width", "Width", COST, 0.2, 3.0, 0.01),
+    Input("start_1", "Start, weight 1", PATHS, 0.0, 1.0, 0.01),
+    Input("start_2", "Start, weight 2", PATHS, 0.0, 1.0, 0.01),
+    Input("tau", "Time constant", PATHS, 0.1, 5.0, 0.05, "s"),
+    Input("ladder", "Time scales", PATHS),
 )
 
 
@@ -195,12 +195,12 @@ def begin() -> Gate:
 
 
 def change(state: Gate, changes: Mapping[str, Any]) -> Gate:
-    check_names(CONTROLS, changes)
+    check_names(INPUTS, changes)
     try:
         settings = GateSettings(**{**state.settings.model_dump(), **changes})
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
-    check_limits(CONTROLS, settings, list(changes))
+    check_limits(INPUTS, settings, list(changes))
     return state if settings == state.settings else Gate(settings, PARTS)
 
 
@@ -216,7 +216,7 @@ def frame(state: Gate) -> tuple[Gate, Frame]:
         return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
 
 
-def told(state: Gate) -> dict[str, Any]:
+def describe(state: Gate) -> dict[str, Any]:
     default = GateSettings()
     return {
         "settings": state.settings.model_dump(), "defaults": default.model_dump(),
@@ -227,11 +227,11 @@ def told(state: Gate) -> dict[str, Any]:
 GATE = Room(
     name="gate",
     title="Gate",
-    controls=lambda: described([GateSettings], CONTROLS),
+    inputs=lambda: describe_inputs([GateSettings], INPUTS),
     begin=begin,
     change=change,
     restart=lambda state: begin(),
-    told=told,
+    describe=describe,
     frame=frame,
     settled=lambda state: not state.left,
 )

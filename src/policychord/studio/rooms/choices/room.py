@@ -6,13 +6,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....choices.data import Choices, DataError
-from ...controls import check_limits, check_names, described, in_words
+from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...uploads import Upload, tidy
 from ...wire import Frame
 from ..base import Room
 from .frames import data_frame, group_frame, person_frame, progress_frame, report_page
 from .state import EVERYTHING, State, finish_fitting, fit_next, read_upload, simulate_cohort, start_fitting
-from .view import CONTROLS, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
+from .view import INPUTS, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
 
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
@@ -26,7 +26,7 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
     """New fits only where the choices or the link are new."""
     named = tidy(changes["file"]) if changes.get("file") else ""
     numbers = {name: value for name, value in changes.items() if name != "file"}
-    check_names(CONTROLS, numbers)
+    check_names(INPUTS, numbers)
     try:
         given = {**state.view.model_dump(), **numbers}
         if given["experiment"] != "custom":  # known tasks have their own arms
@@ -34,7 +34,7 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
         view = ChoicesView(**given)
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
-    check_limits(CONTROLS, view, list(numbers))
+    check_limits(INPUTS, view, list(numbers))
     _check_read(state, view, numbers)
     if named and state.upload is None:
         state = state._replace(missing=named, left=_with(state.left, "data"))
@@ -133,12 +133,12 @@ def restart(state: State) -> State:
     return _updated(state._replace(missing="", fault="", broken=None), view)._replace(left=EVERYTHING)
 
 
-def told(state: State) -> dict[str, Any]:
+def describe(state: State) -> dict[str, Any]:
     standard = {**ChoicesView().model_dump(), "file": ""}
     now = {**state.view.model_dump(), "file": state.upload.name if state.upload else state.missing}
     people = state.fitting.people
     person = int(people[min(state.view.participant, len(people)) - 1])
-    names = [*(control.name for control in CONTROLS), "file"]
+    names = [*(control.name for control in INPUTS), "file"]
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
         "snippet": snippet(state.view, state.upload.name if state.upload else "", person),
@@ -148,11 +148,11 @@ def told(state: State) -> dict[str, Any]:
 CHOICES = Room(
     name="choices",
     title="Choices",
-    controls=lambda: described([ChoicesView], CONTROLS),
+    inputs=lambda: describe_inputs([ChoicesView], INPUTS),
     begin=begin,
     change=change,
     restart=restart,
-    told=told,
+    describe=describe,
     frame=frame,
     settled=lambda state: not state.left,
     act=act,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ....choices.data import TASKS, Task
 from ....choices.models import Link
 from ....choices.schemas import KNOWN
-from ...controls import Control
+from ...inputs import Input
 
 MOST_PEOPLE = 300  # that a page is ready to wait for
 EXPERIMENTS = {"experiment 1": "1", "experiment 2": "2"}
@@ -60,28 +60,28 @@ class ChoicesView(BaseModel):
 
 
 TASK, OWN, MODEL, PEOPLE, WATCH = "Task", "Own task", "Composed model", "Simulated people", "Looking at"
-CONTROLS = (
-    Control("experiment", "Experiment", TASK),
-    Control("arms", "Arms", OWN, 2, 10, 1),
-    Control("variance", "Spread of values", OWN, 1.0, 1000.0, 1.0, "points²", "log"),
-    Control("noise", "Noise of rewards", OWN, 0.1, 1000.0, 0.1, "points²", "log"),
-    Control("eps", "Temperature", MODEL, 0.001, 1.0, 0.001, "nats", "log", "paper"),
-    Control("exploit", "Exploit", MODEL, source="paper"),
-    Control("uncertainty", "Seek uncertainty", MODEL, source="paper"),
-    Control("risk", "Avoid risk", MODEL, source="paper"),
-    Control("repeat", "Repeat", MODEL, source="paper"),
-    Control("random", "Random", MODEL, source="paper"),
-    Control("link", "Link", MODEL, source="paper"),
-    Control("subjects", "People", PEOPLE, 3, 100, 1),
-    Control("blocks", "Blocks", PEOPLE, 1, 40, 1, source="paper"),
-    Control("trials", "Trials of a block", PEOPLE, 1, 40, 1, source="paper"),
-    Control("seed", "Seed", PEOPLE, 0, 999, 1),
-    Control("participant", "Participant", WATCH, 1, MOST_PEOPLE, 1),
-    Control("moment", "Trial", WATCH, 1, 100_000, 1),
-    Control("only_block", "Only its block", WATCH),
+INPUTS = (
+    Input("experiment", "Experiment", TASK),
+    Input("arms", "Arms", OWN, 2, 10, 1),
+    Input("variance", "Spread of values", OWN, 1.0, 1000.0, 1.0, "points²", "log"),
+    Input("noise", "Noise of rewards", OWN, 0.1, 1000.0, 0.1, "points²", "log"),
+    Input("eps", "Temperature", MODEL, 0.001, 1.0, 0.001, "nats", "log", "paper"),
+    Input("exploit", "Exploit", MODEL, source="paper"),
+    Input("uncertainty", "Seek uncertainty", MODEL, source="paper"),
+    Input("risk", "Avoid risk", MODEL, source="paper"),
+    Input("repeat", "Repeat", MODEL, source="paper"),
+    Input("random", "Random", MODEL, source="paper"),
+    Input("link", "Link", MODEL, source="paper"),
+    Input("subjects", "People", PEOPLE, 3, 100, 1),
+    Input("blocks", "Blocks", PEOPLE, 1, 40, 1, source="paper"),
+    Input("trials", "Trials of a block", PEOPLE, 1, 40, 1, source="paper"),
+    Input("seed", "Seed", PEOPLE, 0, 999, 1),
+    Input("participant", "Participant", WATCH, 1, MOST_PEOPLE, 1),
+    Input("moment", "Trial", WATCH, 1, 100_000, 1),
+    Input("only_block", "Only its block", WATCH),
 )
-OF_COHORT = tuple(control.name for control in CONTROLS if control.group == PEOPLE)
-OF_CUSTOM = tuple(control.name for control in CONTROLS if control.group == OWN)
+OF_COHORT = tuple(control.name for control in INPUTS if control.group == PEOPLE)
+OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
 
 
 def snippet(view: ChoicesView, file: str, person: int) -> str:

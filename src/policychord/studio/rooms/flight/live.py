@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ....studies.quadrotor.agents import DT, FIXED, Composed, Roster, roster
 from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
-from ...controls import Control
+from ...inputs import Input
 from .flying import FASTEST, LONGEST, Drone, Push, launch
 
 Rival = Literal["none", Composed]  # a Literal inside another is flattened
@@ -43,39 +43,39 @@ class FlightView(BaseModel):
 
 
 WHAT, WHO, GATING, WORLD, PUSHING, WATCH = "Experiment", "Who flies", "Gate", "World", "Push", "Watching"
-CONTROLS = (
-    Control("experiment", "Pair", WHAT, source="paper"),
-    Control("scenario", "Composition", WHAT),
-    Control("flight", "Flight", WHAT, 0, 999, 1),
-    Control("composed", "Composed", WHO),
-    Control("mixture", "Fixed 50/50", WHO),
-    Control("stabilise", "Stabilise alone", WHO),
-    Control("track", "Track alone", WHO),
-    Control("baseline", "Baseline (PID, LQR)", WHO),
-    Control("rival", "Second composition", WHO),
-    Control("gate", "Weights", GATING),
-    Control("horizon", "Horizon", GATING),
-    Control("selection", "Action taken", GATING),
-    Control("eps", "Temperature", GATING, 0.005, 20.0, 0.001, "nats", "log"),
-    Control("margin", "Grid beyond limits", GATING, 0.0, 0.1, 0.005, "N"),
-    Control("force_sd", "Gusts", WORLD, 0.0, 0.1, 0.001, "N", source="paper"),
-    Control("thrust_sd", "Motor noise", WORLD, 0.0, 0.05, 0.001, "N", source="paper"),
-    Control("impulse", "Impulse (LQR pair)", WORLD, 0.0, 3.0, 0.05, "N", source="paper"),
-    Control("disturbance", "Forces act at", WORLD, source="paper"),
-    Control("path", "Path", WORLD, source="paper"),
-    Control("scale", "Size of the path", WORLD, 0.2, 1.5, 0.05, "m", source="paper"),
-    Control("steps", "Length", WORLD, 50, LONGEST, 10, "of 20 ms", source="paper"),
-    Control("seed", "Seed", WORLD, 0, 999, 1),
-    Control("push_speed", "Speed", PUSHING, 0.1, FASTEST, 0.05, "m/s"),
-    Control("push_angle", "Direction", PUSHING, -180.0, 180.0, 5.0, "degrees"),
-    Control("layout", "Layout", WATCH),
-    Control("turn", "Turned by", WATCH, -80.0, 80.0, 1.0, "degrees"),
-    Control("tilt", "Seen from above", WATCH, 0.0, 80.0, 1.0, "degrees"),
-    Control("pace", "Pace", WATCH, 0.1, 4.0, 0.05, "x real time", "log"),
-    Control("onward", "On to the next flight", WATCH),
-    Control("playing", "Playing", WATCH),
+INPUTS = (
+    Input("experiment", "Pair", WHAT, source="paper"),
+    Input("scenario", "Composition", WHAT),
+    Input("flight", "Flight", WHAT, 0, 999, 1),
+    Input("composed", "Composed", WHO),
+    Input("mixture", "Fixed 50/50", WHO),
+    Input("stabilise", "Stabilise alone", WHO),
+    Input("track", "Track alone", WHO),
+    Input("baseline", "Baseline (PID, LQR)", WHO),
+    Input("rival", "Second composition", WHO),
+    Input("gate", "Weights", GATING),
+    Input("horizon", "Horizon", GATING),
+    Input("selection", "Action taken", GATING),
+    Input("eps", "Temperature", GATING, 0.005, 20.0, 0.001, "nats", "log"),
+    Input("margin", "Grid beyond limits", GATING, 0.0, 0.1, 0.005, "N"),
+    Input("force_sd", "Gusts", WORLD, 0.0, 0.1, 0.001, "N", source="paper"),
+    Input("thrust_sd", "Motor noise", WORLD, 0.0, 0.05, 0.001, "N", source="paper"),
+    Input("impulse", "Impulse (LQR pair)", WORLD, 0.0, 3.0, 0.05, "N", source="paper"),
+    Input("disturbance", "Forces act at", WORLD, source="paper"),
+    Input("path", "Path", WORLD, source="paper"),
+    Input("scale", "Size of the path", WORLD, 0.2, 1.5, 0.05, "m", source="paper"),
+    Input("steps", "Length", WORLD, 50, LONGEST, 10, "of 20 ms", source="paper"),
+    Input("seed", "Seed", WORLD, 0, 999, 1),
+    Input("push_speed", "Speed", PUSHING, 0.1, FASTEST, 0.05, "m/s"),
+    Input("push_angle", "Direction", PUSHING, -180.0, 180.0, 5.0, "degrees"),
+    Input("layout", "Layout", WATCH),
+    Input("turn", "Turned by", WATCH, -80.0, 80.0, 1.0, "degrees"),
+    Input("tilt", "Seen from above", WATCH, 0.0, 80.0, 1.0, "degrees"),
+    Input("pace", "Pace", WATCH, 0.1, 4.0, 0.05, "x real time", "log"),
+    Input("onward", "On to the next flight", WATCH),
+    Input("playing", "Playing", WATCH),
 )
-NAMES = {control.name for control in CONTROLS}
+NAMES = {control.name for control in INPUTS}
 OF_VIEW, OF_HOW = set(FlightView.model_fields), set(Composition.model_fields)
 
 

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 
 from ....studies.quadrotor.agents import DT
 from ....studies.quadrotor.settings import Composition, QuadrotorSettings
-from ...controls import check_limits, check_names, described, in_words
+from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...wire import LARGEST
 from ..base import Room
 from .flying import Push, check_push, in_order, read_pushes, rewind, where_they_part, write_pushes
 from .frames import frame
-from .live import CONTROLS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard
+from .live import INPUTS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard
 
 
 def begin() -> Live:
@@ -23,22 +23,21 @@ def begin() -> Live:
 
 
 def change(live: Live, changes: Mapping[str, Any]) -> Live:
-    """Whatever is changed, the flight is flown anew with it up to the moment that is shown."""
-    check_names(CONTROLS, {name: value for name, value in changes.items() if name != "pushes"})
-    told = dict(changes)
+    """Whatever is changed, the flight is simulated again with it up to the moment that is shown."""
+    check_names(INPUTS, {name: value for name, value in changes.items() if name != "pushes"})
     try:
-        view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in told.items() if n in OF_VIEW}})
-        how = standard(view) if "scenario" in told else live.settings.composition
-        how = Composition(**{**how.model_dump(), **{n: v for n, v in told.items() if n in OF_HOW}})
-        rest = {name: value for name, value in told.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
+        view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in OF_VIEW}})
+        how = standard(view) if "scenario" in changes else live.settings.composition
+        how = Composition(**{**how.model_dump(), **{n: v for n, v in changes.items() if n in OF_HOW}})
+        rest = {name: value for name, value in changes.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
         settings = QuadrotorSettings(**{**live.settings.model_dump(), **rest, "composition": how})
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
     for model in (view, how, settings):
-        check_limits(CONTROLS, model, list(told))
+        check_limits(INPUTS, model, list(changes))
     other = (settings.seed, view.flight) != (live.settings.seed, live.view.flight)
-    pushes = read_pushes(told["pushes"]) if "pushes" in told else () if other else live.pushes
-    if "playing" in told and view.playing and over(live):
+    pushes = read_pushes(changes["pushes"]) if "pushes" in changes else () if other else live.pushes
+    if "playing" in changes and view.playing and over(live):
         live = live._replace(moment=0.0)
     return _settle(live, settings, view, pushes, other)
 
@@ -86,7 +85,7 @@ def act(live: Live, given: Mapping[str, Any]) -> Live:
     return _settle(live, live.settings, view, in_order([*live.pushes, check_push(k, *towards)]), False)
 
 
-def told(live: Live) -> dict[str, Any]:
+def describe(live: Live) -> dict[str, Any]:
     brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **standard(live.view).model_dump()}
     brought["scenario"] = live.view.scenario  # chosen, not deviated from
     now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
@@ -147,11 +146,11 @@ def _composition(how: Composition | None) -> str:
 FLIGHT = Room(
     name="flight",
     title="Flight",
-    controls=lambda: described([FlightView, Composition, QuadrotorSettings], CONTROLS),
+    inputs=lambda: describe_inputs([FlightView, Composition, QuadrotorSettings], INPUTS),
     begin=begin,
     change=change,
     restart=lambda live: live._replace(moment=0.0, view=live.view.model_copy(update={"playing": True}), drawn=False),
-    told=told,
+    describe=describe,
     frame=frame,
     settled=lambda live: live.drawn and (over(live) or not live.view.playing),
     act=act,

@@ -1,0 +1,61 @@
+"""Inputs of a room, from the settings that they change: the model says what is allowed and what it means."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel
+
+from ..wording import in_words
+from .wire import LARGEST
+
+__all__ = ["Input", "check_limits", "check_names", "describe_inputs", "in_words"]
+
+
+class Input(NamedTuple):
+    """How a setting is shown. Limits are those of a slider, and of what the studio is ready to compute."""
+
+    name: str
+    label: str
+    group: str
+    low: float = 0.0
+    high: float = 1.0
+    step: float = 0.01
+    unit: str = ""
+    scale: Literal["linear", "log"] = "linear"
+    source: Literal["default", "paper"] = "default"  # whose value it goes back to
+
+
+def describe_inputs(models: Sequence[type[BaseModel]], inputs: Sequence[Input]) -> list[dict[str, Any]]:
+    """What the page builds its inputs from; descriptions and choices come from the models."""
+    return [{**one._asdict(), **_from_model(models, one)} for one in inputs]
+
+
+def _from_model(models: Sequence[type[BaseModel]], one: Input) -> dict[str, Any]:
+    field = next(model.model_fields[one.name] for model in models if one.name in model.model_fields)
+    text = field.description or one.label
+    text = text[:1].upper() + text[1:]
+    if field.annotation is bool:
+        return {"kind": "switch", "description": text}
+    if get_origin(field.annotation) is Literal:
+        return {"kind": "choice", "description": text, "choices": list(get_args(field.annotation))}
+    return {"kind": "range", "description": text, "whole": field.annotation is int}
+
+
+def check_names(inputs: Sequence[Input], changes: Mapping[str, Any]) -> None:
+    """Refuse what has no input: nothing else can be set from the page."""
+    names = [one.name for one in inputs]
+    for name in changes:
+        if name not in names:
+            raise ValueError(f"{str(name)[:60]} is not a setting of this room: it has {', '.join(names)}.")
+
+
+def check_limits(inputs: Sequence[Input], settings: BaseModel, names: Sequence[str]) -> None:
+    """Refuse values outside the limits of the inputs: a study takes more, but the page must answer soon."""
+    for one in inputs:
+        value = getattr(settings, one.name, None) if one.name in names else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not one.low <= value <= one.high:
+            limits = f"{one.low:g} to {one.high:g} {one.unit}".strip()
+            shown = f"{value:g}" if abs(value) <= LARGEST else f"{str(value)[:20]}..."
+            raise ValueError(f"{one.name} = {shown}: the studio takes {limits}.")
