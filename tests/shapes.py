@@ -1,10 +1,9 @@
-"""A type checker for rooms that load late: functions that name shapes are checked, others are left as they are."""
+"""A type checker for rooms that load late: it checks the arguments and results that have a shape, and nothing else."""
 
-from beartype import BeartypeConf, beartype
-
-_check = beartype(conf=BeartypeConf(is_pep484_tower=True))  # a whole number will do where a number is asked for
+from beartype import beartype
 
 
 def check(function):
-    hints = getattr(function, "__annotations__", {}).values()
-    return _check(function) if any("jaxtyping" in f"{hint!r} {hint}" for hint in hints) else function
+    hints = getattr(function, "__annotations__", {})
+    function.__annotations__ = {name: hint for name, hint in hints.items() if "jaxtyping" in f"{hint!r} {hint}"}
+    return beartype(function) if function.__annotations__ else function
