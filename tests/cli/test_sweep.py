@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from policychord.cli.pace import Pace
+from policychord.cli.progress import Pace
 from policychord.runs.batches import episodes_of
 from policychord.studies import studies_with_episodes
 

@@ -143,6 +143,8 @@ def test_small_points_share_a_batch_and_large_ones_are_cut():
             "boidz is no setting of the flock: did you mean boids",
         ),
         ({"grid": {"eps": [0.1, -1.0]}}, "eps"),
+        ({"settings": {"scenario": "polarization", "grid": 3000}}, "grid"),
+        ({"study": "quadrotor", "settings": {"points": 3000}}, "points"),
     ],
 )
 def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path, changes, words):

@@ -46,7 +46,7 @@ def compare(
     found = run(first, second, rtol)
     results = found._asdict()
     notes = results.pop("notes")
-    emit(json, {"command": "compare", "results": results, "notes": notes}, *_shown(found))
+    emit(json, {"results": results, "notes": notes}, *_shown(found))
     if strict and found.verdicts:
         raise typer.Exit(1)
 

@@ -34,12 +34,10 @@ def doctor(json: Json = False) -> None:
     works = run.works(checks)
     table = _table(checks)
     record = {
-        "command": "doctor",
         "results": {
             "works": works, "checks": checks, "packages": run.packages(), "hardware": run.hardware(),
             "devices": run.devices(),
         },
-        "files": [],
         "notes": [f"{check.name}: {check.remedy}" for check in checks if check.remedy],
     }  # fmt: skip
     if works:

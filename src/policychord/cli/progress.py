@@ -1,6 +1,7 @@
-"""A bar for people, lines for logs; both on standard error, so that results stay clean."""
+"""How far the work is: a bar for people, lines for logs, on standard error, so that results stay clean."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -31,3 +32,30 @@ def watching() -> Iterator[Callable[[str, int, int], None]]:
 
 def _line(words: str, done: int, total: int) -> None:
     print(f"[{done + 1}/{total}] {words}", file=sys.stderr, flush=True)
+
+
+class Pace:
+    """How long the rest of a sweep takes, from the episodes that are done.
+
+    The first batch of each worker may compile, so it tells nothing.
+    """
+
+    def __init__(self, total: int, workers: int, clock: Callable[[], float] = time.monotonic):
+        self.total, self.done, self.batches = total, 0, 0
+        self._workers, self._clock = workers, clock
+        self._from = (clock(), 0)  # when, and after how many episodes, everybody had compiled
+        self._last = self._from
+
+    def add(self, episodes: int) -> None:
+        """A batch is done."""
+        self.done, self.batches = self.done + episodes, self.batches + 1
+        self._last = (self._clock(), self.done)
+        if self.batches <= self._workers:
+            self._from = self._last
+
+    def left(self) -> float | None:
+        """Seconds, counted down between batches; None as long as nobody can tell."""
+        seconds, episodes = self._last[0] - self._from[0], self._last[1] - self._from[1]
+        if episodes == 0 or seconds <= 0:
+            return None
+        return max(0.0, (self.total - self.done) * seconds / episodes - (self._clock() - self._last[0]))

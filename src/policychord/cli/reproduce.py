@@ -96,10 +96,8 @@ def reproduce(
         write_report(report, out),
     ]
     notes = _notes(report)
-    record = {
-        "command": "reproduce", "study": study, "results": claims, "out": out, "files": files, "notes": notes,
-        "seconds": around.seconds,
-    }  # fmt: skip
+    results = {"study": study, "results": claims, "out": out, "files": files}
+    record = results | {"notes": notes, "seconds": around.seconds}
     emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
 
 

@@ -16,7 +16,7 @@ from . import options
 from .app import Pages, app
 from .interrupt import resumable
 from .output import Json, aside, counted, emit
-from .pace import Pace
+from .progress import Pace
 
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
@@ -54,9 +54,9 @@ def settings(
     from ..runs.batches import episodes_of
 
     offered = episodes_of(study)
-    results = {"settings": [setting._asdict() for setting in offered.told], "metrics": offered.metrics}
+    results = {"settings": offered.told, "metrics": offered.metrics}
     notes = ["Another scenario has other defaults."] if "scenario" in offered.names else []
-    record = {"command": "sweep settings", "study": study, "results": results, "files": [], "notes": notes}
+    record = {"study": study, "results": results, "notes": notes}
     varied, fixed = ([setting for setting in offered.told if setting.varies is varies] for varies in (True, False))
     emit(
         json,
@@ -170,9 +170,7 @@ def run(
             with _watching(todo, cluster.workers) as watch:
                 runs.run(chosen, out, cluster.pool, cluster.workers, todo, watch)
     found = runs.status(chosen, out)
-    record = {
-        "command": "sweep run", "results": found._asdict(), "out": out, "computed": len(todo), "files": [], "notes": [],
-    }  # fmt: skip
+    record = {"results": found, "out": out, "computed": len(todo)}
     did = f"Computed {counted(len(todo), 'batch').replace('batchs', 'batches')}." if todo else "Nothing was missing."
     emit(json, record, did, *_told(out, found))
 
@@ -187,8 +185,7 @@ def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
     from ..runs import sweep as runs
 
     found = runs.status(runs.load_plan(folder), folder)
-    record = {"command": "sweep status", "results": found._asdict(), "out": folder, "files": [], "notes": []}
-    emit(json, record, *_told(folder, found))
+    emit(json, {"results": found, "out": folder}, *_told(folder, found))
 
 
 @sweep.command(
@@ -213,10 +210,8 @@ def export(
         raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
     table, notes = runs.results(runs.load_plan(folder), folder)
     file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
-    record = {
-        "command": "sweep export", "results": {"episodes": len(table), "columns": list(table.columns)},
-        "out": file.parent, "files": [file], "notes": notes,
-    }  # fmt: skip
+    results = {"episodes": len(table), "columns": list(table.columns)}
+    record = {"results": results, "out": file.parent, "files": [file], "notes": notes}
     emit(json, record, *notes, f"Wrote {counted(len(table), 'episode')} to {file}.")
 
 
@@ -249,7 +244,7 @@ def plot(
             kept = ", ".join(n for n in words if n in table)
             raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
         files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
-    record = {"command": "sweep plot", "results": {}, "out": folder, "files": files, "notes": notes}
+    record = {"out": folder, "files": files, "notes": notes}
     emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
 
 
@@ -279,10 +274,7 @@ def rerun(
         found = pool.submit(runs.rerun, plan, point, number, out).result()
     lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
     notes = runs.differing(plan, folder, point, number, found)
-    record = {
-        "command": "sweep rerun", "episode": episode, "results": found.metrics, "out": out, "files": found.files,
-        "notes": notes,
-    }  # fmt: skip
+    record = {"episode": episode, "results": found.metrics, "out": out, "files": found.files, "notes": notes}
     emit(
         json,
         record,

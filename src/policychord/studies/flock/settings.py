@@ -22,7 +22,7 @@ class FlockSettings(BaseModel):
     # Table S1
     dt: float = Field(default=0.05, gt=0, description="time step dt (s)")
     boids: int = Field(default=40, ge=1, description="number of boids N")
-    grid: int = Field(default=30, ge=3, description="points along each axis of the action grid; d_u = 30^2")
+    grid: int = Field(default=30, ge=3, le=300, description="points along each axis of the action grid; d_u = 30^2")
     max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max (m/s)")
     max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max (m/s^2)")
     vision_angle: float = Field(default=320.0, gt=0, le=360, description="vision angle alpha (degrees)")

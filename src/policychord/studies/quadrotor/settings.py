@@ -52,7 +52,7 @@ class Composition(_Frozen):
     spread: PositiveFloat = Field(
         default=0.01, description="standard deviation of the primitives, root of Sigma_u in Tables S3, S4 (N)"
     )
-    points: int = Field(default=30, ge=2, description="grid points for each thrust; 30^2 in Tables S3, S4")
+    points: int = Field(default=30, ge=2, le=300, description="grid points for each thrust; 30^2 in Tables S3, S4")
     margin: float = Field(default=0.0, ge=0, description="how far the grid reaches past the motors' limits (N)")
 
 
