@@ -21,7 +21,7 @@ class DryGoal(AbstractModel):
     radius: float = 1.0
     gust: float = 0.3
 
-    def parts(self, actions, state, k):
+    def terms(self, actions, state, k):
         following = state + actions.points
         from_shore = jnp.linalg.norm(following - self.pond, axis=-1) - self.radius
         log_dry = jax.scipy.stats.norm.logcdf(from_shore / self.gust)
@@ -48,7 +48,7 @@ def draw():
     fig = figure(6.8, 2.7)
     left, right = fig.subplots(1, 2)
     here = jnp.array([-1.5, y])
-    price = sum(agent.parts(here).values())
+    price = sum(agent.terms(here).values())
     image = left.scatter(*(here + agent.actions.points).T, c=price, s=14, marker="s", cmap="viridis_r")
     left.plot(*here, "o", color="black")
     for name, colour in zip(WAYS, (BLUE, ORANGE, GREEN), strict=True):

@@ -35,7 +35,7 @@ regimes = {f"eps = {eps:g}": eps for eps in (0.05, 1.0, 10.0, 100.0)} | {
 }
 traces = {name: rollout(agent.replace(eps=eps), PENDULUM, steps=200, episodes=200) for name, eps in regimes.items()}
 for name, trace in traces.items():
-    print(f"{name:<13} return {trace.total_reward.mean():6.0f}   all certified: {bool(trace.converged.all())}")
+    print(f"{name:<13} return {trace.total_reward.mean():6.0f}   all optimal: {bool(trace.converged.all())}")
 
 
 def draw():

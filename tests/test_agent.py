@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import Composer, certify, problem, solve
+from policychord import Composer, Outcome, certify, problem, solve
 from policychord.actions import Finite, Grid
 from policychord.models import Cost, Reference, Sum
 from policychord.primitives import Gaussian, Table
@@ -51,7 +52,7 @@ def test_builds_the_problem_of_a_state():
     assert_same_problem(BASE.problem(X, K), by_hand())
     assert_same_problem(build(BASE, X, K), by_hand())
     assert BASE.names == ("push", "pull")
-    np.testing.assert_allclose(BASE.parts(X, K)["action"], by_hand().action_cost, rtol=1e-14)
+    np.testing.assert_allclose(BASE.terms(X, K)["action"], by_hand().action_cost, rtol=1e-14)
 
 
 def test_primitives_that_are_not_products_build_the_same_problem():
@@ -75,7 +76,7 @@ def test_more_primitives_join_by_name_and_one_takes_the_others_place():
 def test_weights_are_optimal_and_certified():
     weighed = weigh(BASE, X, K)
     np.testing.assert_allclose(weighed.weights, solve(by_hand()).weights, atol=1e-5)
-    assert weighed.converged
+    assert weighed.outcome == Outcome.CONVERGED
     assert weighed.certificate.gap <= BASE.tol
     # judged anew, from the problem built by hand
     judged = certify(by_hand(), np.asarray(weighed.weights))
@@ -94,9 +95,9 @@ def test_temperature_and_habits_may_follow_the_situation():
 
 def test_a_habit_that_is_no_distribution_has_no_certificate():
     bad = BASE.replace(prior=lambda x, k: jnp.array([0.5, 0.6]))
-    with pytest.raises(ValueError, match=r"prior\(state, k\) sums to 1.1"):
+    with pytest.raises(ValueError, match=r"prior\(observation, k\) sums to 1.1"):
         bad.problem(X, K)
-    assert not weigh(bad, X, K).converged
+    assert weigh(bad, X, K).outcome == Outcome.BAD_INPUT
 
 
 def test_a_warm_start_changes_nothing_but_the_way():
@@ -128,7 +129,9 @@ def test_one_step_swings_where_the_optimum_stands_still():
         path.append(float(decision.weights[0]))
     np.testing.assert_allclose(path[6::2], np.exp(-10), rtol=1e-2)
     np.testing.assert_allclose(1 - np.array(path[7::2]), np.exp(-10), rtol=1e-2)
-    assert decision.converged  # that is, finite
+    assert decision.certified
+    assert not decision.optimal
+    assert decision.outcome == Outcome.NOT_OPTIMISED
     assert decision.certificate.gap > 0.1
     still = decide(agent.replace(gate="equilibrium"), jax.random.key(0), X, jnp.asarray(0), memory)
     np.testing.assert_allclose(still.weights, [0.5, 0.5], atol=1e-4)
@@ -149,7 +152,7 @@ def test_replace_keeps_the_rest():
 def test_a_batch_is_one_by_one():
     states = np.array([[0.7, -0.3], [0.0, 0.0], [1e6, -1e6], [-2.0, 1.0]])
     batch = jax.jit(jax.vmap(lambda x: BASE.weigh(x, K)))(states)
-    assert batch.converged.all()
+    assert (batch.outcome == Outcome.CONVERGED).all()
     for i, x in enumerate(states):
         np.testing.assert_allclose(batch.weights[i], weigh(BASE, jnp.asarray(x), K).weights, atol=1e-7)
 
@@ -261,10 +264,37 @@ def test_a_primitive_that_is_not_a_number_is_named():
     broken = Composer(
         {"sound": Gaussian(push, 0.3), "broken": Gaussian(lambda x, k: x[:1] / 0.0 * 0.0, 0.3)}, Cost(price), LINE, 0.1
     )
-    with pytest.raises(ValueError, match="primitives\\['broken'\\] is NaN at 41 of 41 actions"):
+    with pytest.raises(ValueError, match="primitives\\['broken'\\] is not a number in"):
         broken.problem(X, K)
 
 
 def test_a_table_of_another_length_is_named_at_once():
     with pytest.raises(ValueError, match="primitives\\['long'\\] is a table of 3 actions, but the action set has 2"):
         Composer({"short": Table([0.5, 0.5]), "long": Table([0.2, 0.3, 0.5])}, Cost([0.0, 1.0]), Finite(2), 0.1)
+
+
+def test_a_coarse_grid_says_so():
+    """A mean of .25 with a spread of .3 acts .058 on three points."""
+    with pytest.warns(UserWarning, match=r"the grid is coarse for primitives\['push'\].*finer grid, a wider one"):
+        agent = Composer({"push": Gaussian([0.25], 0.3)}, Cost(np.zeros(3)), Grid(-1.0, 1.0, 3), 1.0, selection="mean")
+    assert agent.decide(jax.random.key(0), None).action == pytest.approx(0.058, abs=1e-3)
+    coarse, fine = (Gaussian([0.0], 0.3).coarseness(Grid(-6.0, 6.0, count)) for count in (7, 41))
+    assert coarse > 1
+    assert fine < 1e-6
+    # against what the points really do to a mean between two of them
+    moved = max(Gaussian([m], 0.3).on_grid(Grid(-6.0, 6.0, 17), None, 0)[0] for m in np.linspace(0.0, 0.75, 31))
+    assert Gaussian([0.0], 0.3).coarseness(Grid(-6.0, 6.0, 17)) == pytest.approx(moved, rel=0.05)
+
+
+def test_a_cut_grid_says_so():
+    """Half of a Gaussian whose mean lies on the border is missing, and its mean moves by sqrt(2/pi) sd."""
+    agent = Composer({"push": Gaussian(lambda x, k: x, 0.2)}, Cost(np.zeros(41)), LINE, 1.0, selection="mean")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent.decide(jax.random.key(0), jnp.array([0.3]))
+    edge = float(LINE.points[-1, 0])
+    with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off.*Finite actions"):
+        agent.decide(jax.random.key(0), jnp.array([edge]))
+    moved, mass = agent.primitives[0].on_grid(LINE, jnp.array([edge]), 0)
+    assert mass == pytest.approx(0.5, abs=0.15)
+    assert moved == pytest.approx(np.sqrt(2 / np.pi), abs=0.25)

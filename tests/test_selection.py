@@ -55,6 +55,22 @@ def test_an_action_without_probability_is_never_drawn(monkeypatch, rng):
     assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("batched", [True, False])
+def test_never_means_never(monkeypatch, compiled, batched):
+    """Here the level less the sum of the blocks before is -1e-17."""
+    rng = np.random.default_rng(20180725)
+    prob = rng.random(900) * (rng.random(900) < 0.5)
+    prob[-3:] = prob[:3] = 0.0
+    prob = jnp.asarray(prob / prob.sum())
+    monkeypatch.setattr(jax.random, "uniform", lambda key, dtype: key)
+    draw = lambda level: _draw(level, prob)  # noqa: E731
+    draw = jax.vmap(draw) if batched else draw
+    draw = jax.jit(draw) if compiled else draw
+    drawn = draw(jnp.full(1 if batched else (), 0.3874534470795243))
+    assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
+
+
 def test_mean_is_the_mean_of_the_mixture():
     decision = MOVER.decide(jax.random.key(0), None)
     np.testing.assert_allclose(decision.action, mixture(MOVER) @ np.asarray(LINE.points), rtol=1e-12)

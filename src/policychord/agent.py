@@ -1,6 +1,7 @@
-"""`Composer`: from a state to a gating problem, to weights with their certificate, to an action."""
+"""`Composer`: from an observation to a gating problem, to weights with their certificate, to an action."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -8,47 +9,73 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Key
+from jaxtyping import Bool, Float, Int, Key
 
-from ._types import Action, Array, ArrayLike, State, Time, is_traced, require_float64
-from .actions import AbstractActions, Finite
+from ._types import Action, Array, ArrayLike, Observation, Time, is_traced, namespace, require_float64
+from .actions import AbstractActions, Finite, Grid
 from .core._checks import as_floats, check_eps, check_number, normalised_prior
+from .core._method import LOG_FLOOR, Outcome
 from .core.equilibrium import Route, solve
 from .core.objective import Certificate, Problem, certificate_at, problem
 from .core.one_step import one_step
-from .models.base import AbstractModel, Parts, action_cost
+from .models.base import AbstractModel, Terms, action_cost
 from .primitives.base import AbstractPrimitive
-from .primitives.columns import columns, separable
+from .primitives.columns import filled_columns, separable
+from .primitives.gaussian import Gaussian
 from .primitives.table import Table
 
 Selection = Literal["sample", "mean", "mode", "dither"]
 Gate = Literal["equilibrium", "one-step", "prior"]
+Fallback = Literal["previous", "prior"]
+
+FAILED = int(Outcome.BAD_INPUT)
+NEGLIGIBLE = -69.0  # ln of the prior weight of a primitive that is left out of a decision
+MOVED, LOST = 0.25, 0.2  # a grid says so if it moves a primitive's mean by so many sd, or loses so much of its mass
+MOVES = f"it moves its mean by more than {MOVED} sd, or loses more than {LOST:.0%} of its mass."
+REMEDY = "Use a finer grid, a wider one, or Finite actions sampled from the primitives."
 
 
 class Memory(NamedTuple):
     """What the next decision needs from this one."""
 
-    weights: Float[Array, " n"]  # where the solver starts, and what a one-step gate relaxes from
+    weights: Float[Array, " n"]  # the last good ones: where the solver starts, and what a one-step gate relaxes from
     debt: Float[Array, " n"]  # what each primitive has been promised by its weights and not yet been given
+    action: Action  # the last one
 
 
 class Weighing(NamedTuple):
-    """The gating problem of one state and its answer."""
+    """The gating problem of one observation and its answer."""
 
     problem: Problem
-    weights: Float[Array, " n"]
+    weights: Float[Array, " n"]  # zero for primitives that are left out; NaN if nothing could be weighed
     certificate: Certificate
-    converged: Bool[Array, ""]
+    outcome: Int[Array, ""]  # an `Outcome`
+    well: Bool[Array, " n"]  # False for primitives that are left out, because they are not numbers here
+
+    @property
+    def good(self) -> Bool[Array, ""]:
+        """Whether the weights are numbers, and of all primitives: then the next decision may start from them."""
+        return jnp.all(self.well) & (self.outcome != FAILED)
 
 
 class Decision(NamedTuple):
-    """An action, the weights behind it, and the proof that these are optimal."""
+    """An action, the weights behind it, and what is proved about them."""
 
     action: Action
     weights: Float[Array, " n"]
     certificate: Certificate
-    converged: Bool[Array, ""]
+    outcome: Int[Array, ""]  # an `Outcome`
     memory: Memory
+
+    @property
+    def optimal(self) -> Bool[Array, "..."]:
+        """Whether the weights are proved to be optimal, to the agent's tolerance."""
+        return namespace(self.outcome).asarray(self.outcome == Outcome.CONVERGED)
+
+    @property
+    def certified(self) -> Bool[Array, "..."]:
+        """Whether it is known how far from optimal the weights can be, whatever that is."""
+        return namespace(self.certificate.gap).isfinite(self.certificate.gap)
 
 
 @runtime_checkable
@@ -72,16 +99,20 @@ class Agent(Decides, Protocol):
 
 
 class Composer(eqx.Module):
-    """An agent that composes primitives: at every state it acts by the mixture that fits its model best.
+    """An agent that composes primitives: for every observation it acts by the mixture that fits its model best.
 
     - `primitives`: a dict of names to primitives, or a list.
-    - `eps`, `prior`: numbers, or functions of (state, k), so that temperature and habits may follow the situation.
+    - `eps`, `prior`: numbers, or functions of (observation, k): temperature and habits may follow the situation.
     - `selection`: `sample` draws the action from the mixture, as the paper does; `mean` takes its mean and `mode` its
       most probable action; `dither` lets the primitives take turns, each as often as its weight says, and acts by
       the mean of the one whose turn it is.
     - `gate`: `equilibrium` are the optimal weights; `one-step` is a single undamped relaxation from the previous
       weights, as in the paper's released control scripts; `prior` keeps the weights at the prior, a fixed mixture to
       compare with.
+    - `fallback`: what to do where nothing can be decided, because all primitives or the cost are not numbers.
+      `previous` takes the last action again (before the first one: the middle of the action set, or the first label),
+      `prior` acts by the prior's mixture of the primitives that are numbers. A primitive that is not a number while
+      others are is left out of the decision.
     - `tol`, `route`: as in `solve`. Inside a compiled loop "auto" calls the compiled solver, which pays for batches;
       `route="jax"` is faster for one agent in one episode, and gives forward derivatives.
     """
@@ -89,13 +120,14 @@ class Composer(eqx.Module):
     primitives: tuple[AbstractPrimitive, ...]
     model: AbstractModel
     actions: AbstractActions
-    eps: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
-    log_prior: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
+    eps: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."]
+    log_prior: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."]
     names: tuple[str, ...] = eqx.field(static=True)
     selection: Selection = eqx.field(static=True)
     gate: Gate = eqx.field(static=True)
     tol: float = eqx.field(static=True)
     route: Route = eqx.field(static=True)
+    fallback: Fallback = eqx.field(static=True)
     by_axes: bool = eqx.field(static=True)
 
     def __init__(
@@ -103,13 +135,14 @@ class Composer(eqx.Module):
         primitives: Mapping[str, AbstractPrimitive] | Sequence[AbstractPrimitive],
         model: AbstractModel,
         actions: AbstractActions,
-        eps: Callable[[State, Time], ArrayLike] | ArrayLike,
-        prior: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+        eps: Callable[[Observation, Time], ArrayLike] | ArrayLike,
+        prior: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
         *,
         selection: Selection = "sample",
         gate: Gate = "equilibrium",
         tol: float = 1e-10,
         route: Route = "auto",
+        fallback: Fallback = "previous",
     ):
         require_float64()
         self.names, self.primitives = _named(primitives)
@@ -121,6 +154,7 @@ class Composer(eqx.Module):
         self.gate = _one_of("gate", gate, Gate)
         self.tol = check_number("tol", tol)
         self.route = _one_of("route", route, Route)
+        self.fallback = _one_of("fallback", fallback, Fallback)
         self.by_axes = separable(self.primitives, actions)
         for name, primitive in zip(self.names, self.primitives, strict=True):
             if isinstance(primitive, Table) and primitive.log_rows.shape[1] != actions.size:
@@ -128,6 +162,8 @@ class Composer(eqx.Module):
                     f"primitives[{name!r}] is a table of {primitive.log_rows.shape[1]} actions, but the action set has "
                     f"{actions.size}."
                 )
+            if _is_coarse(primitive, actions):
+                warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=2)
         if selection == "mean" and isinstance(actions, Finite) and actions.labels:
             actions.mean(jnp.ones(actions.size))  # says why not
 
@@ -144,6 +180,7 @@ class Composer(eqx.Module):
             "primitives": dict(zip(self.names, self.primitives, strict=True)), "model": self.model,
             "actions": self.actions, "eps": self.eps, "prior": prior,
             "selection": self.selection, "gate": self.gate, "tol": self.tol, "route": self.route,
+            "fallback": self.fallback,
         }  # fmt: skip
         if unknown := set(changes) - set(arguments):
             raise ValueError(f"a composer has no {', '.join(sorted(unknown))}: it has {', '.join(arguments)}.")
@@ -160,55 +197,98 @@ class Composer(eqx.Module):
         """The memory of an agent that has not decided yet: no debts, and weights at the prior if that is constant."""
         n = len(self.primitives)
         weights = jnp.full(n, 1.0 / n) if callable(self.log_prior) else jnp.exp(self.log_prior)
-        return Memory(weights, jnp.zeros(n))
+        labels = isinstance(self.actions, Finite) and self.actions.labels
+        middle = self.actions.at(0) if labels else self.actions.inside(jnp.mean(self.actions.points, axis=0))
+        return Memory(weights, jnp.zeros(n), middle)
 
-    def parts(self, state: State, k: Time = 0) -> Parts:
-        """The terms of the model's cost of every action at this state, for diagnosis."""
-        return self.model.parts(self.actions, state, k)
+    def terms(self, observation: Observation, k: Time = 0) -> Terms:
+        """The terms of the model's cost of every action, for diagnosis."""
+        return self.model.terms(self.actions, observation, k)
 
-    def problem(self, state: State, k: Time = 0) -> Problem:
-        """The gating problem at this state."""
-        state = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, state)
-        pi = columns(self.primitives, self.actions, state, k, self.by_axes)
-        cost = action_cost(self.model, self.actions, state, k)
-        eps = jnp.asarray(self.eps(state, k) if callable(self.eps) else self.eps, dtype=float)
-        log_prior = self.log_prior(state, k) if callable(self.log_prior) else self.log_prior
+    def problem(self, observation: Observation, k: Time = 0) -> Problem:
+        """The gating problem of this observation. Outside jit it says what is wrong with it."""
+        given, well = self._pose(observation, k)
+        if is_traced(*given):
+            return given
+        if not np.all(well):
+            raise ValueError(
+                f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
+            )
+        return problem(pi=given.pi, action_cost=given.action_cost, eps=given.eps, log_prior=given.log_prior)
+
+    def _pose(self, observation: Observation, k: Time) -> tuple[Problem, Bool[Array, " n"]]:
+        """The gating problem, and which primitives are numbers; the others have next to no prior weight in it."""
+        observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, observation)
+        pi, well = filled_columns(self.primitives, self.actions, observation, k, self.by_axes)
+        cost = action_cost(self.model, self.actions, observation, k)
+        eps = jnp.asarray(self.eps(observation, k) if callable(self.eps) else self.eps, dtype=float)
+        log_prior = self.log_prior(observation, k) if callable(self.log_prior) else self.log_prior
         if eps.shape != () or log_prior.shape != (len(self.names),):
             raise ValueError(
-                f"at this state eps has shape {eps.shape} and the prior {log_prior.shape}: one temperature, and one "
-                f"entry for each of the {len(self.names)} primitives."
+                f"for this observation eps has shape {eps.shape} and the prior {log_prior.shape}: one temperature, and "
+                f"one entry for each of the {len(self.names)} primitives."
             )
-        if self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior):
-            return Problem(pi, cost, eps, log_prior)  # the parts were checked when they were made, shapes and sums hold
-        if not is_traced(pi):
-            self._name_the_undefined(pi, state)
-        return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+        log_prior = _only(log_prior, well)
+        traced = is_traced(pi, cost, eps, log_prior)
+        if traced and not (self.by_axes and not callable(self.eps) and not callable(self.log_prior)):
+            return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior), well
+        return Problem(pi, cost, eps, log_prior), well  # the parts were checked when they were made
 
-    def _name_the_undefined(self, pi: Array, state: State) -> None:
-        for name, column in zip(self.names, np.asarray(pi).T, strict=True):
-            if np.isnan(column).any():
-                raise ValueError(
-                    f"primitives[{name!r}] is NaN at {int(np.isnan(column).sum())} of {len(column)} actions in state "
-                    f"{state}: its mean, logits or answer is not a finite number there."
-                )
+    def _named(self, well: Array) -> str:
+        bad = [name for name, fine in zip(self.names, np.asarray(well), strict=True) if not fine]
+        return f"primitives[{', '.join(map(repr, bad))}] {'is' if len(bad) == 1 else 'are'}"
 
-    def weigh(self, state: State, k: Time = 0, memory: Memory | None = None) -> Weighing:
-        """The weights at this state, by the gate chosen, with their certificate."""
+    def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
+        """The weights for this observation, by the gate chosen, with their certificate."""
+        given, well = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
-        given = jax.lax.optimization_barrier(self.problem(state, k))
+        given = jax.lax.optimization_barrier(given)
         memory = self.start() if memory is None else memory
+        nothing = jnp.asarray(jnp.inf)
+        if not is_traced(*given):
+            self._say(observation, k, well)
+            if not (np.any(well) and all(np.all(np.isfinite(a)) for a in given[1:])):  # solve would raise an error
+                unknown = jnp.full(len(self.names), jnp.nan)
+                return Weighing(given, unknown, Certificate(nothing, nothing), jnp.asarray(FAILED, "int8"), well)
+            given = problem(pi=given.pi, action_cost=given.action_cost, eps=given.eps, log_prior=given.log_prior)
         if self.gate == "equilibrium":
-            found = solve(given, tol=self.tol, start=memory.weights, route=self.route)
-            return Weighing(given, found.weights, found.certificate, found.converged)
-        weights = jnp.exp(given.log_prior) if self.gate == "prior" else one_step(given, memory.weights)
-        certificate = certificate_at(given, weights)
-        return Weighing(given, weights, certificate, jnp.isfinite(certificate.gap))
+            weights, _, certificate, _, outcome = solve(given, tol=self.tol, start=memory.weights, route=self.route)
+        else:
+            relaxed = (
+                jnp.exp(given.log_prior) if self.gate == "prior" else one_step(given, _share(memory.weights, well))
+            )
+            weights = jnp.maximum(relaxed, np.exp(LOG_FLOOR))  # zero is for those left out
+            certificate = certificate_at(given, weights)
+            fixed = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED)
+            outcome = fixed.astype("int8")
+        outcome = jnp.where(jnp.any(well), outcome, jnp.asarray(FAILED, outcome.dtype))
+        failed = outcome == FAILED
+        weights = jnp.where(failed, jnp.nan, jnp.where(well, weights, 0.0))
+        certificate = Certificate(*(jnp.where(failed, nothing, bound) for bound in certificate))
+        return Weighing(given, weights, certificate, outcome, well)
 
-    def decide(self, key: Key[Array, ""], state: State, k: Time = 0, memory: Memory | None = None) -> Decision:
-        """Weigh the primitives at this state and act. Pass the memory of the previous decision to the next one."""
+    def _say(self, observation: Observation, k: Time, well: Array) -> None:
+        """Warnings of a decision outside jit: Python shows each of them once."""
+        if not np.all(well):
+            warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=4)
+        if not isinstance(self.actions, Grid):
+            return
+        for name, primitive, fine in zip(self.names, self.primitives, np.asarray(well), strict=True):
+            if isinstance(primitive, Gaussian) and fine:
+                moved, mass = primitive.on_grid(self.actions, observation, k)
+                if moved > MOVED or abs(mass - 1) > LOST:
+                    warnings.warn(
+                        f"the grid cuts primitives[{name!r}] off, or is coarse: {MOVES} {REMEDY}", stacklevel=4
+                    )
+
+    def decide(
+        self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
+    ) -> Decision:
+        """Weigh the primitives and act. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else memory
-        weighed = self.weigh(state, k, memory)
-        pi, weights = jnp.asarray(weighed.problem.pi), jnp.asarray(weighed.weights)
+        weighed = self.weigh(observation, k, memory)
+        pi, well, failed = jnp.asarray(weighed.problem.pi), weighed.well, weighed.outcome == FAILED
+        weights = jnp.where(failed, self._instead(well, memory), weighed.weights)
         debt = memory.debt
         if self.selection == "mean":
             action = self.actions.mean(pi @ weights)
@@ -219,9 +299,18 @@ class Composer(eqx.Module):
         else:
             debt = jnp.asarray(debt + weights)
             turn = jnp.argmax(debt)
-            debt = debt.at[turn].add(-1.0)
+            debt = jnp.where(failed, memory.debt, debt.at[turn].add(-1.0))
             action = self._act_by(key, pi[:, turn])
-        return Decision(action, weights, weighed.certificate, weighed.converged, Memory(weights, debt))
+        if self.fallback == "previous":
+            action = jnp.where(failed, memory.action, action)
+        kept = Memory(jnp.where(weighed.good, weights, memory.weights), debt, action)
+        return Decision(action, weights, weighed.certificate, weighed.outcome, kept)
+
+    def _instead(self, well: Array, memory: Memory) -> Array:
+        """The weights of the fallback."""
+        if self.fallback == "previous":
+            return memory.weights
+        return _share(self.start().weights, well)
 
     def _act_by(self, key: Array, prob: jax.Array) -> jax.Array:
         """The mean of one primitive; labels have none, so one of them is drawn."""
@@ -248,8 +337,28 @@ def _first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Arra
     """The first index, among those with a probability, at which the running sum exceeds the level; the sum before."""
     up_to = jnp.cumsum(prob)
     reached = jnp.where(prob > 0, up_to, 0.0)
-    index = jnp.argmax(reached > jnp.minimum(level, jnp.nextafter(jnp.max(reached), 0.0)))
+    # rounding may take the level just below zero, or above the sum
+    level = jnp.clip(level, 0.0, jnp.nextafter(jnp.max(reached), 0.0))
+    index = jnp.argmax(reached > level)
     return index, jnp.where(index > 0, up_to[index - 1], 0.0)
+
+
+def _is_coarse(primitive: AbstractPrimitive, actions: AbstractActions) -> bool:
+    if not (isinstance(primitive, Gaussian) and isinstance(actions, Grid)):
+        return False
+    return not is_traced(primitive.sd, primitive.cholesky, actions.points) and primitive.coarseness(actions) > MOVED
+
+
+def _share(weights: Array, well: Array) -> Array:
+    """The weights with those of primitives that are not well given to the others."""
+    rest = jnp.where(well, weights, 0.0)
+    return jnp.where(jnp.all(well) | ~jnp.any(well), weights, rest / jnp.sum(rest))
+
+
+def _only(log_prior: Array, well: Array) -> Array:
+    """The prior of those primitives that are well; the others get next to nothing."""
+    rest = log_prior - jax.scipy.special.logsumexp(jnp.where(well, log_prior, -jnp.inf))
+    return jnp.where(jnp.all(well) | ~jnp.any(well), log_prior, jnp.where(well, rest, NEGLIGIBLE))
 
 
 def _named(primitives: Any) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
@@ -294,10 +403,10 @@ def _log_prior(prior: ArrayLike | None, names: tuple[str, ...]) -> jax.Array:
     return jnp.asarray(normalised_prior("prior", prior, 1e-6))
 
 
-def _habit(prior: Callable[[State, Time], ArrayLike]) -> Callable[[State, Time], ArrayLike]:
+def _habit(prior: Callable[[Observation, Time], ArrayLike]) -> Callable[[Observation, Time], ArrayLike]:
     """A prior that follows the situation, on the logarithmic scale."""
     return eqx.Partial(_log_of_habit, prior)
 
 
-def _log_of_habit(prior: Callable[[State, Time], ArrayLike], state: State, k: Time) -> Any:
-    return normalised_prior("prior(state, k)", jnp.asarray(prior(state, k), dtype=float), 1e-6)
+def _log_of_habit(prior: Callable[[Observation, Time], ArrayLike], observation: Observation, k: Time) -> Any:
+    return normalised_prior("prior(observation, k)", jnp.asarray(prior(observation, k), dtype=float), 1e-6)

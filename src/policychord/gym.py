@@ -5,6 +5,7 @@ that do not import it say `gymnasium.make("policychord.gym:policychord/Pendulum-
 """
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from .envs.pendulum import Pendulum
 from .envs.quadrotor import Quadrotor
 from .loops.rollout import episode_numbers
 from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
-from .loops.trace import Labels, Trace, trace_of
+from .loops.trace import Labels, Trace, complaints, trace_of
 
 # Name -> (environment, steps of an episode). A new environment is a new line.
 REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
@@ -185,6 +186,9 @@ class Predictor:
         self._calls += 1
         decision, state = _predict(agent, self.observe, jax.random.fold_in(self._root, self._calls), many, state, fresh)
         action = np.asarray(decision.action)
+        awake = np.ones(len(many), bool)
+        for complaint, _ in complaints(agent.names, np.asarray(decision.outcome), np.asarray(decision.weights), awake):
+            warnings.warn(complaint + ". Look at the observation, or call composer.problem there.", stacklevel=2)
         return (action if seen.ndim > self.ndim else action[0]), state
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int, Key
 
 from ._types import Observation, Time
 from .agent import Composer, Decision, Memory
+from .core._method import Outcome
 from .core.objective import Certificate
 
 
@@ -150,7 +151,7 @@ class Passive(eqx.Module):
     def start(self) -> Memory:
         """Memories of nobody."""
         none = jnp.zeros((0, len(self.names)))
-        return Memory(none, none)
+        return Memory(none, none, jnp.zeros((0, *self.action_shape)))
 
     def member(self, i: Int[Array, ""] | int) -> "Passive":
         """There is none, but it would be like this."""
@@ -159,6 +160,5 @@ class Passive(eqx.Module):
     def decide(self, key: Key[Array, ""], observation: Observation, k: Time, memory: Memory) -> Decision:
         """No decisions, in the shapes that a population's would have."""
         of = memory.weights.shape[:-1]
-        certificate = Certificate(jnp.zeros(of), jnp.zeros(of))
-        action = jnp.zeros((*of, *self.action_shape))
-        return Decision(action, memory.weights, certificate, jnp.zeros(of, bool), memory)
+        outcome = jnp.full(of, int(Outcome.NOT_OPTIMISED), "int8")
+        return Decision(memory.action, memory.weights, Certificate(jnp.zeros(of), jnp.zeros(of)), outcome, memory)

@@ -18,7 +18,7 @@ def case(request):
 @pytest.fixture(scope="module")
 def one_by_one(case):
     """The parts at every state and time, in calls of their own."""
-    parts = jax.jit(lambda x, k: case.part.parts(case.actions, x, k))
+    parts = jax.jit(lambda x, k: case.part.terms(case.actions, x, k))
     return [[parts(x, k) for k in TIMES] for x in STATES]
 
 

@@ -147,10 +147,10 @@ def test_episodes_that_end_early(cart_traces):
 class World(gymnasium.Env):
     """Pays the action; counts who is open; does something foul at its third step if asked."""
 
-    def __init__(self, action_space, observation_space=None, fault=None, log=None):
+    def __init__(self, action_space, observation_space=None, fault=None, log=None, limit=None):
         self.action_space = action_space
         self.observation_space = observation_space or spaces.Box(-9.0, 9.0, (2,))
-        self.fault, self.log, self.taken = fault, [] if log is None else log, []
+        self.fault, self.log, self.taken, self.limit = fault, [] if log is None else log, [], limit
         self.log.append("open")
 
     def reset(self, *, seed=None, options=None):
@@ -162,7 +162,7 @@ class World(gymnasium.Env):
         self.taken.append(action)
         if self.fault is not None and len(self.taken) == 3:
             raise self.fault
-        return np.array([0.5, 0.5]), float(np.sum(action)), False, False, {}
+        return np.array([0.5, 0.5]), float(np.sum(action)), False, len(self.taken) == self.limit, {}
 
     def close(self):
         self.log.append("closed")
@@ -201,6 +201,18 @@ def test_function_that_makes_an_environment():
 def test_actions_of_all_kinds(actions, space):
     trace = play(agent_with(actions), lambda: World(space), steps=2)
     np.testing.assert_array_equal(trace.reward[0], np.reshape(trace.action[0], (2, -1)).sum(axis=1))
+
+
+def test_an_episode_whose_time_is_up_is_over():
+    limits, worlds = iter([2, 4]), []
+
+    def make():
+        worlds.append(World(THREE, limit=next(limits)))
+        return worlds[-1]
+
+    trace = play(agent_with(Finite(3)), make, seeds=2, steps=9)
+    assert trace.alive.tolist() == [[True, True, False, False], [True] * 4]
+    assert [len(world.taken) for world in worlds] == [2, 4]
 
 
 def test_quantities_are_cut_to_the_limits():
@@ -304,5 +316,5 @@ def test_everything_is_closed_in_the_end():
 def test_what_is_not_a_number_is_said():
     cost = Cost(lambda seen, action, k: jnp.where(seen[0] > 0.25, jnp.nan, 1.0) * action)
     agent = Composer([Table(np.full(3, 1 / 3))], cost, Finite(3), eps=1.0)
-    with pytest.warns(UserWarning, match="have no certificate, the first in episode 4 at time 1"):
+    with pytest.warns(UserWarning, match=r"1 of 2 decisions failed.*first in episode 4 at time 1"):
         play(agent, lambda: World(THREE), seeds=[4], steps=2)

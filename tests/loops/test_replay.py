@@ -85,6 +85,18 @@ def test_missing_trials_are_neither_scored_nor_learned_from(trace):
     np.testing.assert_array_equal(found.final_state.mean[4], np.zeros(2))
 
 
+def test_a_one_step_gate_does_not_relax_where_there_is_no_trial():
+    """Its weights move on from those of the last recorded trial: holes change nothing."""
+    gate = CHOOSER.replace(gate="one-step")
+    recorded = np.ones((1, TRIALS), bool)
+    recorded[0, [2, 3, 7]] = False
+    still = lambda belief, choice, seen, k: belief  # noqa: E731
+    holes = replay(gate, BELIEF, still, choices=CHOICES[:1], recorded=recorded)
+    dense = replay(gate, BELIEF, still, choices=CHOICES[:1, recorded[0]])
+    np.testing.assert_allclose(np.asarray(holes.weights)[recorded], dense.weights[0], rtol=1e-12)
+    assert np.abs(np.diff(dense.weights[0], axis=0)).max() > 1e-3  # so a step too many would show
+
+
 def test_time_and_nothing_seen():
     """Without observations, `update` still gets the choice and the time."""
     found = replay(CHOOSER, BELIEF, lambda b, choice, seen, k: Belief(b.mean + k, b.variance), choices=CHOICES)

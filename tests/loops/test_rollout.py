@@ -77,7 +77,7 @@ class Always(eqx.Module):
 
     def decide(self, key, view, k, memory):
         sure = Certificate(jnp.zeros(()), jnp.zeros(()))
-        return Decision(self.arm, jnp.ones(1), sure, jnp.asarray(True), jax.random.split(key)[0])
+        return Decision(self.arm, jnp.ones(1), sure, jnp.asarray(0), jax.random.split(key)[0])
 
 
 def test_paired_agents_meet_the_same_weather():
@@ -109,16 +109,14 @@ def test_what_is_over_stands_still():
     np.testing.assert_array_equal(trace.total_reward, length)
 
 
-def test_weights_without_a_certificate_are_reported():
-    """Numbers that are not numbers, from the fourth trial on and in some blocks only."""
+def test_decisions_that_failed_are_reported():
+    """A cost that is not a number, from the fourth trial on and in some blocks only."""
 
-    def logits(belief, k):
-        return jnp.where((k >= 3) & (belief.mean[0] > 0), jnp.nan, 0.0) * jnp.ones(2)
+    def price(belief, u, k):
+        return jnp.where((k >= 3) & (belief.mean[0] > 0), jnp.nan, 1.0 * u)
 
-    agent = Composer([Categorical(logits), Table([0.5, 0.5])], Cost([0.0, 1.0]), Finite(2), 0.1)
-    with pytest.warns(
-        UserWarning, match=r"decisions have no certificate, the first in episode (\d+) at time (\d+)"
-    ) as seen:
+    agent = Composer([Categorical(lambda belief, k: jnp.zeros(2)), Table([0.5, 0.5])], Cost(price), Finite(2), 0.1)
+    with pytest.warns(UserWarning, match=r"decisions failed.*episode (\d+) at time (\d+)") as seen:
         trace = rollout(agent, ARMS, steps=8, episodes=range(20, 30), seed=0)
     missed = ~np.asarray(trace.converged)
     episode, time = np.argwhere(missed)[0]
@@ -126,6 +124,7 @@ def test_weights_without_a_certificate_are_reported():
     assert not missed[:, :3].any()
     assert f"{missed.sum()} of 80 decisions" in str(seen[0].message)
     assert f"episode {20 + episode} at time {time}" in str(seen[0].message)
+    np.testing.assert_array_equal(trace.fallbacks, missed.sum(1))
 
 
 def test_nothing_is_compiled_twice():

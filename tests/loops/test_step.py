@@ -1,4 +1,4 @@
-"""One step, and the loops over it: a Python loop is a rollout, agents in turn see each other, and all compiles."""
+"""One step, and the loops over it: a Python loop is a rollout, and all of it compiles."""
 
 import equinox as eqx
 import jax

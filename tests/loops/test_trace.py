@@ -23,7 +23,7 @@ def trace(*agents, action_shape=(1,), state=None, variables=Pendulum.variables, 
     return Trace(
         state=state[0], final_state=state[1], action=RNG.random((*lead, *agents, *action_shape)),
         weights=RNG.dirichlet(np.ones(2), size=(*lead, *agents)), gap=RNG.random((*lead, *agents)),
-        distance=RNG.random((*lead, *agents)), converged=np.ones((*lead, *agents), bool), reward=RNG.random(lead),
+        distance=RNG.random((*lead, *agents)), outcome=np.zeros((*lead, *agents), np.int8), reward=RNG.random(lead),
         alive=np.ones(lead, bool), log_prob=log_prob,
         labels=Labels(("push", "pull"), EPISODES, variables, action_unit="N m"),
     )  # fmt: skip
@@ -36,7 +36,7 @@ def test_a_single_agent_has_an_agent_axis_of_length_one():
     assert data.weights.dims == ("episode", "time", "agent", "primitive")
     np.testing.assert_array_equal(data.weights[:, :, 0], one.weights)
     np.testing.assert_array_equal(data.action[:, :, 0], one.action)
-    for name in ("gap", "distance", "converged"):
+    for name in ("gap", "distance", "outcome"):
         assert data[name].dims == ("episode", "time", "agent")
         np.testing.assert_array_equal(data[name][:, :, 0], getattr(one, name))
     for name in ("reward", "alive"):

@@ -25,13 +25,13 @@ def test_numbers_for_actions():
 
 
 def test_a_function_of_state_action_and_time():
-    parts = Cost(lambda x, u, k: x @ u + 10 * k).parts(PUSHES, jnp.asarray(X), 3)
+    parts = Cost(lambda x, u, k: x @ u + 10 * k).terms(PUSHES, jnp.asarray(X), 3)
     assert set(parts) == {"action"}
     np.testing.assert_allclose(parts["action"], POINTS @ X + 30, rtol=1e-14)
 
 
 def test_the_next_state_is_priced_at_its_own_time():
-    parts = Cost(predict=moved, state_cost=lambda x, k: jnp.sum(x) + 100 * k).parts(PUSHES, jnp.asarray(X), 3)
+    parts = Cost(predict=moved, state_cost=lambda x, k: jnp.sum(x) + 100 * k).terms(PUSHES, jnp.asarray(X), 3)
     assert set(parts) == {"state"}
     np.testing.assert_allclose(parts["state"], (X + 4 * POINTS).sum(1) + 400, rtol=1e-14)
 
@@ -41,7 +41,7 @@ def test_the_next_state_is_priced_at_its_own_time():
 def test_matrices(name, target):
     given = {"none": None, "constant": [1.0, -1.0], "moving": lambda k: jnp.array([1.0, 2.0]) * k}[target]
     model = Cost(lambda x, u, k: u[0] ** 2, predict=moved, **{name: M}, target=given)
-    parts = model.parts(PUSHES, jnp.asarray(X), 3)
+    parts = model.terms(PUSHES, jnp.asarray(X), 3)
     part = {"state_cost": "state", "cost_to_go": "cost_to_go"}[name]
     assert list(parts) == ["action", part]
     wanted = {"none": np.zeros(2), "constant": np.array([1.0, -1.0]), "moving": np.array([4.0, 8.0])}[target]
@@ -60,13 +60,13 @@ def test_states_of_any_kind_with_a_function():
 
 
 def test_whole_numbers_are_prices_too():
-    found = Cost(lambda x, u, k: 3).parts(PUSHES, None, 0)["action"]
+    found = Cost(lambda x, u, k: 3).terms(PUSHES, None, 0)["action"]
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, np.full(9, 3.0))
 
 
 def of_parts(model, state=X):
-    return model.parts(PUSHES, jnp.asarray(state), 0)
+    return model.terms(PUSHES, jnp.asarray(state), 0)
 
 
 COMPLAINTS = {
@@ -111,5 +111,5 @@ def test_a_matrix_prices_a_state_of_several_fields_in_their_order():
     vector = Cost(predict=lambda x, u, k: jnp.stack([x.position + u[0], x.velocity]), cost_to_go=matrix)
     state, actions = TwoFields(jnp.asarray(0.3), jnp.asarray(-1.0)), Grid(-1.0, 1.0, 2)
     np.testing.assert_array_equal(
-        fields.parts(actions, state, 0)["cost_to_go"], vector.parts(actions, state, 0)["cost_to_go"]
+        fields.terms(actions, state, 0)["cost_to_go"], vector.terms(actions, state, 0)["cost_to_go"]
     )

@@ -66,7 +66,7 @@ def test_prices_every_action_by_where_it_leads():
         covariance=lambda x, u, k: jnp.array([0.1, 0.2]) * (1 + u[0] ** 2) + 0.01 * k,
         target_covariance=lambda x, k: jnp.asarray(FULL) * k,
     )
-    parts = model.parts(PUSHES, x, 3)
+    parts = model.terms(PUSHES, x, 3)
     for i, u in enumerate(np.asarray(PUSHES.points)):
         covariance = np.array([0.1, 0.2]) * (1 + u[0] ** 2) + 0.03
         expected = gaussian_kl(x + 3 * u, covariance, -x + 3, 3 * FULL)
@@ -75,7 +75,7 @@ def test_prices_every_action_by_where_it_leads():
 
 def test_distance_and_spread_are_kept_apart():
     model = GaussianTarget(lambda x, u, k: x + u, [1.0, 0.0], [0.1, 0.2])
-    parts = model.parts(PUSHES, jnp.zeros(2), 0)
+    parts = model.terms(PUSHES, jnp.zeros(2), 0)
     assert set(parts) == {"distance", "spread"}
     away = np.asarray(PUSHES.points) - [1.0, 0.0]
     np.testing.assert_allclose(parts["distance"], 0.5 * (away**2 / [0.1, 0.2]).sum(1), rtol=1e-12)
@@ -102,11 +102,11 @@ COMPLAINTS = {
     "lopsided": (lambda: GaussianTarget(still, [0.0, 0.0], [[1.0, 0.5], [0.1, 1.0]]), "symmetric positive definite"),
     "kl": (lambda: gaussian_kl(0.0, 1.0, 0.0, 0.0), "target_covariance = 0.0"),
     "shape of predict": (
-        lambda: GaussianTarget(still, [0.0, 0.0, 0.0], 1.0).parts(PUSHES, ORIGIN, 0),
+        lambda: GaussianTarget(still, [0.0, 0.0, 0.0], 1.0).terms(PUSHES, ORIGIN, 0),
         r"predict gives shape \(2,\) but the target has shape \(3,\)",
     ),
     "shape of covariance": (
-        lambda: GaussianTarget(still, [0.0, 0.0], [1.0, 1.0, 1.0]).parts(PUSHES, ORIGIN, 0),
+        lambda: GaussianTarget(still, [0.0, 0.0], [1.0, 1.0, 1.0]).terms(PUSHES, ORIGIN, 0),
         r"covariance of shape \(3,\) does not fit a state of 2 numbers",
     ),
 }  # fmt: skip

@@ -12,7 +12,7 @@ LABELS = Finite(3)
 
 
 def test_reference_is_minus_the_logarithm():
-    parts = Reference(Table([0.2, 0.3, 0.5])).parts(LABELS, None, 0)
+    parts = Reference(Table([0.2, 0.3, 0.5])).terms(LABELS, None, 0)
     assert set(parts) == {"reference"}
     np.testing.assert_allclose(parts["reference"], -np.log([0.2, 0.3, 0.5]), rtol=1e-15)
 
@@ -40,7 +40,7 @@ def test_far_tails_stay_finite():
 def test_a_sum_names_its_parts_and_adds_them():
     goal = Cost([1.0, 2.0, 3.0])
     both = Sum(goal=goal, habit=Reference(Table([0.2, 0.3, 0.5])), all=Sum(again=goal))
-    parts = both.parts(LABELS, None, 0)
+    parts = both.terms(LABELS, None, 0)
     assert list(parts) == ["goal.action", "habit.reference", "all.again.action"]
     expected = 2 * np.array([1.0, 2.0, 3.0]) - np.log([0.2, 0.3, 0.5])
     np.testing.assert_allclose(action_cost(both, LABELS, None, 0), expected, rtol=1e-15)

@@ -66,7 +66,7 @@ COMPLAINTS = {
         r"logits\(state, k\) has shape \(2,\): one for each of the 3 actions",
     ),
     "a function": (lambda: Table(lambda state, k: [0.5, 0.5]), "probabilities is a function: .* use Categorical"),
-    "no function": (lambda: Categorical([0.0, 1.0]), "logits is a list: pass a function of .* use Table"),
+    "no function": (lambda: Categorical([0.0, 1.0]), "logits is a list: pass a function of .* Table takes numbers"),
 }
 
 

@@ -78,9 +78,10 @@ class _Explaining(eqx.Module):
     def decide(self, key: None, belief: Observation, k: Time, memory: Memory) -> Decision:
         weighed, choice = self.composer.weigh(belief, k, memory), self.choices[k]
         log_prob = jnp.log((weighed.problem.pi @ weighed.weights)[choice])
-        kept = memory._replace(weights=jnp.where(self.recorded[k], weighed.weights, memory.weights))
+        keep = self.recorded[k] & weighed.good
+        kept = memory._replace(weights=jnp.where(keep, weighed.weights, memory.weights))
         action = _Taken(self.composer.actions.at(choice), log_prob)
-        return Decision(action, weighed.weights, weighed.certificate, weighed.converged, kept)
+        return Decision(action, weighed.weights, weighed.certificate, weighed.outcome, kept)
 
 
 class _Past(eqx.Module):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, Shaped
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from .._types import ArrayLike, Time, namespace
 from ..agent import Agent, Decides
@@ -40,7 +40,7 @@ class Record(NamedTuple):
     weights: Float[Any, "*agent n"]
     gap: Float[Any, "*agent"]
     distance: Float[Any, "*agent"]
-    converged: Bool[Any, "*agent"]
+    outcome: Int[Any, "*agent"]  # an `Outcome`
     reward: Float[Any, "*episode"]
     alive: Bool[Any, "*episode"]
 
@@ -71,7 +71,7 @@ def step(agent: Decides, env: Moves, streams: Streams, carry: Carry, k: Time) ->
 
     following = jax.tree_util.tree_map(where_alive, moved.state, state)
     record = Record(
-        state, decision.action, decision.weights, *decision.certificate, decision.converged,
+        state, decision.action, decision.weights, *decision.certificate, decision.outcome,
         where_alive(moved.reward, 0.0), alive,
     )  # fmt: skip
     return Carry(following, decision.memory, alive & ~moved.terminated), record

@@ -2,19 +2,28 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
-from .._types import Array, is_traced
+from .._types import Array, is_traced, namespace
+from ..agent import FAILED, Outcome
 from ..envs.base import Variable
 from .step import Record
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+# how files say what the numbers of a variable stand for
+OUTCOMES = {
+    "long_name": "how the weights were found",
+    "flag_values": [int(one) for one in Outcome],
+    "flag_meanings": " ".join(one.name.lower() for one in Outcome),
+}
 
 
 @jax.tree_util.register_static
@@ -39,7 +48,7 @@ class Trace(NamedTuple):
     weights: Float[Array, "episode time *agent n"]
     gap: Float[Array, "episode time *agent"]  # certificate: V(w) - V* <= gap
     distance: Float[Array, "episode time *agent"]  # certificate: ||w - w*||_1 <= distance
-    converged: Bool[Array, "episode time *agent"]
+    outcome: Int[Array, "episode time *agent"]  # an `Outcome`
     reward: Float[Array, "episode time"]
     alive: Bool[Array, "episode time"]  # False once the episode was over, or where nothing was recorded
     log_prob: Float[Array, "episode time"] | None  # ln probability of recorded actions (replay only)
@@ -55,24 +64,51 @@ class Trace(NamedTuple):
         """Whether decisions have an agent axis."""
         return self.weights.ndim == 4
 
+    @property
+    def converged(self) -> Bool[Array, "episode time *agent"]:
+        """Which weights are proved to be optimal, to the agent's tolerance."""
+        return self.outcome == int(Outcome.CONVERGED)
+
+    @property
+    def certified(self) -> Bool[Array, "episode time *agent"]:
+        """Of which weights it is known how far from optimal they can be."""
+        return namespace(self.gap).isfinite(self.gap)
+
+    @property
+    def fallbacks(self) -> Int[Array, "..."]:
+        """How many decisions of each episode were taken by the agent's fallback, since nothing could be decided."""
+        failed = (self.outcome == FAILED).swapaxes(1, -1) & self.alive[:, *[None] * (self.outcome.ndim - 2), :]
+        return failed.sum(axis=-1)
+
 
 def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array | None = None) -> Trace:
-    """The trace of these steps (leading axes episode, time), with a warning where a decision has no certificate."""
+    """The trace of these steps (leading axes episode, time), with a warning where something was not a number."""
     trace = Trace(**record._asdict(), final_state=final_state, log_prob=log_prob, labels=labels)
-    if is_traced(trace.converged):
-        return trace
-    alive, converged = np.asarray(trace.alive), np.asarray(trace.converged)
-    missed = alive.reshape(alive.shape + (1,) * (converged.ndim - 2)) & ~converged
-    if missed.any():
-        first = np.argwhere(missed)[0]
-        warnings.warn(
-            f"{int(missed.sum())} of {missed.size} decisions have no certificate, the first in episode "
-            f"{labels.episodes[first[0]]} at time {int(first[1])}: a state, a primitive or a cost was not a finite "
-            "number there, or eps or the prior was out of range. Look at trace.state, or call agent.problem(state, k) "
-            "outside jit, which says what is wrong.",
-            stacklevel=3,
-        )
+    if not is_traced(trace.outcome):
+        for complaint, at in complaints(
+            labels.primitives, *map(np.asarray, (trace.outcome, trace.weights, trace.alive))
+        ):
+            where = f" (first in episode {labels.episodes[at[0]]} at time {int(at[1])})"
+            warnings.warn(complaint + where + ". Look at trace.state, or call agent.problem there.", stacklevel=3)
     return trace
+
+
+def complaints(
+    names: tuple[str, ...], outcome: np.ndarray, weights: np.ndarray, alive: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """What went wrong in decisions, in words, and where first."""
+    alive = np.broadcast_to(alive.reshape(alive.shape + (1,) * (outcome.ndim - alive.ndim)), outcome.shape)
+    for why in (Outcome.NOT_CONVERGED, Outcome.ROUNDING_LIMIT, Outcome.BAD_INPUT):
+        if (bad := alive & (outcome == why)).any():
+            instead = " The agent's fallback was taken" if why == Outcome.BAD_INPUT else " They are used as they are"
+            yield f"{bad.sum()} of {bad.size} decisions failed. {why.sentence}{instead}", np.argwhere(bad)[0]
+    for i, name in enumerate(names if weights.shape[-1] == len(names) else ()):
+        # weights that were found are positive
+        if (bad := alive & (outcome != FAILED) & (weights[..., i] == 0)).any():
+            yield (
+                f"primitive {name!r} was not a number in {bad.sum()} of {bad.size} decisions, and left out of them",
+                np.argwhere(bad)[0],
+            )
 
 
 def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
@@ -100,7 +136,7 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             *per_agent(trace.distance),
             {"long_name": "certificate: |w - w*|_1 is at most this", "units": "1"},
         ),
-        "converged": per_agent(trace.converged),
+        "outcome": (*per_agent(trace.outcome), OUTCOMES),
         "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
         "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
     }

@@ -1,9 +1,9 @@
 """Generative models: descriptions of good behaviour as a cost for every action."""
 
-from .base import AbstractModel, Parts, action_cost
+from .base import AbstractModel, Terms, action_cost
 from .cost import Cost
 from .gaussian import GaussianTarget, gaussian_kl
 from .reference import Reference
 from .total import Sum
 
-__all__ = ["AbstractModel", "Cost", "GaussianTarget", "Parts", "Reference", "Sum", "action_cost", "gaussian_kl"]
+__all__ = ["AbstractModel", "Cost", "GaussianTarget", "Reference", "Sum", "Terms", "action_cost", "gaussian_kl"]

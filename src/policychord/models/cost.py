@@ -7,44 +7,44 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._types import Action, ArrayLike, State, Time
+from .._types import Action, ArrayLike, Observation, Time
 from ..actions import AbstractActions
-from .base import AbstractModel, Parts
+from .base import AbstractModel, Terms
 
 
 class Cost(AbstractModel):
     """q proportional to q~ exp(-c), so s(u) = c_action(x, u) + c_state(x'), x' = predict(x, u), up to a constant.
 
-    - `action_cost`: a number for each action of the set, or a function of (state, action, k).
-    - `predict`: a function of (state, action, k) that gives the next state.
+    - `action_cost`: a number for each action of the set, or a function of (observation, action, k).
+    - `predict`: a function of (observation, action, k) that gives the next one.
     - `state_cost`: a function of (next state, its time k + 1).
     - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term.
 
     State costs may be square matrices M instead of functions: (x' - r)^T M (x' - r), with r = target(k + 1) (zero
-    unless given); a state of several fields is one vector then, in the order of its fields. The parts are `action`, and
+    unless given); a state of several fields is one vector then, in the order of its fields. The terms are `action`, and
     `state` or `cost_to_go`.
     """
 
-    action_cost: Callable[[State, Action, Time], ArrayLike] | Float[Array, " d"] | None
-    predict: Callable[[State, Action, Time], State] | None
-    state_cost: Callable[[State, Time], ArrayLike] | Float[Array, "dim dim"] | None
-    cost_to_go: Callable[[State, Time], ArrayLike] | Float[Array, "dim dim"] | None
+    action_cost: Callable[[Observation, Action, Time], ArrayLike] | Float[Array, " d"] | None
+    predict: Callable[[Observation, Action, Time], Observation] | None
+    state_cost: Callable[[Observation, Time], ArrayLike] | Float[Array, "dim dim"] | None
+    cost_to_go: Callable[[Observation, Time], ArrayLike] | Float[Array, "dim dim"] | None
     target: Callable[[Time], ArrayLike] | Float[Array, " dim"] | None
 
     def __init__(
         self,
-        action_cost: Callable[[State, Action, Time], ArrayLike] | ArrayLike | None = None,
+        action_cost: Callable[[Observation, Action, Time], ArrayLike] | ArrayLike | None = None,
         *,
-        predict: Callable[[State, Action, Time], State] | None = None,
-        state_cost: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
-        cost_to_go: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+        predict: Callable[[Observation, Action, Time], Observation] | None = None,
+        state_cost: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
+        cost_to_go: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
         target: Callable[[Time], ArrayLike] | ArrayLike | None = None,
     ):
         if state_cost is not None and cost_to_go is not None:
             raise ValueError("cost_to_go already counts the next state: pass it or state_cost, not both.")
         pricing = state_cost if cost_to_go is None else cost_to_go
         if pricing is not None and predict is None:
-            raise ValueError("a cost of the next state needs predict, a function of (state, action, k).")
+            raise ValueError("a cost of the next state needs predict, a function of (observation, action, k).")
         if pricing is None and predict is not None:
             raise ValueError("predict is given but nothing prices the next state: pass state_cost or cost_to_go.")
         if pricing is None and action_cost is None:
@@ -57,20 +57,20 @@ class Cost(AbstractModel):
         self.cost_to_go = _function_or("cost_to_go", cost_to_go, 2)
         self.target = _function_or("target", target, 1)
 
-    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
-        parts = {}
+    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+        terms = {}
         price, predict = self.action_cost, self.predict
         if callable(price):
-            parts["action"] = jax.vmap(lambda action: price(state, action, k))(actions.points)
+            terms["action"] = jax.vmap(lambda action: price(observation, action, k))(actions.points)
         elif price is not None:
             if price.shape != (actions.size,):
                 raise ValueError(f"action_cost has shape {price.shape}: one number for each of {actions.size} actions.")
-            parts["action"] = price
+            terms["action"] = price
         name, pricing = ("state", self.state_cost) if self.cost_to_go is None else ("cost_to_go", self.cost_to_go)
         if predict is not None and pricing is not None:
-            following = jax.vmap(lambda action: predict(state, action, k))(actions.points)
+            following = jax.vmap(lambda action: predict(observation, action, k))(actions.points)
             if callable(pricing):
-                parts[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
+                terms[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
             else:
                 following = _as_vectors(following)
                 if following.shape[1:] != (len(pricing),):
@@ -80,13 +80,13 @@ class Cost(AbstractModel):
                     )
                 target = self.target(k + 1) if callable(self.target) else self.target
                 offset = following if target is None else following - target
-                parts[name] = jnp.sum((offset @ pricing) * offset, axis=-1)
-        for name, part in parts.items():
-            if jnp.shape(part) != (actions.size,):
+                terms[name] = jnp.sum((offset @ pricing) * offset, axis=-1)
+        for name, term in terms.items():
+            if jnp.shape(term) != (actions.size,):
                 raise ValueError(
-                    f"the {name} cost of one action has shape {jnp.shape(part)[1:]}: it must be one number."
+                    f"the {name} cost of one action has shape {jnp.shape(term)[1:]}: it must be one number."
                 )
-        return {name: jnp.asarray(part, dtype=float) for name, part in parts.items()}
+        return {name: jnp.asarray(term, dtype=float) for name, term in terms.items()}
 
 
 def _as_vectors(states: Any) -> Array:

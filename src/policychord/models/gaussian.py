@@ -9,37 +9,37 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from .._types import Action, ArrayLike, State, Time, is_traced
+from .._types import Action, ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions
-from .base import AbstractModel, Parts
+from .base import AbstractModel, Terms
 
 
 class GaussianTarget(AbstractModel):
     """s(u) = KL( N(predict(x,u), P), N(target(x), Q) ), in closed form.
 
-    `predict(state, action, k)` is the mean of the next state and `target(state, k)` the desired mean, or an array.
-    `covariance` (P) and `target_covariance` (Q) are numbers (times the identity), vectors (diagonals) or matrices; P
-    may also be a function of (state, action, k) and Q of (state, k). The parts are `distance`, half the squared
-    Mahalanobis distance of the means, and `spread`, which compares the covariances and matters only if they change
-    with the action.
+    `predict(observation, action, k)` is the mean of the next state and `target(observation, k)` the desired mean, or an
+    array. `covariance` (P) and `target_covariance` (Q) are numbers (times the identity), vectors (diagonals) or
+    matrices; P may also be a function of (observation, action, k) and Q of (observation, k). The terms are `distance`,
+    half the squared Mahalanobis distance of the means, and `spread`, which compares the covariances and matters only
+    if they change with the action.
     """
 
-    predict: Callable[[State, Action, Time], ArrayLike]
-    target: Callable[[State, Time], ArrayLike] | Float[Array, " dim"]
-    covariance: Callable[[State, Action, Time], ArrayLike] | Float[Array, "..."]
-    target_covariance: Callable[[State, Time], ArrayLike] | Float[Array, "..."]
+    predict: Callable[[Observation, Action, Time], ArrayLike]
+    target: Callable[[Observation, Time], ArrayLike] | Float[Array, " dim"]
+    covariance: Callable[[Observation, Action, Time], ArrayLike] | Float[Array, "..."]
+    target_covariance: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."]
 
     def __init__(
         self,
-        predict: Callable[[State, Action, Time], ArrayLike],
-        target: Callable[[State, Time], ArrayLike] | ArrayLike,
-        covariance: Callable[[State, Action, Time], ArrayLike] | ArrayLike,
-        target_covariance: Callable[[State, Time], ArrayLike] | ArrayLike | None = None,
+        predict: Callable[[Observation, Action, Time], ArrayLike],
+        target: Callable[[Observation, Time], ArrayLike] | ArrayLike,
+        covariance: Callable[[Observation, Action, Time], ArrayLike] | ArrayLike,
+        target_covariance: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
     ):
         """Without `target_covariance` the target is as wide as the prediction."""
         if not callable(predict):
             raise ValueError(
-                "predict must be a function of (state, action, k) that returns the mean of the next state."
+                "predict must be a function of (observation, action, k) that returns the mean of the next state."
             )
         if target_covariance is None:
             if callable(covariance):
@@ -50,16 +50,16 @@ class GaussianTarget(AbstractModel):
         self.covariance = _checked("covariance", covariance)
         self.target_covariance = _checked("target_covariance", target_covariance)
 
-    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
-        target = jnp.atleast_1d(self.target(state, k) if callable(self.target) else self.target)
-        wanted = self.target_covariance(state, k) if callable(self.target_covariance) else self.target_covariance
+    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+        target = jnp.atleast_1d(self.target(observation, k) if callable(self.target) else self.target)
+        wanted = self.target_covariance(observation, k) if callable(self.target_covariance) else self.target_covariance
         root = _cholesky(wanted, target.shape[0])
 
         def for_action(action: Array) -> tuple[Array, Array]:
-            mean = jnp.atleast_1d(self.predict(state, action, k))
+            mean = jnp.atleast_1d(self.predict(observation, action, k))
             if mean.shape != target.shape:
                 raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
-            given = self.covariance(state, action, k) if callable(self.covariance) else self.covariance
+            given = self.covariance(observation, action, k) if callable(self.covariance) else self.covariance
             return _terms(mean - target, _cholesky(given, target.shape[0]), root)
 
         distance, spread = jax.vmap(for_action)(actions.points)

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import State, Time
+from .._types import Observation, Time
 from ..actions import AbstractActions
 from ..primitives.base import AbstractPrimitive
-from .base import AbstractModel, Parts
+from .base import AbstractModel, Terms
 
 
 class Reference(AbstractModel):
@@ -23,5 +23,5 @@ class Reference(AbstractModel):
             raise ValueError(f"floor = {floor!r}: a probability between 0 and 1.")
         self.policy, self.log_floor = policy, jnp.asarray(np.log(floor))
 
-    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
-        return {"reference": -jnp.maximum(self.policy.log_prob(actions, state, k), self.log_floor)}
+    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+        return {"reference": -jnp.maximum(self.policy.log_prob(actions, observation, k), self.log_floor)}

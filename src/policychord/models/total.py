@@ -1,12 +1,12 @@
 """`Sum`: several demands at once."""
 
-from .._types import State, Time
+from .._types import Observation, Time
 from ..actions import AbstractActions
-from .base import AbstractModel, Parts
+from .base import AbstractModel, Terms
 
 
 class Sum(AbstractModel):
-    """s(u) = the sum of the models' costs. Parts carry their model's name: `Sum(goal=Cost(...))` has `goal.state`."""
+    """s(u) = the sum of the models' costs. Terms carry their model's name: `Sum(goal=Cost(...))` has `goal.state`."""
 
     models: dict[str, AbstractModel]
 
@@ -18,9 +18,9 @@ class Sum(AbstractModel):
                 raise ValueError(f"{name} is a {type(model).__name__}: pass generative models.")
         self.models = models
 
-    def parts(self, actions: AbstractActions, state: State, k: Time) -> Parts:
+    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
         return {
-            f"{name}.{part}": cost
+            f"{name}.{term}": cost
             for name, model in self.models.items()
-            for part, cost in model.parts(actions, state, k).items()
+            for term, cost in model.terms(actions, observation, k).items()
         }

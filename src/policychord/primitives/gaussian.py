@@ -11,7 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from .._types import ArrayLike, State, Time, is_traced
+from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Grid
 from .base import AbstractPrimitive
 
@@ -22,23 +22,24 @@ LARGEST_DIAGONAL_IN_SD = 35.0
 
 
 class Gaussian(AbstractPrimitive):
-    """pi(u | x) proportional to exp( -(u - m)^T C^-1 (u - m) / 2 ) on the points of the action set, m = mean(state, k).
+    """pi(u | x) proportional to exp( -(u - m)^T C^-1 (u - m) / 2 ) on the points of the action set.
 
-    Give the spread as `sd` (a number, or one for each axis) or as `covariance` (a matrix). A mean outside the set is
-    moved to the nearest action that is allowed, as a saturating actuator would (`outside="clip"`), or kept where it
-    is, so that the points carry the Gaussian's tail (`outside="tail"`; far out, the nearest point takes it all).
+    m = mean(observation, k). Give the spread as `sd` (a number, or one for each axis) or as `covariance` (a matrix). A
+    mean outside the set is moved to the nearest action that is allowed, as a saturating actuator would
+    (`outside="clip"`), or kept where it is, so that the points carry the Gaussian's tail (`outside="tail"`; far out,
+    the nearest point takes it all).
     Both are computed in log space and never underflow to nothing. Near the border either is narrower than a Gaussian
     and has less entropy, which by itself moves the weights: extend the grid past the limits if that matters.
     """
 
-    mean: Callable[[State, Time], ArrayLike]
+    mean: Callable[[Observation, Time], ArrayLike]
     sd: Float[Array, "..."] | None
     cholesky: Float[Array, "dim dim"] | None
     outside: Literal["clip", "tail"] = eqx.field(static=True)
 
     def __init__(
         self,
-        mean: Callable[[State, Time], ArrayLike] | ArrayLike,
+        mean: Callable[[Observation, Time], ArrayLike] | ArrayLike,
         sd: ArrayLike | None = None,
         *,
         covariance: ArrayLike | None = None,
@@ -52,22 +53,22 @@ class Gaussian(AbstractPrimitive):
         self.sd, self.cholesky = _spread(sd, covariance)
         self.outside = outside
 
-    def centre(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, "..."]:
-        """The mean at this state, where it will be used."""
+    def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
+        """The mean for this observation, where it will be used."""
         dim = actions.points.shape[1:]
-        mean = jnp.asarray(self.mean(state, k), dtype=float)
+        mean = jnp.asarray(self.mean(observation, k), dtype=float)
         if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
             mean = mean.reshape(dim)  # one number is one number
         if mean.shape != dim:
-            raise ValueError(f"mean(state, k) has shape {mean.shape}, but an action has shape {dim}.")
+            raise ValueError(f"mean(observation, k) has shape {mean.shape}, but an action has shape {dim}.")
         self._fits(actions)
         return _inside(actions, mean) if self.outside == "clip" else mean
 
-    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
+    def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
-            axes = [_normalised(z) for z in self._along_axes(actions, state, k)]
+            axes = [_normalised(z) for z in self._along_axes(actions, observation, k)]
             return _outer(axes, jnp.add)
-        anchor, beyond = self._anchored(actions, state, k)
+        anchor, beyond = self._anchored(actions, observation, k)
         offsets = (actions.points - anchor).reshape(actions.size, -1)
         scaled, beyond = self._scaled(offsets), self._scaled(beyond.reshape(1, -1))
         return _normalised(-jnp.sum((0.5 * scaled + beyond) * scaled, axis=-1))
@@ -91,12 +92,12 @@ class Gaussian(AbstractPrimitive):
         cell = [np.diff(np.asarray(axis)[:2]) for axis in actions.axes]  # NumPy, so that it has a value in a trace too
         return bool(np.linalg.norm(cell) <= LARGEST_DIAGONAL_IN_SD * np.min(np.asarray(self.sd)))
 
-    def factors(self, actions: Grid, state: State, k: Time) -> list[Float[Array, " _"]]:
+    def factors(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " _"]]:
         """One vector for each axis; their outer product, cut to the set, is the distribution.
 
         A full exponential costs one exp for each point, this one for each point of each axis.
         """
-        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, state, k)]
+        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, observation, k)]
         if actions.kept is None:
             return [axis / jnp.sum(axis) for axis in axes]
         total = jnp.asarray(actions.mask)
@@ -104,17 +105,32 @@ class Gaussian(AbstractPrimitive):
             total = total @ axis
         return [axes[0] / total, *axes[1:]]
 
-    def _anchored(self, actions: AbstractActions, state: State, k: Time) -> tuple[Array, Array]:
+    def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[float, float]:
+        """(how far its mean on the points is from its own, in sd; its mass on their cells, which should be one)."""
+        centre, prob = self.centre(actions, observation, k), jnp.exp(self.log_prob(actions, observation, k))
+        scale = self._scaled(jnp.eye(len(centre)))  # of one unit along each axis, in sd
+        off = self._scaled((prob @ actions.points - centre)[None])[0]
+        density = jnp.exp(-0.5 * jnp.sum(self._scaled(actions.points - centre) ** 2, axis=-1))
+        cell = jnp.prod(actions.spacing) * jnp.abs(jnp.linalg.det(scale)) / (2 * np.pi) ** (len(centre) / 2)
+        return float(jnp.linalg.norm(off)), float(jnp.sum(density) * cell)
+
+    def coarseness(self, actions: Grid) -> float:
+        """By how many sd the points can move its mean far from borders: (4 pi/r) exp(-2 pi^2/r^2), r = cell/sd."""
+        narrow = 1.0 / np.linalg.norm(np.asarray(self._scaled(jnp.eye(len(actions.axes)))), axis=-1)
+        ratio = float(np.max(np.asarray(actions.spacing) / narrow))
+        return ratio / 4 if ratio > 4 else float(4 * np.pi / ratio * np.exp(-2 * np.pi**2 / ratio**2))
+
+    def _anchored(self, actions: AbstractActions, observation: Observation, k: Time) -> tuple[Array, Array]:
         """(a, a - m), a the allowed action next to the mean: the squares of a mean far out would leave no digits.
 
         (u - m)^2 = (u - a)^2 + 2 (u - a)(a - m) + the same for all u.
         """
-        centre = self.centre(actions, state, k)
+        centre = self.centre(actions, observation, k)
         anchor = centre if self.outside == "clip" else _inside(actions, centre)
         return anchor, anchor - centre
 
-    def _along_axes(self, actions: Grid, state: State, k: Time) -> list[Float[Array, " _"]]:
-        anchor, beyond = self._anchored(actions, state, k)
+    def _along_axes(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " _"]]:
+        anchor, beyond = self._anchored(actions, observation, k)
         sd = jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)
         scaled = [(axis - a) / s for axis, a, s in zip(actions.axes, anchor, sd, strict=True)]
         return [-(0.5 * z + b) * z for z, b in zip(scaled, beyond / sd, strict=True)]
@@ -149,14 +165,14 @@ def _outer(axes: list[Array], combine: Callable[[Array, Array], Array]) -> Array
     return whole
 
 
-def _constant(mean: ArrayLike) -> Callable[[State, Time], ArrayLike]:
+def _constant(mean: ArrayLike) -> Callable[[Observation, Time], ArrayLike]:
     value = np.atleast_1d(np.asarray(mean, dtype=float))
     if not np.all(np.isfinite(value)):
-        raise ValueError(f"mean = {value.tolist()}: pass finite numbers, or a function of state and k.")
+        raise ValueError(f"mean = {value.tolist()}: pass finite numbers, or a function of (observation, k).")
     return jax.tree_util.Partial(_first, value)
 
 
-def _first(value: Any, state: State, k: Time) -> Any:
+def _first(value: Any, observation: Observation, k: Time) -> Any:
     return value
 
 

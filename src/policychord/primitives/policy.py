@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import ArrayLike, State, Time, is_traced
+from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite
 from .base import AbstractPrimitive
 from .gaussian import Gaussian
@@ -23,15 +23,15 @@ class Policy(AbstractPrimitive):
     and answers with a batch of actions, as Stable-Baselines3 does; a callable is given one observation at a time. Both
     run as ordinary Python (torch, NumPy, a look-up), outside the compiled loop. On a grid, `spread` is the standard
     deviation of a Gaussian around the answer. On a list of labels, it is the probability shared by the other actions.
-    `observe(state, k)` makes the observation; without it the state is the observation. A policy that keeps its own
-    state (recurrent) is refused.
+    `observe(observation, k)` makes what the policy sees of what the agent sees; without it they are the same. A policy
+    that keeps its own state (recurrent) is refused.
     """
 
     policy: "_Same" = eqx.field(static=True)
     spread: Float[Array, "..."]
-    observe: Callable[[State, Time], ArrayLike] | None
+    observe: Callable[[Observation, Time], ArrayLike] | None
 
-    def __init__(self, policy: Any, spread: ArrayLike, observe: Callable[[State, Time], ArrayLike] | None = None):
+    def __init__(self, policy: Any, spread: ArrayLike, observe: Callable[[Observation, Time], ArrayLike] | None = None):
         if not (callable(getattr(policy, "predict", None)) or callable(policy)):
             raise ValueError(
                 f"policy is a {type(policy).__name__}: pass an object with predict(observation, ...), or a function."
@@ -43,20 +43,20 @@ class Policy(AbstractPrimitive):
             )
         self.policy, self.spread, self.observe = _Same(policy), jnp.asarray(values), observe
 
-    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
-        observation = jnp.asarray(state if self.observe is None else self.observe(state, k))
+    def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
+        given = jnp.asarray(observation if self.observe is None else self.observe(observation, k))
         if isinstance(actions, Finite) and actions.labels:
             if self.spread.ndim or (not is_traced(self.spread) and not np.asarray(self.spread) < 1):
                 raise ValueError(f"spread = {self.spread}: with labels it is one probability, so it lies below 1.")
-            answer = self._ask(actions, observation, ())
+            answer = self._ask(actions, given, ())
             chosen = actions.points == answer
             spread = self.spread if actions.size > 1 else 0.0  # nobody to share it with
             others = jnp.log(spread) - np.log(max(actions.size - 1, 1))
             # an answer that is not in the list gives NaN, which no certificate survives
             log_prob = jnp.where(chosen, jnp.log1p(-spread), others)
             return jnp.where(jnp.any(chosen), log_prob, jnp.nan)
-        answer = self._ask(actions, observation, actions.points.shape[1:])
-        return Gaussian(lambda state, k: answer, sd=self.spread).log_prob(actions, state, k)
+        answer = self._ask(actions, given, actions.points.shape[1:])
+        return Gaussian(lambda _, k: answer, sd=self.spread).log_prob(actions, observation, k)
 
     def _ask(self, actions: AbstractActions, observation: Array, shape: tuple[int, ...]) -> Array:
         ask = _Asker(self.policy.value, observation.ndim, shape, np.dtype(actions.points.dtype))

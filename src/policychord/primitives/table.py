@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import ArrayLike, State, Time
+from .._types import ArrayLike, Observation, Time
 from ..actions import AbstractActions
 from .base import AbstractPrimitive
 
@@ -15,17 +15,17 @@ from .base import AbstractPrimitive
 class Table(AbstractPrimitive):
     """pi(u | x) read from a table: one distribution, or a row for each discrete state.
 
-    `row(state, k)` says which row; without it the state itself is the row's number.
+    `row(observation, k)` says which row; without it the observation itself is the row's number.
     """
 
     log_rows: Float[Array, "rows d"]
-    row: Callable[[State, Time], ArrayLike] | None
+    row: Callable[[Observation, Time], ArrayLike] | None
 
-    def __init__(self, probabilities: ArrayLike, row: Callable[[State, Time], ArrayLike] | None = None):
+    def __init__(self, probabilities: ArrayLike, row: Callable[[Observation, Time], ArrayLike] | None = None):
         if callable(probabilities):
             raise ValueError(
                 "probabilities is a function: a Table holds numbers, and `row` says which of its rows a state has. "
-                "For a function of (state, k) use Categorical, which takes log-probabilities."
+                "For a function of (observation, k) use Categorical, which takes log-probabilities."
             )
         rows = np.atleast_2d(np.asarray(probabilities, dtype=float))
         if rows.ndim != 2 or rows.size == 0:
@@ -46,29 +46,31 @@ class Table(AbstractPrimitive):
             self.log_rows = jnp.asarray(np.log(rows / total[:, None]))
         self.row = row
 
-    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
+    def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if self.log_rows.shape[1] != actions.size:
             raise ValueError(f"the table has {self.log_rows.shape[1]} actions, the action set {actions.size}.")
         if self.log_rows.shape[0] == 1:
             return self.log_rows[0]
-        row = state if self.row is None else self.row(state, k)
+        row = observation if self.row is None else self.row(observation, k)
         # a row that is not there gives NaN, which no certificate survives, instead of its neighbour
         return self.log_rows.at[row].get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
 
 
 class Categorical(AbstractPrimitive):
-    """pi(u | x) = softmax(logits(state, k)); -inf forbids an action."""
+    """pi(u | x) = softmax(logits(observation, k)); -inf forbids an action."""
 
-    logits: Callable[[State, Time], ArrayLike]
+    logits: Callable[[Observation, Time], ArrayLike]
 
     def __check_init__(self) -> None:
         if not callable(self.logits):
             raise ValueError(
-                f"logits is a {type(self.logits).__name__}: pass a function of (state, k); for fixed numbers use Table."
+                f"logits is a {type(self.logits).__name__}: pass a function of (observation, k); Table takes numbers."
             )
 
-    def log_prob(self, actions: AbstractActions, state: State, k: Time) -> Float[Array, " d"]:
-        logits = jnp.asarray(self.logits(state, k), dtype=float)
+    def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
+        logits = jnp.asarray(self.logits(observation, k), dtype=float)
         if logits.shape != (actions.size,):
-            raise ValueError(f"logits(state, k) has shape {logits.shape}: one for each of the {actions.size} actions.")
+            raise ValueError(
+                f"logits(observation, k) has shape {logits.shape}: one for each of the {actions.size} actions."
+            )
         return jax.nn.log_softmax(logits)

@@ -15,8 +15,8 @@ class Calm(AbstractModel):
     def __init__(self, price: float = 0.1):
         self.price = jnp.asarray(price, dtype=float)
 
-    def parts(self, actions, state, k):
-        # parts have names, so that an agent's `parts(state)` can say what makes an action dear
+    def terms(self, actions, state, k):
+        # terms have names, so that an agent's `terms(observation)` can say what makes an action dear
         effort = jax.vmap(lambda action: jnp.sum(action**2))(actions.points)
         change = jax.vmap(lambda action: jnp.sum(jnp.abs(self.move(state, action) - state)))(actions.points)
         return {"effort": self.price * effort, "change": change}
