@@ -208,13 +208,11 @@ class Composer(eqx.Module):
     def problem(self, observation: Observation, k: Time = 0) -> Problem:
         """The gating problem of this observation. Outside jit it says what is wrong with it."""
         given, well = self._pose(observation, k)
-        if is_traced(*given):
-            return given
-        if not np.all(well):
+        if not is_traced(*given) and not np.all(well):
             raise ValueError(
                 f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
             )
-        return problem(pi=given.pi, action_cost=given.action_cost, eps=given.eps, log_prior=given.log_prior)
+        return given if _is_finite(given) else _checked(given)
 
     def _pose(self, observation: Observation, k: Time) -> tuple[Problem, Bool[Array, " n"]]:
         """The gating problem, and which primitives are numbers; the others have next to no prior weight in it."""
@@ -228,11 +226,11 @@ class Composer(eqx.Module):
                 f"for this observation eps has shape {eps.shape} and the prior {log_prior.shape}: one temperature, and "
                 f"one entry for each of the {len(self.names)} primitives."
             )
-        log_prior = _only(log_prior, well)
-        traced = is_traced(pi, cost, eps, log_prior)
-        if traced and not (self.by_axes and not callable(self.eps) and not callable(self.log_prior)):
-            return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior), well
-        return Problem(pi, cost, eps, log_prior), well  # the parts were checked when they were made
+        given = Problem(pi, cost, eps, log_prior)
+        trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
+        if _is_finite(given) and not trusted:  # else the parts were checked when they were made, shapes and sums hold
+            given = _checked(given)
+        return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well
 
     def _named(self, well: Array) -> str:
         bad = [name for name, fine in zip(self.names, np.asarray(well), strict=True) if not fine]
@@ -247,20 +245,18 @@ class Composer(eqx.Module):
         nothing = jnp.asarray(jnp.inf)
         if not is_traced(*given):
             self._say(observation, k, well)
-            if not (np.any(well) and all(np.all(np.isfinite(a)) for a in given[1:])):  # solve would raise an error
+            if not (np.any(well) and _is_finite(given)):  # solve would raise an error
                 unknown = jnp.full(len(self.names), jnp.nan)
                 return Weighing(given, unknown, Certificate(nothing, nothing), jnp.asarray(FAILED, "int8"), well)
-            given = problem(pi=given.pi, action_cost=given.action_cost, eps=given.eps, log_prior=given.log_prior)
         if self.gate == "equilibrium":
             weights, _, certificate, _, outcome = solve(given, tol=self.tol, start=memory.weights, route=self.route)
         else:
-            relaxed = (
-                jnp.exp(given.log_prior) if self.gate == "prior" else one_step(given, _share(memory.weights, well))
-            )
+            fixed = jnp.exp(given.log_prior) if self.gate == "prior" else memory.weights
+            fixed = _share(fixed, well)
+            relaxed = fixed if self.gate == "prior" else one_step(given, fixed)
             weights = jnp.maximum(relaxed, np.exp(LOG_FLOOR))  # zero is for those left out
             certificate = certificate_at(given, weights)
-            fixed = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED)
-            outcome = fixed.astype("int8")
+            outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED).astype("int8")
         outcome = jnp.where(jnp.any(well), outcome, jnp.asarray(FAILED, outcome.dtype))
         failed = outcome == FAILED
         weights = jnp.where(failed, jnp.nan, jnp.where(well, weights, 0.0))
@@ -349,16 +345,20 @@ def _is_coarse(primitive: AbstractPrimitive, actions: AbstractActions) -> bool:
     return not is_traced(primitive.sd, primitive.cholesky, actions.points) and primitive.coarseness(actions) > MOVED
 
 
+def _checked(given: Problem) -> Problem:
+    pi, cost, eps, log_prior = given
+    return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+
+
+def _is_finite(given: Problem) -> bool:
+    """Whether cost, temperature and prior are numbers, as far as they are known yet."""
+    return is_traced(*given) or all(np.all(np.isfinite(a)) for a in given[1:])
+
+
 def _share(weights: Array, well: Array) -> Array:
     """The weights with those of primitives that are not well given to the others."""
     rest = jnp.where(well, weights, 0.0)
     return jnp.where(jnp.all(well) | ~jnp.any(well), weights, rest / jnp.sum(rest))
-
-
-def _only(log_prior: Array, well: Array) -> Array:
-    """The prior of those primitives that are well; the others get next to nothing."""
-    rest = log_prior - jax.scipy.special.logsumexp(jnp.where(well, log_prior, -jnp.inf))
-    return jnp.where(jnp.all(well) | ~jnp.any(well), log_prior, jnp.where(well, rest, NEGLIGIBLE))
 
 
 def _named(primitives: Any) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:

@@ -186,8 +186,8 @@ class Predictor:
         self._calls += 1
         decision, state = _predict(agent, self.observe, jax.random.fold_in(self._root, self._calls), many, state, fresh)
         action = np.asarray(decision.action)
-        awake = np.ones(len(many), bool)
-        for complaint, _ in complaints(agent.names, np.asarray(decision.outcome), np.asarray(decision.weights), awake):
+        told = (decision.outcome, decision.weights, decision.certificate.gap, np.ones(len(many), bool))
+        for complaint, _ in complaints(agent.names, *told):
             warnings.warn(complaint + ". Look at the observation, or call composer.problem there.", stacklevel=2)
         return (action if seen.ndim > self.ndim else action[0]), state
 

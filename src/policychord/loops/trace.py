@@ -85,26 +85,25 @@ def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array |
     """The trace of these steps (leading axes episode, time), with a warning where something was not a number."""
     trace = Trace(**record._asdict(), final_state=final_state, log_prob=log_prob, labels=labels)
     if not is_traced(trace.outcome):
-        for complaint, at in complaints(
-            labels.primitives, *map(np.asarray, (trace.outcome, trace.weights, trace.alive))
-        ):
+        for complaint, at in complaints(labels.primitives, trace.outcome, trace.weights, trace.gap, trace.alive):
             where = f" (first in episode {labels.episodes[at[0]]} at time {int(at[1])})"
             warnings.warn(complaint + where + ". Look at trace.state, or call agent.problem there.", stacklevel=3)
     return trace
 
 
 def complaints(
-    names: tuple[str, ...], outcome: np.ndarray, weights: np.ndarray, alive: np.ndarray
+    names: tuple[str, ...], outcome: Array, weights: Array, gap: Array, alive: Array
 ) -> Iterator[tuple[str, np.ndarray]]:
     """What went wrong in decisions, in words, and where first."""
+    outcome, weights, gap, alive = (np.asarray(a) for a in (outcome, weights, gap, alive))
     alive = np.broadcast_to(alive.reshape(alive.shape + (1,) * (outcome.ndim - alive.ndim)), outcome.shape)
     for why in (Outcome.NOT_CONVERGED, Outcome.ROUNDING_LIMIT, Outcome.BAD_INPUT):
         if (bad := alive & (outcome == why)).any():
             instead = " The agent's fallback was taken" if why == Outcome.BAD_INPUT else " They are used as they are"
             yield f"{bad.sum()} of {bad.size} decisions failed. {why.sentence}{instead}", np.argwhere(bad)[0]
     for i, name in enumerate(names if weights.shape[-1] == len(names) else ()):
-        # weights that were found are positive
-        if (bad := alive & (outcome != FAILED) & (weights[..., i] == 0)).any():
+        # a certified weight is positive, unless its primitive was left out
+        if (bad := alive & np.isfinite(gap) & (weights[..., i] == 0)).any():
             yield (
                 f"primitive {name!r} was not a number in {bad.sum()} of {bad.size} decisions, and left out of them",
                 np.argwhere(bad)[0],

@@ -1,5 +1,7 @@
 """`columns`: all primitives for one observation, as the matrix that a gating problem needs."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -7,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 from .._types import Observation, Time
 from ..actions import AbstractActions, Grid
 from .base import AbstractPrimitive
-from .gaussian import Gaussian, product_of
+from .gaussian import Gaussian, factors, product_of
 
 
 def separable(primitives: tuple[AbstractPrimitive, ...], actions: AbstractActions) -> bool:
@@ -34,23 +36,30 @@ def filled_columns(
     k: Time,
     by_axes: bool,
 ) -> tuple[Float[Array, "d n"], Bool[Array, " n"]]:
-    """(Pi, which of its columns are numbers). One that is not is filled with the first that is, else uniformly.
+    """(Pi, which of its columns are numbers). One that is not is filled with the first that is.
 
     So a primitive that fails leaves a problem that can be solved, if it gets no weight in it.
     """
     if not by_axes:
-        log_pi = jnp.stack([p.log_prob(actions, observation, k) for p in primitives], axis=-1)
-        well = ~jnp.isnan(jnp.sum(log_pi, axis=0))
-        return jnp.exp(_filled(log_pi, well, -np.log(actions.size))), well
+        log_pi = [[p.log_prob(actions, observation, k)] for p in primitives]
+        well = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
+        filled = _filled(log_pi, well, [-np.log(actions.size)])
+        return jnp.exp(jnp.stack([column for (column,) in filled], axis=-1)), jnp.stack(well)
     assert isinstance(actions, Grid)
-    factors = [p.factors(actions, observation, k) for p in primitives if isinstance(p, Gaussian)]
+    placed = [p.placed(actions, observation, k) for p in primitives if isinstance(p, Gaussian)]
+    well = [jnp.all(jnp.isfinite(anchor + beyond)) for anchor, beyond, _ in placed]
+    middle = (actions.low + actions.high) / 2
+    filled = _filled(placed, well, [middle, jnp.zeros_like(middle), jnp.ones_like(middle)])
     # all primitives at once: one pass over the matrix instead of one for each column and one to stack them
-    along = [jnp.stack(axis, axis=-1) for axis in zip(*factors, strict=True)]
-    well = jnp.isfinite(sum(jnp.sum(axis, axis=0) for axis in along))
-    uniform = [1.0 / actions.size] + [1.0] * (len(along) - 1)
-    return product_of([_filled(axis, well, one) for axis, one in zip(along, uniform, strict=True)], actions), well
+    along = [jnp.stack(axis, axis=-1) for axis in zip(*(factors(actions, *one) for one in filled), strict=True)]
+    return product_of(along, actions), jnp.stack(well)
 
 
-def _filled(columns: Float[Array, "d n"], well: Bool[Array, " n"], otherwise: float) -> Float[Array, "d n"]:
-    first = jnp.where(jnp.any(well), columns[:, jnp.argmax(well)], otherwise)
-    return jnp.where(well, columns, first[:, None])
+def _filled(columns: list[list[Array]], well: list[Array], first: list[Any]) -> list[list[Array]]:
+    """Columns, each given by one or several vectors, with those that are not well like the first that is."""
+    for column, fine in zip(reversed(columns), reversed(well), strict=True):
+        first = [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
+    return [
+        [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
+        for column, fine in zip(columns, well, strict=True)
+    ]

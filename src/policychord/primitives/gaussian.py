@@ -66,7 +66,7 @@ class Gaussian(AbstractPrimitive):
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
-            axes = [_normalised(z) for z in self._along_axes(actions, observation, k)]
+            axes = [_normalised(z) for z in _along_axes(actions, *self.placed(actions, observation, k))]
             return _outer(axes, jnp.add)
         anchor, beyond = self._anchored(actions, observation, k)
         offsets = (actions.points - anchor).reshape(actions.size, -1)
@@ -92,18 +92,10 @@ class Gaussian(AbstractPrimitive):
         cell = [np.diff(np.asarray(axis)[:2]) for axis in actions.axes]  # NumPy, so that it has a value in a trace too
         return bool(np.linalg.norm(cell) <= LARGEST_DIAGONAL_IN_SD * np.min(np.asarray(self.sd)))
 
-    def factors(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " _"]]:
-        """One vector for each axis; their outer product, cut to the set, is the distribution.
-
-        A full exponential costs one exp for each point, this one for each point of each axis.
-        """
-        axes = [jnp.exp(z - jnp.max(z)) for z in self._along_axes(actions, observation, k)]
-        if actions.kept is None:
-            return [axis / jnp.sum(axis) for axis in axes]
-        total = jnp.asarray(actions.mask)
-        for axis in reversed(axes):
-            total = total @ axis
-        return [axes[0] / total, *axes[1:]]
+    def placed(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " dim"]]:
+        """[a, a - m, sd] for each axis, a the allowed action next to the mean."""
+        anchor, beyond = self._anchored(actions, observation, k)
+        return [anchor, beyond, jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)]
 
     def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[float, float]:
         """(how far its mean on the points is from its own, in sd; its mass on their cells, which should be one)."""
@@ -129,17 +121,32 @@ class Gaussian(AbstractPrimitive):
         anchor = centre if self.outside == "clip" else _inside(actions, centre)
         return anchor, anchor - centre
 
-    def _along_axes(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " _"]]:
-        anchor, beyond = self._anchored(actions, observation, k)
-        sd = jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)
-        scaled = [(axis - a) / s for axis, a, s in zip(actions.axes, anchor, sd, strict=True)]
-        return [-(0.5 * z + b) * z for z, b in zip(scaled, beyond / sd, strict=True)]
-
     def _scaled(self, offsets: Float[Array, "d dim"]) -> Float[Array, "d dim"]:
         """In units of the spread."""
         if self.cholesky is None:
             return offsets / jnp.asarray(self.sd)
         return solve_triangular(self.cholesky, offsets.T, lower=True).T
+
+
+def factors(
+    actions: Grid, anchor: Float[Array, " dim"], beyond: Float[Array, " dim"], sd: Float[Array, " dim"]
+) -> list[Float[Array, " _"]]:
+    """One vector for each axis; their outer product, cut to the set, is the distribution of a `placed` Gaussian.
+
+    A full exponential costs one exp for each point, this one for each point of each axis.
+    """
+    axes = [jnp.exp(z - jnp.max(z)) for z in _along_axes(actions, anchor, beyond, sd)]
+    if actions.kept is None:
+        return [axis / jnp.sum(axis) for axis in axes]
+    total = jnp.asarray(actions.mask)
+    for axis in reversed(axes):
+        total = total @ axis
+    return [axes[0] / total, *axes[1:]]
+
+
+def _along_axes(actions: Grid, anchor: Array, beyond: Array, sd: Array) -> list[Array]:
+    scaled = [(axis - a) / s for axis, a, s in zip(actions.axes, anchor, sd, strict=True)]
+    return [-(0.5 * z + b) * z for z, b in zip(scaled, beyond / sd, strict=True)]
 
 
 def product_of(factors: list[Float[Array, "_ n"]], actions: Grid) -> Float[Array, "d n"]:

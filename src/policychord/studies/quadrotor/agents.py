@@ -11,6 +11,7 @@ from scipy.linalg import expm, solve_discrete_are
 from ..._types import Time
 from ...actions import Grid
 from ...agent import Composer, Decision
+from ...core._method import Outcome
 from ...core.objective import Certificate
 from ...envs.paths import path
 from ...envs.quadrotor import (
@@ -134,7 +135,8 @@ class Pilot(eqx.Module):
         weights = jnp.stack([self.share, 1.0 - self.share])
         thrust = weights @ jnp.stack([saturated(thrust), saturated(self.second(view, k))])
         unknown = jnp.asarray(jnp.nan)
-        return Decision(thrust, weights, Certificate(unknown, unknown), jnp.asarray(True), memory)
+        outcome = jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8")
+        return Decision(thrust, weights, Certificate(unknown, unknown), outcome, memory)
 
 
 class Tracking(eqx.Module):
