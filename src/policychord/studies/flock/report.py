@@ -25,7 +25,7 @@ that is said to matter."""
 
 PAPER_SEEDS = 30  # of Fig. S3c
 SERIES = {"polarization": "1", "milling": "1", "goal_distance": "m", "pair_distance": "m", "spread": "m"}
-CONSTANT = ["reward", "alive", "converged"]  # no flock is rewarded, none ends early, and every weight is certified
+CONSTANT = ["reward", "alive", "outcome"]  # no flock is rewarded, none ends early, and every weight is certified
 
 
 # ------------------------------------------------------------------------------------ data
