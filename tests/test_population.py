@@ -47,7 +47,7 @@ def test_each_decides_as_if_it_were_alone(options):
             np.testing.assert_allclose(decision.weights[i], expected.weights, atol=1e-7)
             np.testing.assert_allclose(decision.action[i], expected.action, atol=1e-9)
             np.testing.assert_allclose(memory.debt[i], expected.memory.debt, atol=1e-7)
-            assert decision.optimal[i]
+            assert decision.certified[i]
 
 
 def test_what_is_shared_is_kept_once():
