@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from policychord.loops import Trace
-from policychord.studies.flock.experiments import Flight, Forms, Led, plan
+from policychord.studies.flock.experiments import Flight, Forms, plan
 from policychord.studies.flock.measures import Measures
 from policychord.studies.flock.settings import FlockStudySettings, scenario
 
@@ -62,5 +62,5 @@ def as_claimed():
         for distance, spread, imbalance in ((9.0, 0.0, 0.2), (1.0, 0.1, 0.1), (14.0, 0.0, 0.02))
     )
     evidence = put(evidence, "temperatures", cold=cold, middle=middle, hot=hot)
-    guided = Forms(Led(near, far), Led(near, far))
+    guided = Forms((near, far), (near, far))
     return evidence._replace(couzin=guided, cucker_smale=guided, vicsek=guided)

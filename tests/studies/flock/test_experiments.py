@@ -108,7 +108,7 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     assert flights["temperature-10"] is evidence.temperatures.hot
     assert flights["leaders-10"] is evidence.leaders.tenth
     assert flights["polarization-fixed-weights"] is evidence.leaderless.fixed
-    assert flights["cucker-smale-original-no-leaders"] is evidence.cucker_smale.original.alone
+    assert flights["cucker-smale-original-no-leaders"] is evidence.cucker_smale.original[1]
 
 
 def test_a_step_gives_plain_data(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policychord.studies.flock.claims import CLAIMS, controls
-from policychord.studies.flock.experiments import Forms, Led
+from policychord.studies.flock.experiments import Forms
 from policychord.studies.flock.report import STUDY, findings
 from policychord.studies.flock.settings import FlockStudySettings
 
@@ -98,7 +98,7 @@ def test_temperatures():
 
 
 def test_followers():
-    near, far = Led(made(goal_distance=1.0), made()), Led(made(), made())
+    near, far = (made(goal_distance=1.0), made()), (made(), made())
     name, title = "Couzin followers without leaders", "Followers: released constants and original forms"
     neither, one, both = (as_claimed()._replace(couzin=Forms(*two)) for two in ((far, far), (far, near), (near, near)))
     assert "neither form" in answer(neither, name)
@@ -124,7 +124,7 @@ def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
     """Sizes that settings allow must not fail once the work is done."""
     flights = as_claimed()._asdict()
     flights = {name: type(theme)(*[made(seeds, 2)] * len(theme)) for name, theme in flights.items()}
-    guided = Led(made(seeds, 2), made(seeds, 2))
+    guided = made(seeds, 2), made(seeds, 2)
     tiny = type(as_claimed())(**flights | dict.fromkeys(("couzin", "cucker_smale", "vicsek"), Forms(guided, guided)))
     two = made(2, 2)
     tiny = put(tiny, "temperatures", cold=two, middle=two, hot=two)  # settings ask for two there

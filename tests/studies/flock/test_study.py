@@ -11,7 +11,7 @@ from policychord.cli import main
 from policychord.loops import to_dataset
 from policychord.studies.drawing import styled
 from policychord.studies.flock.animation import endings, film
-from policychord.studies.flock.experiments import NAMES, fly
+from policychord.studies.flock.experiments import NAMES, measure_flight, simulate
 from policychord.studies.flock.figures import FIGURES, figures_of
 from policychord.studies.flock.measures import summarise
 from policychord.studies.flock.report import STUDY
@@ -23,7 +23,8 @@ from .flights import STUDY_SIZE, everywhere
 @pytest.fixture(scope="module")
 def flown():
     """A small flock with leaders, 120 steps."""
-    return fly(scenario("leaders", boids=6, leaders=2, steps=120, seeds=2, start_size=1.0))
+    settings = scenario("leaders", boids=6, leaders=2, steps=120, seeds=2, start_size=1.0)
+    return measure_flight(settings, simulate(settings))
 
 
 @pytest.fixture(scope="module")

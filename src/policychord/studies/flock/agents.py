@@ -26,22 +26,19 @@ CHUNK = 125  # boids of a large flock that decide at once: more do not fit into 
 
 def world(settings: FlockSettings) -> Flock:
     """The flock as an environment. Boids of the literature move by themselves, all others are agents."""
-    composed = settings.followers == "composed"
-    zones = Zones(
-        settings.separation_radius, settings.alignment_radius, settings.cohesion_radius, settings.vision_angle
-    )
-    plain = composed and settings.update == "synchronous"
-    search = settings.search
+    composed, search = settings.followers == "composed", settings.search
+    radii = settings.separation_radius, settings.alignment_radius, settings.cohesion_radius
+    zones = Zones(*radii, settings.vision_angle)
     if search == "auto":
-        listed = plain and settings.collision_term and settings.boids >= LARGE
-        search = "tree" if listed else "pairs"
-    ring = settings.start == "ring"
+        large = composed and settings.update == "synchronous" and settings.boids >= LARGE
+        search = "tree" if large and settings.collision_term else "pairs"
+    start = in_square(settings.start_size, settings.start_pace)
     all_lead = settings.leaders == settings.boids
     return Flock(
         settings.boids,
         agents=settings.boids if composed else settings.leaders,
         follower=None if composed or all_lead else follower(settings, zones),
-        start=in_ring(settings.start_size) if ring else in_square(settings.start_size, settings.start_pace),
+        start=in_ring(settings.start_size) if settings.start == "ring" else start,
         zones=zones,
         dt=settings.dt,
         max_speed=settings.max_speed,
@@ -106,9 +103,9 @@ def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -
     """
     aim = jnp.asarray([*settings.goal, float(informed)])
     demands: dict[str, AbstractModel] = {
-        "velocity": GaussianTarget(eqx.Partial(_next_velocity, env), eqx.Partial(_wanted_velocity, aim),
+        "velocity": GaussianTarget(eqx.Partial(_next, env, 1), eqx.Partial(_wanted_velocity, aim),
                                    settings.state_variance),
-        "position": GaussianTarget(eqx.Partial(_next_position, env), eqx.Partial(_wanted_position, aim),
+        "position": GaussianTarget(eqx.Partial(_next, env, 0), eqx.Partial(_wanted_position, aim),
                                    settings.state_variance),
     }  # fmt: skip
     if settings.collision_term:
@@ -123,12 +120,9 @@ def _force(strength: Array, name: str, view: View, k: Time) -> Array:
     return strength * getattr(view, name)
 
 
-def _next_velocity(env: Flock, view: View, action: Array, k: Time) -> Array:
-    return env.move(view.position, view.velocity, action)[1]
-
-
-def _next_position(env: Flock, view: View, action: Array, k: Time) -> Array:
-    return env.move(view.position, view.velocity, action)[0]
+def _next(env: Flock, which: int, view: View, action: Array, k: Time) -> Array:
+    """Position (0) or velocity (1) one time step later."""
+    return env.move(view.position, view.velocity, action)[which]
 
 
 def _wanted_velocity(aim: Array, view: View, k: Time) -> Array:

@@ -1,6 +1,6 @@
 """Flocks by number, for sweeps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from ...loops import to_dataset
 from ..episodes import PLANNED, Episodes, Measured, Setting, settings_of
 from .experiments import choose_episodes, measure_flight, simulate
 from .figures import overview
-from .measures import LAST, at_end, measure
+from .measures import LAST, Measures, Numbers, at_end, measure
 from .settings import ABLATIONS, SCENARIOS, FlockSettings, scenario
 
 
@@ -18,28 +18,30 @@ def settings(**named: Any) -> FlockSettings:
     return scenario(named.pop("scenario", "polarization"), named.pop("ablation", None), **named)
 
 
+# What a sweep measures: by name, what it is, with its unit, and how it follows from the measures of a batch.
+METRICS: Mapping[str, tuple[str, Callable[[Measures], Numbers]]] = {
+    "polarization": (f"polarization, mean of the last {LAST} steps", lambda found: at_end(found.polarization)),
+    "milling": (f"milling, mean of the last {LAST} steps", lambda found: at_end(found.milling)),
+    "goal_distance": ("nearest the centre came to the goal (m)", lambda found: found.goal_distance.min(axis=1)),
+    "pair_distance": ("smallest distance of any two boids (m)", lambda found: found.pair_distance.min(axis=1)),
+    "spread": ("mean distance from the centre at the end (m)", lambda found: found.spread[:, -1]),
+    "groups": ("groups at the end", lambda found: found.groups[:, -1]),
+    "largest_group": ("share of the largest group at the end", lambda found: found.largest_group[:, -1]),
+    "imbalance": (
+        f"farthest weight from 1/3, mean of the last {LAST} steps", lambda found: at_end(found.imbalance)
+    ),
+}  # fmt: skip
+
+
 def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:
     """Let the flocks fly."""
     trace = simulate(told, episodes)
-    measured = measure(told, trace)
-
-    def dataset(places: Sequence[int]) -> Any:
-        return to_dataset(choose_episodes(trace, places), **told.model_dump())
-
-    weights = np.asarray(trace.weights)
+    measured, weights = measure(told, trace), np.asarray(trace.weights)
+    metrics = {name: number(measured) for name, (_, number) in METRICS.items()}
+    metrics["weight_sd"] = weights.std(axis=1).mean(axis=(1, 2)) if weights.shape[2] else np.zeros(len(weights))
     return Measured(
-        {
-            "polarization": at_end(measured.polarization),
-            "milling": at_end(measured.milling),
-            "goal_distance": measured.goal_distance.min(axis=1),
-            "pair_distance": measured.pair_distance.min(axis=1),
-            "spread": measured.spread[:, -1],
-            "groups": measured.groups[:, -1],
-            "largest_group": measured.largest_group[:, -1],
-            "imbalance": at_end(measured.imbalance),
-            "weight_sd": weights.std(axis=1).mean(axis=(1, 2)) if weights.shape[2] else np.zeros(len(weights)),
-        },
-        dataset,
+        metrics,
+        dataset=lambda places: to_dataset(choose_episodes(trace, places), **told.model_dump()),
         draw=lambda place: overview(measure_flight(told, choose_episodes(trace, [place]))),
     )
 
@@ -51,16 +53,6 @@ EPISODES = Episodes(
         Setting("ablation", None, "what is taken away from it", tuple(ABLATIONS)),
         *settings_of(FlockSettings, without=PLANNED),
     ),
-    metrics={
-        "polarization": f"polarization, mean of the last {LAST} steps",
-        "milling": f"milling, mean of the last {LAST} steps",
-        "goal_distance": "nearest the centre came to the goal (m)",
-        "pair_distance": "smallest distance of any two boids (m)",
-        "spread": "mean distance from the centre at the end (m)",
-        "groups": "groups at the end",
-        "largest_group": "share of the largest group at the end",
-        "imbalance": f"farthest weight from 1/3, mean of the last {LAST} steps",
-        "weight_sd": "sd of weights over time",
-    },
+    metrics={name: words for name, (words, _) in METRICS.items()} | {"weight_sd": "sd of weights over time"},
     run=run,
 )

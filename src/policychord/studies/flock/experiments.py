@@ -62,18 +62,11 @@ class Temperatures(NamedTuple, Generic[T]):
     hot: T
 
 
-class Led(NamedTuple, Generic[T]):
-    """Followers of a model of the literature with 6 leaders, and the same flock without."""
-
-    led: T
-    alone: T
-
-
 class Forms(NamedTuple, Generic[T]):
-    """Followers with the constants of the released scripts, and in the form of their own papers."""
+    """Followers of a model of the literature, each form with 6 leaders and with none."""
 
-    released: Led[T]
-    original: Led[T]
+    released: tuple[T, T]  # with the constants of the released scripts
+    original: tuple[T, T]  # in the form of their own papers
 
 
 class Flocks(NamedTuple, Generic[T]):
@@ -124,7 +117,7 @@ def plan(settings: FlockStudySettings) -> Flocks[FlockSettings]:
         return chosen.model_copy(update={"steps": max(int(chosen.steps * settings.shorten), 2)})
 
     def followers(model: str) -> Forms[FlockSettings]:
-        return Forms(*(Led(one(model, form=form), one(model, form=form, leaders=0)) for form in Forms._fields))
+        return Forms(*((one(model, form=form), one(model, form=form, leaders=0)) for form in Forms._fields))
 
     return Flocks(
         Leaders(*(one("leaders", leaders=leaders) for leaders in (0, 4, 8, 40))),
@@ -189,11 +182,6 @@ def choose_episodes(trace: Trace, places: Sequence[int]) -> Trace:
     """The trace of a few episodes, without holding on to the others."""
     labels = trace.labels._replace(episodes=tuple(trace.labels.episodes[place] for place in places))
     return jax.tree_util.tree_map(lambda array: array[list(places)], trace)._replace(labels=labels)
-
-
-def fly(settings: FlockSettings) -> Flight:
-    """Simulate one experiment and measure it."""
-    return measure_flight(settings, simulate(settings))
 
 
 def measure_flight(settings: FlockSettings, trace: Trace) -> Flight:

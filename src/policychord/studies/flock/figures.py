@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from ..._types import Array
 from ..drawing import COLOURS, blank
 from ..study import StudyFigure
 from .agents import FORCES
@@ -18,6 +19,7 @@ from .measures import ARRIVED, Numbers
 from .settings import TEMPERATURES, FlockStudySettings
 
 TIME = "viridis"
+ORDER = (0, 1.03)  # limits of an axis for order parameters
 LEADER, FOLLOWER = COLOURS[1], COLOURS[0]
 INITIALS = ("sep", "ali", "coh")
 
@@ -51,19 +53,17 @@ def draw_paths(ax: Axes, flight: Flight, title: str) -> LineCollection:
     return lines
 
 
-def draw_simplex(ax: Any, weights: Numbers, *, labels: bool = True, size: float = 3.0, in_layout: bool = True) -> Any:
+def draw_simplex(fig: Figure, place: Any, weights: Array, title: str, labels: bool = True, **how: Any) -> None:
     """Weights (time, 3) as dots on the simplex, time as colour; a cross marks the balanced mixture."""
-    dots = ax.scatter(*weights.T, c=np.arange(len(weights)), cmap=TIME, s=size, linewidths=0, rasterized=True)
-    ax.plot([1 / 3], [1 / 3], [1 / 3], "+", color=COLOURS[1], markersize=4 + size, markeredgewidth=1.2)
+    ax: Any = fig.add_subplot(place, projection="ternary")
+    ax.scatter(*weights.T, c=np.arange(len(weights)), cmap=TIME, s=3, linewidths=0, rasterized=True)
+    ax.plot([1 / 3], [1 / 3], [1 / 3], "+", color=COLOURS[1], markersize=7, markeredgewidth=1.2)
     for axis in (ax.taxis, ax.laxis, ax.raxis):
         axis.set_ticks([])
-    if labels:
-        for at, name, side, up in (
-            ((1, 0, 0), INITIALS[0], "center", "bottom"), ((0, 1, 0), INITIALS[1], "right", "center"),
-            ((0, 0, 1), INITIALS[2], "left", "center"),
-        ):  # fmt: skip
-            ax.text(*at, f" {name} ", ha=side, va=up, fontsize=8).set_in_layout(in_layout)
-    return dots
+    sides = (("center", "bottom"), ("right", "center"), ("left", "center"))
+    for corner, name, (side, up) in zip(np.eye(3), INITIALS if labels else (), sides, strict=False):
+        ax.text(*corner, f" {name} ", ha=side, va=up, fontsize=8)
+    ax.set_title(title, **how)
 
 
 def draw_band(ax: Axes, flight: Flight, series: Numbers, colour: str, label: str | None = None, **line: Any) -> None:
@@ -75,26 +75,12 @@ def draw_band(ax: Axes, flight: Flight, series: Numbers, colour: str, label: str
     ax.set_xlim(0, max(seconds[-1], flight.settings.dt))
 
 
-def draw_series(ax: Axes, flight: Flight, name: str, colour: str, label: str | None = None) -> None:
-    """A measure by name, as a band."""
-    draw_band(ax, flight, getattr(flight.measured, name), colour, label)
-
-
-def _weights(flight: Flight) -> Numbers:
-    """Of the first seed: (time, boid, primitive)."""
-    return np.asarray(flight.shown.weights[0])
-
-
-def _order_axis(ax: Axes, label: str) -> None:
-    ax.set(ylim=(0, 1.03), ylabel=label)
-
-
 # ------------------------------------------------------------------------ one experiment (the command `flock`)
 
 
 def overview(flight: Flight) -> Figure:
     """One experiment at a glance: paths, order parameters, distances, weights of a leader and of a follower."""
-    settings, weights = flight.settings, _weights(flight)
+    settings, measured, weights = flight.settings, flight.measured, flight.shown.weights[0]
     fig = blank(7.4, 4.6)
     grid = fig.add_gridspec(2, 3, width_ratios=(1.5, 1.1, 1.0))
     ax = fig.add_subplot(grid[:, 0])
@@ -102,30 +88,25 @@ def overview(flight: Flight) -> Figure:
     lines = draw_paths(ax, flight, f"{settings.boids} boids, seed {settings.seed}, episode {episode}")
     fig.colorbar(lines, ax=ax, orientation="horizontal", shrink=0.8, aspect=30, label="time (s)")
     order = fig.add_subplot(grid[0, 1])
-    draw_series(order, flight, "polarization", COLOURS[0], "polarization")
-    draw_series(order, flight, "milling", COLOURS[1], "milling")
-    _order_axis(order, "order parameter")
+    draw_band(order, flight, measured.polarization, COLOURS[0], "polarization")
+    draw_band(order, flight, measured.milling, COLOURS[1], "milling")
+    order.set(ylim=ORDER, ylabel="order parameter")
     order.legend(fontsize=7, loc="center right")
-    seeds = len(flight.measured.polarization)  # a replay has one, whatever the settings say
+    seeds = len(measured.polarization)  # a single episode of a sweep has one, whatever the settings say
     order.set_title(f"mean ± sd of {seeds} seeds" if seeds > 1 else "order of this episode", loc="left")
     apart = fig.add_subplot(grid[1, 1])
-    which = ("goal_distance", "distance to goal (m)") if settings.leaders else ("spread", "distance to centre (m)")
-    draw_series(apart, flight, which[0], COLOURS[2])
-    apart.set(ylim=(0, None), xlabel="time (s)", ylabel=which[1])
-    shown = [("leader", 0)] if settings.leaders else []
-    shown += [("follower" if settings.leaders else "one boid", settings.leaders)] * (
-        weights.shape[1] > settings.leaders
-    )
-    for row, (name, who) in enumerate(shown):
-        simplex = fig.add_subplot(grid[row, 2], projection="ternary")
-        draw_simplex(simplex, weights[:, who])
-        simplex.set_title(f"weights of a {name}" if "boid" not in name else f"weights of {name}", pad=14)
+    draw_band(apart, flight, measured.goal_distance if settings.leaders else measured.spread, COLOURS[2])
+    apart.set(ylim=(0, None), xlabel="time (s)", ylabel=f"distance to {'goal' if settings.leaders else 'centre'} (m)")
+    shown = {"a leader": 0, "a follower": settings.leaders} if settings.leaders else {"one boid": 0}
+    for row, (name, who) in enumerate(shown.items()):
+        if who < weights.shape[1]:
+            draw_simplex(fig, grid[row, 2], weights[:, who], f"weights of {name}", pad=14)
     return fig
 
 
 def all_weights(flight: Flight) -> Figure:
     """Fig. S1: a simplex for every boid; plain triangles, as forty ternary axes would take ten times as long."""
-    weights = _weights(flight)[:, :40]
+    weights = flight.shown.weights[0, :, :40]
     boids = weights.shape[1]
     columns = min(8, boids)
     rows = -(-boids // columns)
@@ -158,7 +139,7 @@ def all_weights(flight: Flight) -> Figure:
 
 
 def behaviours(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. 3b-d: polarization, milling and soft control, with the weights of representative boids."""
+    """Fig. 3b-d."""
     fig = blank(7.4, 4.4)
     grid = fig.add_gridspec(2, 3, height_ratios=(1.7, 1))
     flights = {
@@ -174,87 +155,72 @@ def behaviours(settings: FlockStudySettings, evidence: Evidence) -> Figure:
         inner = grid[1, column].subgridspec(1, 2 if flight.settings.leaders else 1)
         who = [("leader", 0), ("follower", flight.settings.leaders)] if flight.settings.leaders else [("one boid", 0)]
         for place, (label, i) in enumerate(who):
-            simplex = fig.add_subplot(inner[place], projection="ternary")
-            draw_simplex(simplex, _weights(flight)[:, i], labels=place == 0)
-            simplex.set_title(label, pad=12, fontweight="normal")
+            weights = flight.shown.weights[0, :, i]
+            draw_simplex(fig, inner[place], weights, label, labels=place == 0, pad=12, fontweight="normal")
     return fig
 
 
 def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. S2: the order parameters in time, with the controls."""
+    """Fig. S2."""
     fig = blank(7.4, 4.2)
     panels: Any = fig.subplots(2, 2)
     leaderless = dict(zip(("composed", "fixed w = 1/3"), evidence.leaderless, strict=True))
     milling = dict(zip(("ring, collision term", "ring, no term", "random start"), evidence.milling, strict=True))
     none, tenth, fifth, everyone = evidence.leaders
     leaders = {"10%": tenth, "20%": fifth, "100%": everyone, "none": none}
-    for ax, title, metric, label, curves in (
-        (panels[0, 0], "No leaders", "polarization", "polarization", leaderless),
-        (panels[0, 1], "Milling", "milling", "milling", milling),
-        (panels[1, 0], "Leaders", "polarization", "polarization", leaders),
-        (panels[1, 1], "Leaders", "goal_distance", "distance to goal (m)", leaders),
+    for ax, title, metric, curves in (
+        (panels[0, 0], "No leaders", "polarization", leaderless),
+        (panels[0, 1], "Milling", "milling", milling),
+        (panels[1, 0], "Leaders", "polarization", leaders),
+        (panels[1, 1], "Leaders", "goal_distance", leaders),
     ):
         colours = (*COLOURS[:3], COLOURS[-1]) if len(curves) > 3 else (COLOURS[0], COLOURS[-1], COLOURS[1])
         for (name, flight), colour in zip(curves.items(), colours, strict=False):
-            draw_series(ax, flight, metric, colour, name)
-        if metric == "goal_distance":
-            ax.set(ylim=(0, None), ylabel=label)
-        else:
-            _order_axis(ax, label)
+            draw_band(ax, flight, getattr(flight.measured, metric), colour, name)
+        far = metric == "goal_distance"
+        ax.set(ylim=(0, None) if far else ORDER, ylabel="distance to goal (m)" if far else metric, xlabel="time (s)")
         ax.set_title(title, loc="left")
-        ax.set_xlabel("time (s)")
         where = {"loc": "center right", "bbox_to_anchor": (1.0, 0.62)} if metric == "milling" else {}
         ax.legend(fontsize=7, handlelength=1.2, ncols=2 if len(curves) > 3 else 1, **where)
     return fig
 
 
 def temperatures(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. S3c: polarization, distance and weights at three temperatures."""
+    """Fig. S3c."""
     fig = blank(7.4, 4.4)
     grid = fig.add_gridspec(3, 4, width_ratios=(1.6, 1, 1, 1))
     left = grid[:, 0].subgridspec(2, 1)
     top, bottom = fig.add_subplot(left[0]), fig.add_subplot(left[1])
     flights = dict(zip(TEMPERATURES, evidence.temperatures, strict=True))
     for (eps, flight), colour in zip(flights.items(), (COLOURS[4], COLOURS[2], COLOURS[3]), strict=True):
-        draw_series(top, flight, "polarization", colour, f"{eps:g}")
-        draw_series(bottom, flight, "goal_distance", colour)
-    _order_axis(top, "polarization")
+        draw_band(top, flight, flight.measured.polarization, colour, f"{eps:g}")
+        draw_band(bottom, flight, flight.measured.goal_distance, colour)
+    top.set(ylim=ORDER, ylabel="polarization")
     top.legend(title=r"$\epsilon$", ncols=3, fontsize=7, loc="lower right")
     top.set_title(f"mean ± sd, {settings.temperature_seeds} seeds", loc="left")
     bottom.set(ylim=(0, None), xlabel="time (s)", ylabel="distance to goal (m)")
     for column, (eps, flight) in enumerate(flights.items()):
         for row, force in enumerate(FORCES):
             ax = fig.add_subplot(grid[row, column + 1])
-            whose = {"follower": (flight.measured.follower_weights, FOLLOWER),
-                     "leader": (flight.measured.leader_weights, LEADER)}  # fmt: skip
-            for who, (weights, colour) in whose.items():
-                draw_band(ax, flight, weights[:, :, 0, row], colour, who, linewidth=0.7)
-            ax.set_ylim(0, 1)
+            followers, leaders = flight.measured.follower_weights, flight.measured.leader_weights
+            draw_band(ax, flight, followers[:, :, 0, row], FOLLOWER, "follower", linewidth=0.7)
+            draw_band(ax, flight, leaders[:, :, 0, row], LEADER, "leader", linewidth=0.7)
+            ax.set(ylim=(0, 1), ylabel=force if column == 0 else "", xlabel="time (s)" if row == 2 else "")
             ax.tick_params(labelbottom=row == 2, labelleft=column == 0)
             if row == 0:
                 ax.set_title(rf"$\epsilon$ = {eps:g}", loc="left")
-            if column == 0:
-                ax.set_ylabel(force)
-            if row == 2:
-                ax.set_xlabel("time (s)")
             if row == 0 and column == 2:
                 ax.legend(fontsize=7, handlelength=1.0)
     return fig
 
 
 def informed(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. S3a-b: all informed, and one in five."""
     none, _, fifth, everyone = evidence.leaders
     return _guided({"100% informed": (everyone, none), "20% informed": (fifth, none)})
 
 
-def followers(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. S4: followers of three models of the literature."""
-    return _guided({name: forms.released for name, forms in by_model(evidence).items()})
-
-
 def _guided(flights: Mapping[str, tuple[Flight, Flight]]) -> Figure:
-    """A row for each flight with leaders and the same flock without, by title."""
+    """Fig. S3a-b and S4: a row for each flight with leaders and the same flock without, by title."""
     fig = blank(7.4, 2.5 * len(flights))
     grid = fig.add_gridspec(len(flights), 3, width_ratios=(1.25, 1.25, 0.9))
     for row, (title, (flight, alone)) in enumerate(flights.items()):
@@ -263,23 +229,17 @@ def _guided(flights: Mapping[str, tuple[Flight, Flight]]) -> Figure:
         fig.colorbar(lines, ax=ax, shrink=0.9, aspect=25).set_label("time (s)", fontsize=8)
         inner = grid[row, 1].subgridspec(2, 1)
         upper, lower = fig.add_subplot(inner[0]), fig.add_subplot(inner[1])
-        for panel, metric in ((upper, "polarization"), (lower, "goal_distance")):
-            draw_series(panel, alone, metric, COLOURS[-1], "no leaders")
-            draw_series(panel, flight, metric, COLOURS[0], "led")
-        _order_axis(upper, "polarization")
+        for one, colour, label in ((alone, COLOURS[-1], "no leaders"), (flight, COLOURS[0], "led")):
+            draw_band(upper, one, one.measured.polarization, colour, label)
+            draw_band(lower, one, one.measured.goal_distance, colour, label)
+        upper.set(ylim=ORDER, ylabel="polarization")
         upper.tick_params(labelbottom=False)
         lower.set(ylim=(0, None), ylabel="to goal (m)", xlabel="time (s)")
         if row == 0:
             lower.legend(fontsize=7, handlelength=1.2)
-        simplex = fig.add_subplot(grid[row, 2], projection="ternary")
-        draw_simplex(simplex, _weights(flight)[:, 0])
-        simplex.set_title("weights of a leader", pad=14, fontweight="normal")
+        weights = flight.shown.weights[0, :, 0]
+        draw_simplex(fig, grid[row, 2], weights, "weights of a leader", pad=14, fontweight="normal")
     return fig
-
-
-def weights_of_all(settings: FlockStudySettings, evidence: Evidence) -> Figure:
-    """Fig. S1."""
-    return all_weights(evidence.leaderless.gated)
 
 
 def forms(settings: FlockStudySettings, evidence: Evidence) -> Figure:
@@ -315,53 +275,34 @@ def figures_of(flight: Flight) -> dict[str, Callable[[], Figure]]:
 
 
 FIGURES: Mapping[str, StudyFigure[FlockStudySettings, Evidence]] = {
-    "behaviours": StudyFigure(
-        behaviours,
-        """Paths of one seed, colour is time: crosses mark the start, dots the end (leaders orange), the star
-is the goal. Below, the weights of one boid in time on the simplex of the three forces; the orange cross is the
-balanced mixture. Compare how far a follower's dots and a leader's keep from the cross.""",
-        ("F1", "F2", "F3", "F4", "F5"),
-    ),
+    "behaviours": StudyFigure(behaviours, """\
+Paths of one seed, colour is time: crosses mark the start, dots the end (leaders orange), the star is the goal.
+Below, the weights of one boid in time on the simplex of the three forces; the orange cross is the balanced mixture.
+Compare how far a follower's dots and a leader's keep from the cross.""", ("F1", "F2", "F3", "F4", "F5")),
     "weights_of_all": StudyFigure(
-        weights_of_all,
-        """The weights of every boid of the leaderless flock, one triangle each: top is separation, left
-alignment, right cohesion, colour is time. Late (yellow) dots that lie off the centre are a bias that stays.""",
-        ("F2",),
-    ),
-    "order": StudyFigure(
-        order,
-        """Mean and one standard deviation over the seeds. **Top left**: the leaderless flock with the gate, and
-with weights held at a third. **Top right**: the milling order parameter from the ring with the collision term,
-without it, and from a random start. **Bottom**: polarization and distance to the goal by share of leaders; after
-arrival the distance rises again, as nothing in the model asks the flock to stop. Grey is the control in every
-panel.""",
-        ("F1", "F3", "F4", "F6", "F7"),
-    ),
-    "informed": StudyFigure(
-        informed,
-        """All boids informed (top) and one in five (bottom): paths of one seed, order and distance over all
-seeds against the flock without leaders (grey), and the weights of one leader.""",
-        ("F6", "F7"),
-    ),
-    "temperatures": StudyFigure(
-        temperatures,
-        """Left: polarization and distance to the goal at three temperatures, mean and one standard
-deviation over the seeds. Right: the weights of one leader (orange) and one follower (blue). The hotter, the flatter
-the weights; where the leader's curve lies on the follower's, the leaders do not lead.""",
-        ("F8",),
-    ),
+        lambda settings, evidence: all_weights(evidence.leaderless.gated), """\
+The weights of every boid of the leaderless flock, one triangle each: top is separation, left alignment, right
+cohesion, colour is time. Late (yellow) dots that lie off the centre are a bias that stays.""", ("F2",)),
+    "order": StudyFigure(order, """\
+Mean and one standard deviation over the seeds. **Top left**: the leaderless flock with the gate, and with weights
+held at a third. **Top right**: the milling order parameter from the ring with the collision term, without it, and
+from a random start. **Bottom**: polarization and distance to the goal by share of leaders; after arrival the
+distance rises again, as nothing in the model asks the flock to stop. Grey is the control in every panel.""",
+        ("F1", "F3", "F4", "F6", "F7")),
+    "informed": StudyFigure(informed, """\
+All boids informed (top) and one in five (bottom): paths of one seed, order and distance over all seeds against the
+flock without leaders (grey), and the weights of one leader.""", ("F6", "F7")),
+    "temperatures": StudyFigure(temperatures, """\
+Left: polarization and distance to the goal at three temperatures, mean and one standard deviation over the seeds.
+Right: the weights of one leader (orange) and one follower (blue). The hotter, the flatter the weights; where the
+leader's curve lies on the follower's, the leaders do not lead.""", ("F8",)),
     "followers": StudyFigure(
-        followers,
-        """Six leaders of the paper's model among followers of three models of the literature, with the
-constants of the released scripts: paths of one seed, order and distance over all seeds against the same followers
-without leaders (grey), and the weights of one leader.""",
-        ("F9", "F10", "F11"),
-    ),
-    "forms": StudyFigure(
-        forms,
-        """How near the flock's centre comes to the goal, one dot for each seed and a bar at their median:
-followers with the released constants and in the form of the original papers, with six leaders (colour) and with
-none (grey). Below the dashed line the flock counts as arrived.""",
-        ("F9", "F10", "F11"),
-    ),
-}
+        lambda settings, evidence: _guided({name: two.released for name, two in by_model(evidence).items()}), """\
+Six leaders of the paper's model among followers of three models of the literature, with the constants of the
+released scripts: paths of one seed, order and distance over all seeds against the same followers without leaders
+(grey), and the weights of one leader.""", ("F9", "F10", "F11")),
+    "forms": StudyFigure(forms, """\
+How near the flock's centre comes to the goal, one dot for each seed and a bar at their median: followers with the
+released constants and in the form of the original papers, with six leaders (colour) and with none (grey). Below the
+dashed line the flock counts as arrived.""", ("F9", "F10", "F11")),
+}  # fmt: skip

@@ -231,25 +231,25 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
 
 def _seeds(settings: FlockStudySettings) -> Finding:
     """How many seeds stand behind each claim, and where that is fewer than in a full run."""
-    few = []
-    if settings.seeds < SEEDS:
-        few.append(f"the leaderless flock {settings.seeds} (its rule asks for {SEEDS})")
-    if settings.goal_seeds < SEEDS:
-        few.append(f"milling, leaders and followers of other models {settings.goal_seeds} (a full run {SEEDS})")
-    if settings.temperature_seeds < PAPER_SEEDS:
-        few.append(f"temperatures {settings.temperature_seeds} (the paper {PAPER_SEEDS})")
+    leaderless, others, heats = settings.seeds, settings.goal_seeds, settings.temperature_seeds
+    few = [
+        f"{what} {seeds} ({source} {usual})"
+        for what, seeds, source, usual in (
+            ("the leaderless flock", leaderless, "its rule asks for", SEEDS),
+            ("milling, leaders and followers of other models", others, "a full run", SEEDS),
+            ("temperatures", heats, "the paper", PAPER_SEEDS),
+        )
+        if seeds < usual
+    ]
     if few:
         text = (
             f"This run used fewer seeds than it might: {'; '.join(few)}. A share of seeds that arrive is coarse then: "
-            f"with {settings.goal_seeds} seeds a rule of 80% asks for all of them. Use `--full` for the counts above."
-        )
-        if settings.seeds >= SEEDS:
-            text += f" The leaderless flock has its {settings.seeds}."
+            f"with {others} seeds a rule of 80% asks for all of them. Use `--full` for the counts above."
+        ) + (f" The leaderless flock has its {leaderless}." if leaderless >= SEEDS else "")
     else:
         text = (
-            f"The leaderless flock was flown from {settings.seeds} starts, milling, leaders and followers of other "
-            f"models from {settings.goal_seeds}, and each temperature from {settings.temperature_seeds}, as the rules "
-            "ask."
+            f"The leaderless flock was flown from {leaderless} starts, milling, leaders and followers of other models "
+            f"from {others}, and each temperature from {heats}, as the rules ask."
         )
     return Finding("How many seeds", text)
 
