@@ -135,6 +135,7 @@ def test_navigation_cannot_suffer_where_no_seed_arrives():
     far = made(goal_distance=np.linspace(5.0, 5.1, 8), imbalance=0.1)
     found = judged("F8", put(as_claimed(), "temperatures", middle=far))
     assert not found.holds["navigation suffers"]
+    assert all(np.isfinite(quantity.value) for quantity in found.measured.values())
     half = made(goal_distance=np.where(np.arange(8) < 4, 2.9, 99.0), imbalance=0.02)
     assert judged("F8", put(as_claimed(), "temperatures", hot=half)).holds["navigation suffers"]
 

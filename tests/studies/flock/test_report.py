@@ -68,11 +68,10 @@ def test_milling():
 
 def test_leaders():
     near, far = made(goal_distance=1.0), made(goal_distance=19.0)
+    nearer = made(goal_distance=0.1)
     for none, tenth, said in (
-        (far, near, "No."),
-        (far, far, "No, but the flock with leaders"),
-        (near, near, "In 8 of 8"),
-    ):
+        (far, near, "No."), (far, far, "No, but the flock"), (near, near, "In 8 of 8"), (near, nearer, "In 8 of 8"),
+    ):  # fmt: skip
         assert answer(put(as_claimed(), "leaders", none=none, tenth=tenth), "No leaders").startswith(said)
     title = "Arriving, and not stopping"
     away = made(goal_distance=np.where(np.arange(STEPS) < STEPS - 1, 1.0, 9.0))

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import matplotlib.figure
+import matplotlib.text
 import numpy as np
 import pytest
 
@@ -42,12 +42,24 @@ def test_the_study_stores_every_flight_and_the_series_of_all(evidence, flown):
     np.testing.assert_array_equal(series.dropna("time"), flown.measured.goal_distance[:, :: STUDY_SIZE.keep_every])
 
 
+DRAWN = {  # panels, and words that must stand in the figure
+    "behaviours": (12, {"No leaders", "With the collision term", "10% leaders", "leader", "follower"}),
+    "weights_of_all": (2, {"sep", "ali", "coh", "6 s"}),
+    "order": (4, {"composed", "fixed w = 1/3", "ring, no term", "random start", "20%", "none", "distance to goal (m)"}),
+    "informed": (10, {"100% informed", "20% informed", "no leaders", "led"}),
+    "temperatures": (11, {"separation", "cohesion", r"$\epsilon$ = 10", "mean ± sd, 2 seeds", "leader", "follower"}),
+    "followers": (15, {"Couzin", "Cucker-Smale", "Vicsek", "weights of a leader"}),
+    "forms": (3, {"Couzin", "Cucker-Smale", "Vicsek", "released", "original", "6 leaders", "none"}),
+}
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_draw(name, evidence, tmp_path):
     figure = styled(FIGURES[name].draw, STUDY_SIZE, evidence)
-    assert isinstance(figure, matplotlib.figure.Figure)
     figure.savefig(tmp_path / "figure.png", dpi=50)
-    assert (tmp_path / "figure.png").stat().st_size > 5_000
+    panels, words = DRAWN[name]
+    assert len(figure.axes) == panels
+    assert words <= {text.get_text().strip() for text in figure.findobj(matplotlib.text.Text)}
 
 
 def test_a_single_experiment_is_drawn_filmed_summarised_and_kept(flown, tmp_path):

@@ -143,9 +143,7 @@ def temperature(settings: FlockStudySettings, evidence: Evidence) -> Measured:
         f"standard errors by which {HOT} is farther than {MIDDLE}": _standard_errors(nearest(hot) - nearest(middle)),
         f"standard errors by which {COLD} is farther than {MIDDLE}": _standard_errors(nearest(cold) - nearest(middle)),
         **{f"mean nearest distance at {eps}": metres(nearest(one).mean()) for eps, one in flights.items()},
-        f"arrivals at {HOT} / at {MIDDLE}": arrive(hot).value / arrive(middle).value
-        if arrive(middle).value
-        else np.nan,
+        f"arrivals at {HOT} / at {MIDDLE}": arrive(hot).value / max(arrive(middle).value, 1),
         **{f"share of seeds that arrive at {eps}": arrive(one) for eps, one in flights.items()},
         f"least polarization after step {LATE}": min(aligned.values()),
         **{f"polarization after step {LATE} at {eps}": value for eps, value in aligned.items()},
