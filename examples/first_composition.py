@@ -19,8 +19,8 @@ ways = {
 }
 cost = [1.0, 0.2, 0.5, 0.8]
 agent = Composer(ways, Cost(cost), Finite(4), eps=0.1)
-best = agent.weigh(state=None)  # tables of one row and a fixed cost look at no state
-decision = agent.decide(jax.random.key(0), state=None)
+best = agent.weigh(None)  # tables of one row and a fixed cost depend on no state
+decision = agent.decide(jax.random.key(0), None)
 
 for name, weight in zip(agent.names, best.weights, strict=True):
     print(f"{name:<10} {weight:.4f}")
