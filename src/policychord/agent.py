@@ -257,7 +257,6 @@ class Composer(eqx.Module):
             weights = jnp.maximum(relaxed, np.exp(LOG_FLOOR))  # zero is for those left out
             certificate = certificate_at(given, weights)
             outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED).astype("int8")
-        outcome = jnp.where(jnp.any(well), outcome, jnp.asarray(FAILED, outcome.dtype))
         failed = outcome == FAILED
         weights = jnp.where(failed, jnp.nan, jnp.where(well, weights, 0.0))
         certificate = Certificate(*(jnp.where(failed, nothing, bound) for bound in certificate))
@@ -285,6 +284,8 @@ class Composer(eqx.Module):
         weighed = self.weigh(observation, k, memory)
         pi, well, failed = jnp.asarray(weighed.problem.pi), weighed.well, weighed.outcome == FAILED
         weights = jnp.where(failed, self._instead(well, memory), weighed.weights)
+        if self.fallback == "prior":
+            pi = jnp.where(jnp.any(well), pi, 1.0 / self.actions.size)
         debt = memory.debt
         if self.selection == "mean":
             action = self.actions.mean(pi @ weights)
@@ -304,9 +305,7 @@ class Composer(eqx.Module):
 
     def _instead(self, well: Array, memory: Memory) -> Array:
         """The weights of the fallback."""
-        if self.fallback == "previous":
-            return memory.weights
-        return _share(self.start().weights, well)
+        return memory.weights if self.fallback == "previous" else _share(self.start().weights, well)
 
     def _act_by(self, key: Array, prob: jax.Array) -> jax.Array:
         """The mean of one primitive; labels have none, so one of them is drawn."""

@@ -259,11 +259,11 @@ def play(
         steps = _length(worlds[0], steps)
         to_env = _translator(agent, worlds[0].action_space)
         dtype = _dtype(worlds[0].observation_space)
-        keys = jax.vmap(lambda number: streams_of(jax.random.key(0), number).agent)(jnp.asarray(numbers))
+        keys, memory = _start_all(agent, numbers)
         first = [world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)]
         seen = np.stack([np.asarray(one, dtype=dtype) for one in first])
         everybody, all_worlds = _SideBySide(agent, observe, keys), _Worlds(worlds, to_env)
-        carry, records = Carry(Observed(seen), everybody.start(), np.ones(len(worlds), bool)), []
+        carry, records = Carry(Observed(seen), memory, np.ones(len(worlds), bool)), []
         for k in range(steps):
             carry, record = step(everybody, all_worlds, NO_STREAMS, carry, np.asarray(k))
             records.append(record)
@@ -281,12 +281,11 @@ class _SideBySide(NamedTuple):
     to_observation: Observe | None
     keys: jax.Array
 
-    def start(self) -> Memory:
-        return _beginning(self.agent, len(self.keys)).memory
-
     def decide(self, key: None, seen: Array, k: Time, memory: Memory) -> Decision:
         decision = _decide_all(self.agent, self.to_observation, self.keys, seen, k, memory)
-        return jax.tree_util.tree_map(np.asarray, decision)
+        # the memory stays where the next decision wants it
+        action, weights, certificate, outcome = jax.tree_util.tree_map(np.asarray, decision[:-1])
+        return Decision(action, weights, certificate, outcome, decision.memory)
 
 
 class _Worlds:
@@ -304,6 +303,12 @@ class _Worlds:
             seen[i], reward[i], terminated, truncated, _ = self.worlds[i].step(self.to_env(action[i]))
             self.over[i] = terminated or truncated
         return Step(Observed(seen), reward, self.over.copy())
+
+
+@eqx.filter_jit
+def _start_all(agent: Composer, numbers: Array) -> tuple[jax.Array, Memory]:
+    keys = jax.vmap(lambda number: streams_of(jax.random.key(0), number).agent)(jnp.asarray(numbers))
+    return keys, _beginning(agent, len(numbers)).memory
 
 
 @eqx.filter_jit

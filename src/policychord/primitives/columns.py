@@ -1,9 +1,6 @@
 """`columns`: all primitives for one observation, as the matrix that a gating problem needs."""
 
-from typing import Any
-
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._types import Observation, Time
@@ -43,21 +40,21 @@ def filled_columns(
     if not by_axes:
         log_pi = [[p.log_prob(actions, observation, k)] for p in primitives]
         well = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
-        filled = _filled(log_pi, well, [-np.log(actions.size)])
+        filled = _filled(log_pi, well)
         return jnp.exp(jnp.stack([column for (column,) in filled], axis=-1)), jnp.stack(well)
     assert isinstance(actions, Grid)
     placed = [p.placed(actions, observation, k) for p in primitives if isinstance(p, Gaussian)]
-    well = [jnp.all(jnp.isfinite(anchor + beyond)) for anchor, beyond, _ in placed]
-    middle = (actions.low + actions.high) / 2
-    filled = _filled(placed, well, [middle, jnp.zeros_like(middle), jnp.ones_like(middle)])
+    well = [jnp.isfinite(sum(anchor[i] + beyond[i] for i in range(len(actions.axes)))) for anchor, beyond, _ in placed]
+    filled = _filled(placed, well)
     # all primitives at once: one pass over the matrix instead of one for each column and one to stack them
     along = [jnp.stack(axis, axis=-1) for axis in zip(*(factors(actions, *one) for one in filled), strict=True)]
     return product_of(along, actions), jnp.stack(well)
 
 
-def _filled(columns: list[list[Array]], well: list[Array], first: list[Any]) -> list[list[Array]]:
+def _filled(columns: list[list[Array]], well: list[Array]) -> list[list[Array]]:
     """Columns, each given by one or several vectors, with those that are not well like the first that is."""
-    for column, fine in zip(reversed(columns), reversed(well), strict=True):
+    first = columns[-1]
+    for column, fine in zip(columns[-2::-1], well[-2::-1], strict=True):
         first = [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
     return [
         [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
