@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # solver, parts, loops, contracts, statistics, what the command says, rules of the house
 QUICK := tests/core tests/loops tests/primitives tests/models tests/envs tests/contracts tests/stats tests/cli/test_errors.py \
   tests/cli/test_settings.py tests/runs/test_cache.py tests/runs/test_compare.py tests/runs/test_plan.py tests/runs/test_report.py \
-  tests/test_agent.py tests/test_imports.py tests/test_population.py tests/test_project.py tests/test_wording.py \
+  tests/test_agent.py tests/test_imports.py tests/test_mutants.py tests/test_population.py tests/test_project.py tests/test_wording.py \
   --ignore tests/core/test_fuzz.py --ignore tests/core/test_judges.py --ignore tests/core/test_compilation.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -62,7 +62,7 @@ bench: install  ## speed against other solvers, then that of agents; prints tabl
 	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json
 	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
 
-bench-studies: install  ## speed of the three studies against what their papers' scripts do
+bench-studies: install  ## speed of the three studies against what the paper's scripts do, and of sweeps and the studio
 	$(BIN)/python -m benchmarks.flock
 	$(BIN)/python -m benchmarks.bandit
 	$(BIN)/python -m benchmarks.quadrotor

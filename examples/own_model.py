@@ -21,8 +21,8 @@ class DryGoal(AbstractModel):
     radius: float = 1.0
     gust: float = 0.3
 
-    def terms(self, actions, state, k):
-        following = state + actions.points
+    def terms(self, actions, observation, k):
+        following = observation + actions.points
         from_shore = jnp.linalg.norm(following - self.pond, axis=-1) - self.radius
         log_dry = jax.scipy.stats.norm.logcdf(from_shore / self.gust)
         return {"goal": jnp.linalg.norm(following - self.goal, axis=-1), "wet": -log_dry}

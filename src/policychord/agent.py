@@ -251,9 +251,11 @@ class Composer(eqx.Module):
         if self.gate == "equilibrium":
             weights, _, certificate, _, outcome = solve(given, tol=self.tol, start=memory.weights, route=self.route)
         else:
-            fixed = jnp.exp(given.log_prior) if self.gate == "prior" else memory.weights
-            fixed = _share(fixed, well)
-            relaxed = fixed if self.gate == "prior" else one_step(given, fixed)
+            relaxed = (
+                _share(jnp.exp(given.log_prior), well)
+                if self.gate == "prior"
+                else one_step(given, _share(memory.weights, well))
+            )
             weights = jnp.maximum(relaxed, np.exp(LOG_FLOOR))  # zero is for those left out
             certificate = certificate_at(given, weights)
             outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED).astype("int8")
@@ -283,7 +285,7 @@ class Composer(eqx.Module):
         memory = self.start() if memory is None else memory
         weighed = self.weigh(observation, k, memory)
         pi, well, failed = jnp.asarray(weighed.problem.pi), weighed.well, weighed.outcome == FAILED
-        weights = jnp.where(failed, self._instead(well, memory), weighed.weights)
+        weights = jnp.where(failed, self._instead(weighed, memory), weighed.weights)
         if self.fallback == "prior":
             pi = jnp.where(jnp.any(well), pi, 1.0 / self.actions.size)
         debt = memory.debt
@@ -303,9 +305,13 @@ class Composer(eqx.Module):
         kept = Memory(jnp.where(weighed.good, weights, memory.weights), debt, action)
         return Decision(action, weights, weighed.certificate, weighed.outcome, kept)
 
-    def _instead(self, well: Array, memory: Memory) -> Array:
-        """The weights of the fallback."""
-        return memory.weights if self.fallback == "previous" else _share(self.start().weights, well)
+    def _instead(self, weighed: Weighing, memory: Memory) -> Array:
+        """The weights of the fallback: the previous ones, or the prior's if it is known for this observation."""
+        if self.fallback == "previous":
+            return memory.weights
+        prior = jnp.exp(weighed.problem.log_prior)
+        known = jnp.any(weighed.well) & jnp.all(jnp.isfinite(prior))
+        return _share(jnp.where(known, prior, self.start().weights), weighed.well)
 
     def _act_by(self, key: Array, prob: jax.Array) -> jax.Array:
         """The mean of one primitive; labels have none, so one of them is drawn."""

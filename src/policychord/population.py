@@ -143,13 +143,13 @@ class Population(eqx.Module):
 
 
 class Passive(eqx.Module):
-    """A population without members, for environments in which nobody decides: everything moves by its own rule."""
+    """A population without members, for environments in which no agent decides: everything moves by its own rule."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     action_shape: tuple[int, ...] = eqx.field(static=True)
 
     def start(self) -> Memory:
-        """Memories of nobody."""
+        """Empty memories."""
         none = jnp.zeros((0, len(self.names)))
         return Memory(none, none, jnp.zeros((0, *self.action_shape)))
 

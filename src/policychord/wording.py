@@ -51,7 +51,7 @@ def in_words(
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """The remedy for a name that nobody knows."""
+    """The remedy for an unknown name."""
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}." if names else "leave it out."
 

@@ -45,5 +45,5 @@ def sleep_through(address, process):
 
 
 def test_a_scheduler_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"--scheduler tcp://127\.0\.0\.1:9: nobody answers there"):
+    with pytest.raises(ValueError, match=r"--scheduler tcp://127\.0\.0\.1:9: no scheduler answers there"):
         dask_cluster("tcp://127.0.0.1:9", 1).__enter__()

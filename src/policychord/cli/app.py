@@ -116,7 +116,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted, 141: nobody reads the output."""
+    """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted, 141: the output was closed."""
     _Told.debug = False
     begin(_command(sys.argv[1:]))
     try:

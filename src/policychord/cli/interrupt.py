@@ -42,7 +42,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        # while the last words are said, another Ctrl-C has nothing to add
+        # while the final message is printed, another Ctrl-C changes nothing
         signal.signal(signal.SIGINT, signal.SIG_IGN if _State.interrupted else usual)
         signal.set_wakeup_fd(before)
         os.close(mouth)
@@ -60,7 +60,7 @@ def leave() -> None:
         print(f"\npolicychord: {_State.end}", file=sys.stderr, flush=True)
         tell_programs(_State.end, INTERRUPTED)
         sys.stdout.flush()
-    finally:  # also where nobody listens any more
+    finally:  # also where the output was closed
         os._exit(INTERRUPTED)
 
 

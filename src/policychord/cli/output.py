@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-WIDE = 100  # columns in a file or a pipe, where nobody can widen the window
+WIDE = 100  # columns in a file or a pipe, where the window cannot be widened
 _WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
 RESULTS = "Results"  # the panel of a help page for what is written and printed
 

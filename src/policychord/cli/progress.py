@@ -54,7 +54,7 @@ class Pace:
             self._from = self._last
 
     def left(self) -> float | None:
-        """Seconds, counted down between batches; None as long as nobody can tell."""
+        """Seconds, counted down between batches; None as long as it is unknown."""
         seconds, episodes = self._last[0] - self._from[0], self._last[1] - self._from[1]
         if episodes == 0 or seconds <= 0:
             return None

@@ -257,7 +257,7 @@ def _cool(w, g, energy, gap, floor, temperature, eps, cooling, log_ratio, noise)
 
 
 def _extend(z, w, g, mean, temperature, pi, p):
-    """Give primitives on the floor, and nobody above it, their log-weight, by the diagonal of a Newton step."""
+    """Give primitives on the floor, and no others, their log-weight, by the diagonal of a Newton step."""
     own = w * jnp.sum(pi * (pi / p[:, None]), axis=0)
     return jnp.where(z <= LOG_FLOOR, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
 

@@ -1,4 +1,4 @@
-"""Folders for machine code: whoever can write there can run code as the user, so nobody else may."""
+"""Folders for machine code: whoever can write there can run code as the user, so no other user may."""
 
 import atexit
 import os

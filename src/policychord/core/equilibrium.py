@@ -16,7 +16,7 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
    more: hot from the prior, cooling by 0.7.
 
 One pass over the primitives gives everything a turn needs. Two implementations of these lines exist, compiled
-(`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and nobody else does.
+(`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and only `solve` does.
 """
 
 from functools import partial

@@ -87,7 +87,7 @@ def problem(
 
 
 def require_problem(value: Any) -> None:
-    """Refuse what is not a problem, before it fails in a way that nobody understands."""
+    """Refuse what is not a problem, before it fails with an obscure error."""
     if not isinstance(value, Problem):
         raise ValueError(
             f"expected a Problem but got {type(value).__name__}: build one with "

@@ -21,7 +21,7 @@ class Belief(NamedTuple):
 
 
 class BanditState(NamedTuple):
-    """The arms' true values, which nobody sees, and the beliefs about them, which the agent does."""
+    """The arms' true values, which are hidden, and the beliefs about them, which the agent sees."""
 
     value: Float[Array, " arms"]
     mean: Float[Array, " arms"]

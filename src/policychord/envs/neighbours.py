@@ -53,7 +53,7 @@ def is_seen(
 ) -> Bool[Array, " n"]:
     """Whether the angle between velocity and offset is at most half the vision angle.
 
-    A boid that stands still looks all around, and nobody sees whoever is in the same place, itself included.
+    A boid that stands still looks all around, and no boid sees one in the same place, itself included.
     """
     return _is_ahead(zones, (offset[..., 0], offset[..., 1]), distance, velocity) & (distance > 0)
 
@@ -170,7 +170,7 @@ def _look_from(
 
 
 def _listed(rows: np.ndarray, values: np.ndarray, count: int, crowd: int) -> np.ndarray:
-    """The values of each row side by side, filled up with zeros; nothing if nobody asks for any."""
+    """The values of each row side by side, filled up with zeros; nothing if no row has any."""
     if crowd == 0:
         return np.zeros((count, 0, 2))
     order = np.argsort(rows, kind="stable")

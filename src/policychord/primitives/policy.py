@@ -50,7 +50,7 @@ class Policy(AbstractPrimitive):
                 raise ValueError(f"spread = {self.spread}: with labels it is one probability, so it lies below 1.")
             answer = self._ask(actions, given, ())
             chosen = actions.points == answer
-            spread = self.spread if actions.size > 1 else 0.0  # nobody to share it with
+            spread = self.spread if actions.size > 1 else 0.0  # there is no other action
             others = jnp.log(spread) - np.log(max(actions.size - 1, 1))
             # an answer that is not in the list gives NaN, which no certificate survives
             log_prob = jnp.where(chosen, jnp.log1p(-spread), others)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import loky
 
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
-# for bit. A device is shared by all of them, so nobody takes all of its memory.
+# for bit. A device is shared by all of them, so no worker takes all of its memory.
 WORKER = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "NPROC": "1",
@@ -35,7 +35,7 @@ def available_cores() -> int:
 
 @contextmanager
 def processes(workers: int, log: Path) -> Iterator[Executor]:
-    """Workers that are gone when the block is left, also when it is left by Ctrl-C. They speak to `log`."""
+    """Workers that are gone when the block is left, also when it is left by Ctrl-C. Their stderr goes to `log`."""
     flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), WORKER["XLA_FLAGS"]]))
     pool = _Pool(max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),))
     try:
@@ -57,12 +57,12 @@ class _Pool(loky.ProcessPoolExecutor):
     """Its workers start with the first task that is submitted."""
 
     def submit(self, *task: Any, **named: Any) -> Any:
-        with _deaf():
+        with _block_sigint():
             return super().submit(*task, **named)
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def _block_sigint() -> Iterator[None]:
     """What is started within never hears Ctrl-C, also not before it is set up; here it is heard afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -93,7 +93,7 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
         with (
             LocalCluster(n_workers=workers, threads_per_worker=1) as own,
             Client(own) as client,
-            _losses_told("on this machine"),
+            _explain_lost_work("on this machine"),
         ):
             yield _joined(client)
         return
@@ -101,15 +101,15 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
         client = Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"--scheduler {scheduler}: nobody answers there ({error}). Start one with  dask scheduler  and workers "
-            f"with  dask worker {scheduler} --nthreads 1"
+            f"--scheduler {scheduler}: no scheduler answers there ({error}). Start one with  dask scheduler  and "
+            f"workers with  dask worker {scheduler} --nthreads 1"
         ) from None
-    with client, _losses_told(f"at {scheduler}"):
+    with client, _explain_lost_work(f"at {scheduler}"):
         yield _joined(client)
 
 
 @contextmanager
-def _losses_told(which: str) -> Iterator[None]:
+def _explain_lost_work(which: str) -> Iterator[None]:
     """Say what it means when work is lost with a scheduler, or kills every worker that takes it up."""
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
@@ -132,20 +132,20 @@ def _joined(client: Any) -> Cluster:
     client.wait_for_workers(1)
     client.run(begin)  # those that are there; tasks see to those that join later
     count = len(client.scheduler_info(n_workers=-1)["workers"])
-    # a worker that dies takes its batches with it, which others then do; three deaths of the same batch are its fault
+    # the batches of a worker that dies are done by others; after three lost workers Dask gives a batch up
     return Cluster(client.get_executor(pure=False), count, client.dashboard_link)
 
 
 def _begin(log: str) -> None:
-    """Set up a worker of ours: Ctrl-C is the main process's affair, and the screen too."""
+    """Set up a worker of ours: the main process handles Ctrl-C and the screen."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
-    threading.Thread(target=_outlive_nobody, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
     begin()
 
 
-def _outlive_nobody(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """End when the main process is gone, which cannot say so when it is killed."""
     while os.getppid() == parent:
         time.sleep(1.0)

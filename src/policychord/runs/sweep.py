@@ -1,7 +1,7 @@
 """Sweeps: compute the batches that are missing, wherever there are workers, and keep each as soon as it is there.
 
 A folder holds plan.json, a Parquet file for each finished batch and, if wanted, trajectories. A batch is there as a
-whole or not at all, its name says what it depends on, and nobody else writes it: a restart redoes what is missing.
+whole or not at all, its name says what it depends on, and no other process writes it: a restart redoes what is missing.
 """
 
 import os

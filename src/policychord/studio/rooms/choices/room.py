@@ -42,7 +42,7 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
 
 
 def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> None:
-    """A setting that nobody would read is an error."""
+    """A setting that is not used is an error."""
     standard = ChoicesView()
     for name in OF_CUSTOM:
         if name in numbers and view.experiment != "custom" and getattr(view, name) != getattr(standard, name):

@@ -75,7 +75,7 @@ def read_upload(upload: Upload, task: Task) -> Choices:
 
 
 def start_fitting(choices: Choices, link: Link) -> Fitting:
-    """Beliefs, and nobody fitted yet."""
+    """Beliefs, and no person fitted yet."""
     trials = believe(choices)
     return Fitting(choices, trials, np.unique(trials.subject), link)
 
