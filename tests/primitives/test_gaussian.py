@@ -161,7 +161,7 @@ COMPLAINTS = {
     ),
     "mean's shape": (
         lambda: Gaussian([0.0, 0.0, 0.0], 0.1).log_prob(BOX, None, 0),
-        r"mean\(state, k\) has shape \(3,\), but an action has shape \(2,\)",
+        r"mean\(observation, k\) has shape \(3,\), but an action has shape \(2,\)",
     ),
     "sd's shape": (lambda: Gaussian(FLAT, [0.1, 0.1, 0.1]).log_prob(BOX, None, 0), r"sd has shape \(3,\): .* 2 axes"),
     "sd's shape, early": (lambda: separable((Gaussian(FLAT, [0.1, 0.1, 0.1]),), DISC), r"sd has shape \(3,\)"),

@@ -63,7 +63,7 @@ COMPLAINTS = {
     "size": (lambda: Table([0.5, 0.5]).log_prob(LABELS, None, 0), "the table has 2 actions, the action set 3"),
     "logits": (
         lambda: Categorical(lambda state, k: jnp.zeros(2)).log_prob(LABELS, None, 0),
-        r"logits\(state, k\) has shape \(2,\): one for each of the 3 actions",
+        r"logits\(observation, k\) has shape \(2,\): one for each of the 3 actions",
     ),
     "a function": (lambda: Table(lambda state, k: [0.5, 0.5]), "probabilities is a function: .* use Categorical"),
     "no function": (lambda: Categorical([0.0, 1.0]), "logits is a list: pass a function of .* Table takes numbers"),

@@ -203,10 +203,10 @@ def test_pushes_in_an_address():
             flying.read_pushes(wrong)
 
 
-def test_every_control_has_words_and_holds_its_own_value():
+def test_every_input_has_a_description_and_holds_its_own_value():
     defaults = FLIGHT.describe(FLIGHT.begin())["defaults"]
-    for control in FLIGHT.controls():
-        assert len(control["description"]) > len(control["label"])
-        if control["kind"] == "range":
-            assert control["low"] <= defaults[control["name"]] <= control["high"]
+    for item in FLIGHT.inputs():
+        assert len(item["description"]) > len(item["label"])
+        if item["kind"] == "range":
+            assert item["low"] <= defaults[item["name"]] <= item["high"]
     assert math.isclose(frames.PICTURE, 1 / FRAMES_PER_SECOND)

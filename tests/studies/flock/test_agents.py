@@ -54,10 +54,10 @@ def test_the_position_term_belongs_to_the_energy_and_changes_no_weight():
     env = world(settings)
     leader = boid(settings, env, True)
     view = jax.tree.map(lambda a: a[0], seen(env, jax.random.key(1)))
-    parts = eqx.filter_jit(leader.parts)(view)
-    np.testing.assert_allclose(np.ptp(parts["position.distance"]), 0.0, atol=1e-9)
+    terms = eqx.filter_jit(leader.terms)(view)
+    np.testing.assert_allclose(np.ptp(terms["position.distance"]), 0.0, atol=1e-9)
     distance = np.asarray(view.position + 0.05 * view.velocity) - np.array(settings.goal)
-    np.testing.assert_allclose(parts["position.distance"][0], 50 * distance @ distance)
+    np.testing.assert_allclose(terms["position.distance"][0], 50 * distance @ distance)
     both, alone = (weigh(one, view) for one in (leader, leader.replace(model=leader.model.models["velocity"])))
     np.testing.assert_allclose(both.weights, alone.weights, atol=1e-9)
 
