@@ -29,12 +29,15 @@ Time = Int[Array, ""] | int  # k, the number of a step: an array inside a compil
 
 def namespace(*arrays: Any) -> ModuleType:
     """jax.numpy if any argument is a JAX array, else NumPy: what comes in decides what goes out."""
-    return jnp if any(isinstance(a, jax.Array) for a in arrays) else np
+    for a in arrays:
+        if type(a) is not np.ndarray and isinstance(a, jax.Array):  # the first question is the cheaper one
+            return jnp
+    return np
 
 
 def is_traced(*arrays: Any) -> bool:
     """Whether values are not there yet (inside jit, vmap, grad or scan), so that only shapes can be checked."""
-    return any(isinstance(a, jax.core.Tracer) for a in arrays)
+    return any(type(a) is not np.ndarray and isinstance(a, jax.core.Tracer) for a in arrays)
 
 
 def jax_has_float64() -> bool:

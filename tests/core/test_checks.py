@@ -102,7 +102,7 @@ MESSAGES = {
     ),
     "both": ({"log_pi": np.log(PI)}, "exactly one of pi", "log_pi"),
     "both priors": ({"log_prior": np.log([0.5, 0.3, 0.2])}, "at most one of prior", "log_prior"),
-    "missing cost": ({"action_cost": None}, "action_cost is missing", r"pass action_cost=\.\.\."),
+    "missing cost": ({"action_cost": None}, "action_cost is missing", r"pass action_cost=\.\.\., a number or an array"),
     "complex": ({"eps": 0.1 + 0j}, "eps has dtype complex128", "pass real numbers"),
     "flat pi": ({"pi": np.ones(4) / 4}, r"pi has shape \(4,\)", "a column per primitive"),
 }

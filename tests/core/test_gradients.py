@@ -221,12 +221,55 @@ def test_gradient_inside_scan(route):
     np.testing.assert_allclose(gradient @ direction, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_forward_mode():
+@each_route
+def test_forward_mode(route):
     given, seen = inputs("dense"), readouts("dense")["both"]
-    forward = jax.jit(lambda x, v: jax.jvp(lambda y: loss(y, *seen, "jax"), (x,), (v,))[1])
+    forward = jax.jit(lambda x, v: jax.jvp(lambda y: loss(y, *seen, route), (x,), (v,))[1])
     for name, direction in directions("dense").items():
         expected = central(lambda x: loss_without_jax(x, *seen), given, direction)
         np.testing.assert_allclose(forward(given, direction), expected, rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+def test_forward_mode_of_a_batch_that_shares_its_primitives():
+    """Maps over tangents and over problems: the Jacobian by columns is the one by rows."""
+    p, costs = built_without_jax(inputs("dense")), np.stack([inputs("dense", seed).cost for seed in range(2)])
+
+    def log_weights(cost, pi):
+        return solve(problem(pi=pi, action_cost=cost, eps=0.3), TOL).log_weights
+
+    for argument in (0, 1):
+        by_columns, by_rows = (
+            jax.jit(jax.vmap(jacobian(log_weights, argnums=argument), in_axes=(0, None)))(costs, p.pi)
+            for jacobian in (jax.jacfwd, jax.jacrev)
+        )
+        np.testing.assert_allclose(by_columns, by_rows, rtol=1e-9, atol=1e-11)
+
+
+def test_forward_and_backward_are_transposes_of_each_other():
+    p = built_without_jax(inputs("dense"))
+    seen = readouts("dense")["weights"][0]
+
+    def log_weights(cost):
+        return solve(p._replace(action_cost=cost), TOL).log_weights
+
+    way = directions("dense")["cost"].cost
+    forward = jax.jit(lambda v: jax.jvp(log_weights, (p.action_cost,), (v,))[1])
+    back = jax.jit(lambda v: jax.vjp(log_weights, p.action_cost)[1](v)[0])
+    np.testing.assert_allclose(seen @ forward(way), back(seen) @ way, rtol=1e-10)
+    # both are linear, so each has a derivative and a transpose: the other one
+    np.testing.assert_allclose(jax.jvp(back, (seen,), (seen,))[1], back(seen), rtol=1e-12)
+    (turned,) = jax.linear_transpose(back, seen)(way)
+    np.testing.assert_allclose(turned, forward(way), rtol=1e-10)
+
+
+def test_second_derivatives_of_the_compiled_route_say_where_to_find_them():
+    p = built_without_jax(inputs("dense"))
+
+    def first(cost):
+        return solve(p._replace(action_cost=cost), TOL).log_weights[0]
+
+    with pytest.raises(TypeError, match='second derivatives of `solve` need route="jax"'):
+        jax.hessian(first)(p.action_cost)
 
 
 @pytest.mark.thorough

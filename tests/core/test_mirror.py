@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policychord import primitive_cost
-from policychord.core import _descent, _kernels
+from policychord.core import _descent, _kernels, _sweeps
 
 from .families import member
 
@@ -41,7 +41,13 @@ def test_in_jax(name, rng, monkeypatch):
 def test_in_the_kernel(rng, monkeypatch):
     refuse_newton(monkeypatch, _kernels)
     # as Python, since compiled code has the numbers inside
-    monkeypatch.setattr(_kernels, "_descend", _kernels._descend.py_func)
+    for module in (_kernels, _sweeps):
+        for name, value in vars(module).copy().items():
+            monkeypatch.setattr(module, name, getattr(value, "py_func", value))
+    monkeypatch.setattr(_sweeps, "_log", np.log)
+    monkeypatch.setattr(_kernels, "compiled", lambda: lambda function: function)
+    parts = _sweeps.sweep_dense, _kernels._direction_dense, _kernels._diagonal_dense
+    monkeypatch.setattr(_kernels, "_descend_dense", _kernels._descent(*parts))
     monkeypatch.setattr(_kernels, "_kernel_for", lambda wide: _kernels._solve_dense)
     p, w = drawn("generic", rng)
     found = _kernels.solve_batch(*p, np.log(w), 0.0, 3)[0]

@@ -1,4 +1,8 @@
-"""What counts as a gating problem: every complaint names the argument, the index, the value and the remedy."""
+"""What counts as a gating problem: every complaint names the argument, the index, the value and the remedy.
+
+NumPy arrays that pass a few cheap tests, which suffice, are not looked at again: one small problem should not wait
+longer for its checks than for its answer. Whatever fails them is examined entry by entry, and perhaps refused.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +25,12 @@ _quietly = np.errstate(over="ignore", under="ignore", invalid="ignore")
 
 def as_floats(name: str, value):
     """`value` as a float64 array, NumPy or JAX, whatever it came as."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    if type(value) is float or type(value) is np.float64:
+        return np.asarray(value)
     if value is None:
-        raise ValueError(f"{name} is missing: pass {name}=... as an array of numbers.")
+        raise ValueError(f"{name} is missing: pass {name}=..., a number or an array of numbers.")
     if isinstance(value, jax.Array) and (is_traced(value) or jax_has_float64()):
         require_float64()
         _require_real(name, value.dtype)
@@ -85,18 +93,29 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
         )
     batches = [pi.shape[:-2], cost.shape[:-1], eps.shape] + ([] if prior is None else [prior.shape[:-1]])
     try:
-        return np.broadcast_shapes(*batches)
+        return joint_shape(*batches)
     except ValueError:
         shown = f"{pi_name} {pi.shape[:-2]}, action_cost {cost.shape[:-1]}, eps {eps.shape}"
         shown += "" if prior is None else f", {prior_name} {prior.shape[:-1]}"
         raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
 
 
+def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which all broadcast, quickly where they are equal."""
+    for other in others:
+        if other != first:
+            return np.broadcast_shapes(first, *others)
+    return first
+
+
 @_quietly
-def check_cost(cost, row_mass) -> None:
-    if is_traced(cost, row_mass):
+def check_cost(cost, pi) -> None:
+    if is_traced(cost, pi):
         return
-    cost, row_mass = np.asarray(cost), np.asarray(row_mass)
+    cost = np.asarray(cost)
+    if _largest(cost, -np.inf) - _least(cost, np.inf) <= LARGEST_COST_SPREAD:
+        return  # true of all actions of all problems, hence of those that are taken; not true of NaN and infinity
+    row_mass = np.asarray(pi).sum(-1)
     _refuse(
         "action_cost",
         cost,
@@ -117,6 +136,8 @@ def check_eps(eps) -> None:
     if is_traced(eps):
         return
     eps = np.asarray(eps)
+    if eps.ndim == 0 and SMALLEST_EPS <= eps.item() <= LARGEST_EPS:
+        return
     bad = ~((eps >= SMALLEST_EPS) & (eps <= LARGEST_EPS))
     _refuse("eps", eps, bad, f"the temperature must lie between {SMALLEST_EPS:.0e} and {LARGEST_EPS:.0e}")
 
@@ -125,6 +146,10 @@ def check_eps(eps) -> None:
 def normalised_columns(name: str, pi, tolerance: float):
     """Columns that are probability vectors, rescaled to sum to one exactly."""
     xp = namespace(pi)
+    if xp is np:
+        total = _column_sums(pi)[..., None, :]
+        if _near_one(total, tolerance) and _least(pi, 0.0) >= 0:
+            return pi / total
     total = xp.sum(pi, axis=-2, keepdims=True)
     if is_traced(pi):
         total = _nan_unless(xp.all(pi >= 0, axis=-2, keepdims=True) & (xp.abs(total - 1.0) <= tolerance), total)
@@ -141,6 +166,11 @@ def normalised_columns(name: str, pi, tolerance: float):
 def normalised_log_columns(name: str, log_pi, tolerance: float):
     """exp of columns of log-probabilities, rescaled to sum to one exactly."""
     xp = namespace(log_pi)
+    if xp is np and _largest(log_pi, -np.inf) <= np.log1p(tolerance):
+        pi = np.exp(log_pi)
+        total = _column_sums(pi)[..., None, :]
+        if _near_one(total, tolerance):
+            return pi / total
     if not is_traced(log_pi):
         values = np.asarray(log_pi)
         _refuse(name, values, np.isnan(values), "check how the primitive was computed")
@@ -190,6 +220,23 @@ def normalised_log_prior(name: str, log_prior, tolerance: float):
     if is_traced(log_prior):
         total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
     return log_prior - xp.log(total)
+
+
+def _column_sums(pi: np.ndarray) -> np.ndarray:
+    """By a product: NumPy's own sum takes short rows one by one."""
+    return np.ones(pi.shape[-2]) @ pi
+
+
+def _near_one(total: np.ndarray, tolerance: float) -> bool:
+    return bool(_least(total, 1.0) >= 1.0 - tolerance and _largest(total, 1.0) <= 1.0 + tolerance)
+
+
+def _least(array: np.ndarray, of_none: float):
+    return np.minimum.reduce(array, axis=None, initial=of_none)
+
+
+def _largest(array: np.ndarray, of_none: float):
+    return np.maximum.reduce(array, axis=None, initial=of_none)
 
 
 def _nan_unless(good, value):

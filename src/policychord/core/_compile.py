@@ -53,7 +53,10 @@ def once(make: Callable) -> Callable:
 def compiled(reassociate: bool = True) -> Callable:
     """Decorate a helper that is compiled into the kernels that call it."""
     flags = _FAST if reassociate else _FAST - {"reassoc"}
-    return numba.njit(error_model="numpy", fastmath=flags, forceinline=not reassociate)
+    # Wrappers for Python and C would take a fifth of the compilation. Without them a call from Python crashes the
+    # process, so a helper is called from compiled code only; tests put it into a kernel of their own.
+    no_wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(error_model="numpy", fastmath=flags, forceinline=not reassociate, **no_wrappers)
 
 
 def cache_folder() -> Path:

@@ -4,7 +4,6 @@ One turn of the loop is one evaluation at the trial point, then a decision: acce
 direction, or shorten the step, or restart hot, or take the mirror step.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -165,46 +164,10 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
     return cho_solve(cho_factor(system), -root_w * (dg - w @ dg)) / root_w
 
 
-def kept_for_derivative(pi, log_weights):
-    """ln p and 1/p of the mixture and, where it is formed at all, the curvature Pi^T diag(1/p) Pi, batch by batch."""
-    p = jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR)
-    wide = pi.shape[-1] > DENSE_UP_TO
-    curvature = jnp.zeros((*p.shape[:-1], 0, 0)) if wide else jnp.swapaxes(pi, -1, -2) @ (pi / p[..., None])
-    return jnp.log(p), 1.0 / p, curvature
-
-
-def cotangents(pi, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent):
-    """The transpose of `tangent`, a batch at a time: from a cotangent on ln w to (pi, cost, eps, log_prior).
-
-    (S K S + eps I) y = cotangent/S - S sum(cotangent), u = S y, q = Pi u; then ds = -q, d ln w_hat = eps u,
-    d eps = -u . (ln w - ln w_hat) and dPi_ia = -[ u_a (ln p_i + s_i) + w_a q_i / p_i ].
-    """
-    temperature = eps[..., None]
-    z = jnp.maximum(log_weights, LOG_FLOOR)
-    w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
-    force = cotangent / root_w - root_w * jnp.sum(cotangent, axis=-1, keepdims=True)
-    if z.shape[-1] <= DENSE_UP_TO:
-        system = root_w[..., :, None] * curvature * root_w[..., None, :]
-        system = system + temperature[..., None] * jnp.eye(z.shape[-1])
-        y = cho_solve(cho_factor(system), force[..., None])[..., 0]
-    else:
-        solve_one = jnp.vectorize(partial(_by_cg, reduction=1e-13), signature="(d,n),(d),(n),(n),()->(n)")
-        y = solve_one(pi, 1.0 / over_p, root_w, force, eps)
-    u = root_w * y
-    q = _times(pi, u)
-    level, pull = ln_p + cost, q * over_p
-    d_pi = -(u[..., None, :] * level[..., None] + w[..., None, :] * pull[..., None])
-    return d_pi, -q, -jnp.sum(u * (log_weights - log_prior), axis=-1), temperature * u
-
-
-def _times(pi, v):
-    return (pi @ v[..., None])[..., 0]
-
-
 def _newton(pi, p, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > DENSE_UP_TO:
-        return _by_cg(pi, p, root_w, force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+        return by_cg(pi, p, root_w, force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
     system = _scaled_curvature(pi, p, root_w) + temperature * jnp.eye(force.size)
     return cho_solve(cho_factor(system), force)
 
@@ -214,7 +177,9 @@ def _scaled_curvature(pi, p, root_w):
     return scaled.T @ (scaled / p[:, None])
 
 
-def _by_cg(pi, p, root_w, force, temperature, reduction):
+def by_cg(pi, p, root_w, force, temperature, reduction):
+    """The same by conjugate gradients: K is never formed."""
+
     def times(v):
         return root_w * (((pi @ (root_w * v)) / p) @ pi) + temperature * v
 

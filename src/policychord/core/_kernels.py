@@ -10,11 +10,13 @@ from inspect import unwrap
 import numpy as np
 from numba import float64, int8, int64, types
 
+from ._checks import joint_shape
 from ._compile import compile_entry, compiled, once
 from ._method import (
     ARMIJO,
     BACKTRACK,
     CG_FORCING,
+    CG_REDUCTION,
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
@@ -36,8 +38,10 @@ from ._sweeps import (
     centre_cost_rows,
     curvature_times,
     gather_columns,
+    pull_cost,
+    pull_primitives,
     sweep_dense,
-    sweep_rows,
+    sweep_wide,
 )
 
 CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
@@ -78,9 +82,9 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
     """The same system by conjugate gradients; S K S has its spectrum in [0, 1]."""
     n = y.size
     residual, search, product, scaled = work[0], work[1], work[2], work[3]
-    y[:] = 0.0
     norm = 0.0
     for a in range(n):
+        y[a] = 0.0
         residual[a] = force[a]
         search[a] = force[a]
         norm += force[a] * force[a]
@@ -110,6 +114,19 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
 
 
 # ------------------------------------------------------------------------------- the descent
+# Loops stand where a slice could be assigned: numba compiles them in half the time.
+
+
+@compiled()
+def _copy(values, into):
+    for a in range(into.size):
+        into[a] = values[a]
+
+
+@compiled()
+def _fill(into, value):
+    for a in range(into.size):
+        into[a] = value
 
 
 @compiled()
@@ -204,175 +221,241 @@ def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noi
     return temperature, energy, gap, floor
 
 
-@compiled()
-def _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors, step):
-    """Fill `step` with the Newton step in ln w and return the slope of the energy along it."""
-    root_w, force, y = vectors[0], vectors[1], vectors[2]
-    for a in range(w.size):
-        # a primitive on the floor that wants to fall further is held: its step would mean nothing
-        held = w[a] <= RESTING and g[a] >= energy
-        root_w[a] = 0.0 if held else math.sqrt(w[a])
-        force[a] = root_w[a] * (energy - g[a])
-    if wide:
-        reduction = min(CG_FORCING, math.sqrt(gap / temperature))
-        _direction_cg(matrix, over_p, root_w, force, temperature, reduction, vectors[3:], y)
-    else:
-        _direction_cholesky(squares[0], root_w, force, temperature, squares[1], y)
-    slope = 0.0
-    for a in range(w.size):
-        step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
-        slope -= force[a] * y[a]
-    return slope
+# What differs between few and many primitives: how they are read, the Newton direction, the diagonal of K.
+# `squares` holds the curvature K and its factor, `vectors` scratch space; wide problems have no squares.
 
 
 @compiled()
-def _descend(
-    matrix, wide, linear, magnitude, eps, log_prior, z, warm, tol, max_passes, vectors, squares, ln_p, over_p, scaled
-):
-    """Minimise the energy of one problem from log-weights z; see `equilibrium.py` for the method.
+def _direction_dense(_matrix, _over_p, squares, root_w, force, temperature, _gap, _vectors, y):
+    _direction_cholesky(squares[0], root_w, force, temperature, squares[1], y)
 
-    Leaves the log-weights in z and returns (gap, passes, outcome).
-    """
-    w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    relative_noise = _rounding_factor(ln_p.size)
-    temperature, homotopy, cooling = eps, False, COOLING
-    length, slope, rejections, finishing = 1.0, 0.0, 0, 0
-    kept_energy = gap = trial_gap = widest = math.inf
-    floor = trial_floor = 0.0
-    unconditional = True  # first point, restart or mirror step: nothing to compare with
-    if not warm:
-        z[:] = log_prior
-    if not eps > 0.0:
-        z[:] = math.nan
-        return math.inf, 0, BAD_INPUT
-    _normalise(z, w)
 
-    for passes in range(1, max_passes + 1):
-        if wide:
-            sweep_rows(matrix, w, entropy, ln_p, over_p)
-        else:
-            sweep_dense(matrix, w, entropy, squares[0], ln_p, over_p, scaled)
-        energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
-        noise = relative_noise * size
-        if energy != energy:
-            z[:] = math.nan
-            return math.inf, passes, BAD_INPUT
+@compiled()
+def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vectors, y):
+    reduction = min(CG_FORCING, math.sqrt(gap / temperature))
+    _direction_cg(rows, over_p, root_w, force, temperature, reduction, vectors[9:], y)
 
-        # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
-        enough = kept_energy + ARMIJO * length * slope
-        accepted = unconditional or energy < enough - noise
-        if accepted or energy <= enough + noise:
-            trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
-            # at the end there is nothing left to fall: what is still certified is as good
-            accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
-            accepted = accepted or _came_downhill(w, g, kept_z)
-        if accepted:
-            if temperature <= eps and trial_gap <= tol:
-                finishing += 1
-                if widest <= SETTLED or finishing > FINISHING_PASSES:
-                    _extend_log_weights(matrix, wide, z, w, g, energy, temperature, over_p)
-                    return trial_gap, passes, CONVERGED
-            temperature, energy, gap, floor = _cool(
-                z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, cooling, noise
-            )
-            slope = _aim(matrix, wide, w, g, energy, gap, temperature, over_p, squares, vectors[6:], step)
-            kept_z[:], kept_g[:], kept_energy = z, g, energy
-            length, rejections, unconditional = 1.0, 0, False
-        else:
-            rejections += 1
-            length *= BACKTRACK
 
-        retry = passes == RETRY_AFTER
-        if retry and temperature <= eps and floor >= ROUNDING_SHARE * gap:
-            break  # another way would end at the same rounding
-        if retry or (not accepted and not homotopy and eps < 1.0):
-            temperature, homotopy, unconditional, rejections = max(1.0, eps), True, True, 0
-            cooling = GENTLE_COOLING if retry else COOLING
-            z[:] = log_prior
-            _normalise(z, w)
-            continue
-        unconditional = rejections >= REJECTIONS_BEFORE_MIRROR
-        if unconditional:
-            rejections = 0
-            for a in range(z.size):
-                z[a] = kept_z[a] - kept_g[a] / (1.0 + temperature)
-        else:
-            for a in range(z.size):
-                z[a] = kept_z[a] + length * step[a]
+@compiled()
+def _diagonal_dense(_matrix, _over_p, squares, a):
+    return squares[0, a, a]
+
+
+@compiled()
+def _diagonal_wide(rows, over_p, _squares, a):
+    total = 0.0
+    for i in range(over_p.size):
+        total += rows[i, a] * (rows[i, a] * over_p[i])
+    return total
+
+
+def _descent(sweep, direction, diagonal):
+    """The descent that is made of these three functions."""
+
+    @compiled()
+    def aim(matrix, w, g, energy, gap, temperature, over_p, squares, vectors, step):
+        """Fill `step` with the Newton step in ln w and return the slope of the energy along it."""
+        root_w, force, y = vectors[6], vectors[7], vectors[8]
+        for a in range(w.size):
+            # a primitive on the floor that wants to fall further is held: its step would mean nothing
+            held = w[a] <= RESTING and g[a] >= energy
+            root_w[a] = 0.0 if held else math.sqrt(w[a])
+            force[a] = root_w[a] * (energy - g[a])
+        direction(matrix, over_p, squares, root_w, force, temperature, gap, vectors, y)
+        slope = 0.0
+        for a in range(w.size):
+            step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
+            slope -= force[a] * y[a]
+        return slope
+
+    @compiled()
+    def extend(matrix, z, w, g, mean, temperature, over_p, squares):
+        """Give primitives on the floor their log-weight, by the diagonal of a Newton step.
+
+        Nobody above it is moved: the weights that leave must be the ones that were certified.
+        """
+        for a in range(z.size):
+            if z[a] <= LOG_FLOOR:
+                own = w[a] * diagonal(matrix, over_p, squares, a)
+                z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
+
+    @compiled()
+    def descend(matrix, linear, magnitude, eps, log_prior, z, tol, max_passes, vectors, squares, ln_p, over_p, scaled):
+        """Minimise the energy of one problem from log-weights z; see `equilibrium.py` for the method.
+
+        Leaves the log-weights in z and returns (gap, passes, outcome).
+        """
+        w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+        relative_noise = _rounding_factor(ln_p.size)
+        temperature, homotopy, cooling = eps, False, COOLING
+        length, slope, rejections, finishing = 1.0, 0.0, 0, 0
+        kept_energy = gap = trial_gap = widest = math.inf
+        floor = trial_floor = 0.0
+        unconditional = True  # first point, restart or mirror step: nothing to compare with
+        if not eps > 0.0:
+            _fill(z, math.nan)
+            return math.inf, 0, BAD_INPUT
         _normalise(z, w)
-    z[:] = kept_z
-    if temperature > eps:
-        return math.inf, passes, NOT_CONVERGED
-    return gap, passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
+
+        for passes in range(1, max_passes + 1):
+            sweep(matrix, w, entropy, squares, ln_p, over_p, scaled)
+            energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
+            noise = relative_noise * size
+            if energy != energy:
+                _fill(z, math.nan)
+                return math.inf, passes, BAD_INPUT
+
+            # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
+            enough = kept_energy + ARMIJO * length * slope
+            accepted = unconditional or energy < enough - noise
+            if accepted or energy <= enough + noise:
+                trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
+                # at the end there is nothing left to fall: what is still certified is as good
+                accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
+                accepted = accepted or _came_downhill(w, g, kept_z)
+            if accepted:
+                if temperature <= eps and trial_gap <= tol:
+                    finishing += 1
+                    if widest <= SETTLED or finishing > FINISHING_PASSES:
+                        extend(matrix, z, w, g, energy, temperature, over_p, squares)
+                        return trial_gap, passes, CONVERGED
+                temperature, energy, gap, floor = _cool(
+                    z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, cooling, noise
+                )
+                slope = aim(matrix, w, g, energy, gap, temperature, over_p, squares, vectors, step)
+                _copy(z, kept_z)
+                _copy(g, kept_g)
+                kept_energy, length, rejections, unconditional = energy, 1.0, 0, False
+            else:
+                rejections += 1
+                length *= BACKTRACK
+
+            retry = passes == RETRY_AFTER
+            if retry and temperature <= eps and floor >= ROUNDING_SHARE * gap:
+                break  # another way would end at the same rounding
+            if retry or (not accepted and not homotopy and eps < 1.0):
+                temperature, homotopy, unconditional, rejections = max(1.0, eps), True, True, 0
+                cooling = GENTLE_COOLING if retry else COOLING
+                _copy(log_prior, z)
+                _normalise(z, w)
+                continue
+            unconditional = rejections >= REJECTIONS_BEFORE_MIRROR
+            if unconditional:
+                rejections = 0
+                for a in range(z.size):
+                    z[a] = kept_z[a] - kept_g[a] / (1.0 + temperature)
+            else:
+                for a in range(z.size):
+                    z[a] = kept_z[a] + length * step[a]
+            _normalise(z, w)
+        _copy(kept_z, z)
+        if temperature > eps:
+            return math.inf, passes, NOT_CONVERGED
+        return gap, passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
+
+    return descend
 
 
-@compiled()
-def _extend_log_weights(matrix, wide, z, w, g, mean, temperature, over_p):
-    """Give primitives on the floor their log-weight, by the diagonal of a Newton step.
-
-    Nobody above it is moved: the weights that leave must be the ones that were certified.
-    """
-    for a in range(z.size):
-        if z[a] <= LOG_FLOOR:
-            own = 0.0
-            for i in range(over_p.size):
-                entry = matrix[i, a] if wide else matrix[a, i]
-                own += entry * (entry * over_p[i])
-            z[a] = min(z[a] + (mean - g[a]) / (w[a] * own + temperature), z[a])
+_descend_dense = _descent(sweep_dense, _direction_dense, _diagonal_dense)
+_descend_wide = _descent(sweep_wide, _direction_wide, _diagonal_wide)
 
 
 # ---------------------------------------------------------------------------------- batches
-
-
-# Whoever asks for `kept_ln_p` (it then has a row for each problem) gets the mixture and the curvature at the
-# optimum as well, which is all that the implicit derivative needs.
+# ln p, 1/p and the curvature at the optimum, all that the implicit derivative needs, are left in `ln_p`, `over_p`
+# and `curvature`: for every problem where these have a row for each, else for the last one alone.
 
 
 def _solve_dense(
-    pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, outcome, kept_ln_p, kept_over_p, kept_curvature,
+    pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
+    log_weights, gap, passes, outcome, ln_p, over_p, curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
-    columns = np.empty((n, d))
+    columns, scaled = np.empty((n, d)), np.empty((2, d))
     vectors, squares = np.empty((9, n)), np.empty((2, n, n))
     linear, magnitude = np.empty(n), np.empty(n)
-    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, d))
+    step = 1 if ln_p.shape[0] == batch else 0
     for k in range(batch):
+        z = log_weights[k]
+        _copy(start[k], z)
         gather_columns(pi[k * pi_step], columns)
         centre_cost_columns(columns, cost[k], linear, magnitude)
-        z = log_weights[k]
-        if warm:
-            z[:] = start[k]
-        gap[k], passes[k], outcome[k] = _descend(
-            columns, False, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
-            vectors, squares, ln_p, over_p, scaled,
+        gap[k], passes[k], outcome[k] = _descend_dense(
+            columns, linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
+            vectors, squares, ln_p[k * step], over_p[k * step], scaled,
         )  # fmt: skip
-        if kept_ln_p.shape[0] > 0:
-            kept_ln_p[k], kept_over_p[k] = ln_p, over_p
+        if curvature.shape[0] == batch:
             for a in range(n):
                 for b in range(a + 1):
-                    kept_curvature[k, a, b] = kept_curvature[k, b, a] = squares[0, a, b]
+                    curvature[k, a, b] = curvature[k, b, a] = squares[0, a, b]
 
 
 def _solve_wide(
-    pi, pi_step, cost, eps, log_prior, start, warm, tol, max_passes,
-    log_weights, gap, passes, outcome, kept_ln_p, kept_over_p, kept_curvature,
+    pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
+    log_weights, gap, passes, outcome, ln_p, over_p, _curvature,
 ):  # fmt: skip
-    batch, d, n = eps.size, pi.shape[1], pi.shape[2]
-    vectors, squares = np.empty((13, n)), np.empty((2, 0, 0))
+    batch, n = eps.size, pi.shape[2]
+    vectors, nothing, unused = np.empty((13, n)), np.empty((2, 0, 0)), np.empty((2, 0))
     linear, magnitude = np.empty(n), np.empty(n)
-    ln_p, over_p, scaled = np.empty(d), np.empty(d), np.empty((2, 0))
+    step = 1 if ln_p.shape[0] == batch else 0
     for k in range(batch):
-        centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
         z = log_weights[k]
-        if warm:
-            z[:] = start[k]
-        gap[k], passes[k], outcome[k] = _descend(
-            pi[k * pi_step], True, linear, magnitude, eps[k], log_prior[k], z, warm, tol, max_passes,
-            vectors, squares, ln_p, over_p, scaled,
+        _copy(start[k], z)
+        centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
+        gap[k], passes[k], outcome[k] = _descend_wide(
+            pi[k * pi_step], linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
+            vectors, nothing, ln_p[k * step], over_p[k * step], unused,
         )  # fmt: skip
-        if kept_ln_p.shape[0] > 0:
-            kept_ln_p[k], kept_over_p[k] = ln_p, over_p
+
+
+# ------------------------------------------------------------------- the implicit derivative
+# The transpose of the derivative, as `_implicit.py` says it: from a cotangent on ln w to those on everything given.
+# Cotangents of the primitives are filled where there is a row for each problem: often nobody asks for them.
+
+
+@compiled()
+def _turn_dense(_rows, _over_p, curvature, root_w, force, eps, squares, _vectors, y):
+    _direction_cholesky(curvature, root_w, force, eps, squares[0], y)
+
+
+@compiled()
+def _turn_wide(rows, over_p, _curvature, root_w, force, eps, _squares, vectors, y):
+    _direction_cg(rows, over_p, root_w, force, eps, CG_REDUCTION, vectors[4:], y)
+
+
+def _pulling(turn):
+    """The derivative whose system (S K S + eps I) y = force is solved by `turn`."""
+
+    @compiled()
+    def pull(
+        pi, pi_step, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent,
+        d_pi, d_cost, d_eps, d_log_prior,
+    ):  # fmt: skip
+        batch, n = eps.size, pi.shape[2]
+        vectors, squares = np.empty((8, n)), np.empty((1, curvature.shape[1], curvature.shape[1]))
+        w, root_w, force, u = vectors[0], vectors[1], vectors[2], vectors[3]
+        for k in range(batch):
+            rows, z, total = pi[k * pi_step], log_weights[k], 0.0
+            for a in range(n):
+                total += cotangent[k, a]
+            for a in range(n):
+                w[a] = math.exp(max(z[a], LOG_FLOOR))
+                root_w[a] = math.sqrt(w[a])
+                force[a] = cotangent[k, a] / root_w[a] - root_w[a] * total
+            turn(rows, over_p[k], curvature[k], root_w, force, eps[k], squares, vectors, u)
+            total = 0.0
+            for a in range(n):
+                u[a] *= root_w[a]
+                total -= u[a] * (z[a] - log_prior[k, a])
+                d_log_prior[k, a] = eps[k] * u[a]
+            d_eps[k] = total
+            pull_cost(rows, u, d_cost[k])
+            if d_pi.shape[0] == batch:
+                pull_primitives(rows, cost[k], ln_p[k], over_p[k], w, u, d_cost[k], d_pi[k])
+
+    return pull
+
+
+pull_dense, pull_wide = _pulling(_turn_dense), _pulling(_turn_wide)
 
 
 # --------------------------------------------------------------------------------- entries
@@ -391,7 +474,7 @@ def _filled(rank: int, dtype=float64):
 @once
 def _kernel_for(wide: bool):
     signature = types.void(
-        _given(3), int64, _given(2), _given(1), _given(2), _given(2), types.boolean, float64, int64,
+        _given(3), int64, _given(2), _given(1), _given(2), _given(2), float64, int64,
         _filled(2), _filled(1), _filled(1, int64), _filled(1, int8), _filled(2), _filled(2), _filled(3),
     )  # fmt: skip
     return compile_entry(signature, _solve_wide if wide else _solve_dense)
@@ -403,7 +486,7 @@ def _flat(array, core: int, batch: tuple[int, ...]):
     tail = array.shape[array.ndim - core :]
     if array.shape != batch + tail:
         array = np.broadcast_to(array, batch + tail)
-    return np.ascontiguousarray(array.reshape((-1, *tail)))
+    return np.ascontiguousarray(array.reshape(-1, *tail))
 
 
 def _flat_pi(pi, batch: tuple[int, ...]):
@@ -422,19 +505,20 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     Returns NumPy arrays (log_weights, gap, passes, outcome) and, to `keep` for a derivative, ln p and 1/p of the
     mixture and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
     """
-    (d, n), vectors = np.shape(pi)[-2:], (cost, log_prior, log_prior if start is None else start)
-    batch = np.broadcast_shapes(np.shape(pi)[:-2], np.shape(eps), *(np.shape(v)[:-1] for v in vectors))
+    d, n = pi.shape[-2:]
+    start = log_prior if start is None else start
+    batch = joint_shape(pi.shape[:-2], eps.shape, cost.shape[:-1], log_prior.shape[:-1], start.shape[:-1])
     pi, pi_step = _flat_pi(pi, batch)
-    eps = _flat(eps, 0, batch)
-    cost, log_prior, initial = (_flat(v, 1, batch) for v in vectors)
-    log_weights, gap = np.empty((eps.size, n)), np.empty(eps.size)
-    passes, outcome = np.empty(eps.size, np.int64), np.empty(eps.size, np.int8)
-    side = n if n <= DENSE_UP_TO else 0
-    rows = eps.size if keep else 0
-    kept = np.empty((rows, d)), np.empty((rows, d)), np.empty((rows, side, side))
-    _kernel_for(n > DENSE_UP_TO)(
-        pi, pi_step, cost, eps, log_prior, initial, start is not None, tol, max_passes,
-        log_weights, gap, passes, outcome, *kept,
+    start = _flat(start, 1, batch)
+    cost, eps, log_prior = _flat(cost, 1, batch), _flat(eps, 0, batch), _flat(log_prior, 1, batch)
+    count, wide = eps.size, n > DENSE_UP_TO
+    log_weights, gap = np.empty((count, n)), np.empty(count)
+    passes, outcome = np.empty(count, np.int64), np.empty(count, np.int8)
+    rows, side = count if keep else 1, 0 if wide else n
+    ln_p, over_p, curvature = np.empty((rows, d)), np.empty((rows, d)), np.empty((count if keep else 0, side, side))
+    _kernel_for(wide)(
+        pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
+        log_weights, gap, passes, outcome, ln_p, over_p, curvature,
     )  # fmt: skip
-    found = log_weights, gap, passes, outcome, *(kept if keep else ())
-    return tuple(array.reshape(batch + array.shape[1:]) for array in found)
+    found = (log_weights, gap, passes, outcome) + ((ln_p, over_p, curvature) if keep else ())
+    return tuple([array.reshape(batch + array.shape[1:]) for array in found])

@@ -30,6 +30,7 @@ FINISHING_PASSES = 2
 # Up to this many primitives the Newton system is formed and factorised, beyond it never.
 DENSE_UP_TO = 40
 CG_FORCING = 0.3
+CG_REDUCTION = 1e-13  # of the residual, where a derivative is solved for
 
 MAX_PASSES = 10_000
 RETRY_AFTER = 5000  # passes of the first attempt; the second one starts from the prior
@@ -48,6 +49,9 @@ class Outcome(IntEnum):
     ROUNDING_LIMIT = 2, "Rounding in float64 hides whether better weights exist."
     BAD_INPUT = 3, "Something given is not a number, or no problem can be made of it."
     NOT_OPTIMISED = 4, "The weights were given by another rule; the optimum was not searched for."
+    NOT_CONVEX = 5, "The complexity is not convex, so nothing is proved about the weights."
+    NOT_SMOOTH = 6, "The complexity has a kink here, and its gradient on one side proves no more than this gap."
+    LOCAL = 7, "No small step improves the weights; the complexity is not convex, so others may be better."
 
     def __new__(cls, number: int, sentence: str = "") -> "Outcome":
         member = int.__new__(cls, number)

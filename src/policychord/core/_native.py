@@ -2,12 +2,13 @@
 
 XLA hands a frame to the call, a C structure of eight-byte words (`xla/ffi/api/c_api.h`, major version 0):
 
-    frame:  1 extension  2 api  9 arguments  14 results      extension: 1 kind  3 metadata
-    buffer: 3 data  4 rank  5 dims                           api: 4 its version       metadata: 3 our version
+    frame:  1 extension  2 api  9 arguments  12 number of results  14 results     extension: 1 kind  3 metadata
+    buffer: 3 data  4 rank  5 dims                           api: 4 its version   metadata: 3 our version
 """
 
 import ctypes
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -16,7 +17,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from ._compile import compile_callback, compiled, once
-from ._kernels import NOT_CONVERGED, _kernel_for, solve_batch
+from ._kernels import NOT_CONVERGED, _kernel_for, pull_dense, pull_wide, solve_batch
 from ._method import DENSE_UP_TO, MAX_PASSES
 
 MAJOR_VERSION = 0  # of the frame's layout
@@ -26,14 +27,18 @@ METADATA = 1  # the kind of extension by which XLA asks for our version
 @once
 def target_for(n: int) -> str | None:
     """The name under which XLA finds the solver for n primitives; None if it does not work with this JAX."""
-    if f"#define XLA_FFI_API_MAJOR {MAJOR_VERSION}\n" not in _header():
-        return None
-    return _verified(n > DENSE_UP_TO)
+    return _verified(n > DENSE_UP_TO) if frames_are_known() else None
 
 
-def _header() -> str:
+def pull_target_for(n: int) -> str | None:
+    """The same for the transpose of its derivative, which reads the same frames."""
+    return None if target_for(n) is None else _registered_pull(n > DENSE_UP_TO)
+
+
+def frames_are_known() -> bool:
+    """Whether this JAX hands over frames of the layout that is read here."""
     path = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return path.is_file() and f"#define XLA_FFI_API_MAJOR {MAJOR_VERSION}\n" in path.read_text(encoding="utf-8")
 
 
 @once
@@ -68,10 +73,21 @@ def _registered(wide: bool) -> str:
     # compiled code reads globals when it is compiled
     if wide:
         globals()["_wide_kernel"] = _kernel_for(True)
-    else:
-        globals()["_dense_kernel"] = _kernel_for(False)
-    callback = compile_callback(types.intp(types.intp), _answer_wide if wide else _answer_dense)
-    name = f"policychord_solve_{'wide' if wide else 'dense'}"
+        return register("policychord_solve_wide", _answer_wide)
+    globals()["_dense_kernel"] = _kernel_for(False)
+    return register("policychord_solve_dense", _answer_dense)
+
+
+@once
+def _registered_pull(wide: bool) -> str:
+    if wide:
+        return register("policychord_pull_wide", _answer_pull_wide)
+    return register("policychord_pull_dense", _answer_pull_dense)
+
+
+def register(name: str, answer: Callable) -> str:
+    """Let XLA find the function `answer`, which gets the address of a frame, under this name."""
+    callback = compile_callback(types.intp(types.intp), answer)
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(ctypes.cast(callback.address, ctypes.c_void_p)), platform="cpu")
     return name
 
@@ -84,100 +100,164 @@ def _pointer(typing, address):
     return types.voidptr(address), build
 
 
-@compiled()
-def _words(address, count):
-    return carray(_pointer(address), (count,), np.int64)
+@intrinsic
+def _word(typing, address, k):
+    """The k-th word of the structure at this address."""
+
+    def build(context, builder, signature, arguments):
+        words = builder.inttoptr(arguments[0], context.get_value_type(types.int64).as_pointer())
+        return builder.load(builder.gep(words, [arguments[1]]))
+
+    return types.int64(types.int64, types.int64), build
 
 
 @compiled()
-def _is_question(frame):
+def is_question(frame):
     """Answer XLA if it only asks for our version: that of its own frame, whose layout was checked."""
-    extension = _words(frame, 2)[1]
-    if extension == 0 or (_words(extension, 2)[1] & 0xFFFFFFFF) != METADATA:
+    extension = _word(frame, 1)
+    if extension == 0 or (_word(extension, 1) & 0xFFFFFFFF) != METADATA:
         return False
-    metadata = _words(_words(extension, 4)[3], 4)
-    metadata[3] = _words(_words(frame, 3)[2], 5)[4]
+    carray(_pointer(_word(extension, 3)), (4,), np.int64)[3] = _word(_word(frame, 2), 4)
     return True
 
 
 @compiled()
-def _size(buffer):
-    dims = _words(buffer[5], buffer[4])
+def argument(frame, k):
+    return _word(_word(frame, 9), k)
+
+
+@compiled()
+def result(frame, k):
+    return _word(_word(frame, 14), k)
+
+
+@compiled()
+def dim_of(buffer, axis):
+    return _word(_word(buffer, 5), axis)
+
+
+@compiled()
+def size_of(buffer):
     size = 1
-    for axis in range(dims.size):
-        size *= dims[axis]
+    for axis in range(_word(buffer, 4)):
+        size *= dim_of(buffer, axis)
     return size
 
 
 @compiled()
-def _spread(buffer, batch, core):
-    """The buffer as (problems, core numbers each): as it is, or repeated along the axes that it shares."""
-    count = 1
-    for axis in range(batch.size):
-        count *= batch[axis]
-    own = carray(_pointer(buffer[3]), (_size(buffer) // max(core, 1), core), np.float64)
+def rows_of(buffer, core):
+    """The buffer as it is: (problems, core numbers each)."""
+    return carray(_pointer(_word(buffer, 3)), (size_of(buffer) // max(core, 1), core), np.float64)
+
+
+@compiled()
+def _spread(buffer, like, core):
+    """The buffer as (problems, core numbers each): as it is, or repeated along the axes of `like` that it shares."""
+    count, own = size_of(like), rows_of(buffer, core)
     if own.shape[0] == count:
         return own
-    dims = _words(buffer[5], buffer[4])
     whole = np.empty((count, core))
     for k in range(count):
         place, rest, step = 0, k, 1
-        for axis in range(batch.size - 1, -1, -1):
-            if dims[axis] > 1:
-                place += step * (rest % batch[axis])
-                step *= dims[axis]
-            rest //= batch[axis]
-        whole[k] = own[place]
+        for axis in range(_word(like, 4) - 1, -1, -1):
+            if dim_of(buffer, axis) > 1:
+                place += step * (rest % dim_of(like, axis))
+                step *= dim_of(buffer, axis)
+            rest //= dim_of(like, axis)
+        for i in range(core):
+            whole[k, i] = own[place, i]
     return whole
 
 
 @compiled()
+def _given(frame, like):
+    """What every kernel is given: pi, its step, cost, eps, prior; `like` is a buffer with a number for each problem."""
+    pi, count = argument(frame, 0), size_of(like)
+    d, n = dim_of(pi, _word(pi, 4) - 2), dim_of(pi, _word(pi, 4) - 1)
+    shared = size_of(pi) == d * n and count > 1
+    rows = rows_of(pi, d * n) if shared else _spread(pi, like, d * n)
+    cost, log_prior = _spread(argument(frame, 1), like, d), _spread(argument(frame, 3), like, n)
+    eps = _spread(argument(frame, 2), like, 1).reshape(count)
+    return rows.reshape((rows.shape[0], d, n)), 0 if shared else 1, cost, eps, log_prior
+
+
+@compiled()
+def _side(curvature):
+    """n, or 0 for a curvature that is never formed."""
+    return dim_of(curvature, _word(curvature, 4) - 1)
+
+
+@compiled()
 def _operands(frame):
-    """What every kernel is given, read from the frame."""
-    arguments, results = _words(_words(frame, 15)[9], 6), _words(_words(frame, 15)[14], 4)
-    pi, tol = _words(arguments[0], 6), _words(arguments[5], 6)
-    shape = _words(pi[5], pi[4])
-    d, n = shape[pi[4] - 2], shape[pi[4] - 1]
-    gap = _words(results[1], 6)
-    batch = _words(gap[5], gap[4])
-    count = _size(gap)
-    shared = _size(pi) == d * n and count > 1
-    columns = carray(_pointer(pi[3]), (1, d * n), np.float64) if shared else _spread(pi, batch, d * n)
-    cost, eps = _spread(_words(arguments[1], 6), batch, d), _spread(_words(arguments[2], 6), batch, 1)
-    log_prior, start = _spread(_words(arguments[3], 6), batch, n), _spread(_words(arguments[4], 6), batch, n)
-    tolerances = carray(_pointer(tol[3]), (_size(tol),), np.float64)
-    least = np.inf
-    for k in range(tolerances.size):
-        least = min(least, tolerances[k])
-    log_weights = carray(_pointer(_words(results[0], 6)[3]), (count, n), np.float64)
-    passes = carray(_pointer(_words(results[2], 6)[3]), (count,), np.int64)
-    outcome = carray(_pointer(_words(results[3], 6)[3]), (count,), np.int8)
-    bound = carray(_pointer(gap[3]), (count,), np.float64)
-    bound[:], outcome[:] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
-    return (
-        columns.reshape((columns.shape[0], d, n)), 0 if shared else 1, cost, eps.reshape(count), log_prior, start,
-        least, log_weights, bound, passes, outcome,
-    )  # fmt: skip
+    """What every solver is given, and where it writes: four results, or seven where a derivative will follow."""
+    like = result(frame, 1)
+    pi, step, cost, eps, log_prior = _given(frame, like)
+    count, d, n = eps.size, pi.shape[1], pi.shape[2]
+    start, tolerances = _spread(argument(frame, 4), like, n), rows_of(argument(frame, 5), 1)
+    tol = np.inf
+    for k in range(tolerances.shape[0]):
+        tol = min(tol, tolerances[k, 0])
+    log_weights, gap = rows_of(result(frame, 0), n), rows_of(like, 1).reshape(count)
+    passes = carray(_pointer(_word(result(frame, 2), 3)), (count,), np.int64)
+    outcome = carray(_pointer(_word(result(frame, 3), 3)), (count,), np.int8)
+    for k in range(count):
+        gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
+    if _word(frame, 12) > 4:
+        ln_p, over_p, side = rows_of(result(frame, 4), d), rows_of(result(frame, 5), d), _side(result(frame, 6))
+        kept = rows_of(result(frame, 6), side * side).reshape((count, side, side))
+    else:
+        ln_p, over_p, kept = np.empty((1, d)), np.empty((1, d)), np.empty((0, n, n))
+    return pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept
 
 
 def _answer_dense(frame):
-    if not _is_question(frame):
-        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome = _operands(frame)
-        none = np.empty((0, pi.shape[1]))
-        square = np.empty((0, pi.shape[2], pi.shape[2]))
+    if not is_question(frame):
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept = _operands(frame)
         _dense_kernel(  # noqa: F821
-            pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, none, none, square,
+            pi, step, cost, eps, prior, start, tol, MAX_PASSES,
+            log_weights, gap, passes, outcome, ln_p, over_p, kept,
         )  # fmt: skip
     return 0
 
 
 def _answer_wide(frame):
-    if not _is_question(frame):
-        pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome = _operands(frame)
-        none = np.empty((0, pi.shape[1]))
+    if not is_question(frame):
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept = _operands(frame)
         _wide_kernel(  # noqa: F821
-            pi, step, cost, eps, log_prior, start, True, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, none, none, np.empty((0, 0, 0)),
+            pi, step, cost, eps, prior, start, tol, MAX_PASSES,
+            log_weights, gap, passes, outcome, ln_p, over_p, kept,
         )  # fmt: skip
+    return 0
+
+
+# ---------------------------------------------------------------- the transpose of its derivative
+
+
+@compiled()
+def _pull_operands(frame):
+    """What `pull_dense` and `pull_wide` are given, and where they write."""
+    like = result(frame, 2)
+    pi, step, cost, eps, log_prior = _given(frame, like)
+    count, d, n = eps.size, pi.shape[1], pi.shape[2]
+    log_weights, cotangent = _spread(argument(frame, 4), like, n), _spread(argument(frame, 8), like, n)
+    ln_p, over_p = _spread(argument(frame, 5), like, d), _spread(argument(frame, 6), like, d)
+    side = _side(argument(frame, 7))
+    curvature = _spread(argument(frame, 7), like, side * side).reshape((count, side, side))
+    d_pi = rows_of(result(frame, 0), d * n)
+    return (
+        pi, step, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent,
+        d_pi.reshape((d_pi.shape[0], d, n)), rows_of(result(frame, 1), d),
+        rows_of(like, 1).reshape(count), rows_of(result(frame, 3), n),
+    )  # fmt: skip
+
+
+def _answer_pull_dense(frame):
+    if not is_question(frame):
+        pull_dense(*_pull_operands(frame))
+    return 0
+
+
+def _answer_pull_wide(frame):
+    if not is_question(frame):
+        pull_wide(*_pull_operands(frame))
     return 0

@@ -1,7 +1,7 @@
 """What the two integrations, flow and circuit, have in common."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,6 @@ import numpy as np
 from .._types import Scalars, is_traced, namespace, require_float64
 from ._checks import check_number
 from .equilibrium import ConvergenceError
-from .objective import Problem
 
 Record = TypeVar("Record")
 
@@ -22,15 +21,16 @@ def check_times(t1: float, tau: float, save: int) -> None:
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 
 
-def integrated(name: str, integrate: Callable[[], Record], problem: Problem, *others) -> Record:
+def integrated(name: str, integrate: Callable[[], Record], problem: Any, *others) -> Record:
     """Run an integration in float64 and return it in kind: NumPy for NumPy, JAX for JAX."""
-    if is_traced(*problem, *others):
+    arrays = [*jax.tree.leaves(problem), *others]
+    if is_traced(*arrays):
         require_float64()
         return integrate()
     with jax.enable_x64(True):
         path = integrate()
         _raise_unless_finite(path, name, problem.eps)
-        return path if namespace(*problem, *others) is jnp else jax.tree.map(np.asarray, path)
+        return path if namespace(*arrays) is jnp else jax.tree.map(np.asarray, path)
 
 
 def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
@@ -40,5 +40,6 @@ def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
         t = float(np.asarray(path.times)[reached.reshape(-1, reached.shape[-1]).all(axis=0)].max())
         raise ConvergenceError(
             f"the {name} could not be integrated beyond t = {t:.3g}: at eps = {float(np.min(eps)):.3g} it is too "
-            "stiff. `solve` gives its equilibrium at any temperature; for a path, raise eps."
+            "stiff, or the complexity has a kink. `solve` gives its equilibrium at any temperature; for a path, raise "
+            "eps or round the kink off."
         )

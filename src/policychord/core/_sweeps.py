@@ -111,7 +111,8 @@ def _sweep_three(columns, w, entropy, curvature, ln_p, over_p):
 @compiled()
 def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
     n, d = columns.shape
-    ln_p[:] = 0.0
+    for i in range(d):
+        ln_p[i] = 0.0
     a = 0
     while a + 4 <= n:  # four columns at a time: fewer trips through the mixture
         w0, w1, w2, w3 = w[a], w[a + 1], w[a + 2], w[a + 3]
@@ -148,8 +149,8 @@ def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
 
 
 @compiled()
-def sweep_dense(columns, w, entropy, curvature, ln_p, over_p, scaled):
-    n = columns.shape[0]
+def sweep_dense(columns, w, entropy, squares, ln_p, over_p, scaled):
+    n, curvature = columns.shape[0], squares[0]
     if n == 2:
         _sweep_two(columns, w, entropy, curvature, ln_p, over_p)
     elif n == 3:
@@ -162,9 +163,10 @@ _ROWS_PER_BLOCK = 32  # with n = 128 a block of rows is 32 KiB: read twice, fetc
 
 
 @compiled()
-def sweep_rows(rows, w, entropy, ln_p, over_p):
+def sweep_wide(rows, w, entropy, _squares, ln_p, over_p, _scaled):
     d, n = rows.shape
-    entropy[:] = 0.0
+    for a in range(n):
+        entropy[a] = 0.0
     for first in range(0, d, _ROWS_PER_BLOCK):
         last = min(first + _ROWS_PER_BLOCK, d)
         for i in range(first, last):
@@ -182,7 +184,8 @@ def sweep_rows(rows, w, entropy, ln_p, over_p):
 def curvature_times(rows, over_p, v, out):
     """out = Pi^T diag(1/p) Pi v, without ever forming the matrix."""
     d, n = rows.shape
-    out[:] = 0.0
+    for a in range(n):
+        out[a] = 0.0
     for i in range(d):
         total = 0.0
         for a in range(n):
@@ -232,9 +235,57 @@ def centre_cost_rows(rows, cost, linear, magnitude):
     for i in range(d):
         centre += rows[i, 0] * (cost[i] - cost[first])
     centre += cost[first]
-    linear[:] = 0.0
-    magnitude[:] = 0.0
+    for a in range(n):
+        linear[a] = magnitude[a] = 0.0
     for i in range(d):
         for a in range(n):
             linear[a] += rows[i, a] * (cost[i] - centre)
             magnitude[a] += rows[i, a] * abs(cost[i] - centre)
+
+
+# ------------------------------------------------------------------- after the last one: derivatives
+# From u, with q = Pi u: ds = -q and dPi_ia = -[ u_a (ln p_i + s_i) + w_a q_i / p_i ]. Rows of two and three entries are
+# written out, with their stride as a number, because only then do loops along the actions vectorise.
+
+
+@compiled()
+def pull_cost(rows, u, d_cost):
+    d, n = rows.shape
+    flat = rows.reshape(rows.size)
+    if n == 2:
+        for i in range(d):
+            d_cost[i] = -(flat[2 * i] * u[0] + flat[2 * i + 1] * u[1])
+    elif n == 3:
+        for i in range(d):
+            d_cost[i] = -(flat[3 * i] * u[0] + flat[3 * i + 1] * u[1] + flat[3 * i + 2] * u[2])
+    else:
+        for i in range(d):
+            q = 0.0
+            for a in range(n):
+                q += rows[i, a] * u[a]
+            d_cost[i] = -q
+
+
+@compiled()
+def pull_primitives(rows, cost, ln_p, over_p, w, u, d_cost, d_rows):
+    """After `pull_cost`, which has left -q in `d_cost`."""
+    d, n = rows.shape
+    flat = d_rows.reshape(d_rows.size)
+    if n == 2:
+        w0, w1, u0, u1 = w[0], w[1], u[0], u[1]
+        for i in range(d):
+            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
+            flat[2 * i] = u0 * level + w0 * pull
+            flat[2 * i + 1] = u1 * level + w1 * pull
+    elif n == 3:
+        w0, w1, w2, u0, u1, u2 = w[0], w[1], w[2], u[0], u[1], u[2]
+        for i in range(d):
+            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
+            flat[3 * i] = u0 * level + w0 * pull
+            flat[3 * i + 1] = u1 * level + w1 * pull
+            flat[3 * i + 2] = u2 * level + w2 * pull
+    else:
+        for i in range(d):
+            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
+            for a in range(n):
+                d_rows[i, a] = u[a] * level + w[a] * pull

@@ -27,12 +27,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import dtypes, lax
+from jax.custom_derivatives import SymbolicZero
 
 from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
-from . import _descent
+from . import _descent, _implicit
 from ._checks import check_number, check_simplex, joint_batch
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES, Outcome
-from .objective import Certificate, Problem, certificate_from_gap, require_problem, spread_over
+from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, general, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
 Arrays = tuple[jax.Array, ...]
@@ -41,8 +42,8 @@ Arrays = tuple[jax.Array, ...]
 class Equilibrium(NamedTuple):
     """The optimal weights and the proof of it."""
 
-    weights: Weights  # never exactly zero: at least exp(-600)
-    log_weights: Weights
+    weights: Weights  # with the entropy never exactly zero: at least exp(-600)
+    log_weights: Weights  # -inf where a weight is exactly zero
     certificate: Certificate
     passes: Counts  # evaluations of the gradient that it took
     outcome: Counts  # an `Outcome` for each problem
@@ -57,29 +58,40 @@ class ConvergenceError(ValueError):
     """A problem could not be solved to the tolerance asked for."""
 
 
+_CONVERGED = int(Outcome.CONVERGED)  # comparing with the enum itself is slow
 _REMEDY = {
     Outcome.NOT_CONVERGED: "start from the prior (start=None), try the other route, or accept a larger tol",
     Outcome.ROUNDING_LIMIT: "rescale the cost, raise eps, or accept a larger tol",
     Outcome.BAD_INPUT: "build the problem with problem(...), which names what is wrong",
+    Outcome.NOT_CONVEX: "use a convex complexity; nothing can be certified for another",
+    Outcome.NOT_SMOOTH: "round the kink off, or accept a larger tol",
 }
 
 
 def solve(
-    problem: Problem, tol: float = 1e-10, start: ArrayLike | None = None, *, route: Route = "auto"
+    problem: AnyProblem, tol: float = 1e-10, start: ArrayLike | None = None, *, route: Route = "auto"
 ) -> Equilibrium:
     """The weights that minimise V(w) = F(w) + eps KL(w || w_hat), to a gap of at most `tol`.
+
+    Any other complexity or regulariser of `problem` is solved by one Newton method in JAX (`_newton.py`).
 
     `start` gives weights to begin with, such as the previous step's; the prior otherwise. NumPy arrays in, NumPy
     arrays out; JAX arrays in, JAX arrays out. Raises `ConvergenceError` rather than return a bad answer; under JAX
     tracing, where nothing can be raised, look at `outcome`.
 
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
-    support `jax.grad`; forward mode and second derivatives need "jax".
+    support derivatives, forwards and backwards; second derivatives need "jax".
     """
-    require_problem(problem)
     tol = tol if is_traced(tol) else check_number("tol", tol)
     if route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {route!r}: choose "auto", "compiled" or "jax".')
+    if not isinstance(problem, Problem):
+        return _solve_general(problem, tol, start)
+    return _solve_paper(problem, tol, start, route)
+
+
+def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route) -> Equilibrium:
+    """`solve` for the paper's own problem: a mixture with the entropy."""
     log_start = None
     if start is not None:
         start = check_simplex("start", start, problem.log_prior)
@@ -99,9 +111,33 @@ def solve(
     else:
         from ._kernels import solve_batch  # numba is loaded when it is first needed
 
-        found = tuple(xp.asarray(a) for a in solve_batch(*problem, log_start, tol, MAX_PASSES))
+        found = solve_batch(*problem, log_start, tol, MAX_PASSES)
+        found = found if xp is np else tuple(xp.asarray(a) for a in found)
     answer = _equilibrium(xp, problem.eps, *found)
     _raise_unless_converged(problem, answer, tol)
+    return answer
+
+
+def _solve_general(problem: Any, tol: Any, start: ArrayLike | None) -> Equilibrium:
+    """`solve` for another complexity or regulariser."""
+    convex = general(problem)
+    from ._newton import solve_convex
+
+    begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(
+        "start", start, problem.log_prior
+    )  # fmt: skip
+
+    def run() -> Equilibrium:
+        weights, certificate, passes, outcome = solve_convex(problem, begin, tol)
+        alive = weights > 0.0
+        log_weights = jnp.where(alive, jnp.log(jnp.where(alive, weights, 1.0)), -jnp.inf)
+        return Equilibrium(weights, log_weights, certificate, passes, outcome)
+
+    answer: Equilibrium = convex.in_kind(run, problem, begin, tol)
+    if not is_traced(answer.weights):
+        outcome = np.asarray(answer.outcome)
+        bad = (outcome != Outcome.CONVERGED) & (outcome != Outcome.LOCAL)
+        _raise_if(bad, answer, tol, np.broadcast_to(np.asarray(problem.eps), bad.shape))
     return answer
 
 
@@ -119,21 +155,29 @@ def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
 
 
 def _on_cpu(*arrays: ArrayLike) -> bool:
-    return all(d.platform == "cpu" for a in arrays if isinstance(a, jax.Array) for d in a.devices())
+    on_devices = (a for a in arrays if type(a) is not np.ndarray and isinstance(a, jax.Array))
+    return all(d.platform == "cpu" for a in on_devices for d in a.devices())
 
 
 def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -> None:
     outcome = np.asarray(answer.outcome)
-    bad = outcome != Outcome.CONVERGED
+    bad = outcome != _CONVERGED
+    if np.logical_or.reduce(bad, axis=None):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        cost = np.asarray(problem.action_cost)[where]
+        _raise_if(bad, answer, tol, problem.eps, f", cost from {cost.min():.3g} to {cost.max():.3g}")
+
+
+def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, cost: str = "") -> None:
+    """Say of the first problem without an answer why it has none."""
     if not bad.any():
         return
     where = tuple(int(i) for i in np.argwhere(bad)[0])
-    gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(problem.eps)[where])
-    cost, why = np.asarray(problem.action_cost)[where], Outcome(int(outcome[where]))
+    gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(temperature)[where])
+    why = Outcome(int(np.asarray(answer.outcome)[where]))
     raise ConvergenceError(
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
-        f"at a gap of {gap:.3g} (eps = {eps:.3g}, cost from {cost.min():.3g} to {cost.max():.3g}). {why.sentence} "
-        f"Remedy: {_REMEDY[why]}."
+        f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost}). {why.sentence} Remedy: {_REMEDY[why]}."
     )
 
 
@@ -158,24 +202,25 @@ def _by_jax(*given: jax.Array) -> Arrays:
     return vectorised(*given)
 
 
-def _by_kernel(*given: jax.Array) -> Arrays:
+def _by_kernel(keep: bool, *given: jax.Array) -> Arrays:
     """The compiled solver on XLA's own buffers; a callback would copy them and hold up Python."""
     from ._native import target_for
 
-    pi, _, eps, log_prior, _, _ = given
-    target = target_for(pi.shape[-1])
+    target = target_for(given[0].shape[-1])
     if target is None:
-        return _by_callback(False, *given)
-    call = jax.ffi.ffi_call(target, _answers(eps.shape, log_prior.shape), vmap_method="expand_dims")
+        return _by_callback(keep, *given)
+    call = jax.ffi.ffi_call(target, _answers(keep, *given), vmap_method="expand_dims")
     return tuple(call(*given))
 
 
-def _answers(batch: tuple[int, ...], weights: tuple[int, ...]) -> list[jax.ShapeDtypeStruct]:
-    """Log-weights, gap, passes, outcome."""
-    return [
-        jax.ShapeDtypeStruct(weights, np.float64), jax.ShapeDtypeStruct(batch, np.float64),
-        jax.ShapeDtypeStruct(batch, np.int64), jax.ShapeDtypeStruct(batch, np.int8),
-    ]  # fmt: skip
+def _answers(keep: bool, *given: jax.Array) -> list[jax.ShapeDtypeStruct]:
+    """Log-weights, gap, passes, outcome and, to keep for a derivative, ln p, 1/p and the curvature."""
+    pi, _, eps, log_prior, _, _ = given
+    batch, (d, n) = eps.shape, pi.shape[-2:]
+    side = n if n <= DENSE_UP_TO else 0
+    shapes = [(log_prior.shape, np.float64), (batch, np.float64), (batch, np.int64), (batch, np.int8)]
+    shapes += [((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side)) if keep]
+    return [jax.ShapeDtypeStruct(*one) for one in shapes]
 
 
 def _by_callback(keep: bool, *given: jax.Array) -> Arrays:
@@ -185,13 +230,7 @@ def _by_callback(keep: bool, *given: jax.Array) -> Arrays:
         pi, cost, eps, log_prior, log_start, tol = arrays
         return solve_batch(pi, cost, eps, log_prior, log_start, float(np.min(tol)), MAX_PASSES, keep)
 
-    pi, _, eps, log_prior, _, _ = given
-    batch, (d, n) = eps.shape, pi.shape[-2:]
-    side = n if n <= DENSE_UP_TO else 0
-    shapes = _answers(batch, log_prior.shape)
-    if keep:
-        shapes += [jax.ShapeDtypeStruct((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side))]
-    return jax.pure_callback(host, tuple(shapes), *given, vmap_method="expand_dims")
+    return jax.pure_callback(host, tuple(_answers(keep, *given)), *given, vmap_method="expand_dims")
 
 
 @jax.custom_jvp
@@ -204,28 +243,38 @@ def _solve_in_jax_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
     found = _solve_in_jax(*given)
     signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
     change = jnp.vectorize(_descent.tangent, signature=signature)(*given[:4], found[0], *tangents[:4])
-    still = [np.zeros(a.shape, dtypes.float0) for a in found[2:]]
-    return found, (change, jnp.zeros_like(found[1]), *still)
+    return found, (change, *_still(found))
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def _solve_anywhere(*given: jax.Array) -> Arrays:
-    return lax.platform_dependent(*given, cpu=_by_kernel, default=_by_jax)
+    return lax.platform_dependent(*given, cpu=partial(_by_kernel, False), default=_by_jax)
 
 
-def _solve_anywhere_forward(*given: jax.Array) -> tuple[Arrays, Any]:
+@partial(_solve_anywhere.defjvp, symbolic_zeros=True)
+def _solve_anywhere_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
+    found = _solve_and_keep(*given)
+    kept = _implicit.Kept._make((*given[:4], found[0], *found[4:]))
+    moved = tuple(not isinstance(t, SymbolicZero) for t in tangents[:4])
+    moving = tuple(t for t, has in zip(tangents, moved, strict=False) if has)
+    change = _implicit.push(kept, moving, moved) if any(moved) else jnp.zeros_like(found[0])
+    return found[:4], (change, *_still(found))
+
+
+@jax.custom_jvp
+def _solve_and_keep(*given: jax.Array) -> Arrays:
     def by_jax(*given: jax.Array) -> Arrays:
         found = _by_jax(*given)
-        return *found, *_descent.kept_for_derivative(given[0], found[0])
+        return *found, *_implicit.mixture(given[0], found[0])
 
-    found = lax.platform_dependent(*given, cpu=partial(_by_callback, True), default=by_jax)
-    return found[:4], (given, found[0], *found[4:])
-
-
-def _solve_anywhere_backward(kept: Any, cotangents: Any) -> Arrays:
-    (pi, cost, eps, log_prior, *aside), log_weights, ln_p, over_p, curvature = kept
-    pulled = _descent.cotangents(pi, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangents[0])
-    return (*pulled, *(jnp.zeros_like(a) for a in aside))
+    return lax.platform_dependent(*given, cpu=partial(_by_kernel, True), default=by_jax)
 
 
-_solve_anywhere.defvjp(_solve_anywhere_forward, _solve_anywhere_backward)
+@_solve_and_keep.defjvp
+def _solve_and_keep_jvp(given: Arrays, tangents: Any) -> Any:
+    raise TypeError(_implicit.NO_SECOND_DERIVATIVE)
+
+
+def _still(found: Arrays) -> Any:
+    """Tangents of gap, passes and outcome."""
+    return jnp.zeros_like(found[1]), *(np.zeros(a.shape, dtypes.float0) for a in found[2:4])

@@ -1,13 +1,21 @@
 """The variational objective: one gating problem, its energy, its gate and its certificate."""
 
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, namespace
 from . import _checks as checks
 from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
+
+if TYPE_CHECKING:
+    from .regularisers import Regulariser
+else:  # loaded when it is first needed
+    Regulariser = Any
+
+AnyProblem = Any  # a Problem, or a ConvexProblem (`convex.py`), with which all verbs work
+Combine = Literal["mixture", "product", "local product"]
 
 
 class Problem(NamedTuple):
@@ -36,6 +44,11 @@ class Certificate(NamedTuple):
     gap: Scalars
     distance: Scalars
 
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the bounds are conditional on: nothing, for the paper's objective."""
+        return ()
+
 
 def problem(
     *,
@@ -45,14 +58,60 @@ def problem(
     eps: ArrayLike | None = None,
     prior: ArrayLike | None = None,
     log_prior: ArrayLike | None = None,
-) -> Problem:
+    regulariser: Regulariser | None = None,
+    combine: str = "mixture",
+    complexity: Any = None,
+    n: Any = None,
+    parameters: Any = None,
+) -> Any:
     """Build a `Problem` from NumPy or JAX arrays, or say what is wrong with them.
 
     `pi` (or `log_pi`) has shape (..., d, n): a column for each primitive, over d actions. `action_cost` is
     (..., d), `eps` (...) and the prior (..., n), uniform unless given. Batch axes broadcast. Columns that miss one
     by rounding are rescaled. An action that no primitive takes is allowed and drops out of all sums. Under JAX
     tracing only the shapes can be checked.
+
+    `regulariser` takes the entropy's place, or caps the weights: `Tsallis(1.5)`, `Entropy(caps=0.5)`.
+    `combine="product"` composes p_w ~ prod_a pi_a^w_a and minimises KL(q || p_w), q ~ exp(-action_cost), which is
+    convex; `"local product"` minimises KL(p_w || q), which is not, so that its answers are local.
+
+    Instead of `pi` and `action_cost`, `complexity` gives any convex F: a JAX function of the weights of shape (n,), and
+    of `parameters` if they are given, arrays that lead with the batch axes of `eps`. Pass the same function again, not
+    a new one, to use its compiled solver again. These three make a `ConvexProblem`, with which all verbs work.
     """
+    if complexity is not None:
+        if any(given is not None for given in (pi, log_pi, action_cost, log_prior)) or combine != "mixture":
+            raise ValueError("complexity takes the place of pi, action_cost and combine: pass one or the other.")
+        from .convex import own_problem  # loaded when it is first needed
+
+        return own_problem(complexity, n, eps, prior, regulariser, parameters)
+    if n is not None or parameters is not None:
+        raise ValueError("n and parameters belong to a complexity: pass complexity=..., a function of the weights.")
+    given = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
+    return generalise(given, regulariser, combine)
+
+
+def generalise(given: Problem, regulariser: Regulariser | None, combine: str = "mixture") -> Any:
+    """The same problem with another regulariser, or a product in place of the mixture."""
+    if combine == "mixture" and regulariser is None:
+        return given
+    from .convex import COMBINE, pose
+    from .regularisers import Entropy, alpha_and_caps
+
+    if combine == "mixture" and isinstance(regulariser, Entropy) and regulariser.caps is None:
+        return given
+    if combine not in COMBINE:
+        raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
+    alpha, caps = alpha_and_caps(regulariser, given.pi.shape[-1])
+    batch = np.broadcast_shapes(given.eps.shape, alpha.shape, caps.shape[:-1])
+    pi, cost, eps, log_prior = spread_over(given, batch)
+    return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
+
+
+def _mixture_problem(
+    pi: ArrayLike | None, log_pi: ArrayLike | None, action_cost: ArrayLike | None, eps: ArrayLike | None,
+    prior: ArrayLike | None, log_prior: ArrayLike | None,
+) -> Problem:  # fmt: skip
     if (pi is None) == (log_pi is None):
         raise ValueError("pass exactly one of pi (probabilities) and log_pi (their logarithms).")
     if prior is not None and log_prior is not None:
@@ -70,7 +129,7 @@ def problem(
     to_pi = checks.normalised_columns if log_pi is None else checks.normalised_log_columns
     columns = to_pi(pi_name, columns, checks.sum_tolerance(given_pi))
     xp = namespace(columns, cost, temperature, bias)
-    checks.check_cost(cost, xp.sum(columns, axis=-1))
+    checks.check_cost(cost, columns)
     checks.check_eps(temperature)
     if bias is None:
         bias = np.full(n, -np.log(n))
@@ -87,12 +146,21 @@ def problem(
 
 
 def require_problem(value: Any) -> None:
-    """Refuse what is not a problem, before it fails with an obscure error."""
+    """Refuse what is not the paper's problem, before it fails with an obscure error."""
     if not isinstance(value, Problem):
         raise ValueError(
             f"expected a Problem but got {type(value).__name__}: build one with "
             "problem(pi=..., action_cost=..., eps=...)."
         )
+
+
+def general(problem: Any) -> ModuleType:
+    """The module that answers for problems with another complexity or regulariser; refuses what is no problem."""
+    from . import convex
+
+    if not isinstance(problem, convex.ConvexProblem):
+        require_problem(problem)
+    return convex
 
 
 def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
@@ -109,42 +177,54 @@ def along_path(problem: Problem) -> Problem:
     return Problem(pi[..., None, :, :], s[..., None, :], eps[..., None], log_prior[..., None, :])
 
 
-def primitive_cost(problem: Problem, weights: ArrayLike) -> Weights:
+def primitive_cost(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
+    if not isinstance(problem, Problem):
+        return general(problem).slope(problem, weights)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
 
-def complexity(problem: Problem, weights: ArrayLike) -> Scalars:
+def complexity(problem: AnyProblem, weights: ArrayLike) -> Scalars:
     """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
+    if not isinstance(problem, Problem):
+        return general(problem).complexity(problem, weights)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     pi, s, _, _ = problem
     xp = namespace(*problem, weights)
     return xp.sum(_mixture(pi, weights) * (_log_mixture(pi, weights) + s), axis=-1)
 
 
-def energy(problem: Problem, weights: ArrayLike) -> Scalars:
-    """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a )."""
+def energy(problem: AnyProblem, weights: ArrayLike) -> Scalars:
+    """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a ) on the simplex, and +inf off it (the entropic barrier)."""
+    if not isinstance(problem, Problem):
+        return general(problem).energy(problem, weights)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     xp = namespace(*problem, weights)
+    off = (xp.abs(xp.sum(weights, axis=-1) - 1.0) > checks.SUM_TOLERANCE) | xp.any(weights < 0.0, axis=-1)
     divergence = xp.sum(weights * (_log_or_zero(weights) - problem.log_prior), axis=-1)
-    return complexity(problem, weights) + problem.eps * divergence
+    return xp.where(off, np.inf, complexity(problem, weights) + problem.eps * divergence)
 
 
-def gate(problem: Problem, weights: ArrayLike) -> Weights:
+def gate(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
+    if not isinstance(problem, Problem):
+        return general(problem).gate(problem, weights)
     xp = namespace(*problem, weights)
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
     response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
     return response / xp.sum(response, axis=-1, keepdims=True)
 
 
-def certify(problem: Problem, weights: ArrayLike) -> Certificate:
+def certify(problem: AnyProblem, weights: ArrayLike) -> Certificate:
     """Bound the suboptimality of any weights, whoever made them, from one gradient.
 
     gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
-    rounding may have hidden.
+    rounding may have hidden. With another complexity or regulariser see `convex.py`; `assumes` says what the bounds
+    are conditional on.
     """
+    if not isinstance(problem, Problem):
+        return general(problem).certify(problem, weights)
     return certificate_at(problem, checks.check_simplex("weights", weights, problem.log_prior))
 
 

@@ -1,0 +1,379 @@
+"""The solver for any convex complexity and any separable regulariser, in JAX, with implicit derivatives.
+
+Work in link coordinates u, w = min(unlink(u), caps): ln w for the entropy, w itself for sparsemax, and u goes on below
+zero and above a cap, where w stays. With D = dw/du = w^(2-alpha) inside the bounds and 0 on them, g = grad F and
+H its curvature, the optimum is where rho = g + eps (u - l(w_hat)) is the same for all.
+
+1. Newton: solve (sqrt D H sqrt D + eps I) y = sqrt D (mu - rho) with sqrt D . y = 0; inside the bounds u moves by
+   y / sqrt D, on them by (mu - rho - H D v)/eps. The trial point is the response to the moved u, so zeros and caps
+   are exact.
+2. A step that does not lower the energy is rejected. The first time start again hot, at a temperature as large as the
+   curvature, and cool by 0.3 whenever the gap is below a tenth of it. Later shorten the step, in u or in ln w in turn.
+3. At last move from w towards its response S(w), by a fifth as much each time: there the energy of every smooth
+   convex F falls.
+4. Where rounding hides whether the energy fell, the gap must fall by a tenth or g.(w - w_before) <= 0, as in
+   `equilibrium.py`. Stop on the certificate.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.sparse.linalg import cg
+
+from . import regularisers as reg
+from ._method import (
+    ARMIJO,
+    BACKTRACK,
+    CG_FORCING,
+    COOLING,
+    GAP_FALL,
+    GENTLE_COOLING,
+    LOG_FLOOR,
+    ROUNDING_SHARE,
+    Outcome,
+)
+from .convex import ConvexProblem, Mixture, Own, certificate_from, judge, over_batch
+
+DENSE_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
+MAX_PASSES = 2000
+SHORTENED = 9  # rejections before the step towards the response
+SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
+SHRINKINGS = 30  # before the search is stuck
+RETRY_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
+FINISHING_PASSES = 2  # beyond the tolerance, for weights that are right to all digits
+OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
+PROBES = 4  # points at which a user's function is tested for convexity
+BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
+
+
+class _Point(NamedTuple):
+    """What is known at an accepted point."""
+
+    u: jax.Array
+    w: jax.Array
+    g: jax.Array  # grad F
+    complexity: jax.Array
+    energy: jax.Array
+    gap: jax.Array
+    floor: jax.Array
+    response: jax.Array
+    newton: jax.Array  # the step in u
+    slope: jax.Array  # of the energy along it
+
+
+class _State(NamedTuple):
+    u: jax.Array  # the trial point
+    w: jax.Array
+    kept: _Point
+    temperature: Any
+    rejections: jax.Array
+    passes: jax.Array
+    finishing: jax.Array
+    attempt: jax.Array  # 0: from the start; 1: hot from the prior; 2: the same, cooling gently
+    unconditional: jax.Array
+    kinked: jax.Array  # whether the gradient was seen to change along a step of next to no length
+    done: Any
+    outcome: Any
+
+
+def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+    """Solve one problem from the weights `start`: (weights, gap, passes, outcome)."""
+    one = one._replace(parameters=one.complexity.centre(one.parameters))
+    eps, lean = one.eps, reg.tilt(one.log_prior, one.alpha)
+    hot_u, hot_w = _place(one, lean)
+    hottest = _hottest(one, hot_w)
+    bent = _is_bent(one)
+
+    def turn(state: _State) -> _State:
+        kept, temperature = state.kept, state.temperature
+        complexity = one.complexity.value(one.parameters, state.w)
+        g, size = one.complexity.gradient(one.parameters, state.w)
+        gap, floor, response, noise = judge(one, state.w, temperature, g, size)
+        energy = complexity + temperature * reg.value(state.w, one.log_prior, one.alpha)
+        blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
+        whole = jnp.abs(jnp.sum(state.w) - 1.0) <= OFF_SIMPLEX
+        broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
+        length, towards = _length(one, state.rejections)
+        slope = jnp.where(towards, -kept.gap, kept.slope)
+        enough = kept.energy + ARMIJO * length * slope
+        downhill = jnp.sum((rho(g, state.u, temperature)) * (state.w - kept.w)) <= 0.0
+        better = (gap <= GAP_FALL * kept.gap) | downhill
+        fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
+        accepted = (state.unconditional | fell) & ~broken
+
+        # first-order test of convexity at every point that is tried
+        moved = state.w - kept.w
+        predicted = kept.complexity + kept.g @ moved
+        scale = jnp.abs(kept.complexity) + jnp.abs(complexity) + jnp.abs(kept.g) @ jnp.abs(moved)
+        concave = ~state.unconditional & ~broken & (predicted - complexity > BENT * scale + blur)
+
+        # accepted: cool, and aim anew
+        cooling = jnp.where(state.attempt == 2, GENTLE_COOLING, COOLING)
+        cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
+            one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
+        )
+        step, slope_now, curved = _aim(one, state.u, state.w, rho(g, state.u, cooled), cooled, cool_gap)
+        point = _Point(
+            state.u, state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now
+        )
+        good = accepted & (cooled <= eps) & (cool_gap <= tol)
+        finishing = state.finishing + good
+        before, kept = kept.g, _select(accepted, point, kept)
+        temperature = jnp.where(accepted, cooled, temperature)
+        rejections = jnp.where(accepted, 0, state.rejections + 1)
+        settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > FINISHING_PASSES))
+        settled = settled | ((state.finishing > 0) & ~accepted)
+
+        # rejected for the first time, although there is somewhere hotter to begin
+        stuck = ~accepted & (rejections >= SHORTENED + SHRINKINGS)
+        again = (state.attempt < 2) & (stuck | (state.passes == RETRY_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
+        first = ~accepted & (state.attempt == 0) & (hottest > eps)
+        restart = (first | again) & (state.finishing == 0)
+        stuck = stuck & ~restart
+        hopeless = state.unconditional & broken
+        u, w = _trial(one, kept, rejections)
+        u, w = jnp.where(restart, hot_u, u), jnp.where(restart, hot_w, w)
+        bad_curve = (concave | (accepted & curved)) & isinstance(one.complexity, Own)
+        jump = (jnp.max(jnp.abs(moved)) < SHORT) & (jnp.max(jnp.abs(g - before)) > SUDDEN * jnp.max(jnp.abs(g)))
+        kinked = state.kinked | (jump & ~state.unconditional & isinstance(one.complexity, Own))
+        stuck = stuck | (kinked & (state.passes >= RETRY_AFTER))
+        outcome = jnp.select(
+            [hopeless, bad_curve, settled, kinked, stuck & (kept.floor >= ROUNDING_SHARE * kept.gap)],
+            [_code(Outcome.BAD_INPUT), _code(Outcome.NOT_CONVEX), _code(Outcome.CONVERGED),
+             _code(Outcome.NOT_SMOOTH), _code(Outcome.ROUNDING_LIMIT)],
+            _code(Outcome.NOT_CONVERGED),
+        )  # fmt: skip
+        return _State(
+            u, w, kept, jnp.where(restart, hottest, temperature), jnp.where(restart, 0, rejections),
+            state.passes + 1, finishing, jnp.where(restart, 1 + again, state.attempt), restart, kinked,
+            hopeless | bad_curve | settled | stuck, outcome,
+        )  # fmt: skip
+
+    def rho(g: Any, u: Any, temperature: Any) -> jax.Array:
+        return g + temperature * (u - lean)
+
+    fine = (eps > 0.0) & jnp.all(jnp.isfinite(start))
+    begin = jnp.where(fine, start, 1.0 / start.size)
+    u, w = _place(one, reg.link(reg.floored_log(begin), one.alpha))
+    zero, none = jnp.zeros_like(eps), jnp.zeros_like(w)
+    nowhere = _Point(u, w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero)
+    no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
+    first = _State(
+        u, w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
+        jnp.where(bent, _code(Outcome.NOT_CONVEX), _code(Outcome.BAD_INPUT)),
+    )  # fmt: skip
+    last = lax.while_loop(lambda s: ~s.done & (s.passes < MAX_PASSES), turn, first)
+    judged = (last.outcome != Outcome.BAD_INPUT) & (last.outcome != Outcome.NOT_CONVEX)
+    known = judged & (last.temperature <= eps) & (last.passes > 0)
+    known = known & one.complexity.convex
+    outcome = jnp.where(
+        (last.outcome == Outcome.CONVERGED) & (not one.complexity.convex), _code(Outcome.LOCAL), last.outcome
+    )
+    weights = jnp.where(outcome == Outcome.BAD_INPUT, jnp.nan, last.kept.w)
+    return weights, jnp.where(known, last.kept.gap, jnp.inf), last.passes, outcome
+
+
+def _code(outcome: Outcome) -> jax.Array:
+    return jnp.int8(int(outcome))
+
+
+def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
+
+
+def _place(one: ConvexProblem, u: Any) -> tuple[jax.Array, jax.Array]:
+    """The response to u, and u shifted so that w = min(unlink(u), caps)."""
+    w, level = reg.respond(u, one.caps, one.alpha)
+    return u - level, w
+
+
+def _length(one: ConvexProblem, rejections: Any) -> tuple[jax.Array, jax.Array]:
+    """The length of the present trial step, and whether it is one towards the response."""
+    towards = rejections >= SHORTENED
+    turns = jnp.where(one.alpha > 1.0, rejections // 2, rejections)  # both paths at each length
+    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**turns), towards
+
+
+def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> tuple[jax.Array, jax.Array]:
+    length, towards = _length(one, rejections)
+    straight = kept.u + length * kept.newton
+    inside = _scaling(one, kept.w) > 0.0
+    log_w = reg.floored_log(kept.w)
+    # in ln w the same step never leaves the inside
+    rate = length * kept.newton * jnp.exp((1.0 - one.alpha) * log_w)
+    positive = jnp.where(inside, reg.link(jnp.clip(log_w + rate, LOG_FLOOR, 0.0), one.alpha), straight)
+    between = kept.w + length * (kept.response - kept.w)
+    lowest = jnp.where(between > 0.0, reg.link(reg.floored_log(between), one.alpha), kept.u)
+    by_turn = jnp.where((one.alpha > 1.0) & (rejections % 2 == 1), positive, straight)
+    return _place(one, jnp.where(towards, lowest, by_turn))
+
+
+def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
+    """D = dw/du: zero on the bounds."""
+    return jnp.where(w < jnp.where(one.caps < 1.0, one.caps, 2.0), reg.curvature_inverse(w, one.alpha), 0.0)
+
+
+def _aim(one: ConvexProblem, u, w, rho, temperature, gap) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The Newton step in u, the slope of the energy along it, and whether F bends the wrong way along it."""
+    d = _scaling(one, w)
+    forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
+    v, moved, bend = _solve_system(one, w, d, rho, temperature, forcing)
+    concave = jnp.zeros((), bool)
+    if isinstance(one.complexity, Own):
+        size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
+        concave = (moved @ bend < -BENT * size) & jnp.all(jnp.isfinite(v))
+    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, concave
+
+
+def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
+    """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v."""
+    q = jnp.sqrt(d)
+    total = jnp.sum(d)
+    safe = jnp.where(total > 0.0, total, 1.0)
+    middle = jnp.where(total > 0.0, jnp.sum(d * rho) / safe, 0.0)
+    force = q * (middle - rho)
+    if w.size <= DENSE_UP_TO:
+        curvature = one.complexity.curvature(one.parameters, w)
+        system = cho_factor(q[:, None] * curvature * q + temperature * jnp.eye(w.size))
+        # apart, because under differentiation one of them is a tangent and the other is not
+        pulled, level = cho_solve(system, force), cho_solve(system, q)
+        along = q @ level
+        y = pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0)
+        moved = q * y
+        moved = moved - d * (jnp.sum(moved) / safe)
+        bend = curvature @ moved
+    else:
+
+        def project(x):
+            return x - q * (q @ x) / safe
+
+        def times(x):
+            x = project(x)
+            return project(q * one.complexity.along(one.parameters, w, q * x)) + temperature * x
+
+        moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
+        bend = one.complexity.along(one.parameters, w, moved)
+    inside = d > 0.0
+    mu = jnp.where(
+        total > 0.0, jnp.sum(d * (rho + bend)) / safe, jnp.max(jnp.where(w > 0.0, rho + bend, -jnp.inf))
+    )  # fmt: skip
+    v = jnp.where(inside, moved / jnp.where(inside, d, 1.0), (mu - rho - bend) / temperature)
+    return v, moved, bend
+
+
+def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
+    """Lower the temperature of the homotopy while the point is good enough for it."""
+
+    def warm(carry):
+        return (carry[0] > one.eps) & (carry[1] <= 0.1 * carry[0])
+
+    def cooler(carry):
+        temperature = jnp.maximum(one.eps, cooling * carry[0])
+        gap, floor, response, _ = judge(one, w, temperature, g, size)
+        return temperature, gap, floor, response, complexity + temperature * divergence
+
+    divergence = reg.value(w, one.log_prior, one.alpha)
+    return lax.while_loop(warm, cooler, now)
+
+
+def _hottest(one: ConvexProblem, w: Any) -> jax.Array:
+    """A temperature as large as the curvature at the prior, by a few turns of power iteration."""
+    if isinstance(one.complexity, Mixture):
+        return jnp.maximum(1.0, one.eps)
+    q = jnp.sqrt(_scaling(one, w))
+    x = q * jnp.cos(jnp.arange(w.size) * 1.7)
+    norm = jnp.zeros_like(one.eps)
+    for _ in range(4):
+        x = x / jnp.maximum(jnp.linalg.norm(x), 1e-300)
+        x = q * one.complexity.along(one.parameters, w, q * x)
+        norm = jnp.linalg.norm(x)
+    return jnp.maximum(jnp.where(jnp.isfinite(norm), norm, 1.0), one.eps)
+
+
+def _is_bent(one: ConvexProblem) -> jax.Array:
+    """Whether a user's function is seen not to be convex at some points, by its curvature or between two of them."""
+    n = one.log_prior.size
+    if not isinstance(one.complexity, Own):
+        return jnp.zeros((), bool)
+    points = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(n), PROBES))
+    drawn = np.random.default_rng(1).normal(size=(PROBES, n))
+    directions = jnp.asarray(drawn - drawn.mean(axis=1, keepdims=True))
+
+    def bends(w, direction):
+        if n > DENSE_UP_TO:
+            bend = one.complexity.along(one.parameters, w, direction)
+            return direction @ bend < -BENT * (jnp.abs(direction) @ jnp.abs(bend))
+        curvature = one.complexity.curvature(one.parameters, w)
+        along = curvature - jnp.mean(curvature, axis=0)
+        along = along - jnp.mean(along, axis=1, keepdims=True)
+        along = jnp.where(jnp.all(jnp.isfinite(along)), 0.5 * (along + along.T), 0.0)
+        return jnp.linalg.eigvalsh(along)[0] < -BENT * jnp.max(jnp.abs(curvature))
+
+    values = jax.vmap(lambda w: one.complexity.value(one.parameters, w))
+    next_points = jnp.roll(points, 1, axis=0)
+    ends, others, middle = (values(w) for w in (points, next_points, 0.5 * (points + next_points)))
+    size = jnp.abs(ends) + jnp.abs(others) + jnp.abs(middle)
+    above = 2.0 * middle - ends - others > BENT * size
+    return jnp.any(jax.vmap(bends)(points, directions)) | jnp.any(above)
+
+
+# ------------------------------------------------------------------------------- derivatives
+
+
+@jax.custom_jvp
+def solve_one(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+    """`descend`, with the implicit derivative of the weights."""
+    return descend(one, start, tol)
+
+
+@solve_one.defjvp
+def _solve_one_jvp(given: Any, tangents: Any) -> Any:
+    one, start, tol = given
+    found = solve_one(one, start, tol)
+    change = tangent(one, found[0], tangents[0])
+    still = [np.zeros(a.shape, jax.dtypes.float0) for a in found[2:]]
+    return found, (change, jnp.zeros_like(found[1]), *still)
+
+
+def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
+    """dw: rho + d rho + H dw + eps v = mu with dw = D v inside the bounds and d caps on the caps."""
+    if not one.complexity.convex:
+        raise ValueError("derivatives through solve need a convex complexity: a local answer may jump.")
+    d = _scaling(one, w)
+    capped = (w > 0.0) & (d == 0.0)
+    pushed = jnp.where(capped, change.caps, 0.0)
+
+    def gradient(parameters):
+        return jax.grad(one.complexity.value, argnums=1)(parameters, w)
+
+    dg = jnp.zeros_like(w)
+    if one.parameters is not None:
+        dg = jax.jvp(gradient, (one.parameters,), (change.parameters,))[1]
+    u, lean = reg.link(reg.floored_log(w), one.alpha), reg.tilt(one.log_prior, one.alpha)
+    prior = jnp.exp((one.alpha - 1.0) * one.log_prior) * change.log_prior
+    by_alpha = reg.link_by_alpha(w, one.alpha) - reg.link_by_alpha(jnp.exp(one.log_prior), one.alpha)
+    d_rho = dg + change.eps * (u - lean) - one.eps * prior + one.eps * change.alpha * by_alpha
+    d_rho = d_rho + one.complexity.along(one.parameters, w, pushed)
+    # what the caps give or take is made up by the others, first evenly in D, then by the system
+    total = jnp.sum(d)
+    fill = -d * jnp.sum(pushed) / jnp.where(total > 0.0, total, 1.0)
+    d_rho = d_rho + one.complexity.along(one.parameters, w, fill) + one.eps * jnp.where(
+        d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
+    )  # fmt: skip
+    return _solve_system(one, w, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
+
+
+@jax.jit
+def solve_convex(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+    """A batch: weights, certificate, passes, outcome."""
+
+    def one_by_one(one: ConvexProblem, begin: Any) -> Any:
+        w, gap, passes, outcome = solve_one(one, begin, jnp.asarray(tol))
+        return w, certificate_from(one, lax.stop_gradient(gap)), passes, outcome
+
+    return over_batch(one_by_one, problem, lax.stop_gradient(start))

@@ -1,0 +1,485 @@
+"""The same theory for any convex complexity F: a problem, its energy, its gate and its certificate.
+
+    V(w) = F(w) + eps D(w, w_hat),   S(w) = argmin_s <grad F(w), s> + eps D(s, w_hat),   flow: tau dw/dt = -w + S(w)
+    V(w) - V* <= G(w) = <grad F, w - S> + eps (D(w, w_hat) - D(S, w_hat)),   |w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps)
+
+D is the divergence of the regulariser (`regularisers.py`). The bound needs convexity of F and nothing else: it is the
+Bregman-PL remark of the paper for the entropy, a generalised Frank-Wolfe gap otherwise.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, is_traced, require_float64
+from . import _checks as checks
+from . import regularisers as reg
+from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
+from .objective import Certificate, centred_cost
+
+# Below this probability p ln p is replaced by its tangent, so that weights may be exactly zero: F falls by at most
+# this much for each action, and the gap is raised by as much.
+TANGENT_BELOW = 1e-20
+OUTSIDE = 1e-6  # weights further than this from the simplex have infinite energy
+
+CONVEX = "the complexity is convex on the simplex"
+EXACT = "its gradient is right to float64 rounding, relative to its largest entry"
+NOTHING = "nothing is proved: the complexity is not convex, and other weights may be better"
+
+Record = TypeVar("Record")
+Function = Callable[..., Any]
+
+
+class ConditionalCertificate(Certificate):
+    """A certificate that holds if what it assumes is true."""
+
+    __slots__ = ()
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the bounds are conditional on."""
+        return (CONVEX, EXACT)
+
+
+class NoCertificate(Certificate):
+    """What is known of a local answer: nothing beyond that no small step improves it."""
+
+    __slots__ = ()
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """That nothing is proved."""
+        return (NOTHING,)
+
+
+# ------------------------------------------------------------------------------ complexities
+
+
+class AbstractComplexity(ABC):
+    """F with its derivatives, functions of parameters and weights of one problem. Hashable: it is never traced."""
+
+    convex: bool = True
+    certificate: type[Certificate] = Certificate
+
+    @abstractmethod
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """F(w)."""
+
+    @abstractmethod
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """grad F(w), up to a constant, and the magnitudes that its rounding is relative to."""
+
+    @abstractmethod
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """The Hessian of F, or a positive model of it, times a direction."""
+
+    def curvature(self, parameters: Any, weights: Any) -> jax.Array:
+        """The Hessian as a matrix."""
+        return jax.vmap(lambda e: self.along(parameters, weights, e))(jnp.eye(weights.size))
+
+    def centre(self, parameters: Any) -> Any:
+        """Parameters of a complexity that differs by a constant and is computed with less rounding."""
+        return parameters
+
+    def slack(self, parameters: Any) -> Any:
+        """How far `value` may lie below the true F."""
+        return 0.0
+
+    def roundings(self, parameters: Any) -> float:
+        """The relative rounding of the gradient."""
+        return 8.0 * UNIT_ROUNDOFF
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Own(AbstractComplexity):
+    """A function of the user's, differentiated by JAX."""
+
+    function: Function
+    certificate = ConditionalCertificate
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """F(w) as the function gives it."""
+        found = self.function(weights) if parameters is None else self.function(weights, parameters)
+        return jnp.asarray(found, weights.dtype)
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """By reverse mode."""
+        g = jax.grad(self.value, argnums=1)(parameters, weights)
+        return g, jnp.full_like(g, jnp.max(jnp.abs(g)))
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """By forward over reverse mode."""
+        slope = jax.grad(self.value, argnums=1)
+        return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
+
+    def roundings(self, parameters: Any) -> float:
+        """A function may sum many terms: a few dozen roundings."""
+        return 64.0 * UNIT_ROUNDOFF
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Mixture(AbstractComplexity):
+    """The paper's F(w) = sum_i p_i (ln p_i + s_i), p = Pi w; parameters are (Pi, s)."""
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """With the tangent in place of p ln p where p is next to nothing."""
+        pi, s = parameters
+        p, ln_p = _mixture(pi, weights)
+        return jnp.sum(p * (ln_p + s) + jnp.where(p < TANGENT_BELOW, p - TANGENT_BELOW, 0.0))
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """Pi^T (ln p + s) with a centred cost."""
+        pi, s = parameters
+        s = centred_cost(pi, s)
+        entropy = _mixture(pi, weights)[1] @ pi
+        return s @ pi + entropy, jnp.abs(s) @ pi - jnp.minimum(entropy, 0.0) + 1.0
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Pi^T diag(1/p) Pi v, where p is not on its tangent."""
+        pi, _ = parameters
+        return (_over(pi @ weights) * (pi @ direction)) @ pi
+
+    def curvature(self, parameters: Any, weights: Any) -> jax.Array:
+        """Pi^T diag(1/p) Pi."""
+        pi, _ = parameters
+        return pi.T @ (pi * _over(pi @ weights)[:, None])
+
+    def centre(self, parameters: Any) -> Any:
+        """A cost that the first primitive expects to be zero."""
+        pi, s = parameters
+        return pi, centred_cost(pi, s)
+
+    def slack(self, parameters: Any) -> Any:
+        """The tangent lies below p ln p by at most its point of contact, for each action."""
+        return parameters[0].shape[-2] * TANGENT_BELOW
+
+    def roundings(self, parameters: Any) -> float:
+        """As for the paper's problem."""
+        return rounding_factor(parameters[0].shape[-2])
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Product(AbstractComplexity):
+    """A product of experts p_w ~ prod_a pi_a^w_a against q ~ exp(-s): F(w) = KL(q || p_w), convex in w.
+
+    Its gradient is E_p T - E_q T with T_a = ln pi_a, its Hessian the covariance of T under p_w. Parameters are (Pi, s).
+    """
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """sum_i q_i (ln q_i - ln p_i)."""
+        log_p, log_q, _ = _pooled(parameters, weights)
+        q = jnp.exp(log_q)
+        return jnp.sum(q * (log_q - log_p))
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """E_p T - E_q T."""
+        log_p, log_q, t = _pooled(parameters, weights)
+        q = jnp.exp(log_q)
+        return (jnp.exp(log_p) - q) @ t, (jnp.exp(log_p) + q) @ jnp.abs(t) + 1.0
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Cov_p(T) v."""
+        log_p, _, t = _pooled(parameters, weights)
+        return _covariance_times(jnp.exp(log_p), t, direction)
+
+    def roundings(self, parameters: Any) -> float:
+        """A sum over the actions."""
+        return rounding_factor(parameters[0].shape[-2])
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class LocalProduct(AbstractComplexity):
+    """The other direction, F(w) = KL(p_w || q), which is not convex: its answers are local and certify nothing."""
+
+    convex = False
+    certificate = NoCertificate
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """sum_i p_i (ln p_i - ln q_i)."""
+        log_p, log_q, _ = _pooled(parameters, weights)
+        return jnp.sum(jnp.exp(log_p) * (log_p - log_q))
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """Cov_p(T, ln p - ln q)."""
+        log_p, log_q, t = _pooled(parameters, weights)
+        p, surprise = jnp.exp(log_p), log_p - log_q
+        return (p * (surprise - p @ surprise)) @ t, (p * jnp.abs(surprise)) @ jnp.abs(t) + 1.0
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Cov_p(T) v, a positive stand-in for the Hessian."""
+        log_p, _, t = _pooled(parameters, weights)
+        return _covariance_times(jnp.exp(log_p), t, direction)
+
+
+MIXTURE, PRODUCT, LOCAL_PRODUCT = Mixture(), Product(), LocalProduct()
+COMBINE = {"mixture": MIXTURE, "product": PRODUCT, "local product": LOCAL_PRODUCT}
+
+
+def pool(pi: Array, weights: Array) -> ActionValues:
+    """The product of experts p_w ~ prod_a pi_a^w_a of one problem; a probability counts as at least 1e-300."""
+    return jnp.exp(jax.nn.log_softmax(_log(jnp.asarray(pi)) @ weights))
+
+
+def _mixture(pi: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+    p = pi @ weights
+    return p, jnp.log(jnp.maximum(p, TANGENT_BELOW))
+
+
+def _over(p: Any) -> jax.Array:
+    return jnp.where(p >= TANGENT_BELOW, 1.0 / jnp.maximum(p, TANGENT_BELOW), 0.0)
+
+
+def _log(pi: Any) -> jax.Array:
+    return jnp.log(jnp.maximum(pi, MIXTURE_FLOOR))
+
+
+def _pooled(parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """ln p_w, ln q and T."""
+    pi, s = parameters
+    t = _log(pi)
+    return jax.nn.log_softmax(t @ weights), jax.nn.log_softmax(-s), t
+
+
+def _covariance_times(p: Any, t: Any, direction: Any) -> jax.Array:
+    moved = t @ direction
+    return (p * (moved - p @ moved)) @ t
+
+
+# ----------------------------------------------------------------------------------- problem
+
+
+class ConvexProblem(NamedTuple):
+    """A gating problem with any complexity and regulariser. Built and checked by `problem`.
+
+    All arrays, those in `parameters` too, share the leading batch axes.
+    """
+
+    complexity: AbstractComplexity
+    parameters: Any
+    eps: Scalars
+    log_prior: Weights
+    alpha: Scalars
+    caps: Weights
+
+    @property
+    def pi(self) -> Primitives:
+        """The primitives, of a mixture or a product."""
+        return self.parameters[0]
+
+    @property
+    def action_cost(self) -> ActionValues:
+        """The cost of each action, of a mixture or a product."""
+        return self.parameters[1]
+
+
+def own_problem(
+    function: Any, n: Any, eps: ArrayLike, prior: ArrayLike | None, regulariser: Any, parameters: Any
+) -> ConvexProblem:
+    """A problem with the complexity `function(weights)`, or `function(weights, parameters)`."""
+    if not callable(function):
+        raise ValueError(f"complexity is a {type(function).__name__}: pass a function of the weights.")
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ValueError(f"n = {n!r}: pass n, the number of weights that the complexity takes, as a positive integer.")
+    parameters = jax.tree.map(lambda leaf: checks.as_floats("parameters", leaf), parameters)
+    given = pose(Own(function), parameters, int(n), eps, prior, regulariser)
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[given.eps.ndim :], np.float64), given.parameters)
+    with jax.enable_x64(True):
+        try:
+            shape = jax.eval_shape(given.complexity.value, one, jax.ShapeDtypeStruct((int(n),), np.float64)).shape
+        except Exception as error:  # a user's function may raise anything
+            raise ValueError(
+                f"complexity cannot be evaluated on {n} weights ({type(error).__name__}: {error}): pass a JAX function "
+                "of the weights, and of the parameters of one problem if there are any."
+            ) from error
+    if shape != ():
+        raise ValueError(f"complexity gives an array of shape {shape}: it must give one number.")
+    return given
+
+
+def pose(
+    complexity: AbstractComplexity, parameters: Any, n: int, eps: ArrayLike, prior: ArrayLike | None, regulariser: Any,
+    log_prior: ArrayLike | None = None,
+) -> ConvexProblem:  # fmt: skip
+    """Check what every problem has, and give all of it the same batch axes: those of eps, prior and regulariser."""
+    temperature = checks.as_floats("eps", eps)
+    checks.check_eps(temperature)
+    if log_prior is not None:
+        bias = checks.normalised_log_prior(
+            "log_prior", checks.as_floats("log_prior", log_prior), checks.sum_tolerance(log_prior)
+        )
+    elif prior is not None:
+        bias = checks.normalised_prior("prior", checks.as_floats("prior", prior), checks.sum_tolerance(prior))
+    else:
+        bias = np.full(n, -np.log(n))
+    if bias.ndim < 1 or bias.shape[-1] != n:
+        raise ValueError(f"prior has shape {bias.shape}: the last axis needs one entry for each of the {n} weights.")
+    alpha, caps = reg.alpha_and_caps(regulariser, n)
+    try:
+        batch = np.broadcast_shapes(temperature.shape, bias.shape[:-1], alpha.shape, caps.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"the batch axes do not fit together: eps {temperature.shape}, prior {bias.shape[:-1]}, alpha "
+            f"{alpha.shape}, caps {caps.shape[:-1]}; make them equal or of length one."
+        ) from None
+    leaves = jax.tree.leaves(parameters)
+    for leaf in leaves:
+        lead = leaf.shape[: len(batch)]
+        if len(lead) < len(batch) or any(own not in (1, size) for own, size in zip(lead, batch, strict=True)):
+            raise ValueError(
+                f"parameters has an array of shape {leaf.shape}, but the problems have batch axes {batch} (those of "
+                "eps): every array leads with them, each of the same length or of length one."
+            )
+    xp = jnp if any(isinstance(a, jax.Array) for a in (temperature, bias, alpha, caps, *leaves)) else np
+    spread = lambda a, tail: a if a.shape == (*batch, *tail) else xp.broadcast_to(a, (*batch, *tail))  # noqa: E731
+    return ConvexProblem(
+        complexity,
+        jax.tree.map(lambda leaf: spread(leaf, leaf.shape[len(batch) :]), parameters),
+        spread(temperature, ()), spread(bias, (n,)), spread(alpha, ()), spread(caps, (n,)),
+    )  # fmt: skip
+
+
+def traced(problem: ConvexProblem, *others: Any) -> bool:
+    """Whether any array of it is not known yet."""
+    return is_traced(*jax.tree.leaves(problem), *others)
+
+
+def over_batch(function: Function, problem: ConvexProblem, *vectors: ArrayLike) -> Any:
+    """`function` of one problem and one row of each of the vectors (..., n), for all of them."""
+    lead = [np.shape(vector)[:-1] for vector in vectors]
+    batch = np.broadcast_shapes(problem.eps.shape, *lead)
+    own = len(problem.eps.shape)
+
+    def flat(array: Any, tail: tuple[int, ...]) -> jax.Array:
+        return jnp.broadcast_to(jnp.asarray(array), (*batch, *tail)).reshape((-1, *tail))
+
+    many = jax.tree.map(lambda leaf: flat(leaf, leaf.shape[own:]), problem)
+    rows = [flat(vector, np.shape(vector)[-1:]) for vector in vectors]
+    found = jax.vmap(function)(many, *rows)
+    return jax.tree.map(lambda a: a.reshape((*batch, *a.shape[1:])), found)
+
+
+def in_kind(run: Callable[[], Record], problem: ConvexProblem, *others: Any) -> Record:
+    """Run in float64 and answer in kind: NumPy for NumPy, JAX for JAX."""
+    if traced(problem, *others):
+        require_float64()
+        return run()
+    with jax.enable_x64(True):
+        found = run()
+        given = [*jax.tree.leaves(problem), *others]
+        return found if any(isinstance(a, jax.Array) for a in given) else jax.tree.map(np.asarray, found)
+
+
+# -------------------------------------------------------------------------- verbs of one problem
+
+
+def energy_of(one: ConvexProblem, weights: Any) -> jax.Array:
+    """V(w), infinite off the simplex and above the caps."""
+    outside = (jnp.abs(jnp.sum(weights) - 1.0) > OUTSIDE) | jnp.any((weights < 0.0) | (weights > one.caps + OUTSIDE))
+    divergence = reg.value(weights, one.log_prior, one.alpha)
+    return jnp.where(outside, jnp.inf, one.complexity.value(one.parameters, weights) + one.eps * divergence)
+
+
+def gate_of(one: ConvexProblem, weights: Any) -> jax.Array:
+    """S(w)."""
+    g = one.complexity.gradient(one.parameters, weights)[0]
+    return reg.respond(reg.tilt(one.log_prior, one.alpha) - g / one.eps, one.caps, one.alpha)[0]
+
+
+def judge(one: ConvexProblem, weights: Any, temperature: Any, g: Any, size: Any) -> Any:
+    """The gap G with its rounding, that rounding, the response S, and the noise of an entry of the gradient."""
+    lean = reg.tilt(one.log_prior, one.alpha)
+    gap, response, mismatch = reg.fenchel_gap(weights, lean - g / temperature, one.caps, one.alpha)
+    alive = (weights > 0.0) | (response > 0.0)
+    own = temperature * (1.0 + jnp.abs(reg.link(reg.floored_log(weights), one.alpha)) + jnp.abs(lean))
+    noise = one.complexity.roundings(one.parameters) * jnp.max(jnp.where(alive, size + own, 0.0))
+    # G is <g, w> + T R(w) + T R*(-g/T): R* is smooth with the constant n^(alpha-1) in the largest entry
+    floor = noise * (mismatch + UNIT_ROUNDOFF)
+    floor = floor + reg.strength(weights.size, one.alpha) * noise**2 / (2.0 * temperature)
+    floor = floor + one.complexity.slack(one.parameters)
+    return temperature * gap * GAP_ROUNDING + floor, floor, response, noise
+
+
+def certificate_of(one: ConvexProblem, weights: Any) -> Certificate:
+    """The certificate, with nothing in it if the complexity is not convex."""
+    g, size = one.complexity.gradient(one.parameters, weights)
+    gap = judge(one, weights, one.eps, g, size)[0]
+    return certificate_from(one, jnp.where(jnp.any(weights > one.caps + OUTSIDE), jnp.inf, gap))
+
+
+def certificate_from(one: ConvexProblem, gap: Any) -> Certificate:
+    """|w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps), and never more than 2."""
+    gap = jnp.where(jnp.isnan(gap) | (not one.complexity.convex), jnp.inf, gap)
+    spread = reg.strength(one.log_prior.shape[-1], one.alpha)
+    return one.complexity.certificate(gap, jnp.minimum(jnp.sqrt(2.0 * spread * gap / one.eps), 2.0))
+
+
+def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
+    """dV/dt along the flow: <grad F + eps (l(w) - l(w_hat)), S - w>/tau."""
+    g = one.complexity.gradient(one.parameters, weights)[0]
+    slope = g + one.eps * (
+        reg.link(reg.floored_log(weights), one.alpha) - reg.tilt(one.log_prior, one.alpha)
+    )  # fmt: skip
+    moved = gate_of(one, weights) - weights
+    return jnp.sum((slope - jnp.sum(weights * slope)) * moved) / tau
+
+
+# ------------------------------------------------------------------------------ verbs of batches
+
+
+_energy = jax.jit(lambda problem, weights: over_batch(energy_of, problem, weights))
+_gate = jax.jit(lambda problem, weights: over_batch(gate_of, problem, weights))
+_certificate = jax.jit(lambda problem, weights: over_batch(certificate_of, problem, weights))
+_value = jax.jit(
+    lambda problem, weights: over_batch(lambda one, w: one.complexity.value(one.parameters, w), problem, weights)
+)
+_slope = jax.jit(
+    lambda problem, weights: over_batch(lambda one, w: one.complexity.gradient(one.parameters, w)[0], problem, weights)
+)
+_dissipation = jax.jit(
+    lambda problem, weights, tau: over_batch(lambda one, w: dissipation_of(one, w, tau), problem, weights)
+)
+
+
+def energy(problem: ConvexProblem, weights: ArrayLike) -> Scalars:
+    """V(w) = F(w) + eps D(w, w_hat), +inf off the simplex or above a cap."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return in_kind(lambda: _energy(problem, weights), problem, weights)
+
+
+def complexity(problem: ConvexProblem, weights: ArrayLike) -> Scalars:
+    """F(w)."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return in_kind(lambda: _value(problem, weights), problem, weights)
+
+
+def slope(problem: ConvexProblem, weights: ArrayLike) -> Weights:
+    """grad F(w), up to a constant."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return in_kind(lambda: _slope(problem, weights), problem, weights)
+
+
+def gate(problem: ConvexProblem, weights: ArrayLike) -> Weights:
+    """S(w) = argmin_s <grad F(w), s> + eps D(s, w_hat)."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return in_kind(lambda: _gate(problem, weights), problem, weights)
+
+
+def certify(problem: ConvexProblem, weights: ArrayLike) -> Certificate:
+    """The bound G on the suboptimality of any weights on the simplex; infinite above a cap."""
+    weights = checks.check_simplex("weights", weights, problem.log_prior)
+    return in_kind(lambda: _certificate(problem, weights), problem, weights)
+
+
+def dissipation(problem: ConvexProblem, weights: ArrayLike, tau: Scalars | float = 1.0) -> Scalars:
+    """dV/dt along the flow, <grad V(w), S(w) - w>/tau <= -G/tau."""
+    weights = checks.check_weights("weights", weights, problem.log_prior)
+    return in_kind(lambda: _dissipation(problem, weights, tau), problem, weights)

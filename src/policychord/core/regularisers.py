@@ -1,0 +1,236 @@
+"""Regularisers: what keeps the weights near the prior, and how sharply the gate then chooses.
+
+    R(w) = sum_a r(w_a),  r(w) = w (l(w) - 1)/alpha,  l(w) = r'(w) = (w^(alpha-1) - 1)/(alpha-1)      on 0 <= w <= caps
+
+alpha = 1 is the entropy (l = ln), alpha = 2 half the squared norm, between them lies the family of Tsallis. Above one,
+weights may be exactly zero. The prior enters as the Bregman divergence R(w) - R(w_hat) - <l(w_hat), w - w_hat>, which
+is KL(w || w_hat) for the entropy, so weights that nothing speaks against stay at the prior. Functions here work on one
+vector; `l` is called the link.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._types import Array, ArrayLike, Weights, is_traced, namespace
+from ._checks import as_floats, check_eps, normalised_prior, sum_tolerance
+from ._method import LOG_FLOOR, UNIT_ROUNDOFF
+
+ROOT_TURNS = 200  # of the search for the level; bisection alone would need about 100
+
+
+class Entropy(NamedTuple):
+    """The paper's regulariser, sum_a w_a ln(w_a / w_hat_a), with weights up to `caps`, a number or one for each."""
+
+    caps: ArrayLike | None = None
+
+
+class Tsallis(NamedTuple):
+    """(sum_a w_a^alpha - 1)/(alpha (alpha - 1)), alpha from 1 (the entropy) to 2 (sparsemax): above 1 it has zeros."""
+
+    alpha: ArrayLike
+    caps: ArrayLike | None = None
+
+
+Regulariser = Entropy | Tsallis
+
+
+def alpha_and_caps(regulariser: Any, n: int) -> tuple[Array, Array]:
+    """The two numbers behind a regulariser, checked: alpha (...) and caps (..., n), one where there is no cap."""
+    if regulariser is None:
+        return np.ones(()), np.ones(n)
+    if not isinstance(regulariser, Entropy | Tsallis):
+        raise ValueError(f"regulariser is a {type(regulariser).__name__}: pass Entropy() or Tsallis(alpha).")
+    alpha = as_floats("alpha", getattr(regulariser, "alpha", 1.0))
+    caps = np.ones(n) if regulariser.caps is None else as_floats("caps", regulariser.caps)
+    if caps.ndim == 0:
+        caps = caps * np.ones(n)
+    if caps.shape[-1] != n:
+        raise ValueError(f"caps has shape {caps.shape}: pass one number, or one for each of the {n} weights.")
+    if not is_traced(alpha) and not np.all((np.asarray(alpha) >= 1.0) & (np.asarray(alpha) <= 2.0)):
+        raise ValueError(f"alpha = {alpha}: it lies between 1 (the entropy) and 2 (sparsemax).")
+    if not is_traced(caps):
+        low, total = np.min(np.asarray(caps)), np.min(np.sum(np.minimum(np.asarray(caps), 1.0), axis=-1))
+        if not (low > 0.0 and total >= 1.0):
+            raise ValueError(
+                f"caps has a least entry of {low:.6g} and leaves room for a sum of {total:.6g}: caps are positive, and "
+                "weights that sum to one must fit below them."
+            )
+    return alpha, namespace(caps).minimum(caps, 1.0)
+
+
+def best_response(
+    cost: ArrayLike, eps: ArrayLike = 1.0, prior: ArrayLike | None = None, regulariser: Regulariser | None = None
+) -> Weights:
+    """The smooth best response to a cost of each option: argmin_w <cost, w> + eps R(w), `cost` (..., n).
+
+    With the entropy it is softmax(-cost/eps + ln prior); the gate of a problem is the response to the gradient of F.
+    """
+    cost, temperature = as_floats("cost", cost), as_floats("eps", eps)
+    check_eps(temperature)
+    n = cost.shape[-1]
+    log_prior = np.full(n, -np.log(n)) if prior is None else normalised_prior(
+        "prior", as_floats("prior", prior), sum_tolerance(prior)
+    )  # fmt: skip
+    alpha, caps = alpha_and_caps(regulariser, n)
+    xp = namespace(cost, temperature, log_prior, alpha, caps)
+    given = (cost, temperature, log_prior, alpha, caps)
+    if is_traced(*given):
+        return _responses(*given)
+    with jax.enable_x64(True):
+        return xp.asarray(_responses(*given))
+
+
+def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
+    """The proximal map of R - |.|^2/2 on the simplex at x (..., n): softmax(x) for the entropy, as the lemma says.
+
+    argmin_w R(w) - |w|^2/2 + |w - x|^2/2 = argmin_w R(w) - <x, w>. For alpha = 2 it is the projection on the simplex.
+    """
+    point = as_floats("x", x)
+    return best_response(-point, 1.0, None, regulariser)
+
+
+@jax.jit
+def _responses(cost: Any, eps: Any, log_prior: Any, alpha: Any, caps: Any) -> jax.Array:
+    def one(cost, eps, log_prior, alpha, caps):
+        return respond(tilt(log_prior, alpha) - cost / eps, caps, alpha)[0]
+
+    return jnp.vectorize(one, signature="(n),(),(n),(),(n)->(n)")(cost, eps, log_prior, alpha, caps)
+
+
+# ------------------------------------------------------------------------------- one vector
+
+
+def link(log_weights: Any, alpha: Any) -> jax.Array:
+    """l(w) = (w^k - 1)/k with k = alpha - 1, from ln w; ln w itself at k = 0."""
+    k, one = _order(alpha)
+    return jnp.where(one, log_weights, jnp.expm1(k * log_weights) / k)
+
+
+def unlink(u: Any, alpha: Any) -> jax.Array:
+    """The inverse of the link: w = (1 + k u)_+^(1/k), and exp(u) at k = 0."""
+    k, one = _order(alpha)
+    base = 1.0 + k * u
+    powered = jnp.where(base > 0.0, jnp.exp(jnp.log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k), 0.0)
+    return jnp.where(one, jnp.exp(jnp.minimum(u, 700.0)), powered)
+
+
+def floored_log(weights: Any) -> jax.Array:
+    """ln w, from a floor on: the link of zero is -1/k, which the floor gives to all digits unless k is tiny."""
+    return jnp.log(jnp.maximum(weights, np.exp(LOG_FLOOR)))
+
+
+def tilt(log_prior: Any, alpha: Any) -> jax.Array:
+    """The link of the prior: what the divergence from it takes off the cost of every weight."""
+    return link(log_prior, alpha)
+
+
+def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
+    """1/r''(w) = w^(2 - alpha), and zero at zero."""
+    alive = weights > 0.0
+    return jnp.where(alive, jnp.exp((2.0 - alpha) * jnp.log(jnp.where(alive, weights, 1.0))), 0.0)
+
+
+def value(weights: Any, log_prior: Any, alpha: Any) -> jax.Array:
+    """R(w) - R(w_hat) - <l(w_hat), w - w_hat>, the divergence from the prior."""
+    own, prior = _potential(weights, alpha), jnp.exp(log_prior)
+    return jnp.sum(own - _potential(prior, alpha) - tilt(log_prior, alpha) * (weights - prior))
+
+
+def strength(n: int, alpha: Any) -> Any:
+    """n^(alpha-1): R(w) - R(w*) - <l(w*), w - w*> >= |w - w*|_1^2 / (2 strength), by Hoelder."""
+    return n ** (alpha - 1.0)
+
+
+@jax.custom_jvp
+def respond(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
+    """argmax_w <y, w> - R(w) on the simplex below the caps, w = min(unlink(y - level), caps), and that level.
+
+    Newton on l(sum w) = 0, which is convex without caps and linear at alpha = 1 and 2 between kinks; bisection where
+    Newton leaves the bracket.
+    """
+    k, one = _order(alpha)
+    top = jnp.max(y)
+    capped = jnp.any(caps < 1.0)
+    low = jnp.where(capped, jnp.min(y - link(floored_log(caps), alpha)), top)  # there the sum is at least one
+    high = top - link(jnp.log(1.0 / y.size), alpha)
+
+    def excess(level):
+        free = unlink(y - level, alpha)
+        w = jnp.minimum(free, caps)
+        slope = jnp.sum(jnp.where(free < caps, curvature_inverse(w, alpha), 0.0))
+        return w, jnp.sum(w), slope
+
+    def refine(carry):
+        level, low, high, turn, _ = carry
+        _, total, slope = excess(level)
+        low, high = jnp.where(total >= 1.0, level, low), jnp.where(total >= 1.0, high, level)
+        step = link(jnp.log(total), alpha) * jnp.where(one, total, total * jnp.exp(-k * jnp.log(total)))
+        newton = level + step / jnp.where(slope > 0.0, slope, 1.0)
+        inside = (slope > 0.0) & (newton >= low) & (newton <= high)
+        # every fourth turn halves the bracket, so that kinks at the caps cannot hold it up
+        after = jnp.where(inside & (turn % 4 < 3), newton, 0.5 * (low + high))
+        done = (jnp.abs(total - 1.0) <= 2.0 * UNIT_ROUNDOFF) | (after == level) | (high <= low)
+        return jnp.where(done, level, after), low, high, turn + 1, done
+
+    begin = (low, low, high, 0, jnp.zeros((), bool))
+    level = lax.while_loop(lambda c: ~c[4] & (c[3] < ROOT_TURNS), refine, begin)[0]
+    w, total, slope = excess(level)
+    # what rounding left of the sum goes to the free weights: the level may be too large a number to be moved so little
+    free = jnp.where(w < caps, curvature_inverse(w, alpha), 0.0)
+    w = jnp.clip(w + (1.0 - total) * free / jnp.where(slope > 0.0, slope, 1.0), 0.0, caps)
+    return jnp.where(capped, w, w / jnp.sum(w)), level
+
+
+@respond.defjvp
+def _respond_jvp(given: Any, tangents: Any) -> Any:
+    y, caps, alpha = given
+    dy, d_caps, d_alpha = tangents
+    w, level = respond(y, caps, alpha)
+    free = w < jnp.where(caps < 1.0, caps, 2.0)
+    d = jnp.where(free, curvature_inverse(w, alpha), 0.0)
+    held = jnp.where(free, 0.0, d_caps)
+    pull = dy - link_by_alpha(w, alpha) * d_alpha
+    d_level = (jnp.sum(d * pull) + jnp.sum(held)) / jnp.maximum(jnp.sum(d), 1e-300)
+    return (w, level), (d * (pull - d_level) + held, d_level)
+
+
+def link_by_alpha(weights: Any, alpha: Any) -> jax.Array:
+    """d l(w)/d alpha = (w^k ln w - l)/k, and (ln w)^2/2 at k = 0."""
+    k, log_weights = alpha - 1.0, floored_log(weights)
+    near = jnp.abs(k * log_weights) < 1e-4
+    series = log_weights**2 * (0.5 + k * log_weights / 3.0)
+    exact = (jnp.exp(k * log_weights) * log_weights - link(log_weights, alpha)) / jnp.where(k > 0.0, k, 1.0)
+    return jnp.where(near, series, exact)
+
+
+def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """max_s <y, s - w> - R(s) + R(w), its maximiser s and |w - s|_1: eps times it is the certificate G.
+
+    Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level, where s is inside its bounds the
+    divergence of r, computed from (w - s)/s without cancellation.
+    """
+    s, level = respond(y, caps, alpha)
+    u = y - level
+    inside = (s > 0.0) & (s < caps) & (jnp.abs(weights - s) <= 0.5 * s)
+    relative = jnp.where(inside, (weights - s) / jnp.where(inside, s, 1.0), 0.0)
+    grown = (1.0 + relative) * link(jnp.log1p(relative), alpha) - relative
+    near = s * jnp.exp((alpha - 1.0) * jnp.log(jnp.where(inside, s, 1.0))) * jnp.maximum(grown, 0.0) / alpha
+    far = _potential(weights, alpha) - _potential(s, alpha) - jnp.where(weights == s, 0.0, u * (weights - s))
+    return jnp.sum(jnp.where(inside, near, jnp.maximum(far, 0.0))), s, jnp.sum(jnp.abs(weights - s))
+
+
+def _potential(weights: Any, alpha: Any) -> jax.Array:
+    """r(w) = w (l(w) - 1)/alpha, zero at zero."""
+    alive = weights > 0.0
+    return jnp.where(alive, weights * (link(jnp.log(jnp.where(alive, weights, 1.0)), alpha) - 1.0) / alpha, 0.0)
+
+
+def _order(alpha: Any) -> tuple[jax.Array, jax.Array]:
+    """k = alpha - 1, made harmless where it is zero, and whether it is."""
+    k = jnp.asarray(alpha) - 1.0
+    one = k <= 0.0
+    return jnp.where(one, 1.0, k), one
