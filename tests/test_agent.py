@@ -117,6 +117,14 @@ def test_the_prior_as_a_gate_is_a_fixed_mixture():
     assert judged.gap > 1e-3  # and says how far from optimal it is
 
 
+def test_the_cheapest_primitive_takes_it_all():
+    weighed = weigh(BASE.replace(gate="cheapest"), X, K)
+    expected = by_hand().action_cost @ by_hand().pi
+    np.testing.assert_allclose(weighed.weights, expected == expected.min(), atol=1e-12)
+    assert weighed.outcome == Outcome.NOT_OPTIMISED
+    assert np.isfinite(weighed.certificate.gap)  # and says how far from optimal it is
+
+
 def test_one_step_swings_where_the_optimum_stands_still():
     """The released scripts' 2-cycle between 4.5e-5 and 1 - 4.5e-5, on two narrow primitives of equal cost."""
     narrow = {"left": Gaussian([-0.8], 0.15), "right": Gaussian([0.8], 0.15)}
@@ -197,6 +205,33 @@ def test_forbidden_actions_and_sums_of_demands():
     assert certify(expected, np.asarray(weighed.weights)).gap <= 1e-9
 
 
+def test_a_compiled_agent_decides_the_same_and_is_traced_once():
+    traced = []
+
+    def counted(x, k):
+        traced.append(k)
+        return push(x, k)
+
+    agent = BASE.replace(primitives={"push": Gaussian(counted, 0.3), "pull": BASE.primitives[1]}, selection="mean")
+    quick, memory, key = agent.compiled(), None, jax.random.key(0)
+    for k in range(3):
+        decision = quick(key, np.asarray(X) + 0.1 * k, k, memory)
+        memory = decision.memory
+    assert len(traced) == 1
+    slow = decide(agent, key, X + 0.2, jnp.asarray(2), memory)
+    np.testing.assert_allclose(decision.weights, slow.weights, atol=1e-5)
+    np.testing.assert_allclose(decision.action, slow.action, atol=1e-5)
+
+
+def test_an_agent_prints_as_a_card():
+    card = str(BASE).splitlines()
+    assert card[0] == "Composer of 2 primitives"
+    assert card[1:3] == ["  push: Gaussian, prior 0.3", "  pull: Gaussian, prior 0.7"]
+    assert "  actions: Grid, 41 of shape (1,)" in card
+    assert "  gate: AtEquilibrium, selection: sample, fallback: previous" in card
+    assert "eps: follows the observation" in str(BASE.replace(eps=lambda x, k: 0.1))
+
+
 GOOD = {"primitives": BASE.primitives, "model": BASE.model, "actions": LINE, "eps": 0.1}
 COMPLAINTS = {
     "no primitives": ({"primitives": []}, "primitives is empty"),
@@ -214,7 +249,7 @@ COMPLAINTS = {
     "zero prior": ({"prior": [0.0, 1.0]}, r"prior\[0\] = 0: a prior must be positive"),
     "sum of prior": ({"prior": [0.5, 0.6]}, "prior sums to 1.1"),
     "selection": ({"selection": "best"}, "selection = 'best': use one of 'sample', 'mean', 'mode', 'dither'"),
-    "gate": ({"gate": "softmax"}, "gate = 'softmax': use one of 'equilibrium', 'one-step', 'prior'"),
+    "gate": ({"gate": "softmax"}, "gate = 'softmax': use one of 'equilibrium', 'flow', 'circuit'"),
     "tol": ({"tol": -1e-10}, "tol = -1e-10: pass a positive, finite number"),
     "mean of labels": (
         {"actions": Finite(3), "primitives": [Table([0.2, 0.3, 0.5])], "selection": "mean"}, "the actions are labels"
@@ -293,7 +328,7 @@ def test_a_cut_grid_says_so():
         warnings.simplefilter("error")
         agent.decide(jax.random.key(0), jnp.array([0.3]))
     edge = float(LINE.points[-1, 0])
-    with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off.*Finite actions"):
+    with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off.*Sampled actions"):
         agent.decide(jax.random.key(0), jnp.array([edge]))
     moved, mass = agent.primitives[0].on_grid(LINE, jnp.array([edge]), 0)
     assert mass == pytest.approx(0.5, abs=0.15)

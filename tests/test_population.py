@@ -1,14 +1,18 @@
 """Populations: many agents as one, each as if it were alone."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import Composer, Population
+from policychord import Composer, Population, rollout
 from policychord.actions import Finite, Grid
+from policychord.envs import Flock
 from policychord.models import Cost
+from policychord.population import Groups
 from policychord.primitives import Gaussian, Table
 
 LINE = Grid(-2.0, 2.0, 21)
@@ -98,3 +102,61 @@ def test_complaints_name_the_argument(name):
 def test_views_without_an_agent_axis_are_refused():
     with pytest.raises(ValueError, match=r"3 agents, but what they see has shape .*leading agent axis of 3"):
         Population(agent(), 3).decide(jax.random.key(0), jnp.array([0.3]))
+
+
+# -- groups
+
+
+def hold(x, k):
+    return jnp.zeros(1)
+
+
+def other_kind():
+    """Another model, other primitives, and one name that the first kind has too."""
+    primitives = {"hold": Gaussian(hold, 0.2), "follow": Gaussian(follow, 0.5), "away": Gaussian(lambda x, k: -x, 0.3)}
+    return Composer(primitives, Cost(lambda x, u, k: u[0] ** 2), Grid(-1.0, 1.0, 11), 0.2, selection="mean")
+
+
+def test_groups_decide_as_each_would_alone():
+    pairs, single = Population(DIFFERENT[:2]), other_kind()
+    mixed = Groups(pairs=pairs, single=single)
+    assert mixed.names == ("follow", "constant", "hold", "away")
+    assert mixed.count == 3
+    assert mixed.places == {"pairs": slice(0, 2), "single": slice(2, 3)}
+    key, k = jax.random.key(3), jnp.asarray(0)
+    found = decide(mixed, key, VIEWS, k, None)
+    first = decide(pairs, jax.random.fold_in(key, 0), VIEWS[:2], k, None)
+    last = decide(Population(single, 1), jax.random.fold_in(key, 1), VIEWS[2:], k, None)
+    np.testing.assert_allclose(found.weights[:2, :2], first.weights, atol=1e-12)
+    assert np.isnan(found.weights[:2, 2:]).all()
+    np.testing.assert_allclose(found.weights[2, [2, 0, 3]], last.weights[0], atol=1e-12)
+    np.testing.assert_allclose(found.action, np.concatenate([first.action, last.action]), atol=1e-12)
+    assert found.certified.all()
+    again = decide(mixed, key, VIEWS, jnp.asarray(1), found.memory)
+    np.testing.assert_allclose(again.weights[2], found.weights[2], atol=1e-6)
+
+
+def test_groups_in_a_loop_say_nothing_wrong():
+    """A weight of a primitive that an agent does not have is not taken for one that failed."""
+    turn = Composer([Gaussian([0.0, 1.0], 0.5)], Cost(lambda x, u, k: u[0] ** 2), Grid([-3, -3], [3, 3], 7), 0.1)
+    go = turn.replace(primitives={"go": Gaussian([1.0, 0.0], 0.5), "stop": Gaussian([0.0, 0.0], 0.5)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace = rollout(Groups(front=Population(go, 2), back=Population(turn, 3)), Flock(5), steps=3, episodes=2)
+    assert trace.weights.shape == (2, 3, 5, 3)
+    assert trace.converged.all()
+
+
+GROUP_COMPLAINTS = {
+    "none": (lambda: Groups(), "at least one group"),
+    "actions": (lambda: Groups(a=agent(), b=other_table(3)), "act in different ways"),
+}
+
+
+@pytest.mark.parametrize("name", GROUP_COMPLAINTS)
+def test_complaints_of_groups(name):
+    make, message = GROUP_COMPLAINTS[name]
+    with pytest.raises(ValueError, match=message):
+        make()
+    with pytest.raises(ValueError, match="the groups have 2 agents"):
+        Groups(a=agent(), b=other_kind()).decide(jax.random.key(0), VIEWS)

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from policychord import Composer
 from policychord.actions import Finite, Grid
-from policychord.agent import _draw, _first_above
+from policychord.agent.selection import draw, first_above
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Table
 
@@ -51,7 +51,7 @@ def test_an_action_without_probability_is_never_drawn(monkeypatch, rng):
     levels[::3], levels[2::3] = np.nextafter(levels[::3], 0), np.nextafter(levels[2::3], 2)
     levels = np.concatenate([[0.0, 5e-324, 1 - 2**-53], np.minimum(levels, 1 - 2**-53)])
     monkeypatch.setattr(jax.random, "uniform", lambda key, dtype: key)
-    drawn = jax.jit(jax.vmap(lambda level: _draw(level, prob)))(levels)
+    drawn = jax.jit(jax.vmap(lambda level: draw(level, prob)))(levels)
     assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
 
 
@@ -60,7 +60,7 @@ def test_a_level_that_rounding_took_below_zero_draws_what_can_be(wrap):
     """The number less the sum of the blocks before can be -1e-17, and 0 > -1e-17."""
     prob = jnp.array([0.0, 0.0, 0.5, 0.0, 0.5, 0.0])
     for level, index in ((-1e-17, 2), (0.0, 2), (0.5, 4), (1.0, 4), (1.1, 4)):
-        assert wrap(lambda level: _first_above(prob, level)[0])(jnp.asarray(level)) == index
+        assert wrap(lambda level: first_above(prob, level)[0])(jnp.asarray(level)) == index
 
 
 def test_mean_is_the_mean_of_the_mixture():

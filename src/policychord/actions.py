@@ -1,4 +1,4 @@
-"""Action sets: what an agent can do, as points. A finite list, or a grid on a box, cut to a ball if wanted."""
+"""Action sets: what an agent can do, as points. A list, a grid on a box or a ball, or points that primitives draw."""
 
 from abc import abstractmethod
 
@@ -143,6 +143,93 @@ class Grid(AbstractActions):
             scaled = jnp.where(largest <= reach, offset, reach * direction)
             stopped = stopped | (jnp.abs(scaled) > half)
         return centre + jnp.clip(scaled, -half, half)
+
+
+class Sampled(AbstractActions):
+    """Actions in any dimension, drawn from the primitives themselves at every decision.
+
+    `Sampled(low, high)` are the actions of a box, `Sampled(dim=6)` all vectors. Of `count` points each primitive gives
+    an equal share, by the quantiles of scrambled Sobol points; primitives need `sample` and `log_density`, as Gaussian
+    has. The points come in `scrambles` independent sets, and what these disagree about is the `standard_error` of a
+    decision. It is statistical and stands beside the certificate, which is of the problem on the points. It can be too
+    small: with 256 points in six dimensions and a quadratic cost, 95% intervals held .75 of the time; with other costs
+    .90 to .95. In a box a
+    Gaussian is cut at the sides; with `squash` its axes are squeezed into the box by tanh instead, u = g(y), and
+    primitives speak of y.
+    """
+
+    points: Float[Array, "d dim"]  # the middle, until an observation says where the primitives are
+    uniforms: Float[Array, "scrambles share dim"]
+    low: Float[Array, " dim"]
+    high: Float[Array, " dim"]
+    squash: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        low: ArrayLike = -np.inf,
+        high: ArrayLike = np.inf,
+        *,
+        dim: int | None = None,
+        count: int = 256,
+        scrambles: int = 4,
+        squash: bool = False,
+        seed: int = 0,
+    ):
+        low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in (low, high))
+        shape = np.broadcast_shapes(low.shape, high.shape, (dim or 1,))
+        low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+        if len(shape) != 1 or not np.all(low < high) or (dim is not None and shape != (dim,)):
+            raise ValueError(
+                f"low = {low.tolist()}, high = {high.tolist()}: one number for each axis, with low < high."
+            )
+        if squash and not np.all(np.isfinite(low) & np.isfinite(high)):
+            raise ValueError("squash needs a box: pass finite low and high.")
+        if not (scrambles >= 2 and count >= 4 * scrambles):
+            raise ValueError(
+                f"count = {count}, scrambles = {scrambles}: at least 2 scrambles, and 4 points for each of them."
+            )
+        share = count // scrambles
+        self.uniforms = jnp.asarray(np.stack([_sobol(share, *shape, seed, i) for i in range(scrambles)]))
+        self.low, self.high, self.squash = jnp.asarray(low), jnp.asarray(high), squash
+        bounded = np.isfinite(low) & np.isfinite(high)
+        middle = np.clip(0.0, low, high)
+        middle[bounded] = (low[bounded] + high[bounded]) / 2
+        self.points = jnp.asarray(np.broadcast_to(middle, (share * scrambles, *shape)))
+
+    @property
+    def sides(self) -> tuple[Array, Array]:
+        """Where the primitives' own numbers end: the box, or nowhere if they are squashed into it."""
+        return (jnp.full_like(self.low, -jnp.inf), jnp.full_like(self.high, jnp.inf)) if self.squash else (
+            self.low, self.high
+        )  # fmt: skip
+
+    def at_points(self, own: Float[Array, "d dim"]) -> "Sampled":
+        """The set with these points, given in the primitives' own numbers."""
+        half = (self.high - self.low) / 2
+        points = self.low + half * (1 + jnp.tanh(own)) if self.squash else own
+        return eqx.tree_at(lambda one: one.points, self, points)
+
+    def log_stretch(self, own: Float[Array, "d dim"]) -> Float[Array, " d"]:
+        """ln |det du/dy| at each point y: zero unless squashed."""
+        if not self.squash:
+            return jnp.zeros(own.shape[0])
+        # ln(1 - tanh^2 y) without cancellation
+        slope = 2 * (np.log(2) - own - jnp.logaddexp(0.0, -2 * own))
+        return jnp.sum(slope + jnp.log((self.high - self.low) / 2), axis=-1)
+
+    def mean(self, prob: Float[Array, " d"]) -> Float[Array, "..."]:
+        return prob @ self.points
+
+    def inside(self, action: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.clip(action, self.low, self.high)
+
+
+def _sobol(count: int, dim: int, seed: int, scramble: int) -> np.ndarray:
+    from scipy.stats import qmc  # slow to import, and only this set needs it
+
+    rng = np.random.default_rng([seed, scramble])
+    points = qmc.Sobol(dim, scramble=True, rng=rng).random_base2(int(np.ceil(np.log2(count))))[:count]
+    return np.clip(points, 2.0**-40, 1 - 2.0**-40)
 
 
 def _box(low: ArrayLike, high: ArrayLike, count: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

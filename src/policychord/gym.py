@@ -1,7 +1,8 @@
 """Gymnasium and Stable-Baselines3: our environments for their agents, our agents for their environments.
 
 Importing this module registers our environments: `gymnasium.make("policychord/Pendulum-v0", gravity=9.81)`. Programs
-that do not import it say `gymnasium.make("policychord.gym:policychord/Pendulum-v0")`.
+that do not import it say `gymnasium.make("policychord.gym:policychord/Pendulum-v0")`. `gymnasium.make_vec` moves many
+of them in one compiled call.
 """
 
 import inspect
@@ -16,6 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils.seeding import np_random
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 
 from ._types import Action, Array, ArrayLike, Observation, State, Time
 from .actions import Finite
@@ -27,6 +31,10 @@ from .envs.quadrotor import Quadrotor
 from .loops.rollout import episode_numbers
 from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
 from .loops.trace import Labels, Trace, complaints, trace_of
+
+__all__ = [
+    "REGISTERED", "GymEnv", "GymVectorEnv", "Observed", "PredictState", "Predictor", "Recurrent", "play", "register",
+]  # fmt: skip
 
 # Name -> (environment, steps of an episode). A new environment is a new line.
 REGISTERED: dict[str, tuple[type[AbstractEnv], int]] = {
@@ -59,9 +67,7 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        # a seed too large to number an episode still seeds the generator that draws the number
-        numbered = seed is not None and seed < 2**32
-        self._episode = int(seed if numbered else self.np_random.integers(2**32))  # type: ignore[arg-type]
+        self._episode = _episode_of(seed, self.np_random)
         self._state, seen = _begin(self.env, np.asarray(self._episode, dtype=np.uint32))
         self._k = 0
         return self._observation(seen), {}
@@ -71,36 +77,111 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         # as arrays, since JAX compiles anew for every plain number
         episode, k = np.asarray(self._episode, dtype=np.uint32), np.asarray(self._k)
-        moved, seen = _move(self.env, episode, k, self._state, self._allowed(action))
+        moved, seen = _move(self.env, episode, k, self._state, _allowed(self.action_space, action))
         self._state, self._k = moved.state, self._k + 1
         return self._observation(seen), float(moved.reward), bool(moved.terminated), False, {}
-
-    def _allowed(self, action: Action) -> np.ndarray:
-        """The action as the physics takes it. JAX would take the nearest label for one that is not there."""
-        values, space = np.asarray(action), self.action_space
-        if isinstance(space, spaces.Discrete):
-            if values.shape == () and values in space:
-                return values
-        elif values.shape == space.shape and np.all(np.isfinite(values)):
-            return values.astype(float)  # float32 here would round the physics too
-        raise ValueError(f"action = {action!r}: the environment takes {space}.")
 
     def _observation(self, seen: jax.Array) -> np.ndarray:
         return np.asarray(seen, dtype=self.observation_space.dtype)
 
 
+class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Several of our environments at once, moved in one compiled call: what `gymnasium.make_vec` makes.
+
+    Each is what `gymnasium.make` makes: `reset(seed=s)` begins the episodes s, s + 1, ..., and `reset(seed=[...])`
+    those that are listed. One that is over begins anew at its next step, whatever its action.
+    """
+
+    def __init__(self, env: AbstractEnv, num_envs: int, max_episode_steps: int | None = None):
+        self.env, self.num_envs, self.max_episode_steps = env, num_envs, max_episode_steps
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+        signals, action = env.spaces()
+        self.single_observation_space, self.single_action_space = _space(signals), _space(action)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._random = [np_random()[0] for _ in range(num_envs)]
+        self._state: Any = None
+        self._episode, self._k = np.zeros(num_envs, np.uint32), np.zeros(num_envs, int)
+        self._over = np.ones(num_envs, bool)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        seeds: list[int | None] = [None] * self.num_envs if given is None else list(given)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed has {len(seeds)} entries: pass one for each of {self.num_envs} environments.")
+        for i, own in enumerate(seeds):
+            self._random[i] = self._random[i] if own is None else np_random(own)[0]
+        self._over[:] = True
+        return self._begin(seeds), {}
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset() before step().")
+        allowed = _allowed(self.single_action_space, actions, (self.num_envs,))
+        moved, seen = _move_all(self.env, self._episode, self._k, self._state, allowed)
+        fresh = self._over.copy()  # they begin in this step
+        self._state, self._k = moved.state, self._k + 1
+        observation = self._begin([None] * self.num_envs, np.asarray(seen)) if fresh.any() else np.asarray(seen)
+        reward, terminated = np.where(fresh, 0.0, moved.reward), ~fresh & np.asarray(moved.terminated)
+        truncated = ~fresh & (self._k >= (self.max_episode_steps or np.inf))
+        self._over = terminated | truncated
+        return observation.astype(self.observation_space.dtype), reward, terminated, truncated, {}
+
+    def _begin(self, seeds: list[int | None], seen: np.ndarray | None = None) -> np.ndarray:
+        """Begin the episodes of those that are over; the others stay as they are."""
+        over = self._over
+        drawn = [
+            _episode_of(seed, random) if begins else 0
+            for seed, random, begins in zip(seeds, self._random, over, strict=True)
+        ]
+        self._episode = np.where(over, np.asarray(drawn, np.uint32), self._episode)
+        state, first = _begin_all(self.env, self._episode)
+
+        def where_over(new: Any, old: Any) -> Any:
+            return jnp.where(over.reshape(-1, *[1] * (jnp.ndim(new) - 1)), new, old)
+
+        self._state = state if self._state is None else jax.tree_util.tree_map(where_over, state, self._state)
+        self._k = np.where(over, 0, self._k)
+        self._over = np.zeros(self.num_envs, bool)
+        first = np.asarray(first, dtype=self.observation_space.dtype)
+        return first if seen is None else np.where(over[:, None], first, seen)
+
+
+def _episode_of(seed: int | None, random: np.random.Generator) -> int:
+    """The number of the episode: the seed, or one that is drawn if there is none or it is too large for a number."""
+    return int(seed) if seed is not None and seed < 2**32 else int(random.integers(2**32))
+
+
+def _allowed(space: gymnasium.Space[Any], action: Any, batch: tuple[int, ...] = ()) -> np.ndarray:
+    """Actions as the physics takes them. JAX would take the nearest label for one that is not there."""
+    values = np.asarray(action)
+    if values.shape == (*batch, *(space.shape or ())):
+        if isinstance(space, spaces.Discrete):
+            if values.dtype.kind in "iu" and np.all((values >= space.start) & (values < space.start + space.n)):
+                return values
+        elif np.all(np.isfinite(values)):
+            return values.astype(float)  # float32 here would round the physics too
+    many = f"{batch[0]} of them from " if batch else ""
+    raise ValueError(f"action = {action!r}: the environment takes {many}{space}.")
+
+
 # Keys are made inside from the episode's number, so that an environment in mid-episode can be pickled.
-@eqx.filter_jit
-def _begin(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
+def _begin_one(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
     state = env.reset(streams_of(jax.random.key(0), episode).start)
     return state, env.signals(state)
 
 
-@eqx.filter_jit
-def _move(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
+def _move_one(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
     streams = streams_of(jax.random.key(0), episode)
     moved = env.step(jax.random.fold_in(streams.environment, k), state, action, k)
     return moved, env.signals(moved.state)
+
+
+_begin, _move = eqx.filter_jit(_begin_one), eqx.filter_jit(_move_one)
+_begin_all = eqx.filter_jit(eqx.filter_vmap(_begin_one, in_axes=(None, 0)))
+_move_all = eqx.filter_jit(eqx.filter_vmap(_move_one, in_axes=(None, 0, 0, 0, 0)))
 
 
 def _space(space: Box | Discrete) -> gymnasium.Space[Any]:
@@ -114,12 +195,24 @@ def register() -> None:
     for name, (_, steps) in REGISTERED.items():
         if name not in gymnasium.registry:
             # by words, not by objects, so that the registration can be stored and sent to other processes
-            entry = f"{__name__}:_make"
-            gymnasium.register(name, entry_point=entry, kwargs={"registered": name}, max_episode_steps=steps)
+            gymnasium.register(
+                name, entry_point=f"{__name__}:_make", vector_entry_point=f"{__name__}:_make_many",
+                kwargs={"registered": name}, max_episode_steps=steps,
+            )  # fmt: skip
 
 
 def _make(registered: str, render_mode: str | None = None, **settings: Any) -> GymEnv:
     """An environment from Gymnasium's keyword arguments, which are those of the environment's own class."""
+    return GymEnv(_physics(registered, render_mode, settings))
+
+
+def _make_many(
+    registered: str, num_envs: int, max_episode_steps: int, render_mode: str | None = None, **settings: Any
+) -> GymVectorEnv:
+    return GymVectorEnv(_physics(registered, render_mode, settings), num_envs, max_episode_steps)
+
+
+def _physics(registered: str, render_mode: str | None, settings: dict[str, Any]) -> AbstractEnv:
     kind, _ = REGISTERED[registered]
     known = list(inspect.signature(kind).parameters)
     # TypeErrors, because Stable-Baselines3 asks for pictures first and on that error again without; Gymnasium goes on
@@ -128,7 +221,42 @@ def _make(registered: str, render_mode: str | None = None, **settings: Any) -> G
         raise TypeError(f"render_mode = {render_mode!r}: {registered} draws no pictures, so leave it out")
     if unknown := sorted(set(settings) - set(known)):
         raise TypeError(f"{registered} has no setting {', '.join(unknown)}: it has {', '.join(known)}")
-    return GymEnv(kind(**settings))
+    return kind(**settings)
+
+
+class Recurrent(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows the state of a recurrent policy beside its own observation.
+
+    Its observations are {"observation": ..., "state": (...)}: the state before the policy sees the observation, zeros
+    at the start. So the policy is a primitive as any other, and what the agent sees is all that it decides by:
+    `Policy(model, distribution="own", observe=lambda x, k: x["observation"], state=lambda x, k: x["state"])`.
+    `policy.predict` gives the next state, whatever action is taken; the arrays of one have a batch axis second, as
+    those of sb3-contrib.
+    """
+
+    def __init__(self, env: gymnasium.Env, policy: Any):
+        super().__init__(env)
+        self.policy = policy
+        _, state = policy.predict(env.observation_space.sample())
+        if state is None:
+            raise ValueError(f"policy is a {type(policy).__name__} without a state: it needs no Recurrent around.")
+        self._start = tuple(np.zeros_like(part) for part in state)
+        parts = [spaces.Box(-np.inf, np.inf, np.squeeze(part, 1).shape, np.float32) for part in self._start]
+        self.observation_space = spaces.Dict({"observation": env.observation_space, "state": spaces.Tuple(parts)})
+        self._state, self._seen = self._start, None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._seen, info = self.env.reset(seed=seed, options=options)
+        self._state = self._start
+        return self._shown(), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        _, self._state = self.policy.predict(self._seen, state=self._state, episode_start=np.zeros(1, bool))
+        self._seen, reward, terminated, truncated, info = self.env.step(action)
+        return self._shown(), reward, terminated, truncated, info
+
+    def _shown(self) -> dict[str, Any]:
+        return {"observation": self._seen, "state": tuple(np.squeeze(part, 1) for part in self._state)}
 
 
 class PredictState(NamedTuple):
@@ -206,16 +334,19 @@ def _predict(
     def one(i: Array, observation: Array, memory: Memory, k: Array, fresh: Array) -> tuple[Decision, PredictState]:
         memory = jax.tree_util.tree_map(lambda new, old: jnp.where(fresh, new, old), start, memory)
         k = jnp.where(fresh, 0, k)
-        decision = agent.decide(jax.random.fold_in(key, i), _view(observe, observation), k, memory)
+        decision = agent.decide(jax.random.fold_in(key, i), view(observe, observation), k, memory)
         return decision, PredictState(decision.memory, k + 1)
 
     return jax.vmap(one)(jnp.arange(len(many)), many, *state, fresh)
 
 
-def _view(observe: Observe | None, observation: Array) -> Observation:
+def view(observe: Observe | None, observation: Any) -> Observation:
     """What the composer's parts see, in float64 like everything that is certified, though environments send less."""
-    if jnp.issubdtype(observation.dtype, jnp.floating):
-        observation = observation.astype(float)
+
+    def wide(values: Array) -> Array:
+        return values.astype(float) if jnp.issubdtype(values.dtype, jnp.floating) else values
+
+    observation = jax.tree_util.tree_map(wide, observation)
     return observation if observe is None else observe(observation)
 
 
@@ -230,14 +361,17 @@ def _numbers(observation: ArrayLike) -> np.ndarray:
 
 
 class Observed(NamedTuple):
-    """The state of somebody else's environment, as far as it shows."""
+    """The state of somebody else's environment, as far as it shows: an array, or a dict or tuple of them."""
 
-    observation: np.ndarray
+    observation: Any
+
+
+Worlds = str | Callable[[], gymnasium.Env | VectorEnv] | VectorEnv
 
 
 def play(
     agent: Composer,
-    env: str | Callable[[], gymnasium.Env],
+    env: Worlds,
     *,
     seeds: int | Iterable[int] = 1,
     steps: int | None = None,
@@ -245,33 +379,38 @@ def play(
 ) -> Trace:
     """Run a Composer in any Gymnasium environment, one episode for each seed, all side by side.
 
-    `env` is a registered name or a function that makes one. The composer's model predicts what an action will bring
-    about; the environment says what it did. `observe(observation)`, written with jax.numpy, makes the state that the
-    composer's parts expect. The same seed gives the same start and the same random numbers to every agent.
+    `env` is a registered name, a function that makes an environment, or a vector of environments with one for each
+    seed (or a function that makes it). The composer's model predicts what an action will bring about; the environment
+    says what it did. `observe(observation)`, written with jax.numpy, makes the state that the composer's parts expect;
+    observations may be dicts and tuples. The same seed gives the same start and the same random numbers to every agent.
 
     Labels are the environment's own; quantities beyond its limits are cut to them, as an actuator would. The trace
     ends with the longest episode, or after `steps`. However it ends, by an error or Ctrl-C too, all environments are
-    closed.
+    closed, except a vector that was handed in.
     """
     numbers = episode_numbers(seeds, "seeds")
     with ExitStack() as closing:
         worlds = _open(env, len(numbers), closing)
-        steps = _length(worlds[0], steps)
-        to_env = _translator(agent, worlds[0].action_space)
-        dtype = _dtype(worlds[0].observation_space)
+        steps = _length(worlds.spec, steps)
+        worlds.to_env = translator(agent, worlds.action_space)
         keys, memory = _start_all(agent, numbers)
-        first = [world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)]
-        seen = np.stack([np.asarray(one, dtype=dtype) for one in first])
-        everybody, all_worlds = _SideBySide(agent, observe, keys), _Worlds(worlds, to_env)
-        carry, records = Carry(Observed(seen), memory, np.ones(len(worlds), bool)), []
+        seen = worlds.reset([int(number) for number in numbers])
+        everybody = _SideBySide(agent, observe, keys)
+        carry, records = Carry(Observed(seen), memory, np.ones(len(numbers), bool)), []
         for k in range(steps):
-            carry, record = step(everybody, all_worlds, NO_STREAMS, carry, np.asarray(k))
+            carry, record = step(everybody, worlds, NO_STREAMS, carry, np.asarray(k))
             records.append(record)
             if not carry.alive.any():
                 break
+    return traced(agent.names, numbers, records, carry.state)
+
+
+def traced(names: tuple[str, ...], numbers: np.ndarray, records: list[Record], final: Observed) -> Trace:
+    """The trace of records with a leading episode axis, one for each step."""
     together = Record(*jax.tree_util.tree_map(lambda *column: np.stack(column, axis=1), *records))
-    variables = {"observation": Variable(tuple(f"signal_{i}" for i in range(seen.ndim - 1)))}
-    return trace_of(together, carry.state, Labels(agent.names, tuple(numbers.tolist()), variables))
+    axes = np.ndim(jax.tree_util.tree_leaves(final)[0]) - 1
+    variables = {"observation": Variable(tuple(f"signal_{i}" for i in range(axes)))}
+    return trace_of(together, final, Labels(names, tuple(numbers.tolist()), variables))
 
 
 class _SideBySide(NamedTuple):
@@ -281,27 +420,70 @@ class _SideBySide(NamedTuple):
     to_observation: Observe | None
     keys: jax.Array
 
-    def decide(self, key: None, seen: Array, k: Time, memory: Memory) -> Decision:
-        decision = _decide_all(self.agent, self.to_observation, self.keys, seen, k, memory)
-        # the memory stays where the next decision wants it
-        action, weights, certificate, outcome = jax.tree_util.tree_map(np.asarray, decision[:-1])
-        return Decision(action, weights, certificate, outcome, decision.memory)
+    def decide(self, key: None, seen: Any, k: Time, memory: Memory) -> Decision:
+        return in_numpy(decide_all(self.agent, self.to_observation, self.keys, seen, k, memory))
+
+
+def in_numpy(decision: Decision) -> Decision:
+    """The decision in NumPy, but for the memory, which stays where the next decision wants it."""
+    action, weights, certificate, outcome = jax.tree_util.tree_map(np.asarray, decision[:4])
+    return Decision(action, weights, certificate, outcome, decision.memory)
 
 
 class _Worlds:
     """Gymnasium environments as one of ours. Those that are over are not asked again."""
 
-    def __init__(self, worlds: list[gymnasium.Env], to_env: Callable[[np.ndarray], Any]):
-        self.worlds, self.to_env, self.over = worlds, to_env, np.zeros(len(worlds), bool)
+    to_env: Callable[[np.ndarray], Any]
 
-    def observe(self, state: Observed) -> np.ndarray:
+    def __init__(self, worlds: list[gymnasium.Env]):
+        self.worlds, self.over, self.spec = worlds, np.zeros(len(worlds), bool), worlds[0].spec
+        self.action_space, self.observation_space = worlds[0].action_space, worlds[0].observation_space
+
+    def observe(self, state: Observed) -> Any:
         return state.observation
 
+    def reset(self, seeds: list[int]) -> Any:
+        first = [world.reset(seed=seed)[0] for world, seed in zip(self.worlds, seeds, strict=True)]
+        return stacked([cast(self.observation_space, one) for one in first])
+
     def step(self, key: None, state: Observed, action: np.ndarray, k: Time) -> Step:
-        seen, reward = state.observation.copy(), np.zeros(len(self.worlds))
-        for i in np.flatnonzero(~self.over):
-            seen[i], reward[i], terminated, truncated, _ = self.worlds[i].step(self.to_env(action[i]))
+        seen, reward = jax.tree_util.tree_map(np.copy, state.observation), np.zeros(len(self.worlds))
+        for i in np.flatnonzero(~self.over).tolist():
+            shown, reward[i], terminated, truncated, _ = self.worlds[i].step(self.to_env(action[i]))
+            put(seen, i, cast(self.observation_space, shown))
             self.over[i] = terminated or truncated
+        return Step(Observed(seen), reward, self.over.copy())
+
+
+class _Vector:
+    """A vector of Gymnasium environments as one of ours. What those that are over begin anew is not looked at."""
+
+    to_env: Callable[[np.ndarray], Any]
+
+    def __init__(self, env: VectorEnv):
+        self.env, self.over, self.spec = env, np.zeros(env.num_envs, bool), env.spec
+        self.action_space, self.observation_space = env.single_action_space, env.single_observation_space
+        self.mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+
+    def observe(self, state: Observed) -> Any:
+        return state.observation
+
+    def reset(self, seeds: list[int]) -> Any:
+        return cast(self.observation_space, self.env.reset(seed=seeds)[0])  # type: ignore[arg-type]
+
+    def step(self, key: None, state: Observed, action: np.ndarray, k: Time) -> Step:
+        if self.mode == AutoresetMode.DISABLED and self.over.any():
+            self.env.reset(options={"reset_mask": self.over.copy()})
+        shown, reward, terminated, truncated, info = self.env.step(np.stack([self.to_env(one) for one in action]))
+        seen = jax.tree_util.tree_map(np.array, cast(self.observation_space, shown))
+        ends = np.asarray(terminated | truncated) & ~self.over
+        for i in range(self.env.num_envs):
+            if self.over[i]:
+                put(seen, i, jax.tree_util.tree_map(lambda old, i=i: old[i], state.observation))
+            elif ends[i] and "final_obs" in info:  # the vector shows the next start already
+                put(seen, i, cast(self.observation_space, info["final_obs"][i]))
+        reward = np.where(self.over, 0.0, reward)
+        self.over = self.over | ends
         return Step(Observed(seen), reward, self.over.copy())
 
 
@@ -312,31 +494,45 @@ def _start_all(agent: Composer, numbers: Array) -> tuple[jax.Array, Memory]:
 
 
 @eqx.filter_jit
-def _decide_all(
-    agent: Composer, observe: Observe | None, keys: jax.Array, seen: Array, k: Time, memory: Memory
+def decide_all(
+    agent: Composer, observe: Observe | None, keys: jax.Array, seen: Any, k: Time, memory: Memory
 ) -> Decision:
-    def one(key: jax.Array, observation: Array, memory: Memory) -> Decision:
-        return agent.decide(jax.random.fold_in(key, k), _view(observe, observation), k, memory)
+    """The decisions of one agent on several observations, each with a random stream and a memory of its own."""
+
+    def one(key: jax.Array, observation: Any, memory: Memory) -> Decision:
+        return agent.decide(jax.random.fold_in(key, k), view(observe, observation), k, memory)
 
     return jax.vmap(one)(keys, seen, memory)
 
 
-def _open(env: str | Callable[[], gymnasium.Env], count: int, closing: ExitStack) -> list[gymnasium.Env]:
-    """That many environments, each of which will be closed whatever happens to the others."""
+def _open(env: Any, count: int, closing: ExitStack) -> Any:
+    """So many environments, each of which will be closed whatever happens to the others; a given vector stays open."""
+    if isinstance(env, VectorEnv):
+        return _vector(env, count)
     if not (isinstance(env, str) or callable(env)):
-        raise ValueError(f"env is a {type(env).__name__}: pass a registered name, or a function that makes one.")
+        raise ValueError(
+            f"env is a {type(env).__name__}: pass a registered name, a function that makes one, or a VectorEnv."
+        )
     worlds: list[gymnasium.Env] = []
     for _ in range(count):
         world = gymnasium.make(env) if isinstance(env, str) else env()
         if any(world is other for other in worlds):
             raise ValueError("env() gave the same environment twice: episodes run side by side, make one for each.")
         closing.callback(world.close)
+        if isinstance(world, VectorEnv):
+            return _vector(world, count)
         worlds.append(world)
-    return worlds
+    return _Worlds(worlds)
 
 
-def _length(world: gymnasium.Env, steps: int | None) -> int:
-    limit = None if world.spec is None else world.spec.max_episode_steps
+def _vector(env: VectorEnv, count: int) -> _Vector:
+    if env.num_envs != count:
+        raise ValueError(f"env is a vector of {env.num_envs} environments, but there are {count} seeds: one for each.")
+    return _Vector(env)
+
+
+def _length(spec: Any, steps: int | None) -> int:
+    limit = None if spec is None else spec.max_episode_steps
     steps = limit if steps is None else steps
     if steps is None:
         raise ValueError("steps is not given, and the environment's spec does not limit an episode: pass steps=...")
@@ -345,17 +541,35 @@ def _length(world: gymnasium.Env, steps: int | None) -> int:
     return int(steps)
 
 
-def _dtype(space: gymnasium.Space[Any]) -> Any:
-    """Of the observations: some environments reset to other types than they step to."""
+def cast(space: gymnasium.Space[Any], observation: Any) -> Any:
+    """An observation, or a batch of them, in the types of the space: some environments reset to other types."""
+    if isinstance(space, spaces.Dict):
+        return {name: cast(part, observation[name]) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(cast(part, one) for part, one in zip(space.spaces, observation, strict=True))
     if isinstance(space, ARRAYS):
-        return space.dtype
+        return np.asarray(observation, dtype=space.dtype)
     raise ValueError(
-        f"the environment's observations are a {type(space).__name__}, one array of numbers is expected: wrap it, "
-        "env=lambda: gymnasium.wrappers.FlattenObservation(gymnasium.make(...))."
+        f"the environment's observations hold a {type(space).__name__}: arrays of numbers are expected, or dicts and "
+        "tuples of them. Wrap it, env=lambda: gymnasium.wrappers.TransformObservation(...)."
     )
 
 
-def _translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.ndarray], Any]:
+def stacked(observations: list[Any]) -> Any:
+    """Observations as one with a leading axis."""
+    return jax.tree_util.tree_map(lambda *rows: np.stack(rows), *observations)
+
+
+def put(batch: Any, i: int, observation: Any) -> None:
+    """Write observation i of a batch."""
+
+    def write(rows: np.ndarray, row: np.ndarray) -> None:
+        rows[i] = row
+
+    jax.tree_util.tree_map(write, batch, observation)
+
+
+def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.ndarray], Any]:
     """From one of the composer's actions to one that the environment takes, or why there is none."""
     points = np.asarray(agent.actions.points)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":

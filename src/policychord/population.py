@@ -1,4 +1,4 @@
-"""`Population`: many agents as one stacked Composer under vmap. `Stack`: any trees, kept so."""
+"""`Population`: many agents as one stacked Composer under vmap. `Groups`: several populations. `Stack`: any trees."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -140,6 +140,73 @@ class Population(eqx.Module):
     def member(self, i: Int[Array, ""] | int) -> Composer:
         """The composer of agent i."""
         return self.members.member(i)
+
+
+class Groups(eqx.Module):
+    """A mixed population: agents with different primitives, models or options, as groups of agents that share theirs.
+
+    `Groups(leaders=Population(leader, 2), followers=Population(follower, 10))`: what they see has a leading agent axis
+    of 12, the leaders first. A group may also be a single Composer, as one agent. All act in the same way: actions have
+    the same shape. The weights have a place for each name of a primitive, and are NaN where an agent has none of it.
+    """
+
+    groups: dict[str, Population]
+
+    def __init__(self, **groups: Population | Composer):
+        if not groups:
+            raise ValueError("a mixed population needs at least one group: Groups(leaders=..., followers=...).")
+        for name, group in groups.items():
+            if not isinstance(group, Population | Composer):
+                raise ValueError(f"{name} is a {type(group).__name__}: pass a Population, or a Composer for one agent.")
+        self.groups = {name: Population(one, 1) if isinstance(one, Composer) else one for name, one in groups.items()}
+        kinds = {name: group.members.tree.actions.points for name, group in self.groups.items()}
+        if len({(points.shape[1:], str(points.dtype)) for points in kinds.values()}) > 1:
+            shapes = ", ".join(f"{name} {points.dtype}{list(points.shape[1:])}" for name, points in kinds.items())
+            raise ValueError(f"the groups act in different ways ({shapes}): one environment takes actions of one kind.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all primitives, each once."""
+        return tuple(dict.fromkeys(name for group in self.groups.values() for name in group.names))
+
+    @property
+    def count(self) -> int:
+        """How many agents there are."""
+        return sum(group.count for group in self.groups.values())
+
+    @property
+    def places(self) -> dict[str, slice]:
+        """Which of the agents belong to each group."""
+        ends = np.cumsum([group.count for group in self.groups.values()]).tolist()
+        return {
+            name: slice(end - group.count, end) for (name, group), end in zip(self.groups.items(), ends, strict=True)
+        }
+
+    def start(self) -> dict[str, Memory]:
+        """The memories of agents that have not decided yet."""
+        return {name: group.start() for name, group in self.groups.items()}
+
+    def decide(
+        self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: dict[str, Memory] | None = None
+    ) -> Decision:
+        """Every group decides on what its agents see, with random streams of its own."""
+        memory = self.start() if memory is None else memory
+        for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
+            if jnp.shape(leaf)[:1] != (self.count,):
+                raise ValueError(
+                    f"the groups have {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
+                    f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
+                )
+        found, after = [], {}
+        for i, (name, group) in enumerate(self.groups.items()):
+            own = jax.tree_util.tree_map(lambda a, name=name: a[self.places[name]], observation)
+            decision = group.decide(jax.random.fold_in(key, i), own, k, memory[name])
+            columns = [self.names.index(primitive) for primitive in group.names]
+            weights = jnp.full((group.count, len(self.names)), jnp.nan).at[:, jnp.array(columns)].set(decision.weights)
+            found.append((decision.action, weights, decision.certificate, decision.outcome))
+            after[name] = decision.memory
+        action, weights, certificate, outcome = jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *found)
+        return Decision(action, weights, certificate, outcome, after)  # type: ignore[arg-type]
 
 
 class Passive(eqx.Module):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from policychord import Composer
 from policychord.actions import AbstractActions, Finite, Grid
 from policychord.envs import AbstractEnv, Bandit, Flock, Pendulum, Vicsek, in_ring
 from policychord.envs.quadrotor import Quadrotor
@@ -73,6 +74,9 @@ PRIMITIVES: dict[str, Case] = {
     "categorical": Case(Categorical(lambda x, k: jnp.array([0.0, -jnp.inf, x[0], x[1] - k])), LABELS),
     "policy on a box": Case(Policy(lambda seen: -0.5 * seen, 0.2), BOX),
     "policy on labels": Case(Policy(lambda seen: int(seen[0] > 0), 0.1), LABELS),
+    "composer": Case(
+        Composer([Gaussian(follow, 0.3), Gaussian([0.0, 0.0], 0.3)], Cost(lambda x, u, k: u @ u), BOX, 0.1), BOX
+    ),
 }
 
 MODELS: dict[str, Case] = {

@@ -18,7 +18,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 from policychord.actions import Finite, Grid
 from policychord.agent import Composer
-from policychord.gym import REGISTERED, Predictor, play
+from policychord.gym import REGISTERED, Predictor, Recurrent, play
 from policychord.models import Cost
 from policychord.primitives import Policy
 
@@ -121,3 +121,30 @@ def test_trained_labels_in_a_composition(push_policy):
     primitives = {"trained": agent.primitives[0], **PUSHES}
     composed = play(agent.replace(primitives=primitives), "CartPole-v1", seeds=4, steps=100)
     assert composed.total_reward.tolist() == [100.0] * 4
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "spread"])
+def test_recurrent_policies_by_an_explicit_state(own):
+    """The state that is shown is the one that the policy keeps itself, episode by episode and step by step."""
+    contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed, and need not be")
+    torch.manual_seed(0)
+    small = {"lstm_hidden_size": 8, "net_arch": [8]}
+    model = contrib.RecurrentPPO("MlpLstmPolicy", "Pendulum-v1", policy_kwargs=small, seed=0, device="cpu")
+    torch.nn.init.normal_(model.policy.action_net.weight, std=2.0)
+    torch.nn.init.constant_(model.policy.log_std, -3.0)
+    parts = {"observe": lambda x, k: x["observation"], "state": lambda x, k: x["state"]}
+    primitive = Policy(model, distribution="own", **parts) if own else Policy(model, 0.05, **parts)
+    agent = Composer({"trained": primitive}, Cost(np.zeros(401)), Grid(-2.0, 2.0, 401), 0.1, selection="mode")
+    trace = play(agent, lambda: Recurrent(gymnasium.make("Pendulum-v1"), model), seeds=[3, 5], steps=8)
+    for seen, action in zip(trace.state.observation["observation"], trace.action, strict=True):
+        state, start = None, np.ones(1, bool)
+        for k in range(8):
+            expected, state = model.predict(seen[k], state=state, episode_start=start, deterministic=True)
+            start = np.zeros(1, bool)
+            np.testing.assert_allclose(action[k], expected, atol=0.006)  # half a cell
+            if k < 7:
+                kept = [part[0, k + 1] for part in trace.state.observation["state"]]
+    assert np.ptp(trace.action) > 0.05
+    assert np.any(np.abs(kept) > 1e-3)
+    with pytest.raises(ValueError, match="pass state="):
+        Policy(model, 0.1).log_prob(agent.actions, np.zeros(3), 0)

@@ -177,3 +177,31 @@ def test_complaints_name_the_argument(name):
     make, message = COMPLAINTS[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def grow(x, k):
+    """A spread that grows with the first number of the state."""
+    return 0.2 + 0.1 * jnp.abs(x) + 0.05 * k
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_spread_may_follow_state_and_time(name):
+    actions = SETS[name]
+    x = jnp.full(actions.points.shape[1], 0.3).at[0].set(-0.6)
+    follows = Gaussian(lambda x, k: x, grow)
+    fixed = Gaussian(lambda x, k: x, np.asarray(grow(x, 2)))
+    found = jax.jit(lambda x, k: follows.log_prob(actions, x, k))(x, 2)
+    np.testing.assert_allclose(found, fixed.log_prob(actions, x, 2), atol=1e-11)
+    by_axes = separable((follows,), actions)
+    assert by_axes == (name == "box")  # on a ball the spread would have to be known before
+    column = jax.jit(lambda x, k: columns((follows,), actions, x, k, by_axes)[:, 0])(x, 2)
+    np.testing.assert_allclose(column, np.exp(found), atol=1e-13)
+
+
+@pytest.mark.parametrize("sd", [0.0, -0.1, np.nan, np.inf])
+@pytest.mark.parametrize("actions", [BOX, DISC], ids=["box", "disc"])
+def test_a_spread_that_is_none_is_not_a_number(actions, sd):
+    """So a composer leaves the primitive out, as it does with a mean that is not one."""
+    primitive = Gaussian([0.1, 0.2], lambda x, k: sd)
+    assert np.isnan(primitive.log_prob(actions, None, 0)).all()
+    assert np.isnan(columns((primitive,), actions, None, 0, separable((primitive,), actions))).all()

@@ -91,7 +91,7 @@ def test_a_single_label_takes_all():
 
 
 REFUSED = {
-    "recurrent": (Trained(steer, state=(np.zeros(3),)), LINE, "recurrent policies cannot be primitives"),
+    "recurrent": (Trained(steer, state=(np.zeros(3),)), LINE, "the policy returned a state of its own.*pass state="),
     "too many numbers": (lambda seen: np.zeros(2), LINE, r"answered with shape \(1, 2\) to 1 observations: .*\(1,\)"),
     "between labels": (lambda seen: 3.5, LABELS, r"answered \[3.5\], but the actions are whole numbers"),
     "its own trouble": (lambda seen: int("three"), LABELS, "invalid literal for int"),

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Action, ArrayLike, Observation, Time
-from ..agent import Composer, Decision, Memory
+from ..agent import Composer, Decision, Memory, remember
 from ..envs.base import Step, Variable
 from .step import NO_STREAMS, Carry, Record, step
 from .trace import Labels, Trace, trace_of
@@ -77,9 +77,8 @@ class _Explaining(eqx.Module):
 
     def decide(self, key: None, belief: Observation, k: Time, memory: Memory) -> Decision:
         weighed, choice = self.composer.weigh(belief, k, memory), self.choices[k]
-        log_prob = jnp.log((weighed.problem.pi @ weighed.weights)[choice])
-        keep = self.recorded[k] & weighed.good
-        kept = memory._replace(weights=jnp.where(keep, weighed.weights, memory.weights))
+        log_prob = jnp.log(weighed.mixture[choice])
+        kept = remember(memory, weighed, self.recorded[k])
         action = _Taken(self.composer.actions.at(choice), log_prob)
         return Decision(action, weighed.weights, weighed.certificate, weighed.outcome, kept)
 

@@ -147,16 +147,27 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
     taken = {*variables, *each, "primitive"}
     for name, variable in labels.variables.items():
         described = {"units": variable.unit}
-        values = np.asarray(getattr(trace.state, name, trace.state))  # a state may be a single array
-        own = f"state_{name}" if name in taken else name
-        variables[own] = ((*fixed, *variable.dims), values, described)
-        final = np.asarray(getattr(trace.final_state, name, trace.final_state))
-        variables[f"final_{name}"] = (("episode", *variable.dims), final, described)
+        for label, dims, values, final in _leaves(name, variable.dims, trace):
+            own = f"state_{label}" if label in taken else label
+            variables[own] = ((*fixed, *dims), values, described)
+            variables[f"final_{label}"] = (("episode", *dims), final, described)
     coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
     coordinates["time"] = np.arange(trace.reward.shape[1])
     coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1)
     attributes = {name: _storable(value) for name, value in settings.items()}
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
+
+
+def _leaves(
+    name: str, dims: tuple[str, ...], trace: Trace
+) -> Iterator[tuple[str, tuple[str, ...], np.ndarray, np.ndarray]]:
+    """(label, dims, values, final values) of one field of the state; of each part, if it is a dict or a tuple."""
+    values = getattr(trace.state, name, trace.state)  # a state may be a single array
+    final = jax.tree_util.tree_leaves(getattr(trace.final_state, name, trace.final_state))
+    for (path, leaf), last in zip(jax.tree_util.tree_leaves_with_path(values), final, strict=True):
+        label = "_".join([name, *(str(getattr(key, "key", getattr(key, "idx", key))) for key in path)])
+        own = tuple(f"{label}_{i}" for i in range(np.ndim(leaf) - 2)) if path else dims
+        yield label, own, np.asarray(leaf), np.asarray(last)
 
 
 def _storable(value: Any) -> str | int | float:

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import logsumexp
+from jax.scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from jaxtyping import Array, Float
 
 from .._types import ArrayLike, Observation, Time, is_traced
-from ..actions import AbstractActions, Grid
-from .base import AbstractPrimitive
+from ..actions import AbstractActions, Grid, Sampled
+from .base import AbstractPrimitive, Moments
 
 # On a ball the best point of each axis need not belong to the ball, and the product of the axes loses
 # exp( (distance/sd)^2 / 2 ) against it. From a mean in the ball to the nearest of its points it is never farther than
@@ -24,23 +24,23 @@ LARGEST_DIAGONAL_IN_SD = 35.0
 class Gaussian(AbstractPrimitive):
     """pi(u | x) proportional to exp( -(u - m)^T C^-1 (u - m) / 2 ) on the points of the action set.
 
-    m = mean(observation, k). Give the spread as `sd` (a number, or one for each axis) or as `covariance` (a matrix). A
-    mean outside the set is moved to the nearest action that is allowed, as a saturating actuator would
-    (`outside="clip"`), or kept where it is, so that the points carry the Gaussian's tail (`outside="tail"`; far out,
-    the nearest point takes it all).
+    m = mean(observation, k). Give the spread as `sd` (a number, one for each axis, or a function of (observation, k)
+    that gives either) or as `covariance` (a matrix). A mean outside the set is moved to the nearest action that is
+    allowed, as a saturating actuator would (`outside="clip"`), or kept where it is, so that the points carry the
+    Gaussian's tail (`outside="tail"`; far out, the nearest point takes it all).
     Both are computed in log space and never underflow to nothing. Near the border either is narrower than a Gaussian
     and has less entropy, which by itself moves the weights: extend the grid past the limits if that matters.
     """
 
     mean: Callable[[Observation, Time], ArrayLike]
-    sd: Float[Array, "..."] | None
+    sd: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."] | None
     cholesky: Float[Array, "dim dim"] | None
     outside: Literal["clip", "tail"] = eqx.field(static=True)
 
     def __init__(
         self,
         mean: Callable[[Observation, Time], ArrayLike] | ArrayLike,
-        sd: ArrayLike | None = None,
+        sd: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
         *,
         covariance: ArrayLike | None = None,
         outside: Literal["clip", "tail"] = "clip",
@@ -50,8 +50,16 @@ class Gaussian(AbstractPrimitive):
         if outside not in ("clip", "tail"):
             raise ValueError(f"outside = {outside!r}: use 'clip' (move the mean to the border) or 'tail' (leave it).")
         self.mean = mean if callable(mean) else _constant(mean)
-        self.sd, self.cholesky = _spread(sd, covariance)
+        self.sd, self.cholesky = (sd, None) if callable(sd) else _spread(sd, covariance)
         self.outside = outside
+
+    def at(self, observation: Observation, k: Time) -> "Gaussian":
+        """The same primitive with the spread that it has for this observation; one that is not positive is NaN."""
+        if not callable(self.sd):
+            return self
+        sd = jnp.asarray(self.sd(observation, k), dtype=float)
+        whole = jnp.where(jnp.all(jnp.isfinite(sd) & (sd > 0)), sd, jnp.nan)
+        return eqx.tree_at(lambda one: one.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
         """The mean for this observation, where it will be used."""
@@ -65,6 +73,8 @@ class Gaussian(AbstractPrimitive):
         return _inside(actions, mean) if self.outside == "clip" else mean
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
+        if callable(self.sd):
+            return self.at(observation, k).log_prob(actions, observation, k)
         if self.sd is not None and isinstance(actions, Grid) and actions.kept is None:
             axes = [_normalised(z) for z in _along_axes(actions, *self.placed(actions, observation, k))]
             return _outer(axes, jnp.add)
@@ -73,9 +83,76 @@ class Gaussian(AbstractPrimitive):
         scaled, beyond = self._scaled(offsets), self._scaled(beyond.reshape(1, -1))
         return _normalised(-jnp.sum((0.5 * scaled + beyond) * scaled, axis=-1))
 
+    def sample(
+        self, uniforms: Float[Array, "m dim"], actions: Sampled, observation: Observation, k: Time
+    ) -> Float[Array, "m dim"]:
+        """The points at which uniform numbers are its quantiles: axis by axis, then through the Cholesky factor."""
+        here, centre = self._for_sampling(actions, observation, k)
+        if here.cholesky is not None:
+            return centre + ndtri(uniforms) @ here.cholesky.T
+        sd, low, high = here._in_sd(actions, centre)
+        # from the side with the smaller numbers, which have more digits
+        flip = low > 0
+        low, high = jnp.where(flip, -high, low), jnp.where(flip, -low, high)
+        level = ndtr(low) + uniforms * (ndtr(high) - ndtr(low))
+        z = jnp.clip(ndtri(jnp.clip(level, 1e-300, 1 - 2.0**-53)), low, high)
+        return centre + sd * jnp.where(flip, -z, z)
+
+    def log_density(
+        self, points: Float[Array, "d dim"], actions: Sampled, observation: Observation, k: Time
+    ) -> Float[Array, " d"]:
+        """ln of the normal density, cut at the sides of the box."""
+        here, centre = self._for_sampling(actions, observation, k)
+        z = here._scaled(points - centre)
+        return -0.5 * jnp.sum(z**2, axis=-1) - here._log_volume(actions, centre)
+
+    def moments(self, actions: Sampled, observation: Observation, k: Time) -> Moments:
+        """Of z, cut at a and b: E[z] = (phi(a) - phi(b))/mass and E[z^2] = 1 + (a phi(a) - b phi(b))/mass."""
+        here, centre = self._for_sampling(actions, observation, k)
+        volume = here._log_volume(actions, centre)
+        if here.cholesky is not None:
+            square = jnp.sum(here.cholesky**2, axis=-1)
+            return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, centre**2 + square)
+        sd, low, high = here._in_sd(actions, centre)
+        heights = [jnp.exp(-0.5 * z**2 - _log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
+        edges = [jnp.where(jnp.isfinite(z), z, 0.0) * height for z, height in zip((low, high), heights, strict=True)]
+        first, second = heights[0] - heights[1], 1.0 + edges[0] - edges[1]
+        return Moments(
+            -0.5 * jnp.sum(second) - volume, centre + sd * first, centre**2 + 2 * centre * sd * first + sd**2 * second
+        )
+
+    def _for_sampling(
+        self, actions: Sampled, observation: Observation, k: Time
+    ) -> tuple["Gaussian", Float[Array, " dim"]]:
+        here = self.at(observation, k)
+        if here.cholesky is not None and not actions.squash and bool(np.any(np.isfinite(actions.low + actions.high))):
+            raise ValueError(
+                "a covariance that couples the axes cannot be cut at the sides of a box: give sd, or use "
+                "Sampled(low, high, squash=True)."
+            )
+        if actions.squash:
+            dim = actions.low.shape
+            centre = jnp.broadcast_to(jnp.asarray(here.mean(observation, k), dtype=float), dim)
+            return here, centre
+        return here, here.centre(actions, observation, k)
+
+    def _in_sd(self, actions: Sampled, centre: Array) -> tuple[Array, Array, Array]:
+        """(sd of each axis, the sides of the box in sd from the mean)."""
+        sd = jnp.broadcast_to(jnp.asarray(self.sd), centre.shape)
+        low, high = actions.sides
+        return sd, (low - centre) / sd, (high - centre) / sd
+
+    def _log_volume(self, actions: Sampled, centre: Array) -> Array:
+        """ln of the integral of exp(-z.z/2) over the set."""
+        normal = 0.5 * len(centre) * np.log(2 * np.pi)
+        if self.cholesky is not None:
+            return normal + jnp.sum(jnp.log(jnp.diag(self.cholesky)))
+        sd, low, high = self._in_sd(actions, centre)
+        return normal + jnp.sum(jnp.log(sd) + _log_mass(low, high))
+
     def _fits(self, actions: AbstractActions) -> None:
         dim = int(np.prod(actions.points.shape[1:]))
-        if self.sd is not None and self.sd.shape not in ((), (1,), (dim,)):
+        if self.sd is not None and not callable(self.sd) and self.sd.shape not in ((), (1,), (dim,)):
             raise ValueError(f"sd has shape {self.sd.shape}: one number, or one for each of {dim} axes.")
         if self.cholesky is not None and self.cholesky.shape != (dim, dim):
             raise ValueError(f"covariance has shape {self.cholesky.shape}, but an action has {dim} axes.")
@@ -87,27 +164,36 @@ class Gaussian(AbstractPrimitive):
         self._fits(actions)
         if actions.kept is None:
             return True
-        if self.outside == "tail" or is_traced(self.sd, actions.points):
+        if self.outside == "tail" or callable(self.sd) or is_traced(self.sd, actions.points):
             return False
         cell = [np.diff(np.asarray(axis)[:2]) for axis in actions.axes]  # NumPy, so that it has a value in a trace too
         return bool(np.linalg.norm(cell) <= LARGEST_DIAGONAL_IN_SD * np.min(np.asarray(self.sd)))
 
     def placed(self, actions: Grid, observation: Observation, k: Time) -> list[Float[Array, " dim"]]:
         """[a, a - m, sd] for each axis, a the allowed action next to the mean."""
-        anchor, beyond = self._anchored(actions, observation, k)
-        return [anchor, beyond, jnp.broadcast_to(jnp.asarray(self.sd), anchor.shape)]
+        here = self.at(observation, k)
+        anchor, beyond = here._anchored(actions, observation, k)
+        sd = jnp.broadcast_to(jnp.asarray(here.sd), anchor.shape)
+        # a spread that is not a number takes the place along, which is what is looked at
+        return [jnp.where(jnp.isfinite(sd), anchor, jnp.nan) if callable(self.sd) else anchor, beyond, sd]
 
     def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[float, float]:
         """(how far its mean on the points is from its own, in sd; its mass on their cells, which should be one)."""
-        centre, prob = self.centre(actions, observation, k), jnp.exp(self.log_prob(actions, observation, k))
-        scale = self._scaled(jnp.eye(len(centre)))  # of one unit along each axis, in sd
-        off = self._scaled((prob @ actions.points - centre)[None])[0]
-        density = jnp.exp(-0.5 * jnp.sum(self._scaled(actions.points - centre) ** 2, axis=-1))
+        here = self.at(observation, k)
+        centre, prob = here.centre(actions, observation, k), jnp.exp(here.log_prob(actions, observation, k))
+        scale = here._scaled(jnp.eye(len(centre)))  # of one unit along each axis, in sd
+        off = here._scaled((prob @ actions.points - centre)[None])[0]
+        density = jnp.exp(-0.5 * jnp.sum(here._scaled(actions.points - centre) ** 2, axis=-1))
         cell = jnp.prod(actions.spacing) * jnp.abs(jnp.linalg.det(scale)) / (2 * np.pi) ** (len(centre) / 2)
         return float(jnp.linalg.norm(off)), float(jnp.sum(density) * cell)
 
     def coarseness(self, actions: Grid) -> float:
-        """By how many sd the points can move its mean far from borders: (4 pi/r) exp(-2 pi^2/r^2), r = cell/sd."""
+        """By how many sd the points can move its mean far from borders: (4 pi/r) exp(-2 pi^2/r^2), r = cell/sd.
+
+        Zero if the spread follows the observation: then it is not known before there is one.
+        """
+        if callable(self.sd):
+            return 0.0
         narrow = 1.0 / np.linalg.norm(np.asarray(self._scaled(jnp.eye(len(actions.axes)))), axis=-1)
         ratio = float(np.max(np.asarray(actions.spacing) / narrow))
         return ratio / 4 if ratio > 4 else float(4 * np.pi / ratio * np.exp(-2 * np.pi**2 / ratio**2))
@@ -170,6 +256,12 @@ def _outer(axes: list[Array], combine: Callable[[Array, Array], Array]) -> Array
     for axis in axes[1:]:
         whole = combine(whole[:, None], axis[None]).reshape(-1, *axis.shape[1:])
     return whole
+
+
+def _log_mass(low: Array, high: Array) -> Array:
+    """ln( Phi(high) - Phi(low) ), with its digits in either tail."""
+    low, high = jnp.where(low > 0, -high, low), jnp.where(low > 0, -low, high)
+    return log_ndtr(high) + jnp.log1p(-jnp.exp(log_ndtr(low) - log_ndtr(high)))
 
 
 def _constant(mean: ArrayLike) -> Callable[[Observation, Time], ArrayLike]:

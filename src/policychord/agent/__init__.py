@@ -1,0 +1,49 @@
+"""Agents: from an observation to a gating problem, to weights with their certificate, to an action."""
+
+from ..core._method import Outcome
+from .composer import Composer
+from .gates import (
+    DURATION,
+    GATES,
+    AbstractGate,
+    AtEquilibrium,
+    Cheapest,
+    Circuit,
+    Flow,
+    Gate,
+    Gated,
+    OneStep,
+    Options,
+    Prior,
+    check_used,
+    gate_in_time,
+)
+from .records import FAILED, Agent, Decides, Decision, Memory, Weighing, remember
+from .selection import Selection
+
+__all__ = [
+    "DURATION",
+    "FAILED",
+    "GATES",
+    "AbstractGate",
+    "Agent",
+    "AtEquilibrium",
+    "Cheapest",
+    "Circuit",
+    "Composer",
+    "Decides",
+    "Decision",
+    "Flow",
+    "Gate",
+    "Gated",
+    "Memory",
+    "OneStep",
+    "Options",
+    "Outcome",
+    "Prior",
+    "Selection",
+    "Weighing",
+    "check_used",
+    "gate_in_time",
+    "remember",
+]

@@ -1,0 +1,313 @@
+"""`Composer`: an agent that weighs its primitives for every observation, and acts by their mixture."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Key
+
+from .._types import Array, ArrayLike, Observation, Time, is_traced, require_float64
+from ..actions import AbstractActions, Finite, Sampled
+from ..core._checks import check_number
+from ..core.convex import COMBINE, ConvexProblem, pool
+from ..core.equilibrium import Route
+from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
+from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
+from ..models.base import AbstractModel, Terms, action_cost
+from ..primitives.base import AbstractPrimitive
+from ..primitives.columns import Drawn, control, draw_columns, filled_columns, separable
+from .arguments import (
+    check_choice,
+    check_general,
+    check_kind,
+    check_together,
+    log_prior,
+    name_all,
+    prior_of,
+    regularise,
+    temperature,
+    warn_of_grid,
+)
+from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, share, standard_error
+from .records import FAILED, Decision, Memory, Weighing, remember
+from .selection import Selection, select
+
+Fallback = Literal["previous", "prior"]
+
+NEGLIGIBLE = -69.0  # ln of the prior weight of a primitive that is left out of a decision
+
+
+class Composer(AbstractPrimitive):
+    """An agent that composes primitives: for every observation it acts by the mixture that fits its model best.
+
+    It is a primitive itself: what it would do is a distribution over actions, which another composer may weigh.
+
+    - `primitives`: a dict of names to primitives, or a list.
+    - `eps`, `prior`: numbers, or functions of (observation, k): temperature and habits may follow the situation.
+    - `selection`: `sample` draws the action from the mixture, as the paper does; `mean` takes its mean and `mode` its
+      most probable action; `dither` lets the primitives take turns, each as often as its weight says, and acts by
+      the mean of the one whose turn it is.
+    - `gate`: `equilibrium` are the optimal weights. `flow` and `circuit` are the paper's mechanism: the softmax flow,
+      or the neural circuit, goes on from the last decision for 20 tau (`agent.Flow(duration=0.5)`: other times).
+      `one-step` is a single undamped relaxation from the previous weights, as in the paper's released control scripts.
+      To compare with: `prior` keeps the weights at the prior, a fixed mixture, and `cheapest` puts all weight on the
+      primitive with the lowest expected cost.
+    - `regulariser`: `Tsallis(1.5)` for sparse weights, `Entropy(caps=0.5)` for weights up to a half.
+    - `combine`: `mixture` acts by sum_a w_a pi_a; `product` by the product of experts p_w ~ prod_a pi_a^w_a, whose
+      weights minimise KL(q || p_w) with q ~ exp(-cost); `local product` minimises KL(p_w || q), locally.
+    - `fallback`: what to do where nothing can be decided, because all primitives or the cost are not numbers.
+      `previous` takes the last action again (before the first one: the middle of the action set, or the first label),
+      `prior` acts by the prior's mixture of the primitives that are numbers. A primitive that is not a number while
+      others are is left out of the decision.
+    - `tol`, `route`: as in `solve`. Inside a compiled loop "auto" calls the compiled solver, which pays for batches;
+      `route="jax"` is faster for one agent in one episode, and gives forward derivatives.
+    """
+
+    primitives: tuple[AbstractPrimitive, ...]
+    model: AbstractModel
+    actions: AbstractActions
+    eps: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."]
+    log_prior: Callable[[Observation, Time], ArrayLike] | Float[Array, "..."]
+    gate: AbstractGate
+    regulariser: Entropy | Tsallis | None
+    names: tuple[str, ...] = eqx.field(static=True)
+    selection: Selection = eqx.field(static=True)
+    tol: float = eqx.field(static=True)
+    route: Route = eqx.field(static=True)
+    fallback: Fallback = eqx.field(static=True)
+    by_axes: bool = eqx.field(static=True)
+    combine: Combine = eqx.field(static=True)
+
+    def __init__(
+        self,
+        primitives: Mapping[str, AbstractPrimitive] | Sequence[AbstractPrimitive],
+        model: AbstractModel,
+        actions: AbstractActions,
+        eps: Callable[[Observation, Time], ArrayLike] | ArrayLike,
+        prior: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
+        *,
+        selection: Selection = "sample",
+        gate: Gate | AbstractGate = "equilibrium",
+        tol: float = 1e-10,
+        route: Route = "auto",
+        fallback: Fallback = "previous",
+        regulariser: Entropy | Tsallis | None = None,
+        combine: Combine = "mixture",
+    ):
+        require_float64()
+        self.names, self.primitives = name_all(primitives)
+        self.model = check_kind("model", model, AbstractModel)
+        self.actions = check_kind("actions", actions, AbstractActions)
+        self.eps = temperature(eps)
+        self.log_prior = log_prior(prior, self.names)
+        self.selection = check_choice("selection", selection, Selection)
+        self.gate = gate_of(gate)
+        self.tol = check_number("tol", tol)
+        self.route = check_choice("route", route, Route)
+        self.fallback = check_choice("fallback", fallback, Fallback)
+        self.by_axes = separable(self.primitives, actions)
+        self.regulariser = regularise(regulariser, len(self.names))
+        self.combine = check_choice("combine", combine, Combine)
+        check_together(self.names, self.primitives, actions, selection)
+        check_general(self.regulariser, self.combine, self.gate, selection, actions)
+
+    def __str__(self) -> str:
+        """The agent as a card: a line for each of its parts."""
+        eps = "follows the observation" if callable(self.eps) else f"{float(self.eps):g}"
+        prior = "follows the observation" if callable(self.log_prior) else None
+        weights = [""] * len(self.names) if prior else [f", prior {w:.3g}" for w in np.exp(np.asarray(self.log_prior))]
+        shape = self.actions.points.shape[1:]
+        lines = [f"Composer of {len(self.names)} primitives"]
+        lines += [
+            f"  {name}: {type(primitive).__name__}{weight}"
+            for name, primitive, weight in zip(self.names, self.primitives, weights, strict=True)
+        ]
+        if prior:
+            lines.append(f"  prior: {prior}")
+        lines += [
+            f"  model: {type(self.model).__name__}",
+            f"  actions: {type(self.actions).__name__}, {self.actions.size} of shape {shape}",
+            f"  eps: {eps}",
+            f"  gate: {type(self.gate).__name__}, selection: {self.selection}, fallback: {self.fallback}",
+        ]
+        return "\n".join(lines)
+
+    def replace(self, **changes: Any) -> "Composer":
+        """The same agent with other arguments: `composer.replace(gate="prior")`.
+
+        A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
+        """
+        prior = prior_of(self.log_prior)
+        if "primitives" in changes and name_all(changes["primitives"])[0] != self.names:
+            prior = None
+        arguments: dict[str, Any] = {
+            "primitives": dict(zip(self.names, self.primitives, strict=True)), "model": self.model,
+            "actions": self.actions, "eps": self.eps, "prior": prior,
+            "selection": self.selection, "gate": self.gate, "tol": self.tol, "route": self.route,
+            "fallback": self.fallback, "regulariser": self.regulariser, "combine": self.combine,
+        }  # fmt: skip
+        if unknown := set(changes) - set(arguments):
+            raise ValueError(f"a composer has no {', '.join(sorted(unknown))}: it has {', '.join(arguments)}.")
+        return Composer(**(arguments | changes))
+
+    def with_primitives(self, **more: AbstractPrimitive) -> "Composer":
+        """The same agent with these primitives too: `composer.with_primitives(home=Gaussian(...))`.
+
+        One of the same name takes the other's place. The prior is uniform again if there are new names.
+        """
+        return self.replace(primitives={**dict(zip(self.names, self.primitives, strict=True)), **more})
+
+    def start(self) -> Memory:
+        """The memory of an agent that has not decided yet: no debts, and weights at the prior if that is constant."""
+        n = len(self.primitives)
+        weights = jnp.full(n, 1.0 / n) if callable(self.log_prior) else jnp.exp(self.log_prior)
+        labels = isinstance(self.actions, Finite) and self.actions.labels
+        middle = self.actions.at(0) if labels else self.actions.inside(jnp.mean(self.actions.points, axis=0))
+        return Memory(weights, jnp.zeros(n), middle, self.gate.start(n))
+
+    def terms(self, observation: Observation, k: Time = 0) -> Terms:
+        """The terms of the model's cost of every action, for diagnosis."""
+        return self.model.terms(self.actions, observation, k)
+
+    def problem(self, observation: Observation, k: Time = 0) -> AnyProblem:
+        """The gating problem of this observation. Outside jit it says what is wrong with it."""
+        given, well, *_ = self._pose(observation, k)
+        if not is_traced(*given) and not np.all(well):
+            raise ValueError(
+                f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
+            )
+        return self._generalise(given if _is_finite(given) else _checked(given), well)
+
+    def _generalise(self, given: Problem, well: Bool[Array, " n"]) -> AnyProblem:
+        """The problem with this agent's regulariser and way to combine; primitives left out are capped at zero."""
+        if self.regulariser is None and self.combine == "mixture":
+            return given
+        pi, cost, eps, log_prior = given
+        alpha, caps = alpha_and_caps(self.regulariser, len(self.names))
+        room = jnp.where(well, caps, 0.0)
+        caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(well), well, 1.0))
+        return ConvexProblem(COMBINE[self.combine], (pi, cost), eps, log_prior, jnp.asarray(alpha), caps)
+
+    def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[jax.Array, " d"]:
+        """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
+        weights = self.weigh(observation, k).weights
+        pi = filled_columns(self.primitives, actions, observation, k, separable(self.primitives, actions))[0]
+        prob = self._compose(pi, weights)
+        return jnp.log(prob) - jnp.log(jnp.sum(prob))
+
+    def _compose(self, pi: Array, weights: Array) -> jax.Array:
+        """The probability of every action."""
+        return jnp.asarray(jnp.asarray(pi) @ weights if self.combine == "mixture" else pool(pi, weights))
+
+    def _pose(self, observation: Observation, k: Time) -> tuple[Problem, Bool[Array, " n"], Options, Drawn | None]:
+        """The gating problem, and which primitives are numbers; the others have next to no prior weight in it."""
+        observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, observation)
+        actions, drawn, options = self.actions, None, Options(self.tol, self.route)
+        if isinstance(actions, Sampled):
+            pi, well, drawn = draw_columns(self.primitives, actions, observation, k)
+            actions = drawn.actions
+        else:
+            pi, well = filled_columns(self.primitives, actions, observation, k, self.by_axes)
+        cost = action_cost(self.model, actions, observation, k)
+        eps = jnp.asarray(self.eps(observation, k) if callable(self.eps) else self.eps, dtype=float)
+        log_prior = self.log_prior(observation, k) if callable(self.log_prior) else self.log_prior
+        if eps.shape != () or log_prior.shape != (len(self.names),):
+            raise ValueError(
+                f"for this observation eps has shape {eps.shape} and the prior {log_prior.shape}: one temperature, and "
+                f"one entry for each of the {len(self.names)} primitives."
+            )
+        if drawn is not None:
+            # any term that is linear in the weights is a part of the prior: w.L = -eps w.ln(exp(-L/eps))
+            options = options._replace(cost=cost, log_prior=log_prior)
+            drawn = control(self.primitives, pi, cost, drawn, observation, k)
+            cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
+        given = Problem(pi, cost, eps, log_prior)
+        trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
+        if _is_finite(given) and not trusted:  # else the parts were checked when they were made, shapes and sums hold
+            given = _checked(given)
+        return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well, options, drawn
+
+    def _named(self, well: Array) -> str:
+        bad = [name for name, fine in zip(self.names, np.asarray(well), strict=True) if not fine]
+        return f"primitives[{', '.join(map(repr, bad))}] {'is' if len(bad) == 1 else 'are'}"
+
+    def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
+        """The weights for this observation, by the gate chosen, with their certificate."""
+        given, well, options, drawn = self._pose(observation, k)
+        # the barrier keeps XLA from building the columns anew wherever they are used
+        given = jax.lax.optimization_barrier(given)
+        memory = self.start() if memory is None else memory
+        nothing = jnp.asarray(jnp.inf)
+        if not is_traced(*given):
+            if not np.all(well):
+                warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
+            warn_of_grid(self.names, self.primitives, well, self.actions, observation, k)
+            if not (np.any(well) and _is_finite(given)):  # solve would raise an error
+                unknown, failed = jnp.full(len(self.names), jnp.nan), jnp.asarray(FAILED, "int8")
+                return Weighing(given, unknown, Certificate(nothing, nothing), failed, well, memory.carried, drawn)
+        posed = self._generalise(given, well)
+        weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
+        failed = outcome == FAILED
+        weights = jnp.where(failed, jnp.nan, jnp.where(well, weights, 0.0))
+        certificate = Certificate(*(jnp.where(failed, nothing, bound) for bound in certificate))
+        sampled = drawn is not None and isinstance(self.gate, AtEquilibrium)
+        error = standard_error(given, drawn, weights) if sampled and drawn is not None else None
+        return Weighing(posed, weights, certificate, outcome, well, carried, drawn, error)
+
+    def decide(
+        self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
+    ) -> Decision:
+        """Weigh the primitives and act. Pass the memory of the previous decision to the next one."""
+        memory = self.start() if memory is None else memory
+        weighed = self.weigh(observation, k, memory)
+        pi, failed = jnp.asarray(weighed.problem.pi), weighed.outcome == FAILED
+        weights = jnp.where(failed, self._instead(weighed, memory), weighed.weights)
+        if self.fallback == "prior":
+            pi = jnp.where(jnp.any(weighed.well), pi, 1.0 / pi.shape[0])
+        drawn = weighed.drawn
+        actions, log_volume = (self.actions, None) if drawn is None else (drawn.actions, drawn.offset)
+        if self.combine != "mixture":  # all experts act as one
+            pi, one = self._compose(pi, weights)[:, None], jnp.ones(1)
+            action, debt = select(self.selection, actions, key, pi, one, memory.debt)
+        else:
+            action, debt = select(self.selection, actions, key, pi, weights, memory.debt, log_volume)
+        debt = jnp.where(failed, memory.debt, debt)
+        if self.fallback == "previous":
+            action = jnp.where(failed, memory.action, action)
+        kept = remember(memory, weighed)._replace(debt=debt, action=action)
+        return Decision(action, weights, weighed.certificate, weighed.outcome, kept, weighed.standard_error)
+
+    def compiled(self) -> Callable[..., Decision]:
+        """`decide` as one compiled program, for decisions from Python one by one: the same arguments and answers.
+
+        It compiles once for each kind of observation, and knows the agent as it is now.
+        """
+        decide = jax.jit(lambda key, observation, k, memory: self.decide(key, observation, k, memory))
+        first = self.start()
+
+        def call(key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None) -> Decision:
+            return decide(key, observation, k, first if memory is None else memory)
+
+        return call
+
+    def _instead(self, weighed: Weighing, memory: Memory) -> Array:
+        """The weights of the fallback: the previous ones, or the prior's if it is known for this observation."""
+        if self.fallback == "previous":
+            return memory.weights
+        prior = jnp.exp(weighed.problem.log_prior)
+        known = jnp.any(weighed.well) & jnp.all(jnp.isfinite(prior))
+        return share(jnp.where(known, prior, self.start().weights), weighed.well)
+
+
+def _checked(given: Problem) -> Problem:
+    pi, cost, eps, log_prior = given
+    return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+
+
+def _is_finite(given: Problem) -> bool:
+    """Whether cost, temperature and prior are numbers, as far as they are known yet."""
+    return is_traced(*given) or all(np.all(np.isfinite(a)) for a in given[1:])

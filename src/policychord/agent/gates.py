@@ -1,0 +1,239 @@
+"""Gates: where the weights come from. Each is a part, and `GATES` is the table of those that have a name.
+
+A new gate is a final class under `AbstractGate` and a line of the table.
+"""
+
+from abc import abstractmethod
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from .._types import Array, ArrayLike, is_traced
+from ..core._checks import check_number
+from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, Outcome
+from ..core.circuit import TimeScales, check_scales, time_scales
+from ..core.convex import certificate_of
+from ..core.equilibrium import Route, solve
+from ..core.objective import AnyProblem, Certificate, Problem, certificate_at
+from ..core.one_step import one_step
+from ..primitives.columns import Drawn
+from .dynamics import Signals, at_rest, follow_circuit, follow_flow
+from .records import FAILED, Memory
+
+Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
+DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
+
+
+class Options(NamedTuple):
+    """What a composer tells its gate about how the weights are to be found."""
+
+    tol: float
+    route: Route
+    # with `Sampled` actions, what the model and the prior say: the problem's own hold more
+    cost: Float[Array, " d"] | None = None
+    log_prior: Float[Array, " n"] | None = None
+
+
+class Gated(NamedTuple):
+    """What a gate answers."""
+
+    weights: Float[Array, " n"]  # with the entropy never exactly zero
+    certificate: Certificate
+    outcome: Int[Array, ""]  # an `Outcome`
+    carried: Any = ()  # what it needs at the next decision, besides the weights
+
+
+class AbstractGate(eqx.Module):
+    """From a gating problem and what is remembered to weights, with their certificate."""
+
+    @abstractmethod
+    def start(self, n: int) -> Any:
+        """What a gate for n primitives carries before its first decision: a tree of arrays, () for nothing."""
+
+    @abstractmethod
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        """The weights. Primitives that are not `well` have next to no prior weight in the problem."""
+
+
+class AtEquilibrium(AbstractGate):
+    """The optimal weights: the minimum of V(w) = F(w) + eps KL(w || w_hat)."""
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        weights, _, certificate, _, outcome = solve(problem, tol=options.tol, start=memory.weights, route=options.route)
+        return Gated(weights, certificate, outcome)
+
+
+class Flow(AbstractGate):
+    """The softmax flow tau dw/dt = -w + S(w), followed for `duration` from the previous weights.
+
+    `duration` and `tau` have the same unit, only their ratio counts; 20 tau unless given, which is as good as for ever.
+    A short duration lets the weights lag behind the situation. Derivatives are of forward mode only.
+    """
+
+    duration: Float[Array, ""]
+    tau: Float[Array, ""]
+
+    def __init__(self, duration: ArrayLike | None = None, tau: ArrayLike = 1.0):
+        self.tau = _positive("tau", tau)
+        self.duration = DURATION * self.tau if duration is None else _positive("duration", duration)
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        assert isinstance(problem, Problem)  # a composer refuses other ones
+        problem = Problem(*(jnp.asarray(part) for part in problem))
+        weights = follow_flow(problem, share(memory.weights, well), self.duration / self.tau)
+        return judge(problem, share(weights, well))
+
+
+class Circuit(AbstractGate):
+    """The six layers of the paper's circuit, integrated for `duration`, 20 tau unless given.
+
+    Layers y, ln m, r and w go on where the last decision left them; a and b begin at Pi w and ln(Pi w), because Pi is
+    new at every decision. Without `scales` the time constants are the ladder `time_scales(eps, tau)`, which is stable
+    at any temperature; with other ones the weights may oscillate for ever (`circuit_stability` knows). Derivatives are
+    of forward mode only.
+    """
+
+    duration: Float[Array, ""]
+    tau: Float[Array, ""]
+    scales: TimeScales | None
+
+    def __init__(self, duration: ArrayLike | None = None, tau: ArrayLike = 1.0, scales: TimeScales | None = None):
+        if scales is not None:
+            check_scales(scales)
+            if not is_traced(tau, scales.weights) and np.any(np.asarray(tau) != 1.0) and tau != scales.weights:
+                raise ValueError(f"tau = {tau} and scales.weights = {scales.weights} differ: pass one of them.")
+            tau, scales = scales.weights, TimeScales(*(jnp.asarray(t, dtype=float) for t in scales))
+        self.tau, self.scales = _positive("tau", tau), scales
+        self.duration = DURATION * self.tau if duration is None else _positive("duration", duration)
+
+    def start(self, n: int) -> Signals:
+        unknown = jnp.full(n, jnp.nan)
+        return Signals(unknown, jnp.asarray(jnp.nan), unknown, unknown)
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        assert isinstance(problem, Problem)  # a composer refuses other ones
+        problem = Problem(*(jnp.asarray(part) for part in problem))
+        scales = time_scales(problem.eps, self.tau) if self.scales is None else self.scales
+        rest = at_rest(problem, scales, share(memory.weights, well))
+        # before the first decision, and for a primitive that is left out, there is nothing to go on from
+        known = well & ~jnp.isnan(memory.carried.log_m)
+        begin = Signals(
+            jnp.where(known, memory.carried.y, rest.y), jnp.where(jnp.any(known), memory.carried.log_m, rest.log_m),
+            jnp.where(known, memory.carried.r, rest.r), jnp.where(known, memory.carried.w, rest.w),
+        )  # fmt: skip
+        end = follow_circuit(problem, scales, begin, self.duration)
+        return judge(problem, share(end.w / jnp.sum(end.w), well), end)
+
+
+class OneStep(AbstractGate):
+    """A single undamped relaxation from the previous weights, as in the paper's released control scripts."""
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        assert isinstance(problem, Problem)  # a composer refuses other ones
+        return judge(problem, one_step(problem, share(memory.weights, well)))
+
+
+class Prior(AbstractGate):
+    """The prior's weights, whatever the cost: a fixed mixture to compare with."""
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        log_prior = problem.log_prior if options.log_prior is None else options.log_prior
+        return judge(problem, share(jnp.exp(log_prior), well))
+
+
+class Cheapest(AbstractGate):
+    """All weight on the primitive with the lowest expected cost, sum_u pi_a(u) s(u): a switch to compare with."""
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        assert isinstance(problem, Problem)  # a composer refuses other ones
+        cost = problem.action_cost if options.cost is None else options.cost
+        expected = jnp.where(well, cost @ problem.pi, jnp.inf)
+        return judge(problem, jnp.zeros(expected.shape).at[jnp.argmin(expected)].set(1.0))
+
+
+GATES: dict[str, type[AbstractGate]] = {
+    "equilibrium": AtEquilibrium, "flow": Flow, "circuit": Circuit, "one-step": OneStep, "prior": Prior,
+    "cheapest": Cheapest,
+}  # fmt: skip
+
+
+def gate_of(gate: "Gate | AbstractGate") -> AbstractGate:
+    """A gate by its name, or as it is."""
+    if isinstance(gate, AbstractGate):
+        return gate
+    if gate not in GATES:
+        raise ValueError(f"gate = {gate!r}: use one of {', '.join(map(repr, GATES))}, or a gate of policychord.agent.")
+    return GATES[gate]()
+
+
+def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
+    """A gate by its name, with these two for the gates that have them: what settings say."""
+    kind = GATES[name]
+    return kind(duration=duration, tau=tau) if kind in (Flow, Circuit) else kind()
+
+
+def check_used(name: Gate, duration: float, tau: float) -> None:
+    """Settings that the gate does not use are an error."""
+    if GATES[name] not in (Flow, Circuit) and (duration, tau) != (DURATION, 1.0):
+        raise ValueError(f"gate = {name!r} has no duration or tau: they belong to the gates 'flow' and 'circuit'.")
+
+
+def _positive(name: str, value: ArrayLike) -> jax.Array:
+    return jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
+
+
+def judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -> Gated:
+    """Weights that another rule than the optimum gave, with the certificate that says how far from it they are."""
+    if isinstance(problem, Problem):
+        weights = jnp.maximum(weights, np.exp(LOG_FLOOR))  # zero is for those left out
+        certificate = certificate_at(problem, weights)
+    else:
+        certificate = certificate_of(problem, jnp.asarray(weights))
+    outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED).astype("int8")
+    return Gated(weights, certificate, outcome, carried)
+
+
+def standard_error(problem: Problem, drawn: Drawn, weights: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The standard error of optimal weights that were found on sampled actions.
+
+    Each scramble of the points gives its own gradient h at the weights. Cov(w) = G Cov(h) G^T, with G the inverse of
+    K + eps diag(1/w) on the simplex, K = Pi^T diag(1/Pi w) Pi; intervals take the t distribution with scrambles - 1
+    degrees of freedom.
+    """
+    pi, cost, eps, _ = problem
+    scrambles, n = drawn.actions.uniforms.shape[0], pi.shape[1]
+    mixture = jnp.maximum(pi @ weights, MIXTURE_FLOOR)
+    apart = pi.reshape(scrambles, -1, n)
+    value = (jnp.log(mixture) + cost)[:, None] - drawn.control
+    h = jnp.sum(apart * value.reshape(apart.shape), axis=1) / jnp.sum(apart, axis=1)
+    root = jnp.sqrt(weights)
+    system = root[:, None] * (pi.T @ (pi / mixture[:, None])) * root + eps * jnp.eye(n)
+    moves = jnp.linalg.solve(system, jnp.concatenate([root[:, None] * (h - jnp.mean(h, axis=0)).T, root[:, None]], 1))
+    change, along = moves[:, :-1], moves[:, -1]
+    change = root[:, None] * (change - along[:, None] * (root @ change) / (root @ along))
+    return jnp.sqrt(jnp.sum(change**2, axis=1) / (scrambles * (scrambles - 1)))
+
+
+def share(weights: Array, well: Array) -> Array:
+    """The weights with those of primitives that are not well given to the others."""
+    rest = jnp.where(well, weights, 0.0)
+    return jnp.where(jnp.all(well) | ~jnp.any(well), weights, rest / jnp.sum(rest))

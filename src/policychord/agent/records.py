@@ -1,0 +1,98 @@
+"""What a decision leaves (`Decision`), what the next one needs of it (`Memory`), and what a closed loop asks for."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
+
+from .._types import Action, Array, Time, namespace
+from ..core._method import Outcome
+from ..core.convex import ConvexProblem, Mixture, pool
+from ..core.objective import AnyProblem, Certificate
+from ..primitives.columns import Drawn
+
+FAILED = int(Outcome.BAD_INPUT)
+
+
+class Memory(NamedTuple):
+    """What the next decision needs from this one."""
+
+    weights: Float[Array, " n"]  # the last good ones: where the solver starts, and what a gate in time goes on from
+    debt: Float[Array, " n"]  # what each primitive has been promised by its weights and not yet been given
+    action: Action  # the last one
+    carried: Any = ()  # what else the gate carries from step to step, such as the layers of a circuit
+
+
+class Weighing(NamedTuple):
+    """The gating problem of one observation and its answer."""
+
+    problem: AnyProblem
+    weights: Float[Array, " n"]  # zero for primitives that are left out; NaN if nothing could be weighed
+    certificate: Certificate
+    outcome: Int[Array, ""]  # an `Outcome`
+    well: Bool[Array, " n"]  # False for primitives that are left out, because they are not numbers here
+    carried: Any = ()  # of the gate, for the next decision
+    drawn: Drawn | None = None  # the points of `Sampled` actions
+    standard_error: Float[Array, " n"] | None = None  # of the weights, by the sampling of actions; None for fixed sets
+
+    @property
+    def mixture(self) -> Float[Array, " d"]:
+        """The probability of every action: the mixture of the primitives, or their product."""
+        if isinstance(self.problem, ConvexProblem) and not isinstance(self.problem.complexity, Mixture):
+            return pool(self.problem.pi, self.weights)
+        return jnp.asarray(self.problem.pi) @ self.weights
+
+    @property
+    def good(self) -> Bool[Array, ""]:
+        """Whether the weights are numbers, and of all primitives: then the next decision may start from them."""
+        return jnp.all(self.well) & (self.outcome != FAILED)
+
+
+class Decision(NamedTuple):
+    """An action, the weights behind it, and what is proved about them."""
+
+    action: Action
+    weights: Float[Array, " n"]
+    certificate: Certificate
+    outcome: Int[Array, ""]  # an `Outcome`
+    memory: Memory
+    standard_error: Float[Array, "*agent n"] | None = None  # of the weights, statistical; None unless `Sampled`
+
+    @property
+    def optimal(self) -> Bool[Array, "..."]:
+        """Whether the weights are proved to be optimal, to the agent's tolerance."""
+        return namespace(self.outcome).asarray(self.outcome == Outcome.CONVERGED)
+
+    @property
+    def certified(self) -> Bool[Array, "..."]:
+        """Whether it is known how far from optimal the weights can be, whatever that is."""
+        return namespace(self.certificate.gap).isfinite(self.certificate.gap)
+
+
+def remember(memory: Memory, weighed: Weighing, keep: Bool[Array, ""] | bool = True) -> Memory:
+    """The memory with these weights and what their gate carries, where they are good and to be kept."""
+    keep = jnp.asarray(weighed.good & keep)
+    new, old = (weighed.weights, weighed.carried), (memory.weights, memory.carried)
+    weights, carried = jax.tree_util.tree_map(lambda a, b: jnp.where(keep, a, b), new, old)
+    return memory._replace(weights=weights, carried=carried)
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """What a closed loop needs of an agent that has begun."""
+
+    def decide(self, key: Any, observation: Any, k: Time, memory: Any, /) -> Decision:
+        """An action for what it sees at step k, and the memory for the next decision."""
+
+
+@runtime_checkable
+class Agent(Decides, Protocol):
+    """What can act in an environment: a Composer, a Population, or anything else with these three."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of its weights is the weight of."""
+
+    def start(self) -> Any:
+        """The memory of an agent that has not decided yet."""

@@ -1,0 +1,95 @@
+"""`Rollouts`: a cost-to-go that builds itself, by following the agent's own primitives in its own model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from .._types import Action, ArrayLike, Observation, Time
+from ..actions import AbstractActions, Finite
+from ..primitives.base import AbstractPrimitive
+
+Follow = Literal["each", "prior"]
+Reduce = Literal["min", "softmin"]
+
+
+class Rollouts(eqx.Module):
+    """What the next `steps` steps will cost if the primitives are followed from a state: `Cost(cost_to_go=...)`.
+
+    - `primitives`: the agent's own, the dict that `Composer` is given; each is followed by its mean, or, on labels, by
+      its most probable action.
+    - `predict(observation, action, k)`: the next observation; `stage_cost(observation, action, k)`: what a step costs.
+    - `follow`: `each` follows one primitive after another, and takes the least of their costs (`reduce="min"`) or
+      -ln mean exp(-cost) (`"softmin"`); `prior` follows the equal mixture of their means.
+
+    Choose `steps` so that the weights no longer change with more; five steps are often no better than one.
+    """
+
+    primitives: tuple[AbstractPrimitive, ...]
+    actions: AbstractActions
+    predict: Callable[[Observation, Action, Time], Observation]
+    stage_cost: Callable[[Observation, Action, Time], ArrayLike]
+    steps: int = eqx.field(static=True)
+    follow: Follow = eqx.field(static=True)
+    reduce: Reduce = eqx.field(static=True)
+
+    def __init__(
+        self,
+        primitives: Mapping[str, AbstractPrimitive] | Sequence[AbstractPrimitive],
+        actions: AbstractActions,
+        predict: Callable[[Observation, Action, Time], Observation],
+        stage_cost: Callable[[Observation, Action, Time], ArrayLike],
+        *,
+        steps: int = 30,
+        follow: Follow = "each",
+        reduce: Reduce = "min",
+    ):
+        if not (isinstance(steps, int | np.integer) and steps >= 1):
+            raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")
+        if follow not in ("each", "prior"):
+            raise ValueError(f"follow = {follow!r}: use 'each' or 'prior'.")
+        if reduce not in ("min", "softmin"):
+            raise ValueError(f"reduce = {reduce!r}: use 'min' or 'softmin'.")
+        self.primitives = tuple(primitives.values() if isinstance(primitives, Mapping) else primitives)
+        self.actions, self.predict, self.stage_cost = actions, predict, stage_cost
+        self.steps, self.follow, self.reduce = int(steps), follow, reduce
+        if follow == "prior" and self._labels():
+            raise ValueError('follow = "prior" mixes means, and the mean of labels is not an action: use "each".')
+
+    def __call__(self, observation: Observation, k: Time) -> Float[Array, ""]:
+        """The cost of the next steps from here."""
+
+        def mean(x: Observation, t: Time) -> Array:
+            return jnp.mean(jnp.stack([self._act(p, x, t) for p in self.primitives]), axis=0)
+
+        if self.follow == "prior":
+            return self._cost(mean, observation, k)
+        costs = jnp.stack([self._cost(partial(self._act, p), observation, k) for p in self.primitives])
+        return jnp.min(costs) if self.reduce == "min" else np.log(len(costs)) - logsumexp(-costs)
+
+    def _cost(self, act: Callable[[Observation, Time], Array], observation: Observation, k: Time) -> Float[Array, ""]:
+        def advance(x: Observation, i: Array) -> tuple[Observation, Array]:
+            action = act(x, k + i)
+            cost = jnp.asarray(self.stage_cost(x, action, k + i), dtype=float)
+            following = self.predict(x, action, k + i)
+            return jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x), cost
+
+        observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
+        _, costs = jax.lax.scan(advance, observation, jnp.arange(self.steps))
+        return jnp.sum(costs)
+
+    def _act(self, primitive: AbstractPrimitive, observation: Observation, k: Time) -> Array:
+        mean = getattr(primitive, "centre", None)
+        if mean is not None and not self._labels():
+            return self.actions.inside(mean(self.actions, observation, k))
+        log_prob = primitive.log_prob(self.actions, observation, k)
+        return self.actions.at(jnp.argmax(log_prob)) if self._labels() else self.actions.mean(jnp.exp(log_prob))
+
+    def _labels(self) -> bool:
+        return isinstance(self.actions, Finite) and bool(self.actions.labels)
