@@ -1,0 +1,77 @@
+"""`policychord fit`: from decisions back to the parameters of a composed agent."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from . import options
+from .app import app
+from .output import Json, counted, emit
+from .progress import watching
+
+
+@app.command(
+    short_help="From behaviour back to temperature, prior and costs.",
+    epilog=options.examples(
+        "policychord fit plans/fit_bandit.toml",
+        "policychord fit plans/fit_flock.toml --out out/flock-fit --json",
+        "policychord fit mine.toml --python my_study:design",
+    ),
+)
+def fit(
+    plan: Annotated[Path, typer.Argument(help="What to fit, as a TOML file.", metavar="PLAN.toml", dir_okay=False)],
+    python: Annotated[
+        str | None,
+        options.option(
+            "A function of your own, for plans with family = 'python'. It is imported and called: name only code that "
+            "you trust.", "MODULE:FUNCTION",
+        ),
+    ] = None,
+    out: Annotated[Path | None, options.out("out/fit")] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Fit a family of composed agents to decisions: estimates with errors, profile intervals and a verdict for each
+    parameter; rivals on the same decisions; and whether gating is needed at all. Writes a page, a summary, figures and
+    a labelled tree that ArviZ reads.
+
+    A plan names a family (flock, bandit, quadrotor or python), what is
+    free and fixed, and data or a simulation; two are in plans/.
+    """
+    from ..fitting.output import estimate_rows, rival_rows
+    from ..runs.fit import read_fit_plan, run_fit
+
+    given = read_fit_plan(plan)
+    target = Path("out") / "fit" if out is None else out
+    with watching() as watch:
+        found = run_fit(given, target, watch, entry=python, beside=plan.parent)
+    estimates, accounts = estimate_rows(found.fit), rival_rows(found.fit)
+    record = {
+        "command": "fit", "settings": given.model_dump(),
+        "results": {"decisions": found.fit.decisions, "log_likelihood": found.fit.log_likelihood, "bic": found.fit.bic,
+                    "held_out": found.fit.held_out, "estimates": estimates, "accounts": accounts},
+        "out": target, "files": found.files, "notes": [found.fit.sentence, *found.fit.notes],
+    }  # fmt: skip
+    emit(
+        json,
+        record,
+        _estimates(estimates, found.fit.decisions),
+        found.fit.sentence,
+        *found.fit.notes,
+        f"Wrote {counted(len(found.files), 'file')} to {target}.",
+        f"Next: open {found.files[0]}.",
+    )
+
+
+def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
+    table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
+                  pad_edge=False)  # fmt: skip
+    for column in ("parameter", "estimate", "error", "95% interval", "verdict"):
+        table.add_column(column, justify="right" if column in ("estimate", "error") else "left")
+    for row in rows:
+        ends = "" if row["interval"] is None else f"{row['interval'][0]:.3g} to {row['interval'][1]:.3g}"
+        verdict = row["verdict"] + (f": {row['reason']}" if row["reason"] else "")
+        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", ends, verdict)
+    return table

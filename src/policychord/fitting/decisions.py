@@ -1,0 +1,463 @@
+"""The likelihood of a composed agent's decisions: ln sum_a w_a(theta) pi_a(action), and of its rivals on the same data.
+
+The weights solve a gating problem on the agent's action set. The action that was observed is one of the set's points,
+or any point of a continuous set: then the primitives' densities at it count, with the weights of the grid.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import custom_derivatives
+from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.special import logsumexp
+from jaxtyping import Float, Int, Shaped
+
+from .._types import Array, ArrayLike, Observation
+from ..actions import AbstractActions, Grid
+from ..agent import Composer
+from ..core._method import LOG_FLOOR, MIXTURE_FLOOR
+from ..core.equilibrium import solve
+from ..core.objective import Problem
+from ..envs.base import AbstractEnv
+from ..loops.trace import Trace
+from ..primitives.base import AbstractPrimitive
+from ..primitives.gaussian import Gaussian
+from .parameters import Parameter, Theta, bounded, real, simplex
+
+LEAST = -690.0  # ln of the probability below which an action counts as unheard of, not as impossible
+TOL = 1e-12
+ON_POINT = 1e-9  # how far from a point of the set an action may be that was taken from it
+DIRECT_UP_TO = 6  # primitives up to which a linear system is solved by written-out elimination
+By = Literal["index", "density"]  # how the action was observed
+Posing = Callable[[Observation, Any], Problem]
+
+
+class Observations(NamedTuple):
+    """Decisions that were observed: what was seen, what was done, when and by whom. One row each."""
+
+    observation: Any  # arrays, or a pytree of them, with a leading decision axis
+    action: Shaped[np.ndarray, "N ..."]  # indices into the action set (N), or actions (N, ...)
+    k: Int[np.ndarray, " N"]  # the number of the step
+    subject: Shaped[np.ndarray, " N"]
+    block: Shaped[np.ndarray, " N"]
+
+    @property
+    def size(self) -> int:
+        """N, the number of decisions."""
+        return len(self.k)
+
+
+class Family(NamedTuple):
+    """Agents by their parameters. `build(theta)` gives a `Composer`, or a function of (observation, k) to a problem."""
+
+    name: str
+    build: Callable[[Theta], Any]
+    parameters: tuple[Parameter, ...]
+    free: tuple[str, ...] = ()  # which of them are fitted unless somebody says otherwise
+    features: Callable[[Observation], Any] | None = None  # what a softmax gate may look at: (F) numbers
+
+
+class Choice(NamedTuple):
+    """What a decision's likelihood is made of."""
+
+    problem: Problem
+    log_at: Float[Array, " n"]  # ln of the probability or density of the observed action under each primitive
+    log_chance: Float[Array, ""]  # the same if all actions are alike
+
+
+class Account(NamedTuple):
+    """One way to explain the decisions: its parameters and its log-likelihood of a decision."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    log_prob: Callable[[Theta, Any], Any]
+    description: str
+
+
+def observations(
+    observation: Any,
+    action: ArrayLike,
+    *,
+    k: ArrayLike | None = None,
+    subject: ArrayLike | None = None,
+    block: ArrayLike | None = None,
+) -> Observations:
+    """Check arrays of decisions. Without labels there is one subject in one block, and k counts from 0."""
+    action = np.asarray(action)
+    count = len(action) if action.ndim else 0
+    if count == 0:
+        raise ValueError("action is empty: pass one action for each decision.")
+    seen = jax.tree_util.tree_map(np.asarray, observation)
+    rows = {"k": k, "subject": subject, "block": block}
+    default = {"k": np.arange(count), "subject": np.zeros(count, int), "block": np.zeros(count, int)}
+    labels = {name: default[name] if given is None else np.asarray(given) for name, given in rows.items()}
+    shapes = {f"observation{jax.tree_util.keystr(path)}": leaf.shape
+              for path, leaf in jax.tree_util.tree_leaves_with_path(seen)}  # fmt: skip
+    shapes |= {name: values.shape for name, values in labels.items()}
+    for name, shape in shapes.items():
+        if shape[:1] != (count,):
+            raise ValueError(f"{name} has shape {shape}, but there are {count} actions: pass a row for each decision.")
+    return Observations(seen, action, labels["k"].astype(int), labels["subject"], labels["block"])
+
+
+def from_trace(trace: Trace, env: AbstractEnv) -> Observations:
+    """The decisions of a trace: every agent of a population is a subject, every episode a block."""
+    alive = np.asarray(trace.alive)
+    state = jax.tree_util.tree_map(jnp.asarray, trace.state)
+    seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(state)
+    episodes, times = alive.shape
+    agents = trace.weights.shape[2] if trace.population else 1
+
+    def rows(values: Any, per_agent: bool) -> np.ndarray:
+        values = np.asarray(values)
+        values = values if per_agent else np.expand_dims(values, 2)
+        return values[alive].reshape(-1, *values.shape[3:])
+
+    def label(values: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(values, (episodes, times, agents))[alive].ravel()
+
+    return Observations(
+        jax.tree_util.tree_map(lambda leaf: rows(leaf, trace.population), seen),
+        rows(trace.action, trace.population),
+        label(np.arange(times)[None, :, None]),
+        label(np.arange(agents)[None, None, :]),
+        label(np.asarray(trace.labels.episodes)[:, None, None]),
+    )
+
+
+def from_dataset(dataset: Any, env: AbstractEnv) -> Observations:
+    """The decisions of a dataset that `to_dataset` wrote, or another with its variables and dims."""
+    wanted = ("episode", "time", "agent")
+    missing = [name for name in ("action", "alive") if name not in dataset] + [
+        name for name in wanted if name not in dataset.dims
+    ]
+    if missing:
+        raise ValueError(f"the dataset has no {', '.join(missing)}: pass one that `loops.to_dataset` made.")
+    fields = {name: dataset[name if name in dataset else f"state_{name}"].to_numpy() for name in env.variables}
+    kind = type(env.reset(jax.random.key(0)))
+    state = kind(**fields) if hasattr(kind, "_fields") else next(iter(fields.values()))
+    alive = dataset["alive"].to_numpy()
+    action = dataset["action"].transpose(*wanted, ...).to_numpy()
+    population = any("boid" in variable.dims or "agent" in variable.dims for variable in env.variables.values())
+    seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(jax.tree_util.tree_map(jnp.asarray, state))
+    agents = action.shape[2]
+    flat = jax.tree_util.tree_map(
+        lambda leaf: (np.asarray(leaf) if population else np.expand_dims(np.asarray(leaf), 2))[alive].reshape(
+            -1, *np.shape(leaf)[3 if population else 2 :]
+        ),
+        seen,
+    )
+    shape = (*alive.shape, agents)
+    labels = [
+        np.broadcast_to(values, shape)[alive].ravel()
+        for values in (np.arange(shape[1])[None, :, None], np.arange(agents)[None, None, :],
+                       dataset["episode"].to_numpy()[:, None, None])
+    ]  # fmt: skip
+    return Observations(flat, action[alive].reshape(-1, *action.shape[3:]), *labels)
+
+
+# ------------------------------------------------------------------------------------- weights with derivatives
+
+
+@jax.custom_jvp
+def log_weights(pi: Any, cost: Any, eps: Any, log_prior: Any) -> tuple[Any, Any]:
+    """(ln w*, gap) of one gating problem, with first derivatives by the implicit function theorem.
+
+    The solver runs as it is. Its derivative is linear in the change dg of the gradient at fixed weights:
+    (S K S + eps I) y = -S (dg - w.dg), d ln w = y/S. A cost enters dg only as Pi^T ds, so no array with a parameter
+    axis beside the action axis is ever made.
+    """
+    found = solve(Problem(pi, cost, eps, log_prior), tol=TOL)
+    return found.log_weights, found.certificate.gap
+
+
+@partial(log_weights.defjvp, symbolic_zeros=True)
+def _log_weights_jvp(given: Any, tangents: Any) -> Any:
+    pi, cost, eps, log_prior = given
+    found, gap = log_weights(pi, cost, eps, log_prior)
+    z = jnp.maximum(found, LOG_FLOOR)
+    w, root = jnp.exp(z), jnp.exp(0.5 * z)
+    p = jnp.maximum(_mixture(pi, w), MIXTURE_FLOOR)
+    d_pi, d_cost, d_eps, d_log_prior = (
+        None if isinstance(one, custom_derivatives.SymbolicZero) else one for one in tangents
+    )
+    dg = jnp.zeros_like(w)
+    if d_cost is not None:
+        dg = dg + _expect(pi, d_cost)
+    if d_pi is not None:
+        dg = dg + _expect(pi, _mixture(d_pi, w) / p) + _expect(d_pi, jnp.log(p) + cost)
+    if d_eps is not None:
+        dg = dg + d_eps * (z - log_prior)
+    if d_log_prior is not None:
+        dg = dg - eps * d_log_prior
+    force = -root * (dg - jnp.sum(w * dg))
+    change = _solve_positive(_curvature(pi, p, root), eps, force) / root
+    return (found, gap), (change, jnp.zeros_like(gap))
+
+
+def _mixture(pi: Any, w: Any) -> Any:
+    """Pi w, column by column while they are few: XLA then makes one loop over the actions."""
+    n = pi.shape[-1]
+    return sum(pi[:, a] * w[a] for a in range(n)) if n <= DIRECT_UP_TO else pi @ w
+
+
+def _expect(pi: Any, values: Any) -> Any:
+    """Pi^T values."""
+    n = pi.shape[-1]
+    return jnp.stack([jnp.sum(pi[:, a] * values) for a in range(n)]) if n <= DIRECT_UP_TO else values @ pi
+
+
+def _curvature(pi: Any, p: Any, root: Any) -> Any:
+    """S K S, K = Pi^T diag(1/p) Pi."""
+    n = pi.shape[-1]
+    if n > DIRECT_UP_TO:
+        scaled = pi * root
+        return scaled.T @ (scaled / p[:, None])
+    entry = {(a, b): root[a] * root[b] * jnp.sum(pi[:, a] * pi[:, b] / p) for a in range(n) for b in range(a + 1)}
+    return jnp.stack([jnp.stack([entry[max(a, b), min(a, b)] for b in range(n)]) for a in range(n)])
+
+
+def _solve_positive(matrix: Any, eps: Any, right: Any) -> Any:
+    """(matrix + eps I)^-1 right for a positive semidefinite matrix."""
+    n = right.shape[0]
+    if n > DIRECT_UP_TO:
+        return cho_solve(cho_factor(matrix + eps * jnp.eye(n)), right)
+    rows = [[matrix[i, j] + (eps if i == j else 0.0) for j in range(n)] for i in range(n)]
+    b = [right[i] for i in range(n)]
+    for i in range(n):
+        for j in range(i + 1, n):
+            factor = rows[j][i] / rows[i][i]
+            rows[j] = [rows[j][m] - factor * rows[i][m] for m in range(n)]
+            b[j] = b[j] - factor * b[i]
+    answer: list[Any] = [0.0] * n
+    for i in reversed(range(n)):
+        answer[i] = (b[i] - sum(rows[i][j] * answer[j] for j in range(i + 1, n))) / rows[i][i]
+    return jnp.stack(answer)
+
+
+# ------------------------------------------------------------------------------------------- one decision
+
+
+def observed_by(actions: AbstractActions | None, action: np.ndarray) -> tuple[By, np.ndarray]:
+    """How actions were observed, and as what they enter: as indices, or as points of a continuous set."""
+    if action.ndim == 1 and action.dtype.kind in "iu" and (actions is None or _index_like(actions)):
+        limit = np.inf if actions is None else actions.size
+        if (wrong := (action < 0) | (action >= limit)).any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"action[{row}] = {action[row]}: an index from 0 to {limit - 1:g}.")
+        return "index", action.astype(int)
+    if actions is None:
+        raise ValueError(f"action has shape {action.shape}: a family of problems needs indices of actions (N).")
+    points = np.asarray(actions.points, dtype=float).reshape(actions.size, -1)
+    flat = np.asarray(action, dtype=float).reshape(len(action), -1)
+    if flat.shape[1] != points.shape[1]:
+        raise ValueError(f"action has shape {action.shape}, but an action of the set has {points.shape[1]} numbers.")
+    index, distance = _nearest(points, flat)
+    if distance.max() <= ON_POINT * (1 + np.abs(points).max()):
+        return "index", index
+    return "density", np.asarray(action, dtype=float)
+
+
+def _index_like(actions: AbstractActions) -> bool:
+    return actions.points.ndim > 1 or jnp.issubdtype(actions.points.dtype, jnp.integer)
+
+
+def _nearest(points: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.spatial import cKDTree
+
+    distance, index = cKDTree(points).query(actions)
+    return index, distance
+
+
+def choice(agent: Any, by: By, unit: Mapping[str, Any]) -> Choice:
+    """The gating problem of a decision, and the observed action under each primitive."""
+    seen, k, action = unit["observation"], unit["k"], unit["action"]
+    if not isinstance(agent, Composer):
+        given = _with_entropy(agent(seen, k))
+        return Choice(given, _log(given.pi[action]), -jnp.log(1.0 * given.pi.shape[0]))
+    given = _with_entropy(agent.problem(seen, k))
+    if by == "index":
+        return Choice(given, _log(given.pi[action]), -jnp.log(1.0 * agent.actions.size))
+    cell = _cell(agent.actions)
+    density = partial(_log_density, agent.actions, action, seen, k, cell)
+    at = jnp.stack([density(primitive) for primitive in agent.primitives])
+    return Choice(given, jnp.maximum(at, LEAST), -jnp.log(agent.actions.size * cell))
+
+
+def _with_entropy(given: Any) -> Problem:
+    if not isinstance(given, Problem):
+        raise ValueError(f"the family poses a {type(given).__name__}: derivatives are known for the entropy (Problem).")
+    return given
+
+
+def _log(prob: Any) -> Any:
+    return jnp.log(jnp.maximum(prob, np.exp(LEAST)))
+
+
+def _cell(actions: AbstractActions) -> Any:
+    """The volume that a point of the set stands for."""
+    if not isinstance(actions, Grid):
+        raise ValueError("actions lie off the points of a finite set: pass indices, or an agent with a Grid.")
+    return jnp.prod(actions.spacing)
+
+
+def _log_density(
+    actions: AbstractActions, action: Any, seen: Observation, k: Any, cell: Any, primitive: AbstractPrimitive
+) -> Any:
+    """ln of a primitive's density at any point: the Gaussian's own, or the nearest point's spread over its cell."""
+    if isinstance(primitive, Gaussian):
+        offset = (action - primitive.centre(actions, seen, k)).reshape(-1)
+        if primitive.sd is not None:
+            own = primitive.sd(seen, k) if callable(primitive.sd) else primitive.sd
+            sd = jnp.broadcast_to(jnp.asarray(own), offset.shape)
+            return -jnp.sum(0.5 * (offset / sd) ** 2 + jnp.log(sd) + 0.5 * jnp.log(2 * jnp.pi))
+        assert primitive.cholesky is not None
+        scaled = jax.scipy.linalg.solve_triangular(primitive.cholesky, offset, lower=True)
+        logs = jnp.sum(jnp.log(jnp.diag(primitive.cholesky)))
+        return -0.5 * jnp.sum(scaled**2) - logs - 0.5 * offset.size * jnp.log(2 * jnp.pi)
+    nearest = jnp.argmin(jnp.sum((actions.points - action) ** 2, axis=-1))
+    return primitive.log_prob(actions, seen, k)[nearest] - jnp.log(cell)
+
+
+def by_weights(here: Choice, log_w: Any) -> Any:
+    """ln of the mixture at the observed action."""
+    return logsumexp(here.log_at + log_w)
+
+
+# -------------------------------------------------------------------------------- the agent and its rivals
+
+
+def composed(family: Family, free: Sequence[Parameter], fixed: Theta, by: By) -> Account:
+    """The agent itself: the weights that its gate chooses at every decision."""
+
+    def log_prob(theta: Theta, unit: Any) -> Any:
+        here = choice(family.build({**fixed, **theta}), by, unit)
+        return by_weights(here, log_weights(*here.problem)[0])
+
+    return Account("composed", tuple(free), log_prob, "weights that the gate chooses at every decision")
+
+
+def weights_of(family: Family, fixed: Theta, by: By) -> Callable[[Theta, Any], Any]:
+    """Of (theta, unit): the weights of a decision, and their certified gap."""
+
+    def weigh(theta: Theta, unit: Any) -> Any:
+        here = choice(family.build({**fixed, **theta}), by, unit)
+        found = solve(here.problem, tol=TOL)
+        return found.weights, found.certificate.gap, found.certificate.distance
+
+    return weigh
+
+
+def rivals(
+    family: Family,
+    free: Sequence[Parameter],
+    inner: Sequence[Parameter],
+    fixed: Theta,
+    by: By,
+    names: Sequence[str],
+    features: int,
+) -> list[Account]:
+    """Other explanations with the same primitives: what gating, and the agent's cost, add must be seen against them.
+
+    `inner` are the free parameters that belong to the primitives (see `inner_parameters`): rivals without a gate
+    estimate these too. `features` is how many numbers each unit has for a softmax gate.
+    """
+    held = {**fixed, **{one.name: jnp.asarray(one.start, float) for one in free}}
+    own = {"weights", "gate", "lapse"}
+
+    def here(theta: Theta, unit: Any) -> Choice:
+        kept = {name: value for name, value in theta.items() if name not in own}
+        return choice(family.build({**held, **kept}), by, unit)
+
+    def chance(theta: Theta, unit: Any) -> Any:
+        return here(theta, unit).log_chance
+
+    def constant(theta: Theta, unit: Any) -> Any:
+        return by_weights(here(theta, unit), jnp.log(theta["weights"]))
+
+    def alone(a: int, theta: Theta, unit: Any) -> Any:
+        return here(theta, unit).log_at[a]
+
+    def cheapest(theta: Theta, unit: Any) -> Any:
+        now = here(theta, unit)
+        first = jnp.argmin(_expect(now.problem.pi, now.problem.action_cost))
+        return _lapsing(theta["lapse"], now.log_at[first], now.log_chance)
+
+    def softmax_gate(theta: Theta, unit: Any) -> Any:
+        matrix = jnp.reshape(theta["gate"], (len(names) - 1, features + 1))
+        logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
+        return by_weights(here(theta, unit), jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
+
+    def lapsing(theta: Theta, unit: Any) -> Any:
+        now = here(theta, unit)
+        return _lapsing(theta["lapse"], by_weights(now, log_weights(*now.problem)[0]), now.log_chance)
+
+    lapse = bounded("lapse", 0.0, 1.0, 0.05)
+    found = [Account("chance", (), chance, "all actions alike")]
+    if len(names) > 1:
+        one = simplex("weights", names)
+        found.append(Account("constant weights", (*inner, one), constant, "one mixture for all decisions"))
+    found += [
+        Account(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
+        for a, name in enumerate(names)
+    ]
+    if len(names) > 1:
+        words = "the primitive with the least expected cost, with a lapse"
+        found.append(Account("cheapest", (*inner, lapse), cheapest, words))
+    if features and len(names) > 1:
+        labels = [
+            f"{name}, {'constant' if i == 0 else f'feature {i}'}" for name in names[:-1] for i in range(features + 1)
+        ]
+        gate = real("gate", labels=labels)
+        found.append(Account("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
+    found.append(Account("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
+    return found
+
+
+def _lapsing(lapse: Any, log_prob: Any, log_chance: Any) -> Any:
+    return jnp.logaddexp(jnp.log1p(-lapse) + log_prob, jnp.log(lapse) + log_chance)
+
+
+def family_of(family: Any, free: Any, fixed: Theta) -> tuple[Family, tuple[Parameter, ...], dict[str, Any]]:
+    """The family, what is free and all that is fixed, or what is wrong with them."""
+    if not isinstance(family, Family):
+        if not callable(family):
+            raise ValueError(f"family is a {type(family).__name__}: pass a Family, or a function of theta.")
+        family = Family(getattr(family, "__name__", "own family"), family, ())
+    known = {parameter.name: parameter for parameter in family.parameters}
+    wanted = (family.free or tuple(known)) if free is None else free
+    wanted = (wanted,) if isinstance(wanted, str | Parameter) else tuple(wanted)
+    chosen = []
+    for one in wanted:
+        if isinstance(one, Parameter):
+            chosen.append(one)
+        elif one in known:
+            chosen.append(known[one])
+        else:
+            declared = f"it declares {', '.join(known)}" if known else "pass a Parameter, such as positive('eps', 0.5)"
+            raise ValueError(f"free has {one!r}, which the family {family.name} does not declare: {declared}.")
+    names = [parameter.name for parameter in chosen]
+    if both := sorted(set(names) & set(fixed)):
+        raise ValueError(f"{', '.join(both)} is both free and fixed: name it once.")
+    if unknown := sorted(set(fixed) - set(known)) if known else []:
+        raise ValueError(f"fixed has {', '.join(unknown)}: the family {family.name} declares {', '.join(known)}.")
+    rest = {name: parameter.start for name, parameter in known.items() if name not in names}
+    return family, tuple(chosen), {**rest, **{name: jnp.asarray(value, float) for name, value in fixed.items()}}
+
+
+def inner_parameters(
+    family: Family, free: Sequence[Parameter], fixed: Theta, by: By, data: Any
+) -> tuple[Parameter, ...]:
+    """The free parameters of the primitives: those that move ln pi_a at an observed action, whatever the weights."""
+    start = {parameter.name: jnp.asarray(parameter.start, float) for parameter in free}
+    some = jax.tree_util.tree_map(lambda leaf: leaf[:8], data)
+
+    def at(theta: Theta) -> Any:
+        return jax.vmap(lambda unit: choice(family.build({**fixed, **theta}), by, unit).log_at)(some)
+
+    slope = jax.jit(jax.jacrev(at))(start)
+    return tuple(one for one in free if float(jnp.abs(jnp.asarray(slope[one.name])).max()) > 0)

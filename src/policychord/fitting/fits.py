@@ -1,0 +1,356 @@
+"""`fit`: which parameters of a composed agent explain decisions, how sure is that, and is gating needed at all?"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from .._types import require_float64
+from ..agent import Composer
+from ..agent.gates import AtEquilibrium
+from .decisions import (
+    Account,
+    By,
+    Family,
+    Observations,
+    composed,
+    family_of,
+    inner_parameters,
+    observed_by,
+    rivals,
+    weights_of,
+)
+from .groups import GroupFit, empirical_bayes
+from .likelihoods import Likelihood, likelihood, pointwise
+from .optimise import Optimum, Progress, maximise
+from .parameters import Parameter, Theta, natural, size, slopes
+from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
+from .validate import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
+
+Held = Literal["auto", "subject", "block", "time"]
+ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
+FEW = 8  # labels from which there are enough clusters for an error
+
+
+class Rival(NamedTuple):
+    """Another explanation of the same decisions, and how the agent compares with it on decisions that were held out."""
+
+    name: str
+    description: str
+    parameters: int
+    log_likelihood: float
+    bic: float
+    held_out: float  # nats a decision
+    gain: Difference  # of the agent over it, nats a decision, held out
+    theta: dict[str, Any]  # its estimates
+
+
+class Fit(NamedTuple):
+    """What a fit found. Numbers on natural scales are in `theta`, `errors` and `intervals`, by parameter."""
+
+    family: str
+    primitives: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    fixed: dict[str, Any]
+    method: str
+    decisions: int
+    theta: dict[str, Any]
+    errors: dict[str, Any]  # from the curvature, by the delta method
+    robust_errors: dict[str, Any]  # from the sandwich over clusters
+    intervals: dict[str, Any]  # profile intervals, (2) or (entries, 2); of a simplex: of its log ratios
+    uncertainty: Uncertainty
+    verdicts: tuple[Verdict, ...]
+    log_likelihood: float
+    bic: float
+    pointwise: Float[np.ndarray, " N"]
+    held_out: float  # nats a decision, each under estimates without its fold
+    held_out_by: str  # what the folds keep together
+    rivals: tuple[Rival, ...]
+    sentence: str  # whether gating is needed
+    weights: Float[np.ndarray, "N n"]  # of the primitives, at every decision
+    gap: Float[np.ndarray, " N"]  # certificate of the weights: V(w) - V* <= gap
+    distance: Float[np.ndarray, " N"]  # certificate: |w - w*|_1 <= distance
+    observations: Observations
+    optimum: Optimum
+    group: GroupFit | None  # with groups: mean, covariance and everybody's estimate
+    notes: tuple[str, ...]
+    likelihood: Likelihood
+
+    @property
+    def z(self) -> Float[np.ndarray, " K"]:
+        """The estimates on the unconstrained scale; with groups the group's mean."""
+        return self.optimum.z if self.group is None else self.group.mean
+
+
+def fit(
+    family: Family | Callable[[Theta], Any],
+    observations: Observations,
+    free: Sequence[Any] | None = None,
+    fixed: Theta | None = None,
+    groups: Literal["subject"] | None = None,
+    starts: int = 8,
+    *,
+    method: Literal["ml", "map"] = "ml",
+    hold_out: Held = "auto",
+    compare: bool = True,
+    profiles: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+    resume: Optimum | None = None,
+) -> Fit:
+    """Estimate parameters of a family of composed agents from decisions, and judge the estimate.
+
+    - `family`: a `Family`, or a function of theta (natural values by name) that gives a `Composer` or a function of
+      (observation, k) to a `Problem`. What does not depend on theta is best made outside of it.
+    - `free`: names of the family's parameters, or `Parameter`s; those that the family recommends unless given. `fixed`:
+      values of others. Temperature and the cost's scale can hardly be told apart, so families free only one of them.
+    - `groups="subject"`: everybody has parameters, drawn from a group that is estimated too (empirical Bayes).
+    - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time.
+    - `compare=False` leaves out the rivals and held-out scores, `profiles=False` the profile intervals.
+    - `progress(what, done, total)` is told how far it is. Ctrl-C during the climbs gives the best so far, with a note;
+      `resume=found.optimum` goes on from there.
+    """
+    require_float64()
+    known, chosen, rest = family_of(family, free, fixed or {})
+    if groups not in (None, "subject"):
+        raise ValueError(f"groups = {groups!r}: use 'subject' (everybody has parameters), or None (all share them).")
+    setup = setup_of(known, chosen, rest, observations)
+    account = composed(known, chosen, rest, setup.by)
+    given = likelihood_of(account, setup, observations)
+    best = maximise(given, starts=starts, method=method, seed=seed, progress=progress, resume=resume)
+    notes = [] if best.complete else ["The climbs were interrupted: these are the best estimates so far."]
+    labels, what = _labels(observations, hold_out, groups)
+    group = None
+    if groups is not None and best.complete:
+        group = empirical_bayes(given, starts=min(starts, 4), seed=seed, progress=progress)
+    z = best.z if group is None else group.mean
+    each = z if group is None else group.z
+    weights, gap, distance = _path(known, rest, setup, given, each)
+    sure = uncertainty(given, best.z, method=method, clusters=labels, profiles=None if profiles else ())
+    log_p = pointwise(given, each)
+    told = verdicts(chosen, best.z, sure, _reasons(chosen, best.z, weights))
+    others: tuple[Rival, ...] = ()
+    held_out = float("nan")
+    if compare and best.complete:
+        others, held_out = _compare(known, chosen, rest, setup, observations, best, account, (labels, groups), progress)
+    theta = _theta(chosen, z)
+    count = size(chosen) * (1 if group is None else given.groups)
+    return Fit(
+        known.name, setup.names, chosen, {name: np.asarray(value) for name, value in rest.items()}, method,
+        observations.size, theta, *_scales(chosen, z, sure, group), sure, told,
+        float(log_p.sum()), count * np.log(observations.size) - 2 * float(log_p.sum()), log_p, held_out, what, others,
+        _sentence(others, weights, what), weights, gap, distance, observations, best, group, tuple(notes), given,
+    )  # fmt: skip
+
+
+class _Setup(NamedTuple):
+    """What the observations mean for this family."""
+
+    names: tuple[str, ...]
+    by: By
+    data: dict[str, Any]
+    at_once: int
+    features: int
+
+
+def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Observations) -> _Setup:
+    start = {**fixed, **{one.name: np.asarray(one.start, dtype=float) for one in free}}
+    agent = family.build(start)
+    if isinstance(agent, Composer) and not isinstance(agent.gate, AtEquilibrium):
+        raise ValueError(
+            f"the family's agents have the gate {type(agent.gate).__name__}: a fit needs gate='equilibrium', whose "
+            "weights follow from the observation alone. Constant weights are among the rivals."
+        )
+    actions = agent.actions if isinstance(agent, Composer) else None
+    by, action = observed_by(actions, seen.action)
+    data = {"observation": seen.observation, "action": action, "k": seen.k}
+    one = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
+    pose = agent.problem if isinstance(agent, Composer) else agent
+    shape = jax.eval_shape(pose, one, 0).pi.shape
+    names = agent.names if isinstance(agent, Composer) else tuple(f"primitive {a}" for a in range(shape[1]))
+    features = 0
+    if family.features is not None:
+        values = np.asarray(jax.jit(jax.vmap(family.features))(seen.observation))
+        spread = values.std(axis=0)
+        data["features"] = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        features = values.shape[1]
+    return _Setup(tuple(names), by, data, int(np.clip(ENTRIES * 3 // (shape[0] * shape[1]), 8, 256)), features)
+
+
+def likelihood_of(account: Account, setup: _Setup, seen: Observations) -> Likelihood:
+    return likelihood(account.log_prob, setup.data, account.parameters, groups=seen.subject, at_once=setup.at_once)
+
+
+def _labels(seen: Observations, hold_out: Held, groups: str | None) -> tuple[np.ndarray, str]:
+    """Which decisions belong together, for folds and for errors. A person's own parameters are tested on blocks."""
+    subjects = np.unique(seen.subject, return_inverse=True)[1].reshape(-1)
+    blocks = np.unique(np.stack([subjects, np.unique(seen.block, return_inverse=True)[1].reshape(-1)]), axis=1,
+                       return_inverse=True)[1].reshape(-1)  # fmt: skip
+    if groups is not None:
+        several = all(len(np.unique(blocks[subjects == s])) > 1 for s in np.unique(subjects))
+        return (blocks, "block") if several else (time_blocks(subjects, seen.k), "time")
+    if hold_out == "subject" or (hold_out == "auto" and subjects.max() + 1 >= FEW):
+        return subjects, "subject"
+    if hold_out == "block" or (hold_out == "auto" and blocks.max() + 1 >= FEW):
+        return blocks, "block"
+    return time_blocks(subjects, seen.k, 2 * FOLDS), "time"
+
+
+def _path(family: Family, fixed: Theta, setup: _Setup, given: Likelihood, z: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Weights of all decisions with their certificates, at natural parameters of each."""
+    weigh = weights_of(family, fixed, setup.by)
+
+    def one(z: Any, unit: Any) -> Any:
+        return weigh(natural(given.parameters, z), unit)
+
+    program = jax.jit(lambda z, data: jax.lax.map(lambda pair: one(*pair), (z, data), batch_size=setup.at_once))
+    rows = np.broadcast_to(z, (given.units, z.shape[-1])) if z.ndim == 1 else z[given.group]
+    length = max(setup.at_once * 16, 1)
+    parts = []
+    for begin in range(0, given.units, length):
+        here = np.minimum(np.arange(begin, begin + length), given.units - 1)
+        found = program(rows[here], jax.tree_util.tree_map(lambda leaf, here=here: leaf[here], given.data))
+        parts.append([np.asarray(a)[: given.units - begin] for a in found])
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def _reasons(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray) -> dict[str, str]:
+    """What the agent itself says about which parameters cannot be known."""
+    theta, reasons = _theta(parameters, z), {}
+    eps = theta.get("eps")
+    if eps is not None and np.ndim(eps) == 0 and eps > LARGEST_EPS:
+        reasons["eps"] = f"above {LARGEST_EPS:g} the weights stay at the prior, whatever the temperature"
+    if weights.std(axis=0).max() < LEAST_MOVEMENT:
+        still = f"the weights hardly move (sd below {LEAST_MOVEMENT:g})"
+        reasons |= {name: still for name in ("eps",) if name in theta and name not in reasons}
+    return reasons
+
+
+def _theta(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, Any]:
+    return {name: np.asarray(value) for name, value in natural(parameters, z).items()}
+
+
+def _scales(
+    parameters: Sequence[Parameter], z: np.ndarray, sure: Uncertainty, group: GroupFit | None
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Errors and intervals on natural scales. With groups the error of the group's mean."""
+    jacobian, at, intervals = slopes(parameters, z), 0, {}
+    covariance = sure.covariance if group is None else np.diag(group.error**2)
+    robust = sure.sandwich if group is None else np.full_like(covariance, np.nan)
+    ends = sure.intervals if group is None else tuple(
+        Interval(a - 1.96 * e, a + 1.96 * e) for a, e in zip(group.mean, group.error, strict=True)
+    )  # fmt: skip
+
+    def errors(matrix: np.ndarray) -> dict[str, Any]:
+        found = {}
+        for one in parameters:
+            rows = jacobian[one.name].reshape(-1, len(z))
+            sd = np.sqrt(np.einsum("ei,ij,ej->e", rows, matrix, rows))
+            found[one.name] = sd if one.labels else sd[0]
+        return found
+
+    for one in parameters:
+        part = np.array(ends[at : at + one.free])
+        if one.transform != "simplex":
+            low, high = (natural([one], np.clip(part[:, side], -700, 700)) for side in (0, 1))
+            both = np.stack([np.atleast_1d(np.asarray(low[one.name])), np.atleast_1d(np.asarray(high[one.name]))], -1)
+            if one.transform == "real":
+                both = np.where(np.isinf(part), part, both)
+            part = np.where(np.isinf(part) & (one.transform == "positive"), np.where(part > 0, np.inf, 0.0), both)
+        intervals[one.name] = part if one.labels else part[0]
+        at += one.free
+    return errors(covariance), errors(robust), intervals
+
+
+# -------------------------------------------------------------------------------------------------- rivals
+
+
+def _compare(
+    family: Family,
+    free: tuple[Parameter, ...],
+    fixed: Theta,
+    setup: _Setup,
+    seen: Observations,
+    best: Optimum,
+    account: Account,
+    how: tuple[np.ndarray, str | None],
+    progress: Progress | None,
+) -> tuple[tuple[Rival, ...], float]:
+    """All explanations on the same folds, and the agent's own held-out score."""
+    labels, groups = how
+    fold = _folds(labels, seen, groups)
+    theta = _theta(free, best.z)
+    begun = tuple(one._replace(start=theta[one.name] if one.labels else float(theta[one.name])) for one in free)
+    inner_names = {one.name for one in inner_parameters(family, free, fixed, setup.by, setup.data)}
+    inner = tuple(one for one in begun if one.name in inner_names)
+    accounts = rivals(family, begun, inner, fixed, setup.by, setup.names, setup.features)
+    own, _, _ = _score(account._replace(parameters=begun), setup, seen, fold, groups)
+    found = []
+    for i, one in enumerate(accounts):
+        if progress is not None:
+            progress(f"rival: {one.name}", i, len(accounts))
+        scores, total, estimate = _score(one, setup, seen, fold, groups)
+        count = size(one.parameters) * (1 if groups is None else len(np.unique(seen.subject)))
+        bic = count * np.log(seen.size) - 2 * total
+        gain = paired(own, scores, labels if groups is None else seen.subject)
+        found.append(
+            Rival(one.name, one.description, count, total, bic, float(scores.mean()), gain,
+                  _theta(one.parameters, estimate))
+        )  # fmt: skip
+    return tuple(found), float(own.mean())
+
+
+def _folds(labels: np.ndarray, seen: Observations, groups: str | None) -> np.ndarray:
+    """Folds of labels; with groups everybody's labels are spread over all folds."""
+    if groups is None:
+        return folds_of(labels)
+    fold = np.empty(len(labels), int)
+    for subject in np.unique(seen.subject):
+        rows = seen.subject == subject
+        fold[rows] = np.unique(labels[rows], return_inverse=True)[1].reshape(-1) % FOLDS
+    return fold
+
+
+def _score(
+    account: Account, setup: _Setup, seen: Observations, fold: np.ndarray, groups: str | None
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """(held-out ln p of each decision, log-likelihood with all data, estimates) of one explanation."""
+    given = likelihood_of(account, setup, seen)
+    if not account.parameters:
+        log_p = pointwise(given, np.zeros(0))
+        return log_p, float(log_p.sum()), np.zeros(0)
+    if groups is None:
+        z = maximise(given, starts=2).z
+        return cross_validate(given, fold, start=z), float(pointwise(given, z).sum()), z
+    whole = empirical_bayes(given, rounds=10, starts=2)
+    held_out = cross_validate(given, fold, fit=lambda train: empirical_bayes(train, rounds=6, starts=2).z)
+    return held_out, float(whole.log_likelihood.sum()), whole.mean
+
+
+def _sentence(others: Sequence[Rival], weights: np.ndarray, what: str) -> str:
+    """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
+    constant = next((one for one in others if one.name == "constant weights"), None)
+    if constant is None:
+        return "Gating was not compared with constant weights."
+    gain, error = constant.gain
+    amount = f"{abs(gain):.4f} ± {error:.4f} nats a decision"
+    moved = float(weights.std(axis=0).max())
+    if moved < LEAST_MOVEMENT:
+        return (
+            f"The weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
+            f"({gain:+.4f} ± {error:.4f} nats a decision) is not gating: constant weights do."
+        )
+    if not constant.gain.clear:
+        words = f"State-dependent gating adds {gain:.4f} ± {error:.4f} nats a decision over constant weights: "
+        words += "it is not needed here."
+    elif gain > 0:
+        words = f"State-dependent gating adds {amount} over constant weights: it is needed here."
+    else:
+        words = f"State-dependent gating explains {amount} less than constant weights: it is the wrong account here."
+    better = [one for one in others if one.gain.mean < 0 and one.gain.clear and one.name != "constant weights"]
+    if better:
+        first = min(better, key=lambda one: one.gain.mean)
+        words += f" {first.name.capitalize()} explains more, by {-first.gain.mean:.4f} ± {first.gain.error:.4f}."
+    return f"{words} (Held out by {what}.)"

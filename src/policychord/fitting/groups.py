@@ -1,0 +1,257 @@
+"""Groups of people: empirical Bayes with Laplace approximations, and frequencies of models over a group.
+
+Person n has z_n ~ N(mean, covariance). Given the group, each person's posterior is approximated by a normal
+distribution around its mode (Laplace); given these, mean and covariance are those that make the evidence larger (EM).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import digamma, logsumexp
+
+from ..stats.model_selection import exceedance
+from .likelihoods import Likelihood
+from .optimise import Objective, Progress, climb_groups, maximise, of_groups
+from .parameters import size
+from .uncertainty import curvature, inverse_of
+
+ROUNDS = 30
+LEAST_VARIANCE = 1e-4  # of the group on the unconstrained scale: below it people do not differ
+BROAD = 6.25  # variance of the prior under which people are fitted before there is a group
+
+
+class GroupFit(NamedTuple):
+    """A group and its people."""
+
+    mean: Float[np.ndarray, " K"]
+    covariance: Float[np.ndarray, "K K"]
+    z: Float[np.ndarray, "groups K"]  # modes, shrunk towards the group's mean
+    covariances: Float[np.ndarray, "groups K K"]  # of each person's posterior
+    log_likelihood: Float[np.ndarray, " groups"]  # at the modes
+    log_evidence: Float[np.ndarray, " groups"]  # Laplace: of the person's data given the group
+    rounds: int
+    converged: bool
+
+    @property
+    def error(self) -> Float[np.ndarray, " K"]:
+        """The standard error of the group's mean."""
+        return np.sqrt(np.diag(self.covariance + self.covariances.mean(axis=0)) / len(self.z))
+
+
+class _Persons(NamedTuple):
+    z: np.ndarray
+    covariances: np.ndarray
+    log_likelihood: np.ndarray
+    log_evidence: np.ndarray
+    inverse: np.ndarray
+
+
+def empirical_bayes(
+    given: Likelihood,
+    *,
+    rounds: int = ROUNDS,
+    starts: int = 4,
+    spread: Literal["diagonal", "full"] = "diagonal",
+    tol: float = 1e-2,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> GroupFit:
+    """Mean and covariance of a group by EM, and everybody's estimate shrunk towards them.
+
+    Begins at the pooled estimate with a broad covariance; each person is climbed from several starts then. Ends when
+    the evidence of the whole group moves by less than `tol` nats, or after `rounds`.
+    """
+    count = size(given.parameters)
+    objective = of_groups(given)
+    pooled = maximise(given, starts=starts, seed=seed).z
+    mean, covariance = pooled, np.eye(count)
+    persons = _first(objective, given.groups, mean, covariance, starts, seed)
+    before, converged, done = -np.inf, False, 0
+    for done in range(1, rounds + 1):
+        if progress is not None:
+            progress("empirical Bayes", done - 1, rounds)
+        mean, covariance = _group_of(persons, np.ones(given.groups), spread)
+        persons = _persons(objective, persons.z, mean, covariance, persons.inverse)
+        total = float(persons.log_evidence.sum())
+        if abs(total - before) < tol:
+            converged = True
+            break
+        before = total
+    return GroupFit(
+        mean, covariance, persons.z, persons.covariances, persons.log_likelihood, persons.log_evidence, done, converged
+    )
+
+
+def _first(
+    objective: Objective, groups: int, mean: np.ndarray, covariance: np.ndarray, starts: int, seed: int
+) -> _Persons:
+    """Everybody from several starts: the best of them."""
+    rng = np.random.default_rng(seed)
+    best = None
+    for i in range(starts):
+        begin = np.tile(mean, (groups, 1)) + (rng.normal(size=(groups, len(mean))) if i else 0.0)
+        found = _climb(objective, begin, mean, covariance, None)
+        if best is None:
+            best = found
+        else:
+            higher = found.value > best.value
+            z = np.where(higher[:, None], found.z, best.z)
+            best = best._replace(z=z, value=np.maximum(found.value, best.value))
+    assert best is not None
+    return _persons(objective, best.z, mean, covariance, None)
+
+
+def _climb(
+    objective: Objective, z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, inverse: np.ndarray | None
+) -> Any:
+    return climb_groups(_with_prior(objective, mean, covariance), z, inverse)
+
+
+def _with_prior(objective: Objective, mean: np.ndarray, covariance: np.ndarray) -> Objective:
+    """Likelihood times N(mean, covariance), each group's own."""
+    precision = np.linalg.inv(covariance)
+    constant = 0.5 * (np.linalg.slogdet(precision)[1] - len(mean) * np.log(2 * np.pi))
+
+    def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = objective(z, which)
+        offset = z - mean
+        pull = offset @ precision
+        return value + constant - 0.5 * np.einsum("gi,gi->g", offset, pull), gradient - pull
+
+    return posterior
+
+
+def _persons(
+    objective: Objective, z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, inverse: np.ndarray | None
+) -> _Persons:
+    """Modes, Laplace covariances and evidence under a normal prior."""
+    found = _climb(objective, z, mean, covariance, inverse)
+    precision = np.linalg.inv(covariance)
+    bend = curvature(objective, found.z) + precision
+    covariances, _ = inverse_of(bend)
+    log_det = np.linalg.slogdet(covariances)[1]
+    evidence = found.value + 0.5 * (log_det + len(mean) * np.log(2 * np.pi))
+    likelihood = found.value - (_with_prior(_nothing, mean, covariance)(found.z, np.arange(len(z)))[0])
+    return _Persons(found.z, covariances, likelihood, evidence, covariances)
+
+
+def _nothing(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(len(z)), np.zeros_like(z)
+
+
+def _group_of(persons: _Persons, weights: np.ndarray, spread: str) -> tuple[np.ndarray, np.ndarray]:
+    """The group's mean and covariance, sum_n r_n [ (z_n - m)(z_n - m)^T + C_n ] / sum r."""
+    share = weights / weights.sum()
+    mean = share @ persons.z
+    offset = persons.z - mean
+    covariance = np.einsum("g,gi,gj->ij", share, offset, offset) + np.einsum("g,gij->ij", share, persons.covariances)
+    if spread == "diagonal":
+        covariance = np.diag(np.diag(covariance))
+    return mean, covariance + LEAST_VARIANCE * np.eye(len(mean))
+
+
+# ------------------------------------------------------------------------------- frequencies of models
+
+
+class ModelFrequencies(NamedTuple):
+    """How frequent each model is in a group, with everybody's parameters under each."""
+
+    alpha: Float[np.ndarray, " models"]  # counts of the Dirichlet posterior of the frequencies
+    responsibilities: Float[np.ndarray, "groups models"]  # the probability that a person uses a model
+    xp: Float[np.ndarray, " models"]  # exceedance probability
+    groups: tuple[GroupFit, ...]  # of each model
+    log_evidence: Float[np.ndarray, "groups models"]
+    rounds: int
+    converged: bool
+
+    @property
+    def expected(self) -> Float[np.ndarray, " models"]:
+        """Expected frequencies."""
+        return self.alpha / self.alpha.sum()
+
+    @property
+    def error(self) -> Float[np.ndarray, " models"]:
+        """Posterior standard deviation of the frequencies."""
+        mean = self.expected
+        return np.sqrt(mean * (1 - mean) / (self.alpha.sum() + 1))
+
+
+class _Hyper(NamedTuple):
+    """Posterior of one model's group: mean ~ N(a, 1/(beta tau)), tau ~ Gamma(nu, sigma), number by number."""
+
+    a: np.ndarray
+    beta: float
+    nu: float
+    sigma: np.ndarray
+
+
+# vague conjugate hyperpriors, as Piray et al. (2019, PLoS Computational Biology 15:e1007043) use them
+_BETA, _NU, _SIGMA = 1.0, 0.5, 0.01
+
+
+def model_frequencies(
+    models: Sequence[Likelihood],
+    *,
+    rounds: int = 50,
+    starts: int = 4,
+    tol: float = 1e-3,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ModelFrequencies:
+    """Which model each person uses, how frequent models are, and each model's group, all together.
+
+    Hierarchical Bayesian inference in mean field: a person counts for a model's group as much as the model is
+    responsible for the person, and group priors shape the evidence by which responsibilities are found. All
+    likelihoods have the same groups.
+    """
+    people = models[0].groups
+    if len(models) < 2 or any(one.groups != people for one in models):
+        raise ValueError(f"models have {[one.groups for one in models]} groups: pass two or more of the same people.")
+    objectives = [of_groups(one) for one in models]
+    hypers, persons = [], []
+    for one, objective in zip(models, objectives, strict=True):
+        centre = maximise(one, starts=starts, seed=seed).z
+        found = _first(objective, people, centre, BROAD * np.eye(len(centre)), starts, seed)
+        persons.append(found)
+        hypers.append(_hyper(found, np.full(people, 1.0 / len(models)), centre))
+    centres = [one.a for one in hypers]
+    alpha = np.full(len(models), 1.0 + people / len(models))
+    responsibilities = np.full((people, len(models)), 1.0 / len(models))
+    evidence, converged, done = np.zeros((people, len(models))), False, 0
+    for done in range(1, rounds + 1):
+        if progress is not None:
+            progress("model frequencies", done - 1, rounds)
+        for k, objective in enumerate(objectives):
+            variance = np.diag(hypers[k].sigma / hypers[k].nu)
+            persons[k] = _persons(objective, persons[k].z, hypers[k].a, variance, persons[k].inverse)
+            # what is not known of the group makes the model's evidence smaller
+            doubt = 0.5 * len(hypers[k].a) * (digamma(hypers[k].nu) - np.log(hypers[k].nu) - 1.0 / hypers[k].beta)
+            evidence[:, k] = persons[k].log_evidence + doubt
+        score = evidence + digamma(alpha) - digamma(alpha.sum())
+        before, responsibilities = responsibilities, np.exp(score - logsumexp(score, axis=1, keepdims=True))
+        hypers = [_hyper(persons[k], responsibilities[:, k], centres[k]) for k in range(len(models))]
+        alpha = 1.0 + responsibilities.sum(axis=0)
+        if np.abs(responsibilities - before).max() < tol:
+            converged = True
+            break
+    groups = tuple(
+        GroupFit(one.a, np.diag(one.sigma / one.nu), person.z, person.covariances, person.log_likelihood,
+                 person.log_evidence, done, converged)
+        for one, person in zip(hypers, persons, strict=True)
+    )  # fmt: skip
+    return ModelFrequencies(alpha, responsibilities, exceedance(alpha), groups, evidence, done, converged)
+
+
+def _hyper(persons: _Persons, weights: np.ndarray, centre: np.ndarray) -> _Hyper:
+    """Conjugate update from everybody's mode and variance, each counted by its responsibility."""
+    total = float(weights.sum()) + 1e-12
+    share = weights / total
+    mean = share @ persons.z
+    own = np.einsum("gii->gi", persons.covariances)
+    scatter = share @ ((persons.z - mean) ** 2 + own)
+    a = (total * mean + _BETA * centre) / (total + _BETA)
+    pull = _BETA / (_BETA + total) * (mean - centre) ** 2
+    sigma = _SIGMA + 0.5 * total * (scatter + pull)
+    return _Hyper(a, _BETA + total, _NU + 0.5 * total, sigma)

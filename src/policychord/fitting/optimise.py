@@ -1,0 +1,305 @@
+"""`maximise`: the best parameters of one likelihood, from several starts; `climb_groups`: of every group at once.
+
+Climbs from many starts use a part of the data, which is cheap and finds the hills; the best of them go on with all.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.optimize import minimize
+
+from .._types import ArrayLike
+from .likelihoods import Likelihood, by_group, restrict, value_and_gradient
+from .parameters import FARTHEST, log_prior, size, unconstrained
+
+Progress = Callable[[str, int, int], Any]  # of (what is done, how far, of how much)
+SCREENED = 800  # units of the part on which many starts are tried
+SPREAD = 1.0  # standard deviation of the starts around the declared one, on the unconstrained scale
+SAME_HILL = 0.02  # climbs that end closer than this, in nats a hundred units, are on the same hill
+FINAL = 3  # hills at most that are climbed with all data
+GRADIENT = 1e-3  # a climb ends where no slope is larger: with a curvature of one, 5e-7 nats below the top
+MOST_TURNS = 200
+FAR_OUT, NEARER = 8.0, 3.0  # |z| of an end that may be a plateau, and of where the climb begins once more
+
+
+class Optimum(NamedTuple):
+    """The best point found, and what else was. It is data: hand it to `maximise` again to go on from it."""
+
+    z: Float[np.ndarray, " K"]
+    log_posterior: float  # log-likelihood, and the log prior's density in a MAP estimate
+    log_likelihood: float
+    starts: Float[np.ndarray, "starts K"]
+    tried: Float[np.ndarray, "tried K"]  # where each finished climb ended; NaN for one that was not done
+    heights: Float[np.ndarray, " tried"]  # its log posterior on all data; NaN for one that was not done
+    evaluations: int
+    converged: bool
+    complete: bool  # False if somebody interrupted it: then `z` is the best so far
+
+
+class _Best:
+    """The best point that the objective was asked for, whatever interrupts the climb."""
+
+    def __init__(self, given: Likelihood, method: str):
+        self.given, self.method = given, method
+        self.value, self.z, self.count = -np.inf, np.zeros(0), 0
+
+    def loss(self, z: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = log_posterior(self.given, z, self.method)
+        self.count += 1
+        if not np.isfinite(value) or not np.isfinite(gradient).all():
+            return 1e10, np.zeros_like(z)
+        if value > self.value:
+            self.value, self.z = value, np.array(z)
+        return -value, -gradient
+
+
+def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> tuple[float, np.ndarray]:
+    """The log-likelihood (`ml`), or with the declared priors (`map`), and its gradient."""
+    value, gradient = value_and_gradient(given, z)
+    if method == "map":
+        prior, slope = log_prior(given.parameters, z)
+        value, gradient = value + prior, gradient + slope
+    return value, gradient
+
+
+def maximise(
+    given: Likelihood,
+    *,
+    starts: int | ArrayLike = 8,
+    method: str = "ml",
+    seed: int = 0,
+    progress: Progress | None = None,
+    resume: Optimum | None = None,
+) -> Optimum:
+    """The parameters that maximise the likelihood (`ml`) or the posterior (`map`), by L-BFGS-B.
+
+    `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
+    between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
+    """
+    if method not in ("ml", "map"):
+        raise ValueError(f"method = {method!r}: use 'ml' (maximum likelihood) or 'map' (with the declared priors).")
+    points = resume.starts if resume is not None else _starts(given, starts, seed)
+    tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
+    best = _Best(given, method)
+    if resume is not None and np.isfinite(resume.log_posterior):
+        best.value, best.z, best.count = resume.log_posterior, resume.z, resume.evaluations
+    part = _part(given, seed)
+    heights = np.full(len(points), np.nan) if resume is None else resume.heights.copy()
+    complete, converged = True, False
+    try:
+        screen = _Best(part, method)
+        if points.shape[1] == 0:
+            best.loss(points[0])
+            converged = True
+        hills = np.full(len(points), -np.inf)
+        for i, start in enumerate(points if points.shape[1] else ()):
+            _tell(progress, "climbing from several starts", i, len(points) + FINAL)
+            if np.isnan(tried[i]).any():
+                tried[i] = _climb(screen, start)[0]
+            hills[i] = -screen.loss(tried[i])[0]
+        best.count += screen.count
+        ends = _distinct(hills, part.units) if points.shape[1] else []
+        for i in ends[:FINAL]:
+            if not np.isfinite(heights[i]):
+                _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
+                tried[i], heights[i], fine = _climb(best, tried[i])
+                converged = converged or fine
+            else:
+                converged = True
+    except KeyboardInterrupt:
+        complete = False
+        if not best.z.size and screen.z.size:  # what a part of the data says is better than nothing
+            best.z, best.value = screen.z, -best.loss(screen.z)[0]
+    log_likelihood = value_and_gradient(given, best.z)[0] if best.z.size or not points.shape[1] else -np.inf
+    return Optimum(
+        best.z, best.value, log_likelihood, points, tried, heights, best.count, converged and complete, complete
+    )
+
+
+def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
+    if progress is not None:
+        progress(what, done, total)
+
+
+def _climb(objective: _Best, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    """(where a climb ends, how high that is, whether it arrived).
+
+    A climb that ran far out may lie on a plateau, where every slope is zero: it begins once more from nearer, and the
+    higher end counts.
+    """
+    first = _ascend(objective, np.clip(start, -FARTHEST, FARTHEST))
+    if np.abs(first[0]).max(initial=0.0) <= FAR_OUT:
+        return first
+    second = _ascend(objective, np.clip(first[0], -NEARER, NEARER))
+    return max(first, second, key=lambda end: end[1])
+
+
+def _ascend(objective: _Best, begin: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    found = minimize(
+        objective.loss, begin, jac=True, method="L-BFGS-B", bounds=[(-FARTHEST, FARTHEST)] * len(begin),
+        options={"maxcor": 20, "maxiter": MOST_TURNS, "ftol": 1e-13, "gtol": GRADIENT},
+    )  # fmt: skip
+    return found.x, -float(found.fun), bool(found.success or found.status == 2)
+
+
+def _starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
+    """The declared start, and points drawn around it, the same for a seed."""
+    count = size(given.parameters)
+    if not isinstance(starts, int | np.integer):
+        points = np.atleast_2d(np.asarray(starts, dtype=float))
+        if points.shape[1] != count:
+            raise ValueError(f"starts has shape {points.shape}: pass (starts, {count}), or how many.")
+        return points
+    if starts < 1:
+        raise ValueError(f"starts = {starts}: pass at least 1.")
+    centre = unconstrained(given.parameters, {})
+    if starts == 1 or count == 0:
+        return centre[None]
+    spread = np.random.default_rng(seed).normal(size=(starts - 1, count))
+    return np.concatenate([centre[None], centre + SPREAD * spread])
+
+
+def _part(given: Likelihood, seed: int) -> Likelihood:
+    """Some of the units, drawn without replacement; all if they are few."""
+    if given.units <= 1.5 * SCREENED:
+        return given
+    rows = np.random.default_rng([seed, given.units]).choice(given.units, SCREENED, replace=False)
+    return restrict(given, np.sort(rows))
+
+
+def _distinct(hills: np.ndarray, units: int) -> list[int]:
+    """The climbs in order of height, one for each hill, and of those only hills that all data could make the highest.
+
+    On a part of m units the difference of two hills is off by some sqrt(m) times a fraction of a nat; hills lower than
+    three nats and that are left.
+    """
+    chosen: list[int] = []
+    top = float(np.max(hills))
+    for i in np.argsort(-hills, kind="stable"):
+        near = any(abs(hills[i] - hills[j]) < SAME_HILL * units / 100 for j in chosen)
+        if not near and hills[i] > top - 3.0 - 0.1 * np.sqrt(units):
+            chosen.append(int(i))
+    return chosen
+
+
+# ---------------------------------------------------------------------------------- every group at once
+
+
+class Climbed(NamedTuple):
+    """Where the climbs of all groups ended."""
+
+    z: Float[np.ndarray, "groups K"]
+    value: Float[np.ndarray, " groups"]
+    inverse: Float[np.ndarray, "groups K K"]  # the inverse curvature that the climb collected on its way
+    converged: Bool[np.ndarray, " groups"]
+
+
+Objective = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # (z, which groups) to value, gradient
+
+
+def climb_groups(
+    objective: Objective,
+    z: np.ndarray,
+    inverse: np.ndarray | None = None,
+    turns: int = MOST_TURNS,
+    held: int = -1,
+    flat: float = GRADIENT,
+) -> Climbed:
+    """Maximise for all groups in step by BFGS; those that have arrived are not asked for again.
+
+    `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K). `inverse` (groups, K,
+    K) is a guess of the inverse curvature. The number `held` of z does not move: so a profile is climbed. A climb ends
+    where no slope is larger than `flat`.
+    """
+    z, (count, free) = np.array(z, dtype=float), z.shape
+    everyone = np.arange(count)
+    metric = np.tile(np.eye(free), (count, 1, 1)) if inverse is None else np.array(inverse)
+    fresh = np.full(count, inverse is None)
+    if held >= 0:
+        metric = conditional(metric, held)
+    value, gradient = _finite(objective(z, everyone))
+    gradient = _hold(gradient, held)
+    length, converged, stuck = np.ones(count), np.zeros(count, bool), np.zeros(count, int)
+    for _ in range(turns):
+        converged = np.abs(gradient).max(axis=1, initial=0.0) <= flat
+        active = np.flatnonzero(~converged & (stuck < 25))
+        if active.size == 0:
+            break
+        step = np.einsum("gij,gj->gi", metric[active], gradient[active])
+        uphill = np.einsum("gi,gi->g", step, gradient[active])
+        lost = (uphill <= 0) | ~np.isfinite(uphill)
+        step = np.where(lost[:, None], gradient[active], step)
+        uphill = np.where(lost, np.einsum("gi,gi->g", step, step), uphill)
+        longest = np.abs(step).max(axis=1)
+        most = np.where(fresh[active], 0.5, 3.0)  # the first step has no scale of its own
+        step *= np.minimum(1.0, most / np.maximum(longest, 1e-300))[:, None] * length[active, None]
+        aim = np.clip(z[active] + step, -FARTHEST, FARTHEST)
+        moved = aim - z[active]
+        trial, slope = _finite(objective(aim, active))
+        slope = _hold(slope, held)
+        enough = value[active] + 1e-4 * np.einsum("gi,gi->g", moved, gradient[active])
+        good = np.isfinite(trial) & (trial >= enough - 1e-9 * (1 + np.abs(value[active])))
+        length[active] = np.where(good, 1.0, 0.3 * length[active])
+        stuck[active] = np.where(good & (np.abs(moved).max(axis=1) > 1e-10), 0, stuck[active] + 1)
+        won = active[good]
+        metric[won] = _bfgs(metric[won], moved[good], gradient[won] - slope[good], fresh[won])
+        fresh[won] = False
+        z[won], value[won], gradient[won] = aim[good], trial[good], slope[good]
+        again = active[stuck[active] == 8]
+        metric[again] = conditional(np.tile(np.eye(free), (again.size, 1, 1)), held)
+        length[again], fresh[again] = 1.0, True
+    return Climbed(z, value, metric, converged)
+
+
+def of_groups(given: Likelihood) -> Objective:
+    """The likelihoods of groups as an objective: only the units of the groups that are asked for are computed."""
+    order = np.argsort(given.group, kind="stable")
+    edges = np.searchsorted(given.group[order], np.arange(given.groups + 1))
+
+    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = np.concatenate([order[edges[g] : edges[g + 1]] for g in which])
+        part = restrict(given, rows)
+        at = np.zeros(given.groups, dtype=int)
+        at[which] = np.arange(len(which))
+        return by_group(part._replace(group=at[part.group]), z)
+
+    return objective
+
+
+def conditional(inverse: np.ndarray, held: int) -> np.ndarray:
+    """The inverse curvature of the others while one number is held: S - S_j S_j^T / S_jj, with zeros for it."""
+    if held < 0:
+        return inverse
+    column = inverse[:, :, held]
+    left = inverse - column[:, :, None] * column[:, None, :] / np.maximum(column[:, held], 1e-300)[:, None, None]
+    left[:, held], left[:, :, held] = 0.0, 0.0
+    return left
+
+
+def _bfgs(metric: np.ndarray, s: np.ndarray, y: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """The inverse curvature after a step s along which the gradient fell by y; unchanged where it did not fall."""
+    curved = np.einsum("gi,gi->g", s, y)
+    fine = curved > 1e-12 * np.sqrt(np.einsum("gi,gi->g", s, s) * np.einsum("gi,gi->g", y, y) + 1e-300)
+    rho = np.where(fine, 1.0 / np.where(fine, curved, 1.0), 0.0)
+    size_of_y = np.einsum("gi,gi->g", y, y)
+    scale = np.where(fresh & fine, curved / np.where(size_of_y > 0, size_of_y, 1.0), 1.0)
+    metric = metric * scale[:, None, None]
+    left = np.eye(s.shape[1]) - rho[:, None, None] * s[:, :, None] * y[:, None, :]
+    updated = left @ metric @ np.swapaxes(left, 1, 2) + rho[:, None, None] * s[:, :, None] * s[:, None, :]
+    return np.where(fine[:, None, None], updated, metric)
+
+
+def _hold(gradient: np.ndarray, held: int) -> np.ndarray:
+    if held >= 0:
+        gradient = gradient.copy()
+        gradient[:, held] = 0.0
+    return gradient
+
+
+def _finite(found: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Values that are not numbers count as bottomless, with a flat slope."""
+    value, gradient = found
+    bad = ~np.isfinite(value) | ~np.isfinite(gradient).all(axis=1)
+    return np.where(bad, -1e10, value), np.where(bad[:, None], 0.0, gradient)

@@ -1,0 +1,185 @@
+"""Parameters with names: natural values for people, unconstrained numbers z for optimisers, and priors on z.
+
+real       x = z                       positive   x = exp(z)
+bounded    x = low + (high - low) sigmoid(z)      simplex    x = softmax(z_1, ..., z_{n-1}, 0)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, ArrayLike
+
+Transform = Literal["real", "positive", "bounded", "simplex"]
+Theta = Mapping[str, Any]  # natural values by name: numbers, or vectors with an entry for each label
+FARTHEST = 20.0  # |z| beyond this is at a bound: exp(20) is 5e8, and a problem takes temperatures from 1e-9 to 1e9
+
+
+class Normal(NamedTuple):
+    """A normal prior of every free number of a parameter, on the unconstrained scale."""
+
+    mean: float
+    sd: float
+
+
+class Parameter(NamedTuple):
+    """One declared parameter. Made by `real`, `positive`, `bounded` or `simplex`, which check it."""
+
+    name: str
+    transform: Transform
+    start: Any  # natural: where the first climb begins
+    labels: tuple[str, ...] = ()  # of the entries of a vector; none for a number
+    low: float = 0.0
+    high: float = 1.0
+    prior: Normal | None = None  # counted in a MAP estimate only
+
+    @property
+    def free(self) -> int:
+        """How many unconstrained numbers it has."""
+        return len(self.labels) - 1 if self.transform == "simplex" else max(1, len(self.labels))
+
+
+def real(name: str, start: ArrayLike = 0.0, *, labels: Sequence[str] = (), prior: Normal | None = None) -> Parameter:
+    """Any number, or a vector of them."""
+    return _checked(Parameter(name, "real", start, tuple(labels), prior=prior))
+
+
+def positive(
+    name: str, start: ArrayLike = 1.0, *, labels: Sequence[str] = (), prior: Normal | None = None
+) -> Parameter:
+    """A positive number, such as a temperature or a scale; its logarithm is unconstrained."""
+    return _checked(Parameter(name, "positive", start, tuple(labels), prior=prior))
+
+
+def bounded(
+    name: str,
+    low: float,
+    high: float,
+    start: ArrayLike | None = None,
+    *,
+    labels: Sequence[str] = (),
+    prior: Normal | None = None,
+) -> Parameter:
+    """A number between two others, such as a lapse rate or a learning rate."""
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ValueError(f"{name}: low = {low!r}, high = {high!r}: pass two numbers, the lower one first.")
+    start = (low + high) / 2 if start is None else start
+    return _checked(Parameter(name, "bounded", start, tuple(labels), float(low), float(high), prior))
+
+
+def simplex(
+    name: str, labels: Sequence[str], start: ArrayLike | None = None, *, prior: Normal | None = None
+) -> Parameter:
+    """Positive numbers that sum to one, such as prior weights: one for each label, of which there are two or more."""
+    labels = tuple(labels)
+    if len(labels) < 2:
+        raise ValueError(f"{name} has labels {labels}: a simplex needs two or more.")
+    start = np.full(len(labels), 1.0 / len(labels)) if start is None else start
+    return _checked(Parameter(name, "simplex", start, labels, prior=prior))
+
+
+def size(parameters: Sequence[Parameter]) -> int:
+    """K, the number of unconstrained numbers of all of them."""
+    return sum(parameter.free for parameter in parameters)
+
+
+def free_names(parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    """A name for each unconstrained number: `ln eps`, `prior: separation over cohesion`, `coef: V`."""
+    names = []
+    for parameter in parameters:
+        scaled = {"real": "{}", "positive": "ln {}", "bounded": "logit {}", "simplex": "{}"}[parameter.transform]
+        own = scaled.format(parameter.name)
+        if parameter.transform == "simplex":
+            *others, last = parameter.labels
+            names += [f"{own}: {label} over {last}" for label in others]
+        else:
+            names += [f"{own}: {label}" for label in parameter.labels] or [own]
+    return tuple(names)
+
+
+def natural(parameters: Sequence[Parameter], z: Any) -> dict[str, Any]:
+    """From z (K) to natural values by name, in JAX, so that derivatives pass."""
+    values, at = {}, 0
+    for parameter in parameters:
+        part = z[at : at + parameter.free] if parameter.labels else z[at]
+        values[parameter.name] = _natural(parameter, part)
+        at += parameter.free
+    return values
+
+
+def unconstrained(parameters: Sequence[Parameter], theta: Theta) -> np.ndarray:
+    """From natural values to z (K); one that is missing is at its start."""
+    unknown = set(theta) - {parameter.name for parameter in parameters}
+    if unknown:
+        known = ", ".join(parameter.name for parameter in parameters)
+        raise ValueError(f"theta has {', '.join(sorted(unknown))}: the parameters are {known}.")
+    parts = [_unconstrained(p, theta.get(p.name, p.start)) for p in parameters]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def slopes(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, np.ndarray]:
+    """d(natural)/dz of every parameter, (entries, K): what carries errors from z to natural values."""
+    with jax.enable_x64(True):
+        jacobian = jax.jacfwd(lambda z: natural(parameters, z))(jnp.asarray(z, dtype=float))
+    return {name: np.atleast_2d(np.asarray(rows)) for name, rows in jacobian.items()}
+
+
+def log_prior(parameters: Sequence[Parameter], z: np.ndarray) -> tuple[float, np.ndarray]:
+    """ln of the prior density of z, up to nothing, and its gradient; zero where a parameter has no prior."""
+    total, gradient, at = 0.0, np.zeros(len(z)), 0
+    for parameter in parameters:
+        here = slice(at, at + parameter.free)
+        if parameter.prior is not None:
+            mean, sd = parameter.prior
+            scaled = (z[here] - mean) / sd
+            total -= float(0.5 * scaled @ scaled + parameter.free * (np.log(sd) + 0.5 * np.log(2 * np.pi)))
+            gradient[here] = -scaled / sd
+        at += parameter.free
+    return total, gradient
+
+
+def _natural(parameter: Parameter, z: Any) -> Any:
+    if parameter.transform == "positive":
+        return jnp.exp(z)
+    if parameter.transform == "bounded":
+        return parameter.low + (parameter.high - parameter.low) * jax.nn.sigmoid(z)
+    if parameter.transform == "simplex":
+        return jax.nn.softmax(jnp.concatenate([z, jnp.zeros(1)]))
+    return z
+
+
+def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:
+    value = np.atleast_1d(np.asarray(value, dtype=float))
+    wanted = max(1, len(parameter.labels))
+    wrong = None
+    if value.shape != (wanted,) or not np.all(np.isfinite(value)):
+        wrong = f"pass {wanted} finite number{'s' if wanted > 1 else ''}"
+    elif parameter.transform == "positive" and np.any(value <= 0):
+        wrong = "it is declared positive"
+    elif parameter.transform == "bounded" and np.any((value <= parameter.low) | (value >= parameter.high)):
+        wrong = f"it lies between {parameter.low:g} and {parameter.high:g}"
+    elif parameter.transform == "simplex" and (np.any(value <= 0) or abs(value.sum() - 1) > 1e-6):
+        wrong = "its entries are positive and sum to one"
+    if wrong:
+        raise ValueError(f"{parameter.name} = {value.tolist()}: {wrong}.")
+    if parameter.transform == "positive":
+        return np.log(value)
+    if parameter.transform == "bounded":
+        share = (value - parameter.low) / (parameter.high - parameter.low)
+        return np.log(share) - np.log1p(-share)
+    if parameter.transform == "simplex":
+        return np.log(value[:-1]) - np.log(value[-1])
+    return value
+
+
+def _checked(parameter: Parameter) -> Parameter:
+    if parameter.prior is not None and not (np.isfinite(parameter.prior.mean) and parameter.prior.sd > 0):
+        raise ValueError(f"{parameter.name}: prior = {parameter.prior}: pass Normal(mean, sd) with a positive sd.")
+    start: Array | float = np.asarray(parameter.start, dtype=float)
+    if parameter.labels and np.ndim(start) == 0:
+        start = np.full(len(parameter.labels), float(start))
+    _unconstrained(parameter, start)
+    return parameter._replace(start=start if parameter.labels else float(start))

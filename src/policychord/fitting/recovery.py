@@ -1,0 +1,243 @@
+"""Before a study: `recover` simulates and refits, `information` says without any fit what an experiment can tell.
+
+Both are a power analysis: how many decisions a wanted error needs, and which parameters cannot be told apart.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import binomtest, norm
+
+from .._types import require_float64
+from .decisions import Family, Observations, choice, composed, family_of, log_weights
+from .fits import likelihood_of, setup_of
+from .optimise import Objective, Progress, climb_groups, of_groups
+from .parameters import Parameter, Theta, free_names, natural, unconstrained
+from .uncertainty import LEVEL, MOST_CORRELATED, correlation_of, curvature, inverse_of, profile
+
+Design = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
+WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
+
+
+class Recovery(NamedTuple):
+    """What became of known parameters in `repeats` simulated experiments. All on the unconstrained scale."""
+
+    names: tuple[str, ...]
+    truth: Float[np.ndarray, " K"]
+    decisions: int
+    estimates: Float[np.ndarray, "repeats K"]
+    errors: Float[np.ndarray, "repeats K"]  # from the curvature
+    correlations: Float[np.ndarray, "K K"]  # median over experiments
+    profiled: dict[str, Float[np.ndarray, "repeats 2"]]  # profile intervals, by name
+    converged: Bool[np.ndarray, " repeats"]
+
+    @property
+    def bias(self) -> Float[np.ndarray, " K"]:
+        """Mean of the estimates less the truth."""
+        return self.estimates.mean(axis=0) - self.truth
+
+    @property
+    def sd(self) -> Float[np.ndarray, " K"]:
+        """Standard deviation of the estimates over experiments."""
+        return self.estimates.std(axis=0, ddof=1)
+
+    @property
+    def needed(self) -> Float[np.ndarray, " K"]:
+        """Decisions for an error of .1 on the unconstrained scale, from the median error of one experiment."""
+        return self.decisions * (np.median(self.errors, axis=0) / WANTED) ** 2
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str, float], ...]:
+        """Parameters that cannot be told apart well: |correlation| beyond .9."""
+        return pairs_of(self.names, self.correlations)
+
+
+class Coverage(NamedTuple):
+    """How often an interval holds the truth, with its own 95% interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+class Information(NamedTuple):
+    """Fisher information of one decision, at a point, over the observations of an experiment."""
+
+    names: tuple[str, ...]
+    z: Float[np.ndarray, " K"]
+    matrix: Float[np.ndarray, "K K"]  # a decision
+    covariance: Float[np.ndarray, "K K"]  # of one decision: divide by N
+    flat: bool  # some direction cannot be told at all
+
+    @property
+    def needed(self) -> Float[np.ndarray, " K"]:
+        """Decisions for an error of .1 if all are free."""
+        return np.diag(self.covariance) / WANTED**2
+
+    @property
+    def needed_alone(self) -> Float[np.ndarray, " K"]:
+        """Decisions for an error of .1 if only this one is free."""
+        return 1.0 / (np.maximum(np.diag(self.matrix), 1e-300) * WANTED**2)
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "K K"]:
+        """Of the estimates."""
+        return correlation_of(self.covariance)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str, float], ...]:
+        """Parameters that cannot be told apart well."""
+        return pairs_of(self.names, self.correlation)
+
+
+def recover(
+    family: Family,
+    theta: Theta,
+    design: Design,
+    repeats: int = 100,
+    *,
+    decisions: int = 1000,
+    free: Sequence[Any] | None = None,
+    fixed: Theta | None = None,
+    profiles: Sequence[str] = (),
+    starts: int = 2,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Recovery:
+    """Simulate `repeats` experiments of `decisions` decisions at `theta`, refit each, and compare with the truth.
+
+    `profiles` names unconstrained numbers (`ln eps`) whose profile interval is found in every experiment. Climbs
+    begin at the declared values and around them, never at the truth.
+    """
+    require_float64()
+    known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
+    if repeats < 2:
+        raise ValueError(f"repeats = {repeats}: pass at least 2.")
+    seen = design(theta, decisions * repeats, seed)
+    seen = seen._replace(subject=np.arange(seen.size) // decisions)
+    setup = setup_of(known, chosen, rest, seen)
+    given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+    objective = of_groups(given)
+    names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
+    if unknown := sorted(set(profiles) - set(names)):
+        raise ValueError(f"profiles has {', '.join(unknown)}: the free numbers are {', '.join(names)}.")
+    rng = np.random.default_rng(seed)
+    begin = unconstrained(chosen, {})
+    best = None
+    metric = _metric(objective, begin, repeats)
+    for i in range(starts):
+        _tell(progress, "refitting", i, starts + len(profiles))
+        around = np.tile(begin, (repeats, 1)) + (0.5 * rng.normal(size=(repeats, len(begin))) if i else 0.0)
+        found = climb_groups(objective, around, metric)
+        if best is None:
+            best = found
+        else:
+            higher = found.value > best.value
+            best = best._replace(
+                z=np.where(higher[:, None], found.z, best.z), value=np.maximum(found.value, best.value),
+                converged=np.where(higher, found.converged, best.converged),
+            )  # fmt: skip
+    assert best is not None
+    covariance, _ = inverse_of(curvature(objective, best.z))
+    intervals = {}
+    for i, name in enumerate(profiles):
+        _tell(progress, f"profiles of {name}", starts + i, starts + len(profiles))
+        intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
+    correlations = np.median([correlation_of(one) for one in covariance], axis=0)
+    errors = np.sqrt(np.einsum("gii->gi", covariance))
+    return Recovery(names, truth, decisions, best.z, errors, correlations, intervals, best.converged)
+
+
+def _metric(objective: Objective, begin: np.ndarray, repeats: int) -> Float[np.ndarray, "repeats K K"]:
+    """The inverse curvature of a few experiments at the declared values: the scale of everybody's first step."""
+    some = np.tile(begin, (min(repeats, 4), 1))
+    values, vectors = np.linalg.eigh(curvature(objective, some).mean(axis=0))
+    inverse = (vectors / np.maximum(values, 1.0)) @ vectors.T
+    return np.tile(inverse, (repeats, 1, 1))
+
+
+def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
+    """How often the 95% interval of a number holds the truth: from the curvature, and from the profile if known."""
+    j = found.names.index(name)
+    wide = norm.ppf(0.5 + LEVEL / 2) * found.errors[:, j]
+    inside = np.abs(found.estimates[:, j] - found.truth[j]) <= wide
+    profiled = found.profiled.get(name)
+    if profiled is None:
+        return _coverage(inside), None
+    return _coverage(inside), _coverage((profiled[:, 0] <= found.truth[j]) & (found.truth[j] <= profiled[:, 1]))
+
+
+def _coverage(inside: np.ndarray) -> Coverage:
+    low, high = binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
+    return Coverage(float(inside.mean()), float(low), float(high))
+
+
+def information(
+    family: Family,
+    theta: Theta,
+    observations: Observations,
+    *,
+    free: Sequence[Any] | None = None,
+    fixed: Theta | None = None,
+) -> Information:
+    """sum_i p_i (d ln p_i)(d ln p_i)^T, the mean over observations: what one decision tells about theta.
+
+    `observations` say which situations the experiment visits; their actions are not looked at.
+    """
+    require_float64()
+    known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
+    seen = observations._replace(action=np.zeros(observations.size, int))
+    setup = _setup_without_actions(known, chosen, rest, seen)
+    z = unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
+
+    def log_mixture(z: Any, unit: Any) -> Any:
+        here = choice(known.build({**rest, **natural(chosen, z)}), "index", unit).problem
+        p = here.pi @ jnp.exp(log_weights(*here)[0])
+        return jnp.log(jnp.maximum(p, 1e-300))
+
+    def of_unit(unit: Any) -> Any:
+        log_p, push = jax.linearize(lambda z: log_mixture(z, unit), jnp.asarray(z))
+        slope = jax.vmap(push)(jnp.eye(len(z)))  # (K, d), of one decision
+        return (slope * jnp.exp(log_p)) @ slope.T
+
+    program = jax.jit(lambda data: jax.lax.map(of_unit, data, batch_size=setup.at_once))
+    total, length = np.zeros((len(z), len(z))), setup.at_once * 16
+    for begin in range(0, seen.size, length):
+        rows = np.minimum(np.arange(begin, begin + length), seen.size - 1)
+        part = program(jax.tree_util.tree_map(lambda leaf, rows=rows: leaf[rows], setup.data))
+        total += np.asarray(part)[: seen.size - begin].sum(axis=0)
+    matrix = total / seen.size
+    covariance, flat = inverse_of(matrix[None])
+    return Information(free_names(chosen), z, matrix, covariance[0], bool(flat[0]))
+
+
+def _setup_without_actions(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Observations) -> Any:
+    plain = family._replace(features=None)
+    return setup_of(plain, free, fixed, seen)
+
+
+def _others(family: Family, theta: Theta, free: Sequence[Any] | None) -> dict[str, Any]:
+    """The parameters of the truth that are not free: they are known in the refit."""
+    recommended = family.free or tuple(one.name for one in family.parameters)
+    names = {getattr(one, "name", one) for one in (recommended if free is None else free)}
+    return {name: value for name, value in theta.items() if name not in names}
+
+
+def pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:
+    """Pairs whose correlation is beyond .9, strongest first."""
+    found = [
+        (names[i], names[j], float(correlation[i, j]))
+        for i in range(len(names))
+        for j in range(i)
+        if abs(correlation[i, j]) > MOST_CORRELATED
+    ]
+    return tuple(sorted(found, key=lambda pair: -abs(pair[2])))
+
+
+def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
+    if progress is not None:
+        progress(what, done, total)

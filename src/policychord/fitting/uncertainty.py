@@ -1,0 +1,250 @@
+"""How sure: curvature and sandwich errors, profile intervals, correlations, and a verdict for each parameter.
+
+Everything is computed for all groups at once; one likelihood is the case of a single group.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import norm
+
+from .likelihoods import Likelihood, scores, sums_of
+from .optimise import Objective, climb_groups, log_posterior
+from .parameters import FARTHEST, Parameter, free_names
+
+STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
+LEVEL = 0.95  # of intervals
+WIDEST = 6.0  # a profile that is still inside after so many units of z (a factor of 400) is open
+VAGUE = 4.0  # an interval wider than this (a factor of 50) says little
+MOST_CORRELATED = 0.9  # two parameters beyond this cannot be told apart well
+LARGEST_EPS = 30.0  # above it the weights stay at the prior, whatever the cost
+LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is below this do not gate
+AT_BOUND = 0.9 * FARTHEST
+
+Grade = Literal["identified", "weakly identified", "not identified"]
+
+
+class Interval(NamedTuple):
+    """A profile interval on the unconstrained scale; -inf or inf where the profile is open."""
+
+    low: float
+    high: float
+
+
+class Verdict(NamedTuple):
+    """Whether the data say what a parameter is, and why not."""
+
+    name: str
+    grade: Grade
+    reasons: tuple[str, ...]
+
+
+class Uncertainty(NamedTuple):
+    """Errors of z. `covariance` is the inverse curvature, `sandwich` allows for dependence within clusters."""
+
+    curvature: Float[np.ndarray, "K K"]
+    covariance: Float[np.ndarray, "K K"]
+    sandwich: Float[np.ndarray, "K K"]
+    intervals: tuple[Interval, ...]
+    flat: bool  # the curvature has a direction in which the likelihood does not fall
+
+    @property
+    def errors(self) -> Float[np.ndarray, " K"]:
+        """Standard errors from the curvature."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def robust_errors(self) -> Float[np.ndarray, " K"]:
+        """Standard errors from the sandwich."""
+        return np.sqrt(np.diag(self.sandwich))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "K K"]:
+        """Correlations of the estimates, from the curvature."""
+        return correlation_of(self.covariance)
+
+
+def curvature(objective: Objective, z: np.ndarray) -> Float[np.ndarray, "groups K K"]:
+    """-d^2 L/dz^2 of every group, by central differences of the gradient."""
+    everyone = np.arange(len(z))
+    rows = []
+    for j in range(z.shape[1]):
+        ahead, behind = z.copy(), z.copy()
+        ahead[:, j] += STEP
+        behind[:, j] -= STEP
+        rows.append((objective(behind, everyone)[1] - objective(ahead, everyone)[1]) / (2 * STEP))
+    matrix = np.stack(rows, axis=1) if rows else np.zeros((len(z), 0, 0))
+    return 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
+
+
+def inverse_of(matrix: np.ndarray) -> tuple[Float[np.ndarray, "groups K K"], Bool[np.ndarray, " groups"]]:
+    """The inverse of curvatures (groups, K, K), and where they were flat; a flat direction gets an sd of 10^4."""
+    if matrix.shape[-1] == 0:
+        return matrix, np.zeros(len(matrix), bool)
+    values, vectors = np.linalg.eigh(np.where(np.isfinite(matrix), matrix, 0.0))
+    flat = values.min(axis=1) <= 1e-8
+    held = np.maximum(values, 1e-8)
+    return np.einsum("gij,gj,gkj->gik", vectors, 1.0 / held, vectors), flat
+
+
+def correlation_of(covariance: np.ndarray) -> np.ndarray:
+    """Correlations from covariances."""
+    sd = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(sd, sd)
+
+
+def sandwich(given: Likelihood, z: np.ndarray, covariance: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """H^-1 ( sum over clusters of s_c s_c^T ) H^-1 C/(C - 1), with s_c the sum of a cluster's scores."""
+    index = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    count = int(index.max()) + 1
+    per = sums_of(scores(given, z).gradient, index, count)
+    if count < 2:
+        return np.full_like(covariance, np.nan)
+    per = per - per.mean(axis=0)
+    return covariance @ (per.T @ per * (count / (count - 1))) @ covariance
+
+
+def profile(
+    objective: Objective, z: np.ndarray, value: np.ndarray, inverse: np.ndarray, which: int, level: float = LEVEL
+) -> Float[np.ndarray, "groups 2"]:
+    """The interval of one number of z in which 2 (L_max - L_profile) <= the chi-square quantile, for every group.
+
+    All other numbers are climbed anew at each point. The root of the deviance is close to a line, so the crossing is
+    found by secants within a bracket. An end is infinite where the profile has not fallen enough WIDEST away, or at
+    the border of the unconstrained scale.
+    """
+    wanted = norm.ppf(0.5 + level / 2)
+    ends = np.empty((len(z), 2))
+    for side, sign in ((0, -1.0), (1, 1.0)):
+        ends[:, side] = _crossing(objective, z, value, inverse, which, sign, float(wanted))
+    return ends
+
+
+def _crossing(
+    objective: Objective,
+    z: np.ndarray,
+    value: np.ndarray,
+    inverse: np.ndarray,
+    which: int,
+    sign: float,
+    wanted: float,
+) -> np.ndarray:
+    count = len(z)
+    sd = np.sqrt(np.maximum(inverse[:, which, which], 1e-12))
+    farthest = np.minimum(WIDEST, np.maximum(FARTHEST - sign * z[:, which], 0.0))
+    low, low_root = np.zeros(count), np.zeros(count)
+    high, high_root = np.full(count, np.inf), np.full(count, np.inf)
+    distance = np.minimum(wanted * np.minimum(sd, 1.5), farthest)
+    here, at = z.copy(), np.zeros(count)
+    slope = inverse[:, :, which] / inverse[:, which, which, None]
+    end, open_ = np.full(count, np.nan), np.zeros(count, bool)
+    for _ in range(14):
+        active = np.flatnonzero(np.isnan(end) & ~open_)
+        if active.size == 0:
+            break
+        begin = here[active] + sign * slope[active] * (distance[active] - at[active])[:, None]
+        begin = np.clip(begin, -FARTHEST, FARTHEST)
+        begin[:, which] = z[active, which] + sign * distance[active]
+
+        def asked(points: np.ndarray, rows: np.ndarray, active: np.ndarray = active) -> tuple[np.ndarray, np.ndarray]:
+            return objective(points, active[rows])
+
+        found = climb_groups(asked, begin, inverse[active], turns=30, held=which, flat=0.02)
+        here[active], at[active] = found.z, distance[active]
+        root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
+        done = np.abs(root - wanted) < 0.01
+        end[active[done]] = z[active[done], which] + sign * distance[active[done]]
+        inside = root < wanted
+        low[active], low_root[active] = (
+            np.where(inside, distance[active], low[active]), np.where(inside, root, low_root[active]),
+        )  # fmt: skip
+        high[active], high_root[active] = (
+            np.where(inside, high[active], distance[active]), np.where(inside, high_root[active], root),
+        )  # fmt: skip
+        open_[active] = inside & ~done & (distance[active] >= farthest[active] - 1e-9)
+        bounded = np.isfinite(high)
+        spread = np.where(bounded, high_root - low_root, 1.0)
+        secant = low + (wanted - low_root) * np.where(bounded, (high - low) / np.maximum(spread, 1e-12), 0.0)
+        inner = low + np.clip(secant - low, 0.05 * (high - low), 0.95 * (high - low))
+        outer = np.where(low_root > 0.1, low * np.clip(1.05 * wanted / np.maximum(low_root, 0.1), 1.1, 3.0), 3.0 * low)
+        distance = np.where(bounded, np.where(bounded, inner, 0.0), np.minimum(outer, farthest))
+    still = np.isnan(end) & ~open_
+    end[still] = z[still, which] + sign * 0.5 * (low + np.where(np.isfinite(high), high, low))[still]
+    end[open_] = sign * np.inf
+    return end
+
+
+def uncertainty(
+    given: Likelihood,
+    z: np.ndarray,
+    *,
+    method: str = "ml",
+    clusters: np.ndarray | None = None,
+    profiles: Sequence[int] | None = None,
+) -> Uncertainty:
+    """Curvature, sandwich over `clusters` (units, each its own unless given) and profile intervals at an optimum.
+
+    `profiles`: the numbers of z whose profile is climbed, all unless given; the others get normal intervals.
+    """
+    objective = posterior_of(given, method)
+    value = objective(z[None], np.zeros(1, int))[0]
+    bend = curvature(objective, z[None])
+    covariance, flat = inverse_of(bend)
+    clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
+    wide = norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
+    intervals = [Interval(float(a), float(b)) for a, b in zip(z - wide, z + wide, strict=True)]
+    for j in range(len(z)) if profiles is None else profiles:
+        low, high = profile(objective, z[None], value, covariance, j)[0]
+        intervals[j] = Interval(float(low), float(high))
+    robust = sandwich(given, z, covariance[0], clusters)
+    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]))
+
+
+def posterior_of(given: Likelihood, method: str) -> Objective:
+    """One likelihood (with its priors if `map`) as the objective of a single group."""
+
+    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = log_posterior(given, z[0], method)
+        return np.array([value]), gradient[None]
+
+    return objective
+
+
+def verdicts(
+    parameters: Sequence[Parameter],
+    z: np.ndarray,
+    found: Uncertainty,
+    reasons: Mapping[str, str] | None = None,
+) -> tuple[Verdict, ...]:
+    """A verdict for each unconstrained number. `reasons` says of parameters, by name, why they cannot be identified.
+
+    Not identified: at a bound, a profile open on both sides, a flat likelihood, or a reason that is given. Weakly: a
+    profile open on one side, an interval wider than a factor of 50, or a correlation beyond .9 with another.
+    """
+    names = free_names(parameters)
+    owners = [parameter.name for parameter in parameters for _ in range(parameter.free)]
+    correlation = found.correlation
+    answers = []
+    for j, (name, owner) in enumerate(zip(names, owners, strict=True)):
+        hard, soft = [], []
+        if abs(z[j]) >= AT_BOUND:
+            hard.append("the estimate is at a bound")
+        if reasons and owner in reasons:
+            hard.append(reasons[owner])
+        low, high = found.intervals[j] if found.intervals else (np.nan, np.nan)
+        if np.isinf(low) and np.isinf(high):
+            hard.append("its profile is open on both sides")
+        elif np.isinf(low) or np.isinf(high):
+            soft.append(f"its profile is open {'below' if np.isinf(low) else 'above'}")
+        elif high - low > VAGUE:
+            soft.append(f"its interval is {high - low:.1f} wide on the unconstrained scale")
+        if not found.intervals and found.errors[j] > WIDEST / 2:
+            hard.append(f"its standard error is {found.errors[j]:.2g} on the unconstrained scale")
+        for i, other in enumerate(names):
+            if i != j and abs(correlation[i, j]) > MOST_CORRELATED:
+                soft.append(f"its correlation with {other} is {correlation[i, j]:.2f}")
+        grade: Grade = "not identified" if hard else "weakly identified" if soft else "identified"
+        answers.append(Verdict(name, grade, tuple(hard + soft)))
+    return tuple(answers)

@@ -1,0 +1,240 @@
+"""A plan of a fit: which family, which parameters are free, what was observed; and its page."""
+
+import importlib
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from jinja2 import Environment as Templates
+from jinja2 import PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .. import __version__
+from ..fitting import output
+from ..fitting.decisions import Family, Observations
+from ..fitting.fits import Fit, fit
+from ..fitting.recovery import Information, Recovery, information, recover
+from ..studies.drawing import styled
+from ..studies.families import FAMILIES, Design, of_choices
+from ..wording import in_words
+from .records import Drawn
+from .report import embedded, inline, markdown
+from .store import prepare, save_figure, write_dataset, write_json, write_text
+
+Watch = Callable[[str, int, int], None]
+
+
+class _Checked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Simulated(_Checked):
+    """Decisions of a simulated agent, where there are no data."""
+
+    decisions: int = Field(default=1000, ge=10, le=1_000_000)
+    theta: dict[str, float | list[float]] = Field(default={}, description="the truth; the others at their defaults")
+
+
+class Recovered(_Checked):
+    """Simulate and refit, many times."""
+
+    repeats: int = Field(default=20, ge=2, le=10_000)
+    profiles: tuple[str, ...] = Field(default=(), description="free numbers whose profile is found, such as 'ln eps'")
+
+
+class FitPlan(_Checked):
+    """A fit: a family, what is free, and either data or a simulation."""
+
+    family: Literal["flock", "bandit", "quadrotor", "python"]
+    options: dict[str, bool | int | float | str | list[float]] = Field(default={}, description="of the family")
+    free: tuple[str, ...] = Field(default=(), description="parameters; those that the family recommends unless named")
+    fixed: dict[str, float | list[float]] = Field(default={}, description="values of others")
+    data: str | None = Field(default=None, description="a Zarr folder, or a CSV file of choices")
+    simulate: Simulated | None = None
+    recover: Recovered | None = None
+    groups: Literal["subject"] | None = None
+    method: Literal["ml", "map"] = "ml"
+    starts: int = Field(default=8, ge=1, le=1000)
+    draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
+    seed: int = Field(default=0, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "FitPlan":
+        if self.family != "python" and (self.data is None) == (self.simulate is None):
+            raise ValueError("a plan of a fit has either data = '...' or a [simulate] table.")
+        return self
+
+
+class Fitted(NamedTuple):
+    """What a plan gave."""
+
+    fit: Fit
+    information: Information | None
+    recovery: Recovery | None
+    files: list[Path]
+
+
+def read_fit_plan(path: Path) -> FitPlan:
+    """A plan from a TOML file; what is wrong with it is said by name."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    try:
+        return FitPlan.model_validate(given)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {in_words(error, FitPlan, part_of='part of a plan')}") from None
+
+
+def design_of(plan: FitPlan, entry: str | None) -> Design:
+    """The family of a plan. A function of the user's own is imported only if the command line names it."""
+    if (plan.family == "python") != (entry is not None):
+        raise ValueError(
+            "family = 'python' and --python MODULE:FUNCTION belong together: a plan is data, so whoever types the "
+            "command names the code."
+        )
+    if entry is None:
+        made: Any = FAMILIES[plan.family]
+    else:
+        module, _, name = entry.partition(":")
+        try:
+            made = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"--python {entry}: it could not be imported ({error}).") from None
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in plan.options.items()}
+    try:
+        design = made(**options)
+    except TypeError as error:
+        raise ValueError(f"options = {plan.options}: {error}.") from None
+    if not isinstance(design, Design) or not isinstance(design.family, Family):
+        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a studies.families.Design.")
+    return design
+
+
+def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
+    """The decisions of a plan: read from data, or simulated."""
+    if plan.data is None:
+        how = plan.simulate or Simulated()
+        return design.simulate(how.theta, how.decisions, plan.seed)
+    path = Path(plan.data) if Path(plan.data).is_absolute() else beside / plan.data
+    if not path.exists():
+        raise ValueError(f"data = {plan.data!r}: there is no {path}.")
+    if path.suffix == ".csv":
+        from ..choices.beliefs import believe
+        from ..choices.data import Task, read_choices
+
+        variance = plan.options.get("variance", [100.0, 100.0])
+        assert isinstance(variance, list)
+        return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))
+    import xarray as xr
+
+    with xr.open_zarr(path) as dataset:
+        return design.read(dataset.load())
+
+
+def run_fit(plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path()) -> Fitted:
+    """Fit, judge, draw and write: a summary, the labelled tree, figures and a page."""
+    design = design_of(plan, entry)
+    seen = observed(plan, design, beside)
+    free, out = plan.free or None, prepare(out)
+    found = fit(
+        design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, seed=plan.seed,
+        progress=watch,
+    )  # fmt: skip
+    watch("what the experiment can tell", 0, 2)
+    theta = {**{name: value.tolist() for name, value in found.theta.items()}, **plan.fixed}
+    some = seen._replace(**{name: _part(getattr(seen, name)) for name in seen._fields})
+    known = information(design.family, theta, some, free=free)
+    again = None
+    if plan.recover is not None:
+        truth = theta if plan.simulate is None else {**_defaults(design.family), **plan.fixed, **plan.simulate.theta}
+        again = recover(
+            design.family, truth, design.simulate, plan.recover.repeats, decisions=min(found.decisions, 2000),
+            free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=watch,
+        )  # fmt: skip
+    watch("writing and drawing", 1, 2)
+    files = _write(plan, design, found, known, again, out)
+    return Fitted(found, known, again, files)
+
+
+def _part(leaf: Any) -> Any:
+    import jax
+
+    return jax.tree_util.tree_map(lambda values: values[:1000], leaf)
+
+
+def _defaults(family: Family) -> dict[str, Any]:
+    return {one.name: one.start for one in family.parameters}
+
+
+def _write(
+    plan: FitPlan, design: Design, found: Fit, known: Information, again: Recovery | None, out: Path
+) -> list[Path]:
+    pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+        "estimates": (output.draw_estimates, (found,), "Estimates with their 95% profile intervals. An arrow is an "
+                      "open end: the data do not say where it stops."),
+        "weights": (output.draw_weights, (found,), "Weights of the primitives over all decisions, each certified."),
+        "identifiability": (
+            output.draw_correlations, (known.names, known.correlation, known.needed),
+            "What the experiment can tell at the estimates, from the Fisher information of its situations alone.",
+        ),
+    }  # fmt: skip
+    if found.rivals:
+        pictures["rivals"] = (output.draw_rivals, (found,), "What the composed agent gains over other accounts, with "
+                              "95% intervals. Grey: no clear difference.")  # fmt: skip
+    if again is not None:
+        pictures["recovery"] = (output.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
+    files, drawn = [], []
+    for name, (draw, given, caption) in pictures.items():
+        files += save_figure(out / "figures" / name, styled(draw, *given))
+        drawn.append(Drawn(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    words = _words(design, found, known, again)
+    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
+    record = {
+        "plan": plan.model_dump(), "estimates": output.estimate_rows(found), "accounts": output.rival_rows(found),
+        "sentence": found.sentence, "verdicts": [verdict._asdict() for verdict in found.verdicts],
+    }  # fmt: skip
+    return [
+        write_text(out / "report.html", page(f"{design.family.name}: {found.sentence}", words, drawn, out)),
+        write_text(out / "summary.md", f"# A fit of {design.family.name}\n\n{text}\n"),
+        write_json(out / "fit.json", record),
+        write_dataset(out / "fit.zarr", output.to_datatree(found, plan.draws, plan.seed)),
+        *files,
+    ]
+
+
+def _words(design: Design, found: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
+    told = output.describe(found).split("\n## Is gating needed?\n")
+    words = [("Estimates", told[0])]
+    if len(told) > 1:
+        words.append(("Is gating needed?", told[1]))
+    pairs = "".join(f"\n\n**{a} and {b} cannot be told apart well** (correlation {r:+.2f})." for a, b, r in known.pairs)
+    rows = "\n".join(output.table(output.INFORMATION_COLUMNS, output.information_rows(known)))
+    words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "
+                  f"situations alone ({design.description}).\n\n{rows}{pairs}"))  # fmt: skip
+    if again is not None:
+        rows = "\n".join(output.table(output.RECOVERY_COLUMNS, output.recovery_rows(again)))
+        words.append(
+            ("Recovery", f"{len(again.estimates)} simulated experiments of {again.decisions} decisions.\n\n{rows}")
+        )
+    return words
+
+
+def page(title: str, words: list[tuple[str, str]], figures: list[Drawn], folder: Path) -> str:
+    """One self-contained page of sections and figures, in the style of the report."""
+    templates = Templates(
+        loader=PackageLoader("policychord.runs"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    templates.filters |= {"markdown": markdown, "inline": inline}
+    source = Path(__file__).parent / "templates"
+    style = "".join((source / name).read_text(encoding="utf-8") for name in ("tokens.css", "report.css"))
+    shown = [
+        {"name": figure.name.replace("_", " "), "image": image, "caption": figure.caption}
+        for figure, image in zip(figures, embedded(figures, folder), strict=True)
+    ]
+    return templates.get_template("fit.html.j2").render(
+        title=title, words=words, figures=shown, version=__version__, style=Markup(style)
+    )

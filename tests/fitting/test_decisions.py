@@ -1,0 +1,237 @@
+"""Fitting composed agents: derivatives of the weights, recovery of a known agent, rivals, the tree, plans."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import policychord
+from policychord import fitting
+from policychord.core.equilibrium import solve
+from policychord.core.objective import problem
+from policychord.fitting import decisions, fits, likelihoods, output, parameters
+from policychord.runs.fit import design_of, read_fit_plan
+
+D, N = 24, 3
+
+
+def build(theta):
+    """Three bumps over a line; the cost asks for a place that is seen."""
+    place = jnp.linspace(-1.0, 1.0, D)
+
+    def pose(seen, k):
+        log_pi = jax.nn.log_softmax(-0.5 * ((place[:, None] - jnp.array([-0.6, 0.0, 0.6])) / theta["sd"]) ** 2, axis=0)
+        cost = theta["scale"] * (place - seen[0]) ** 2
+        return problem(log_pi=log_pi, action_cost=cost, eps=theta["eps"], prior=theta["prior"])
+
+    return pose
+
+
+LINE = fitting.Family(
+    "line", build,
+    (fitting.positive("eps", 0.5), fitting.simplex("prior", ("a", "b", "c")), fitting.positive("scale", 8.0),
+     fitting.positive("sd", 0.3)),
+    ("eps", "prior"), features=lambda seen: seen,
+)  # fmt: skip
+TRUTH = {"eps": 0.4, "prior": [0.2, 0.5, 0.3], "scale": 8.0, "sd": 0.3}
+
+
+def simulate(theta, count, seed):
+    rng = np.random.default_rng(seed)
+    seen = rng.uniform(-1, 1, size=(count, 1))
+    agent = build({name: jnp.asarray(value) for name, value in theta.items()})
+    given = jax.vmap(lambda one: agent(one, 0))(jnp.asarray(seen))
+    prob = np.einsum("tdn,tn->td", given.pi, solve(given).weights)
+    action = (np.cumsum(prob, axis=1) < rng.random((count, 1))).sum(axis=1)
+    return fitting.observations(seen, np.minimum(action, D - 1), subject=np.arange(count) // 50)
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return simulate(TRUTH, 600, 1)
+
+
+@pytest.fixture(scope="module")
+def found(seen):
+    return policychord.fit(LINE, seen, starts=2)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
+    """Against differences, for few primitives (written out) and many (Cholesky), in all four arguments."""
+    pi = rng.dirichlet(np.ones(12), size=n).T
+    given = (
+        jnp.asarray(pi),
+        jnp.asarray(rng.normal(size=12)),
+        jnp.asarray(0.3),
+        jnp.asarray(np.log(np.full(n, 1 / n))),
+    )
+    towards = [rng.normal(size=a.shape) * 0.1 for a in given]
+    towards[0] = pi * (towards[0] - (pi * towards[0]).sum(axis=0))
+    _, change = jax.jvp(lambda *a: decisions.log_weights(*a)[0], given, tuple(map(jnp.asarray, towards)))
+    h = 1e-4
+    ahead, behind = (decisions.log_weights(*(a + s * h * t for a, t in zip(given, towards, strict=True)))[0]
+                     for s in (1, -1))  # fmt: skip
+    np.testing.assert_allclose(change, (ahead - behind) / (2 * h), rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_in_chunks_are_those_of_differences(seen):
+    known, chosen, rest = decisions.family_of(LINE, ("eps", "prior", "scale", "sd"), {})
+    setup = fits.setup_of(known, chosen, rest, seen)
+    given = fits.likelihood_of(decisions.composed(known, chosen, rest, setup.by), setup, seen)
+    z = parameters.unconstrained(chosen, TRUTH)
+    value, gradient = likelihoods.value_and_gradient(given, z)
+    assert value == pytest.approx(likelihoods.pointwise(given, z).sum(), abs=1e-9)
+    for j in range(len(z)):
+        step = 1e-4 * np.eye(len(z))[j]
+        slope = (likelihoods.pointwise(given, z + step).sum() - likelihoods.pointwise(given, z - step).sum()) / 2e-4
+        assert gradient[j] == pytest.approx(slope, rel=1e-4, abs=1e-3)
+
+
+def test_a_known_agent_is_recovered_with_certificates_and_rivals(found):
+    low, high = found.intervals["eps"]
+    assert low < TRUTH["eps"] < high
+    assert np.all(np.abs(found.theta["prior"] - TRUTH["prior"]) < 3 * found.errors["prior"])
+    assert found.gap.max() <= 1e-10
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0, atol=1e-9)
+    names = [one.name for one in found.rivals]
+    assert {"chance", "constant weights", "cheapest", "softmax gate", "composed with a lapse"} < set(names)
+    by_name = dict(zip(names, found.rivals, strict=True))
+    assert by_name["chance"].log_likelihood == pytest.approx(-600 * np.log(D), abs=1e-6)
+    assert by_name["constant weights"].gain.clear
+    assert by_name["constant weights"].gain.mean > 0
+    assert "it is needed here" in found.sentence
+    assert found.held_out_by == "subject"
+
+
+def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
+    # the temperature runs off to infinity here; climbs ended on a plateau, or at a temperature that a problem refuses
+    order = np.random.default_rng(0).permutation(len(seen.action))
+    found = policychord.fit(LINE, seen._replace(action=np.asarray(seen.action)[order]), starts=1)
+    assert "constant weights do" in found.sentence or "it is not needed here" in found.sentence
+    constant = next(one for one in found.rivals if one.name == "constant weights")
+    assert abs(constant.gain.mean) < 0.01
+    np.testing.assert_allclose(found.theta["prior"], 1 / 3, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("gain", "moved", "words"),
+    [
+        ((0.3, 0.01), 0.2, "it is needed here"),
+        ((0.002, 0.0015), 0.2, "it is not needed here"),
+        ((-0.3, 0.01), 0.2, "wrong account"),
+        ((0.3, 0.01), 0.001, "is not gating"),
+    ],
+)
+def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
+    others = [one._replace(gain=fitting.validate.Difference(*gain)) for one in found.rivals]
+    weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
+    assert words in fits._sentence(others, weights, "subject")
+
+
+def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
+    known = fitting.information(LINE, TRUTH, seen, free=("eps", "scale", "prior"))
+    assert known.correlation[0, 1] > 0.8
+    assert np.all(known.needed >= known.needed_alone * (1 - 1e-9))
+
+
+def test_information_is_the_spread_of_scores(seen):
+    """Without any action: the expected outer product of scores, here against simulated actions."""
+    known = fitting.information(LINE, TRUTH, seen, free=("eps", "scale"))
+    family, chosen, rest = decisions.family_of(LINE, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
+    many = simulate(TRUTH, 6000, 4)
+    setup = fits.setup_of(family, chosen, rest, many)
+    given = fits.likelihood_of(decisions.composed(family, chosen, rest, setup.by), setup, many)
+    slope = likelihoods.scores(given, parameters.unconstrained(chosen, {"eps": 0.4, "scale": 8.0})).gradient
+    np.testing.assert_allclose(slope.T @ slope / len(slope), known.matrix, rtol=0.25)
+    assert np.all(np.abs(slope.mean(axis=0)) < 4 * slope.std(axis=0) / np.sqrt(len(slope)))
+
+
+def test_recovery_covers_the_truth():
+    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), profiles=("ln eps",), starts=1)
+    wald, profiled = fitting.coverage(known, "ln eps")
+    assert profiled.share >= 0.75
+    assert wald.low <= 0.95
+    assert abs(known.bias[0]) < 3 * known.sd[0] / np.sqrt(12) + 0.05
+    assert known.converged.all()
+
+
+def test_everybody_is_shrunk_towards_the_group(seen):
+    found = policychord.fit(LINE, seen, ("eps",), groups="subject", starts=1, compare=False, profiles=False)
+    assert found.group.z.shape == (12, 1)
+    assert np.ptp(found.group.z) < 3.0
+    assert found.held_out_by == "time"
+
+
+def test_arviz_reads_the_tree(found):
+    az = pytest.importorskip("arviz")
+    tree = fitting.to_datatree(found, draws=40)
+    assert {"posterior", "log_likelihood", "observed_data", "constant_data", "estimates", "gating"} <= set(
+        tree.children
+    )
+    read = az.InferenceData.from_datatree(tree) if hasattr(az.InferenceData, "from_datatree") else tree
+    summary = az.summary(read, var_names=["eps"])
+    assert summary.loc["eps", "mean"] == pytest.approx(float(found.theta["eps"]), abs=0.2)
+    loo = az.loo(read)
+    assert loo.elpd_loo == pytest.approx(found.log_likelihood, abs=15)
+
+
+def test_actions_off_the_grid_are_densities():
+    """A mixture on a grid, and an action between its points: the Gaussian's own density counts."""
+    from policychord import Composer
+    from policychord.actions import Grid
+    from policychord.models import Cost
+    from policychord.primitives import Gaussian
+
+    spots = {name: Gaussian(jnp.array([m]), 0.2) for name, m in (("left", -0.5), ("right", 0.5))}
+
+    def agent(theta):
+        cost = Cost(lambda seen, action, k: theta["scale"] * (action[0] - seen[0]) ** 2)
+        return Composer(spots, cost, Grid([-2.0], [2.0], 81), 0.5)
+
+    rng = np.random.default_rng(0)
+    side = rng.choice([-0.5, 0.5], size=(40, 1))
+    action = side + 0.2 * rng.normal(size=(40, 1))
+    given = fitting.observations(0.4 * side, action)
+    found = policychord.fit(agent, given, [fitting.positive("scale", 1.0)], starts=1, compare=False, profiles=False)
+    at = -0.5 * ((action - np.array([-0.5, 0.5])) / 0.2) ** 2 - np.log(0.2) - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(found.pointwise, np.log((np.exp(at) * found.weights).sum(1)), atol=1e-9)
+
+
+def test_words_and_figures_are_made_from_the_fit(found):
+    text = output.describe(found)
+    assert found.sentence in text
+    assert "| eps |" in text
+    for draw in (output.draw_estimates, output.draw_rivals, output.draw_weights):
+        assert draw(found).get_axes()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda seen: policychord.fit(LINE, seen, ("temperature",)), "does not declare"),
+        (lambda seen: policychord.fit(LINE, seen, ("eps",), {"eps": 1.0}), "both free and fixed"),
+        (lambda seen: policychord.fit(3, seen), "a function of theta"),
+        (lambda seen: policychord.fit(LINE, seen, groups="all"), "groups = 'all'"),
+        (lambda seen: policychord.fit(LINE, seen._replace(action=-1 - seen.action)), "an index from 0"),
+        (lambda seen: fitting.observations(seen.observation[:5], seen.action), "a row for each decision"),
+    ],
+)
+def test_wrong_requests_are_named(seen, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(seen)
+
+
+def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('family = "bandit"\n')
+    with pytest.raises(ValueError, match="either data"):
+        read_fit_plan(plan)
+    plan.write_text('family = "python"\n[simulate]\ndecisions = 100\n')
+    with pytest.raises(ValueError, match="belong together"):
+        design_of(read_fit_plan(plan), None)
+    with pytest.raises(ValueError, match="could not be imported"):
+        design_of(read_fit_plan(plan), "no_such_module_here:design")
+    plan.write_text('family = "bandit"\nbogus = 1\n[simulate]\n')
+    with pytest.raises(ValueError, match="bogus"):
+        read_fit_plan(plan)

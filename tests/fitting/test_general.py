@@ -1,0 +1,176 @@
+"""The general layer against statsmodels and closed forms: estimates, errors, profiles, groups, held-out scores."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from policychord.fitting import groups, likelihoods, optimise, parameters, uncertainty, validate
+
+PEOPLE, EACH = 24, 60
+
+
+def by_logit(theta, unit):
+    utility = jnp.dot(theta["coef"], unit["x"])
+    return jax.nn.log_sigmoid(jnp.where(unit["y"] > 0, utility, -utility))
+
+
+def by_first(theta, unit):
+    utility = theta["slope"] * unit["x"][0]
+    return jax.nn.log_sigmoid(jnp.where(unit["y"] > 0, utility, -utility))
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(PEOPLE), EACH)
+    coef = rng.normal([1.0, -0.5], [0.6, 0.3], size=(PEOPLE, 2))
+    x = rng.normal(size=(len(group), 2))
+    y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef[group]).sum(1)))).astype(float)
+    given = likelihoods.likelihood(
+        by_logit, {"x": x, "y": y}, [parameters.real("coef", labels=("a", "b"))], groups=group
+    )
+    return given, coef
+
+
+@pytest.fixture(scope="module")
+def best(cohort):
+    return optimise.maximise(cohort[0], starts=3)
+
+
+def test_scales_are_inverse_to_each_other():
+    declared = [
+        parameters.positive("eps", 0.5),
+        parameters.bounded("lapse", 0.0, 0.2, 0.05),
+        parameters.simplex("prior", ("a", "b", "c"), [0.2, 0.5, 0.3]),
+        parameters.real("coef", labels=("V", "RU")),
+    ]
+    theta = {"eps": 3.0, "lapse": 0.01, "prior": [0.1, 0.2, 0.7], "coef": [-1.0, 4.0]}
+    with jax.enable_x64(True):
+        back = parameters.natural(declared, jnp.asarray(parameters.unconstrained(declared, theta)))
+    for name, value in theta.items():
+        np.testing.assert_allclose(back[name], value, rtol=1e-12)
+    assert parameters.free_names(declared) == (
+        "ln eps", "logit lapse", "prior: a over c", "prior: b over c", "coef: V", "coef: RU",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: parameters.positive("eps", -1.0), "declared positive"),
+        (lambda: parameters.bounded("lapse", 0.0, 1.0, 2.0), "between 0 and 1"),
+        (lambda: parameters.simplex("prior", ("a", "b"), [0.5, 0.6]), "sum to one"),
+        (lambda: parameters.simplex("prior", ("a",)), "two or more"),
+        (lambda: parameters.unconstrained([parameters.real("x")], {"y": 1.0}), "the parameters are x"),
+    ],
+)
+def test_wrong_parameters_are_named(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_estimates_and_errors_are_those_of_statsmodels(cohort, best):
+    given, _ = cohort
+    other = sm.Logit(given.data["y"], given.data["x"])
+    plain, clustered = (
+        other.fit(disp=0),
+        other.fit(disp=0, cov_type="cluster", cov_kwds={"groups": given.group, "use_correction": False}),
+    )
+    np.testing.assert_allclose(best.z, plain.params, atol=1e-6)
+    assert best.log_likelihood == pytest.approx(plain.llf, abs=1e-8)
+    found = uncertainty.uncertainty(given, best.z, clusters=given.group)
+    np.testing.assert_allclose(found.errors, plain.bse, rtol=1e-5)
+    np.testing.assert_allclose(found.robust_errors, clustered.bse * np.sqrt(PEOPLE / (PEOPLE - 1)), rtol=1e-4)
+    np.testing.assert_allclose(found.correlation, plain.cov_params() / np.outer(plain.bse, plain.bse), atol=1e-5)
+    # at the ends of a profile interval the best of the others is 1.92 nats lower
+    for end in found.intervals[0]:
+        fixed = sm.GLM(
+            given.data["y"], given.data["x"][:, 1], sm.families.Binomial(), offset=end * given.data["x"][:, 0]
+        )
+        assert best.log_likelihood - fixed.fit().llf == pytest.approx(1.92, abs=0.03)
+
+
+def test_priors_count_in_a_map_estimate(cohort):
+    given, _ = cohort
+    held = [parameters.real("coef", labels=("a", "b"), prior=parameters.Normal(0.0, 0.01))]
+    strict = likelihoods.likelihood(by_logit, given.data, held)
+    assert np.abs(optimise.maximise(strict, starts=1, method="map").z).max() < 0.1
+    assert np.abs(optimise.maximise(strict, starts=1).z).max() > 0.4
+
+
+def test_interrupted_climbs_give_the_best_so_far_and_go_on(cohort, best):
+    given, _ = cohort
+
+    def stop(what, done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    part = optimise.maximise(given, starts=3, progress=stop)
+    assert not part.complete
+    assert np.isfinite(part.log_likelihood)
+    whole = optimise.maximise(given, resume=part)
+    assert whole.complete
+    np.testing.assert_allclose(whole.z, best.z, atol=1e-4)
+
+
+def test_open_profiles_bounds_and_correlations_are_told():
+    """x + y only: neither is identified; a third parameter that does nothing is flat."""
+    rng = np.random.default_rng(1)
+    data = {"y": rng.normal(1.0, 1.0, size=50)}
+    declared = [parameters.real("x"), parameters.real("y"), parameters.positive("idle")]
+    given = likelihoods.likelihood(
+        lambda theta, unit: -0.5 * (unit["y"] - theta["x"] - theta["y"]) ** 2 + 0.0 * theta["idle"], data, declared
+    )
+    z = optimise.maximise(given, starts=2).z
+    found = uncertainty.uncertainty(given, z, profiles=(2,))
+    told = uncertainty.verdicts(declared, z, found, {"y": "its weights do not move"})
+    assert [one.grade for one in told] == ["weakly identified", "not identified", "not identified"]
+    assert any("correlation with y is -1.00" in reason for reason in told[0].reasons)
+    assert "its weights do not move" in told[1].reasons
+    assert "open on both sides" in told[2].reasons[0]
+
+
+def test_groups_shrink_and_recover_their_mean(cohort):
+    given, coef = cohort
+    found = groups.empirical_bayes(given, starts=2)
+    alone = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
+    assert found.converged
+    assert alone.converged.all()
+    assert np.abs(found.mean - coef.mean(0)).max() < 3 * found.error.max()
+    truth = [np.sum((z - coef) ** 2) for z in (found.z, alone.z)]
+    assert truth[0] < 0.9 * truth[1]  # shrunk estimates are closer to the truth
+    lonely = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
+    assert np.all(lonely.z[:, 1] == 0)
+    assert np.all(lonely.value <= alone.value + 1e-6)
+
+
+def test_frequencies_of_models_follow_who_uses_them():
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(16), 80)
+    x = rng.normal(size=(len(group), 2))
+    coef = np.where(group[:, None] < 11, [[1.5, 1.5]], [[1.5, 0.0]])
+    y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef).sum(1)))).astype(float)
+    data = {"x": x, "y": y}
+    models = [
+        likelihoods.likelihood(by_logit, data, [parameters.real("coef", labels=("a", "b"))], groups=group),
+        likelihoods.likelihood(by_first, data, [parameters.real("slope")], groups=group),
+    ]
+    found = groups.model_frequencies(models, starts=1, tol=1e-2)
+    assert abs(found.expected[0] - 11 / 16) < 2 * found.error[0]
+    assert np.mean((found.responsibilities[:, 0] > 0.5) == (np.arange(16) < 11)) >= 0.9
+
+
+def test_folds_keep_groups_together_and_scores_are_held_out(cohort, best):
+    given, _ = cohort
+    fold = validate.folds_of(given.group, 4)
+    assert all(len(set(fold[given.group == g])) == 1 for g in range(PEOPLE))
+    assert np.ptp(np.bincount(fold)) <= EACH
+    held_out = validate.cross_validate(given, fold, start=best.z)
+    inside = likelihoods.pointwise(given, best.z)
+    assert held_out.sum() < inside.sum()
+    difference = validate.paired(inside, held_out, given.group)
+    assert 0 < difference.mean < 0.02
+    with pytest.raises(ValueError, match="two or more groups"):
+        validate.folds_of(np.zeros(5))
