@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policychord.choices.beliefs import believe
-from policychord.choices.data import TASKS, read_choices
+from policychord.choices.data import TASKS, Reading, read_choices
 from policychord.choices.fetch import FILES, VARIABLE
 from policychord.choices.simulate import synthetic
 
@@ -26,7 +26,8 @@ def data_folder():
 @pytest.fixture(scope="session")
 def people(data_folder):
     """Trials of both experiments."""
-    return {e: believe(read_choices(data_folder / f"data{e}.csv", TASKS[e])) for e in TASKS}
+    how = Reading(doubtful="drop")  # as in the original analysis
+    return {e: believe(read_choices(data_folder / f"data{e}.csv", TASKS[e], how=how)) for e in TASKS}
 
 
 @pytest.fixture(scope="session")

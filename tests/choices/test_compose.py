@@ -200,4 +200,5 @@ def test_every_classic_model_names_its_features():
         "Thompson": ["V/TU"],
         "Hybrid": ["V/TU", "RU"],
         "Value": ["V"],
+        "Habit": [],
     }

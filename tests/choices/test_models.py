@@ -36,7 +36,7 @@ def test_the_contract_of_every_model(name, pooled, cohort):
     np.testing.assert_allclose(found.bic, model.parameters * np.log(n) - 2 * found.log_likelihood)
     np.testing.assert_allclose(found.aic, 2 * model.parameters - 2 * found.log_likelihood)
     np.testing.assert_allclose(found.log_evidence, -found.bic / 2)
-    plain = (str, bool, int, np.ndarray)  # nothing that could not be written to a file
+    plain = (str, bool, int, tuple, type(None), np.ndarray)  # nothing that could not be written to a file
     assert all(isinstance(value, plain) for value in found)
 
 

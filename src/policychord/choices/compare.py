@@ -1,5 +1,6 @@
 """One set of choices, analysed: the classic models, the composed one, which of them the group uses, and its rivals."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -9,9 +10,22 @@ import numpy as np
 from ..stats.glm import Link
 from ..stats.model_selection import ModelSelection, select_models
 from .beliefs import Trials, believe
-from .data import Choices
-from .models import Composition, Fitted, Floor, classic, coefficients_of, composed, evaluate, fit, floored, weigh
-from .schemas import CLASSIC, PAPER, Schemas, exploit
+from .data import Choices, Task
+from .learners import LEARNERS, AbstractLearner, learner_of
+from .models import (
+    ChoiceModel,
+    Composition,
+    Fitted,
+    Floor,
+    classic,
+    coefficients_of,
+    composed,
+    evaluate,
+    fit,
+    is_regression,
+    weigh,
+)
+from .schemas import CLASSIC, FEATURES, PAPER, Schemas, exploit
 
 OURS = "Composed"
 ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
@@ -28,6 +42,79 @@ class Comparison(NamedTuple):
         return float(self.selection.pxp[self.models.index(model)])
 
 
+class Plan(NamedTuple):
+    """What is fitted: models by name, one of them the reference that the composed model comes close to."""
+
+    models: Mapping[str, ChoiceModel]
+    reference: str
+    link: Link
+    eps: float
+    primitives: Schemas
+    learner: AbstractLearner | None = None  # with fixed parameters, for all models without one of their own
+
+    @property
+    def ours(self) -> ChoiceModel:
+        """The composed model."""
+        return composed(self.primitives, self.models[self.reference], self.link, eps=self.eps)
+
+    @property
+    def everything(self) -> dict[str, ChoiceModel]:
+        """All models, the composed one last."""
+        return {**self.models, OURS: self.ours}
+
+
+def plan_models(
+    task: Task,
+    link: Link = "probit",
+    eps: float = 0.01,
+    primitives: Schemas = tuple(PAPER),
+    *,
+    models: Sequence[str] = CLASSIC,
+    reference: str = "",
+    learner: AbstractLearner | None = None,
+) -> Plan:
+    """A plan from names, see `model_by_name`; the reference is the Hybrid, or else the first model.
+
+    A `learner` with free parameters is fitted with each model anew; one without is the same for all.
+    """
+    fitted = learner if learner is not None and learner.free else None
+    known = {name: model_by_name(name, task, link, fitted) for name in models}
+    reference = reference or ("Hybrid" if "Hybrid" in known else next(iter(known)))
+    if reference not in known:
+        known[reference] = model_by_name(reference, task, link, fitted)
+    if OURS in known:
+        raise ValueError(f"models has {OURS!r}, which is always there: name the others.")
+    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner)
+
+
+def model_by_name(text: str, task: Task, link: Link = "logit", learner: AbstractLearner | None = None) -> ChoiceModel:
+    """A model by its name: `Hybrid`, `Value+stickiness+lapse`, `delta`, `kalman/noise/drift:UCB`.
+
+    Before the colon stands a learner of the model's own, with the parameters that are fitted after slashes; a learner
+    alone chooses by value, and none by habit. After plus signs stand stickiness and lapse.
+    """
+    known = {name.lower(): name for name in FEATURES}
+    pattern = r"(?:(?P<learner>[\w-]+)(?P<free>(?:/\w+)*)(?::|$|(?=\+)))?(?P<decider>\w*)(?P<more>(?:\+\w+)*)"
+    head = text.strip()
+    if head.partition("+")[0].lower() in known:
+        head = ":" + head
+        pattern = r":(?P<decider>\w*)(?P<more>(?:\+\w+)*)"
+    found = re.fullmatch(pattern, head)
+    parts = found.groupdict() if found else {}
+    more = [part for part in parts.get("more", "").split("+") if part]
+    own = parts.get("learner")
+    decider = known.get((parts.get("decider") or ("habit" if own == "none" else "value")).lower())
+    if not found or decider is None or (own and own not in LEARNERS) or set(more) - {"stickiness", "lapse"}:
+        raise ValueError(
+            f"model {text!r} is not known: use one of {', '.join(CLASSIC)}, after a learner of its own where wanted "
+            f"({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and with +stickiness or +lapse."
+        )
+    if own:
+        free = tuple(part for part in parts["free"].split("/") if part)
+        learner = learner_of(own, task, free or None)
+    return classic(decider, link, learner=learner, stickiness="stickiness" in more, lapse="lapse" in more)
+
+
 class Analysis(NamedTuple):
     """Fits by the models' names, the weights at every trial, and four comparisons."""
 
@@ -40,34 +127,53 @@ class Analysis(NamedTuple):
     models: dict[str, Fitted]
     composition: Composition
     primitives: tuple[str, ...]
-    classic: Comparison  # the four classic models, as in the original article
-    against_hybrid: Comparison  # Fig 4b, top
-    against_others: Comparison  # Fig 4b, bottom
+    classic: Comparison  # all but the composed model: the four classic ones, as in the original article
+    against_hybrid: Comparison  # composed against its reference: Fig 4b, top
+    against_others: Comparison  # against the others: Fig 4b, bottom
     everything: Comparison
+    reference: str = "Hybrid"
 
 
-def analyse(choices: Choices, link: Link = "probit", eps: float = 0.01, primitives: Schemas = tuple(PAPER)) -> Analysis:
-    """Fit everything to one set of choices."""
-    trials = believe(choices)
-    return compare_all(
-        choices, trials, {name: fit(classic(name, link), trials) for name in CLASSIC}, link, eps, primitives
-    )
-
-
-def compare_all(
-    choices: Choices, trials: Trials, fits: Mapping[str, Fitted], link: Link, eps: float, primitives: Schemas
+def analyse(
+    choices: Choices,
+    link: Link = "probit",
+    eps: float = 0.01,
+    primitives: Schemas = tuple(PAPER),
+    *,
+    plan: Plan | None = None,
 ) -> Analysis:
-    """The classic models' fits and the composed model with the Hybrid's coefficients, compared over the group."""
-    ours, hybrid = composed(primitives, link=link, eps=eps), fits["Hybrid"]
-    models = {**fits, OURS: evaluate(ours, trials, hybrid.coef, hybrid.separated)}
-    composition = weigh(ours, trials, coefficients_of(hybrid, trials))
+    """Fit everything to one set of choices: the classic models, or what a plan says."""
+    plan = plan_models(choices.task, link, eps, primitives) if plan is None else plan
+    trials = believe_by(plan, choices)
+    return compare_all(choices, trials, {name: fit(model, trials) for name, model in plan.models.items()}, plan)
+
+
+def believe_by(plan: Plan, choices: Choices) -> Trials:
+    """The beliefs of the plan's learner, or of the task's Kalman filter."""
+    return believe(choices) if plan.learner is None else believe(choices, plan.learner)
+
+
+def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], plan: Plan) -> Analysis:
+    """The models' fits and the composed model with its reference's coefficients, compared over the group."""
+    ours, base = plan.ours, fits[plan.reference]
+    models = {**fits, OURS: borrow(ours, trials, base)}
+    composition = weigh(ours, trials, coefficients_of(base, trials))
+    others = tuple(name for name in fits if name != plan.reference)
     return Analysis(
-        trials, choices.task.name, link, eps, choices.left_out, choices.notes, models, composition, tuple(primitives),
-        classic=compare(models, CLASSIC),
-        against_hybrid=compare(models, ("Hybrid", OURS)),
-        against_others=compare(models, ("UCB", "Thompson", "Value", OURS)),
+        trials, choices.task.name, plan.link, plan.eps, choices.left_out, choices.notes, models, composition,
+        tuple(plan.primitives),
+        classic=compare(models, tuple(fits)),
+        against_hybrid=compare(models, (plan.reference, OURS)),
+        against_others=compare(models, (*others, OURS)),
         everything=compare(models, tuple(models)),
+        reference=plan.reference,
     )  # fmt: skip
+
+
+def borrow(model: ChoiceModel, trials: Trials, base: Fitted) -> Fitted:
+    """A model with the coefficients of another fit, and their errors."""
+    interval = None if base.low is None or base.high is None else (base.low, base.high)
+    return evaluate(model, trials, base.coef, base.separated, base.error, interval)
 
 
 def compare(fits: Mapping[str, Fitted], names: Sequence[str]) -> Comparison:
@@ -102,36 +208,49 @@ class Rivals(NamedTuple):
 
 
 def fit_rivals(
-    trials: Trials, link: Link, eps: float, *, own: bool = False, primitives: Schemas = tuple(PAPER)
+    trials: Trials,
+    link: Link,
+    eps: float,
+    *,
+    own: bool = False,
+    primitives: Schemas = tuple(PAPER),
+    plan: Plan | None = None,
 ) -> Rivals:
-    """What else explains a lead of the composed model over the Hybrid?"""
-    hybrid = fit_hybrid(trials, link)
-    borrow = partial(evaluate, trials=trials, coef=hybrid.coef, separated=hybrid.separated)
-    mixed = partial(composed, link=link, eps=eps)
-    ours = borrow(mixed(primitives))
+    """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?"""
+    base = classic("Hybrid", link) if plan is None else plan.models[plan.reference]
+    reference = "Hybrid" if plan is None else plan.reference
+    known = fit(base, trials, engine="scoring")
+    taken = partial(borrow, trials=trials, base=known)
+    mixed = partial(composed, reference=base, eps=eps)
+    ours = taken(mixed(primitives))
     count = ours.parameters + 1
 
-    def against(name: str, description: str, mine: Fitted, theirs: Fitted = hybrid) -> Rival:
+    def against(name: str, description: str, mine: Fitted, theirs: Fitted = known) -> Rival:
         selection = compare({"theirs": theirs, "mine": mine}, ("theirs", "mine")).selection
         new = theirs if mine is ours else mine
         return Rival(name, description, float(new.log_likelihood.sum()), float(selection.pxp[1]), selection.bor)
 
     def with_floor(name: str, description: str, rule: Floor) -> Rival:
-        return against(name, description, ours, borrow(floored(rule, link=link)))
+        return against(name, description, ours, taken(base._replace(change=rule)))
 
-    paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2  # two rivals are about the paper's primitives
-    tied = borrow(mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})) if paper else None
+    # two rivals are about the paper's primitives
+    paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2 and trials.offered is None
+    tied = taken(mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})) if paper else None
+    own = own and is_regression(base)
     return Rivals(
-        with_floor("Hybrid clipped to [.01, .99]", "Hybrid, with no probability under .01 or over .99", "clip"),
-        with_floor(f"{1 - 0.01 * trials.arms:g} Hybrid + .01",
-                   "Hybrid, who now and then picks any arm (.01 for each)", "lapse"),
-        against(f"Hybrid, ours counted with {count} parameters", "Hybrid, if composing counts as one more parameter",
-                borrow(mixed(primitives, parameters=count))),
-        with_floor("Hybrid clipped to what mixtures can reach",
-                   "Hybrid, kept within what mixtures of the primitives can do", "hull") if paper else None,
-        against("Hybrid, ties within rounding taken as ties",
-                "Hybrid, if exploiting takes nearly equal arms (1e-9) as equal", tied) if tied else None,
-        against("Hybrid, ours fitted by its own likelihood", "Hybrid, if composing has coefficients of its own",
+        with_floor(f"{reference} clipped to [.01, .99]",
+                   f"{reference}, with no probability under .01 or over .99", "clip"),
+        with_floor(f"{1 - 0.01 * trials.arms:g} {reference} + .01",
+                   f"{reference}, who now and then picks any arm (.01 for each)", "lapse"),
+        against(f"{reference}, ours counted with {count} parameters",
+                f"{reference}, if composing counts as one more parameter",
+                taken(mixed(primitives, parameters=count))),
+        with_floor(f"{reference} clipped to what mixtures can reach",
+                   f"{reference}, kept within what mixtures of the primitives can do", "hull") if paper else None,
+        against(f"{reference}, ties within rounding taken as ties",
+                f"{reference}, if exploiting takes nearly equal arms (1e-9) as equal", tied) if tied else None,
+        against(f"{reference}, ours fitted by its own likelihood",
+                f"{reference}, if composing has coefficients of its own",
                 fit(mixed(primitives, coefficients="own"), trials)) if own else None,
     )  # fmt: skip
 
@@ -163,3 +282,28 @@ def weights_in_course(found: Analysis) -> Course:
     mean = np.stack([np.bincount(at, column) for column in weights.T], axis=-1) / count
     square = np.stack([np.bincount(at, column) for column in (weights**2).T], axis=-1) / count
     return Course(moments[0], mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
+
+
+class WithinBlock(NamedTuple):
+    """Weights at each trial of a block: means over a person's blocks, and over people with a standard error."""
+
+    trial: np.ndarray
+    person: np.ndarray  # (people, trials, primitives); NaN where a person has no such trial
+    mean: np.ndarray  # (trials, primitives)
+    error: np.ndarray
+
+
+def weights_within_block(found: Analysis) -> WithinBlock:
+    """What a paper prints: people are what varies, so blocks are averaged first."""
+    numbers, at = np.unique(found.trials.trial, return_inverse=True)
+    people, who = np.unique(found.trials.subject, return_inverse=True)
+    cell = who * len(numbers) + at
+    count = np.bincount(cell, minlength=len(people) * len(numbers))
+    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in found.composition.weights.T], axis=-1)
+    person = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
+    person = person.reshape(len(people), len(numbers), -1)
+    there = np.isfinite(person).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(person, axis=0) / there
+        spread = np.sqrt(np.nansum((person - mean) ** 2, axis=0) / np.maximum(there - 1, 1))
+        return WithinBlock(numbers, person, mean, np.where(there > 1, spread / np.sqrt(there), np.nan))

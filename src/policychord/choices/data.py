@@ -1,39 +1,64 @@
 """Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
 
-import csv
-import io
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
-REQUIRED = ("subject", "block", "trial", "choice", "reward")
-OPTIONAL = ("rt", "source")
-LONGEST_RT = 20_000.0  # ms; slower trials are left out, as in the original analysis
+from .tables import (
+    LONGEST_QUOTE,
+    MISSING,
+    DataError,
+    Problem,
+    Table,
+    complaint,
+    content,
+    places,
+    printable,
+    quote,
+    read_sidecar,
+    read_table,
+)
+
+__all__ = ["TASKS", "Choices", "DataError", "Reading", "Task", "as_csv", "as_table", "measure_task", "parse_choices",
+           "read_choices"]  # fmt: skip
+
+LONGEST_RT = 20_000.0  # ms; slower trials are doubtful, as in the original analysis
 LEAST_TRIALS = 10  # a person with fewer cannot be fitted
+MOST_ARMS = 50  # more different choices are taken for something else
 LARGEST = 2**53  # beyond it numbers that a table distinguishes are the same
 LARGEST_REWARD = 1e12  # beyond it beliefs lose the digits that tell arms apart
 MOST_SOURCES, LONGEST_SOURCE = 20, 160  # they are named in every output
-LONGEST_QUOTE = 80  # characters of a file that a message repeats
-_SHOWN = 5  # rows named for each kind of problem; the rest are counted
-_MISSING = {"", "na", "nan"}  # how tables say that a response time is not known
-
-Rows = Sequence[tuple[int, str]]  # the line in the file (the header is line 1) and what stands there
+LONGEST_LABEL = 40  # characters of a person's or an arm's name
+SECONDS = 50.0  # a median response time below this is in seconds, not in ms
+_RARE = 3  # an arm number that occurs less often than this in a table with others is taken for a mistake
+Doubtful = Literal["learn", "drop", "keep"]
 
 
 class Task(NamedTuple):
-    """What participants were told of the arms: the variance of each arm's value, and that of a reward (Table S2)."""
+    """What participants were told of the arms: mean and variance of each arm's value, variance of a reward (Table S2).
+
+    `conditions` has other variances for blocks of another kind, by the words of the column `condition`.
+    """
 
     name: str
     variance: tuple[float, ...]
     noise: float = 10.0
+    mean: float | tuple[float, ...] = 0.0
+    conditions: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     @property
     def arms(self) -> int:
         return len(self.variance)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each arm's value, (arms)."""
+        return np.broadcast_to(np.asarray(self.mean, dtype=float), (self.arms,))
 
 
 TASKS = {
@@ -42,74 +67,149 @@ TASKS = {
 }
 
 
+class Reading(NamedTuple):
+    """How a table is to be read, where a guess will not do."""
+
+    columns: Mapping[str, str] = MappingProxyType({})  # what the file calls our columns: {"reward": "gain+loss"}
+    arms: tuple[str, ...] = ()  # what the file calls the arms, in order; else those that occur
+    missed: tuple[str, ...] = ()  # words for a missed trial, besides an empty cell and NA
+    longest_rt: float = LONGEST_RT  # ms
+    doubtful: Doubtful = "learn"  # slow trials and those without RT: learn but do not score, drop, or keep
+
+
 class Choices(NamedTuple):
     """What people chose and got, ordered by subject, block and trial. Arms are numbered from 0 here."""
 
-    subject: np.ndarray
+    subject: np.ndarray  # whole numbers, or text
     block: np.ndarray
     trial: np.ndarray
     choice: np.ndarray
     reward: np.ndarray
     task: Task
     source: str  # where they came from, for every output: printable, one line
-    left_out: int = 0  # trials dropped for being slower than LONGEST_RT
+    left_out: int = 0  # trials slower than the limit that are not scored
     notes: tuple[str, ...] = ()  # what a reader of the results should know about the table
+    scored: np.ndarray | None = None  # (trials) whether a choice counts in likelihoods; all where None
+    offered: np.ndarray | None = None  # (trials, arms) whether an arm could be taken; all where None
+    condition: np.ndarray | None = None  # (trials) text
+    group: np.ndarray | None = None  # (trials) text: what kind of person made the choice
+    arms: tuple[str, ...] = ()  # what the file calls them
+    said: tuple[str, ...] = ()  # how the table was read, in sentences
 
 
-class DataError(ValueError):
-    """A table of choices cannot be used; the message lists every problem with its rows."""
+def read_choices(
+    path: str | Path, task: Task | None = None, source: str | None = None, how: Reading | None = None
+) -> Choices:
+    """Read a table, check it, and say in `notes` and `said` what was made of it; a `DataError` lists every problem.
 
-
-class Problem(NamedTuple):
-    """One kind of thing that is wrong, and where."""
-
-    text: str
-    rows: Rows = ()
-
-
-def read_choices(path: str | Path, task: Task, source: str | None = None) -> Choices:
-    """Read a CSV file, check it, and leave out slow trials; a `DataError` lists every problem with its rows.
-
-    A column `source`, such as simulated choices have, is carried along to every output. An empty RT is a missing one:
-    the trial is kept, and `notes` says so.
+    Separators and names of columns are guessed (see `Reading`), a JSON file beside the table is used. Without a task
+    it is measured from the rewards (`measure_task`). A column `source` is carried along to every output.
     """
     path = Path(path)
-    return parse_choices(_content(path), path.name, task, source)
+    raw = content(path)
+    return parse_choices(raw, path.name, task, source, how, read_sidecar(path))
 
 
-def parse_choices(raw: bytes, name: str, task: Task, source: str | None = None) -> Choices:
+def parse_choices(
+    raw: bytes,
+    name: str,
+    task: Task | None = None,
+    source: str | None = None,
+    how: Reading | None = None,
+    sidecar: Mapping[str, Any] | None = None,
+) -> Choices:
     """The same for the content of a file that is in memory; `name` stands in every message."""
+    how = Reading() if how is None else how
+    if how.doubtful not in get_args(Doubtful):
+        raise ValueError(f"doubtful = {how.doubtful!r}: use one of {', '.join(get_args(Doubtful))}.")
     name = printable(name, LONGEST_QUOTE)
-    cells, problems = _read_cells(raw, name)
-    sources = cells.pop("source").unique().tolist() if "source" in cells else []
+    table = read_table(raw, name, how.columns, sidecar)
+    cells, problems, said = table.cells, [*table.problems], [*table.said]
+    notes: list[str] = []
+    if problems and (not len(cells) or not {"subject", "choice"} <= set(cells)):
+        raise complaint(name, problems)
+    sources = cells["source"].unique().tolist() if "source" in cells else []
     if len(sources) > MOST_SOURCES:
         problems.append(Problem(f"source has {len(sources)} different values, at most {MOST_SOURCES} are allowed"))
-    without_rt = cells.index[cells["rt"].str.lower().isin(_MISSING)] if "rt" in cells else []
-    numbers = cells.apply(pd.to_numeric, errors="coerce")
-    if len(numbers):
-        problems += _broken_cells(numbers, cells, task, set(without_rt)) + _broken_order(numbers)
+    missed = cells["choice"].str.lower().isin(MISSING | {word.lower() for word in how.missed})
+    rows = pd.DataFrame(index=cells.index)
+    rows["subject"] = _labels(cells["subject"], "subject", problems)
+    rows["choice"], arms = _arms(cells["choice"], missed, task, how, table, problems, said)
+    rows["reward"] = _rewards(table, missed, problems, said)
+    rt = _times(table, problems, said)
+    rows["block"], rows["trial"] = _order(cells, rows["subject"], problems, said, notes)
+    offered = _offered(cells, arms, rows["choice"], problems)
+    if "condition" in cells:
+        rows["condition"] = cells["condition"].map(lambda text: printable(text, LONGEST_LABEL))
+        if task is not None and task.conditions and (odd := ~rows["condition"].isin(list(dict(task.conditions)))).any():
+            where = [(int(at), quote(rows.at[at, "condition"])) for at in rows.index[odd]]
+            problems.append(Problem(f"condition must be one of {', '.join(dict(task.conditions))}", where))
+    elif task is not None and task.conditions:
+        problems.append(Problem("variances by condition need a column condition; name it with --columns condition=..."))
+    if "group" in cells:
+        rows["group"] = cells["group"].map(lambda text: printable(text, LONGEST_LABEL))
+        both = rows.drop_duplicates(["subject", "group"])
+        if (twice := both["subject"].duplicated()).any():
+            where = [(int(at), f"subject {both.at[at, 'subject']}") for at in both.index[twice]]
+            problems.append(Problem("a person belongs to one group", where))
     if problems:
-        raise _complaint(name, problems)
-    slow = numbers["rt"] >= LONGEST_RT if "rt" in numbers else pd.Series(False, index=numbers.index)
-    kept = numbers[~slow].sort_values(["subject", "block", "trial"], kind="stable")
-    few = kept.groupby("subject").size().reindex(numbers["subject"].unique(), fill_value=0) < LEAST_TRIALS
-    if few.any():
-        who = ", ".join(f"{subject:g}" for subject in few.index[few][:5])
-        text = f"fewer than {LEAST_TRIALS} trials are left without those of {LONGEST_RT:g} ms or more: subject {who}"
-        raise _complaint(name, [Problem(text)])
-    subject, block, trial, choice = (kept[column].to_numpy(dtype=int) for column in REQUIRED[:4])
+        raise complaint(name, problems)
+    slow = rt >= how.longest_rt if rt is not None else pd.Series(False, index=rows.index)
+    timeless = rt.isna() & ~missed if rt is not None else slow & False
+    doubtful = (slow | timeless) & ~missed
+    kept = rows[~missed & ~(doubtful & (how.doubtful == "drop"))]
+    kept = kept.sort_values(["subject", "block", "trial"], kind="stable")
+    scored = ~doubtful[kept.index].to_numpy() | (how.doubtful == "keep")
+    _enough(name, kept["subject"][scored], rows["subject"].unique(), how)
+    notes += _notes(missed, slow, timeless, how)
     told = printable(source or ", ".join([name, *sources]), LONGEST_SOURCE)
-    notes = (f"RT is missing{_places([(int(row), '') for row in without_rt])} These trials are kept.",)
-    return Choices(
-        subject, block, trial, choice - 1, kept["reward"].to_numpy(float), task, told, int(slow.sum()),
-        notes if len(without_rt) else (),
+    choices = Choices(
+        _plain(kept["subject"]), kept["block"].to_numpy(int), kept["trial"].to_numpy(int),
+        kept["choice"].to_numpy(int), kept["reward"].to_numpy(float), task or TASKS["2"], told,
+        0 if how.doubtful == "keep" else int((slow & ~missed).sum()), tuple(notes),
+        None if scored.all() else scored,
+        None if offered is None else offered[rows.index.get_indexer(kept.index)],
+        kept["condition"].to_numpy(str) if "condition" in kept else None,
+        kept["group"].to_numpy(str) if "group" in kept else None, arms, tuple(said),
     )  # fmt: skip
+    return choices if task is not None else choices._replace(task=measure_task(choices))
+
+
+def measure_task(choices: Choices, name: str = "own data", **known: Any) -> Task:
+    """Mean and variance of the arms' values and the noise of rewards, from the rewards themselves (moments).
+
+    What an arm pays in a block varies around its value by the noise; the values vary around the mean by the variance.
+    An arm whose reward never changes has no variance. Numbers that are known (`mean`, `variance`, `noise`) stay.
+    """
+    arms = max(len(choices.arms), int(choices.choice.max()) + 1, 2)
+    frame = pd.DataFrame({"s": choices.subject, "b": choices.block, "arm": choices.choice, "r": choices.reward})
+    spread = frame.groupby("arm")["r"].agg(["var", "mean"]).reindex(range(arms))
+    constant = (spread["var"].fillna(0.0) <= 0).to_numpy()
+    if constant.all():
+        raise DataError("reward never changes, so that there is nothing to learn: check the column, or name the right "
+                        "one with --columns reward=...")  # fmt: skip
+    moving = frame[~constant[frame["arm"]]]
+    total, centre = float(moving["r"].var()), float(moving["r"].mean())
+    cell = moving.groupby(["s", "b", "arm"])["r"].agg(["size", "mean", "var"])
+    more = cell[cell["size"] > 1]
+    within = float((more["var"] * (more["size"] - 1)).sum() / max((more["size"] - 1).sum(), 1))
+    noise = max(within, 1e-3 * total)
+    between = float(cell["mean"].var()) - noise * float((1 / cell["size"]).mean())
+    variance = max(between if np.isfinite(between) else total, 1e-2 * total)
+    values = tuple(0.0 if c else float(f"{variance:.4g}") for c in constant)
+    mean: float | tuple[float, ...] = float(f"{centre:.4g}")
+    if constant.any():
+        mean = tuple(float(f"{m:.4g}") if c else float(f"{centre:.4g}")
+                     for c, m in zip(constant, spread["mean"].fillna(centre), strict=True))  # fmt: skip
+    measured: dict[str, Any] = {"variance": values, "noise": float(f"{noise:.4g}"), "mean": mean}
+    return Task(name, **(measured | known))
 
 
 def as_table(choices: Choices) -> pd.DataFrame:
     """The same as the table a file would hold, arms numbered from 1."""
-    columns = {name: getattr(choices, name) for name in REQUIRED}
-    return pd.DataFrame(columns | {"choice": choices.choice + 1})
+    columns = {name: getattr(choices, name) for name in ("subject", "block", "trial", "choice", "reward")}
+    table = pd.DataFrame(columns | {"choice": choices.choice + 1})
+    return table if choices.condition is None else table.assign(condition=choices.condition)
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -119,180 +219,230 @@ def as_csv(table: pd.DataFrame) -> str:
     return safe.to_csv(index=False)
 
 
-def printable(text: str, longest: int) -> str:
-    """Text from outside, fit for a line of ours: without control characters, and cut where it is too long."""
-    seen = "".join(c if c.isprintable() else " " for c in text)
-    return seen if len(seen) <= longest else seen[: longest - 1] + "…"
+# --------------------------------------------------------------------- columns, one after the other
 
 
-def _quote(text: str) -> str:
-    return printable(repr(text), LONGEST_QUOTE) if text else "empty"
+def _numbers(cells: pd.Series, decimal_comma: bool = False) -> pd.Series:
+    return pd.to_numeric(cells.str.replace(",", ".") if decimal_comma else cells, errors="coerce")
 
 
-def _complaint(name: str, problems: list[Problem]) -> DataError:
-    """All problems as one message."""
-    lines = [f"  - {problem.text}{_places(problem.rows)}" for problem in problems]
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} kinds of problems"
-    return DataError(
-        f"{name} cannot be used, {count} (row 1 is the header):\n" + "\n".join(lines) + "\n"
-        "Correct the file and run again; nothing was written. Needed are the columns subject, block, trial, choice, "
-        "reward, and RT in ms if slow trials are to be left out."
-    )
+def _plain(labels: pd.Series) -> np.ndarray:
+    """Whole numbers, or text of NumPy's own kind."""
+    return labels.to_numpy(int if labels.dtype.kind in "iu" else str)
 
 
-def _places(rows: Rows) -> str:
-    if not rows:
-        return ""
-    shown = ", ".join(f"row {row}" + (f" ({text})" if text else "") for row, text in rows[:_SHOWN])
-    return f": {shown}" + (f" and {len(rows) - _SHOWN} more rows." if len(rows) > _SHOWN else ".")
+def _where(cells: pd.Series, which: pd.Series) -> list[tuple[int, str]]:
+    return [(int(line), quote(cells[line])) for line in cells.index[which.to_numpy()]]
 
 
-# ------------------------------------------------------------------------------- from a file to cells
+def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
+    """Whole numbers where all are, else text."""
+    empty = cells.str.lower().isin(MISSING)
+    if empty.any():
+        problems.append(Problem(f"{name} is empty", _where(cells, empty)))
+    numbers = _numbers(cells)
+    if ((numbers % 1 == 0) & (numbers.abs() < LARGEST)).all():
+        return numbers.astype(int)
+    return cells.map(lambda text: printable(text, LONGEST_LABEL))
 
 
-def _content(path: Path) -> bytes:
-    """What a file holds, or why it cannot be opened. A pipe or a device is refused before anything is read from it."""
-    shown = printable(str(path), 1000)
-    if not path.exists():
-        raise DataError(
-            f"{shown} does not exist: check the path; the public data come with  policychord bandit data fetch"
+def _arms(
+    cells: pd.Series, missed: pd.Series, task: Task | None, how: Reading, table: Table, problems: list[Problem],
+    said: list[str],
+) -> tuple[pd.Series, tuple[str, ...]]:  # fmt: skip
+    """Choices as numbers from 0 (-1 for a missed trial), and what the file calls the arms."""
+    made = cells[~missed]
+    numbers = _numbers(made)
+    if ((numbers % 1 == 0) & (numbers.abs() < LARGEST)).all():
+        made = numbers.astype(int).astype(str)
+    whole = pd.to_numeric(made, errors="coerce").mod(1).eq(0)
+    wanted = task.arms if task is not None else 0
+    levels = table.sidecar.get("choice", {}).get("Levels")
+    known = tuple(how.arms) or (tuple(map(str, levels)) if isinstance(levels, dict) else ())
+    if not known and whole.mean() > 0.5:  # numbers, from 1 or from 0
+        values = pd.to_numeric(made[whole]).astype(int)
+        first = 0 if (values == 0).sum() >= _RARE and (not wanted or values.max() < wanted) else 1
+        known = tuple(str(k) for k in range(first, first + (wanted or _largest(values, first) - first + 1)))
+    elif not known:
+        often = made.value_counts()
+        known = tuple(sorted(often.index[often >= min(_RARE, often.max())]))
+    if (wanted and len(known) > wanted) or len(known) > MOST_ARMS:
+        problems.append(Problem(f"choice has {len(known)} different values ({printable(', '.join(known), 60)}), "
+                                "and the "
+                                f"task has {wanted or MOST_ARMS} arms: name the arms with --arms"))  # fmt: skip
+        return pd.Series(-1, index=cells.index), known
+    odd = ~made.isin(known)
+    if odd.any():
+        named = f"{known[0]} or {known[1]}" if len(known) == 2 else printable(", ".join(known), 60)
+        hint = "; name the arms with --arms, and what stands for a missed trial with --missed"
+        problems.append(
+            Problem(f"choice must be {named}, an arm that occurs often{hint}", _where(cells[odd.index], odd))
         )
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "a pipe or a device, not a file"
-        raise DataError(f"{shown} is {kind}: pass the CSV file itself.")
-    return path.read_bytes()
+    if known[:2] != ("1", "2"):
+        pairs = ", ".join(f"{k} = {printable(name, LONGEST_LABEL)}" for k, name in enumerate(known, 1))
+        said.append(f"Arms: {pairs}.")
+    codes = made.map({name: k for k, name in enumerate(known)}).reindex(cells.index)
+    return codes.fillna(-1).astype(int), known
 
 
-def _read_cells(raw: bytes, name: str) -> tuple[pd.DataFrame, list[Problem]]:
-    """The columns we know, as text, indexed by line number; and what is wrong with the table's shape."""
-    records = list(_records(_text(raw, name), name))
-    if not records:
-        raise _complaint(name, [Problem("the file is empty")])
-    header = [cell.strip().lower() for cell in records[0][1]]
-    if len(header) == 1:
-        for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-            if mark in header[0]:
-                text = f"cells are separated by {word}: save the table with commas, and points in decimal numbers"
-                raise _complaint(name, [Problem(text)])
-    problems = _header_problems(header)
-    body = [(line, cells) for line, cells in records[1:] if any(cell.strip() for cell in cells)]
-    blank = [(line, "") for line, cells in records[1:] if not any(cell.strip() for cell in cells)]
-    if blank:
-        problems.append(Problem("rows have commas but no values: delete them", blank))
-    uneven = [(line, f"{len(cells)} cells") for line, cells in body if len(cells) != len(header)]
-    if uneven:
-        problems.append(Problem(f"rows do not have the {len(header)} cells of the header", uneven))
-    if not body:
-        problems.append(Problem("there is a header but no trials"))
-    whole = [(line, cells) for line, cells in body if len(cells) == len(header)]
-    known = {name: header.index(name) for name in (*REQUIRED, *OPTIONAL) if name in header}
-    columns = {name: [cells[at].strip() for _, cells in whole] for name, at in known.items()}
-    return pd.DataFrame(columns, index=pd.Index([line for line, _ in whole], dtype=int), dtype=str), problems
+def _largest(values: pd.Series, first: int) -> int:
+    """The largest number that is not a rare mistake; at least two arms."""
+    often = values.value_counts()
+    usual = often.index[(often >= min(_RARE, often.max())) & (often.index >= first)]
+    return max(int(usual.max()) if len(usual) else first + 1, first + 1)
 
 
-def _header_problems(header: list[str]) -> list[Problem]:
-    def quoted(names: Sequence[str]) -> str:
-        return printable(", ".join(map(repr, names)), LONGEST_QUOTE)
-
-    problems = []
-    missing = [name for name in REQUIRED if name not in header]
-    if missing:
-        there = quoted(header[:12])
-        problems.append(Problem(f"missing column{'s' * (len(missing) > 1)} {', '.join(missing)}; there are {there}"))
-    if "" in header:
-        at = header.index("") + 1
-        problems.append(Problem(f"column {at} has no name: delete it, or the comma at the end of the rows"))
-    twice = [name for name, count in Counter(header).items() if count > 1 and name]
-    if twice:
-        problems.append(Problem(f"columns occur twice: {quoted(twice)}"))
-    return problems
-
-
-def _records(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of every record."""
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        yield from ((reader.line_num, cells) for cells in reader if cells)
-    except csv.Error as error:
-        text = f"row {reader.line_num} cannot be split into cells ({error}): check its quotes"
-        raise _complaint(name, [Problem(text)]) from None
-
-
-def _text(raw: bytes, name: str) -> str:
-    try:
-        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            text = "the text is in UTF-16: save it as CSV in UTF-8"
-        elif raw[:4] == b"PK\x03\x04" or b"\0" in raw:
-            text = "this is not text (a spreadsheet or another binary file?): save it as CSV"
-        else:
-            return raw.decode("utf-8-sig")  # the mark that some spreadsheets put first is harmless
-    except UnicodeDecodeError as error:
-        row = raw[: error.start].count(b"\n") + 1
-        text = f"row {row} has a byte that is not UTF-8 ({raw[error.start]:#04x}): save the table as CSV in UTF-8"
-    raise _complaint(name, [Problem(text)])
+def _rewards(table: Table, missed: pd.Series, problems: list[Problem], said: list[str]) -> pd.Series:
+    """A column, or gains and losses added; a loss that is written without its sign counts against."""
+    parts = []
+    for name in ("reward", "gain", "plus", "minus", "loss"):
+        if name not in table.cells:
+            continue
+        cells = table.cells[name]
+        numbers = _numbers(cells, table.decimal_comma).where(~missed, 0.0)
+        shown = "reward" if name in ("plus", "minus") else name
+        for text, broken in (
+            ("must be a number", numbers.isna()),
+            ("must be a finite number", np.isinf(numbers)),
+            (f"lies beyond {LARGEST_REWARD:g}: rescale it", np.isfinite(numbers) & (numbers.abs() > LARGEST_REWARD)),
+        ):
+            if broken.any():
+                problems.append(Problem(f"{shown} {text}", _where(cells, broken)))
+        unsigned = name == "loss" and (numbers >= 0).all() and (numbers > 0).any()
+        if unsigned:
+            said.append("Losses have no sign and count against the gains.")
+        parts.append(-numbers if unsigned or name == "minus" else numbers)
+    if not parts:
+        return pd.Series(0.0, index=table.cells.index)
+    if len(parts) > 1 and "loss" in table.cells:
+        said.append("The reward is gain and loss together.")
+    return pd.Series(np.sum(parts, axis=0), index=table.cells.index)
 
 
-# ------------------------------------------------------------------------------------ rules of the cells
+def _times(table: Table, problems: list[Problem], said: list[str]) -> pd.Series | None:
+    """Response times in ms; None if there are none."""
+    if "rt" not in table.cells:
+        return None
+    cells = table.cells["rt"]
+    empty = cells.str.lower().isin(MISSING)
+    if empty.all():
+        said.append("The column of response times is empty and not used.")
+        return None
+    numbers = _numbers(cells, table.decimal_comma)
+    for text, broken in (
+        ("RT must be a number", numbers.isna() & ~empty),
+        ("RT must be a finite number", np.isinf(numbers)),
+        ("RT cannot be negative", numbers < 0),
+    ):
+        if broken.any():
+            problems.append(Problem(text, _where(cells, broken)))
+    unit = str(table.sidecar.get("rt", {}).get("Units", table.sidecar.get("rt", {}).get("unitText", ""))).lower()
+    if unit in ("s", "sec", "second", "seconds"):
+        said.append("RT is in seconds, says the sidecar.")
+        return numbers * 1000
+    if not unit and 0 < numbers.median() < SECONDS:
+        said.append(f"RT is read as seconds: its median is {numbers.median():.3g}.")
+        return numbers * 1000
+    return numbers
 
 
-def _broken_cells(numbers: pd.DataFrame, cells: pd.DataFrame, task: Task, without_rt: set[int]) -> list[Problem]:
-    import pandera.errors
-    import pandera.pandas as pa
-
-    whole = pa.Check(lambda s: (s % 1 == 0) & (s.abs() < LARGEST), error="must be a whole number")
-    counted = [whole, pa.Check.ge(1, error="counts from 1")]
-    finite = pa.Check(np.isfinite, error="must be a finite number")
-    small = pa.Check.in_range(-LARGEST_REWARD, LARGEST_REWARD, error=f"lies beyond {LARGEST_REWARD:g}: rescale it")
-    arms = list(range(1, task.arms + 1))
-    numbered = " or ".join(map(str, arms)) if task.arms == 2 else f"a whole number from 1 to {task.arms}"
-    checks = {
-        "subject": [whole],
-        "block": counted,
-        "trial": counted,
-        "choice": [pa.Check.isin(arms, error=f"must be {numbered}, the number of an arm")],
-        "reward": [finite, small],
-        "rt": [finite, pa.Check.ge(0, error="cannot be negative")],
-    }
-    schema = pa.DataFrameSchema({name: pa.Column(checks=checks[name], coerce=False) for name in numbers})
-    problems: dict[str, dict[int, str]] = {}
-    try:
-        schema.validate(numbers, lazy=True)
-    except pandera.errors.SchemaErrors as found:
-        for case in found.failure_cases.itertuples():
-            if case.column == "rt" and case.index in without_rt:
-                continue
-            rule = "must be a number" if case.check == "not_nullable" else case.check
-            name = "RT" if case.column == "rt" else case.column
-            problems.setdefault(f"{name} {rule}", {})[int(case.index)] = _quote(cells.at[case.index, case.column])
-    return [Problem(text, sorted(rows.items())) for text, rows in problems.items()]
-
-
-def _broken_order(numbers: pd.DataFrame) -> list[Problem]:
-    """Duplicates, gaps and people with hardly any trials, among the rows whose numbers can be read."""
-    keys = ["subject", "block", "trial"]
-    if not set(keys) <= set(numbers):
-        return []
-    table = numbers[keys].dropna()
-    table = table[np.isfinite(table).all(axis=1)]
-    twice = table.duplicated(keys)
-    ordered = table[~twice].sort_values(keys)
-    new_subject = ordered["subject"].ne(ordered["subject"].shift())
-    new_block = new_subject | ordered["block"].ne(ordered["block"].shift())
-    trial_gap = ordered["trial"].ne(ordered["trial"].shift().where(~new_block, 0) + 1)
-    block_gap = new_block & ordered["block"].ne(ordered["block"].shift().where(~new_subject, 0) + 1)
-    few = table.groupby("subject")["trial"].transform("size") < LEAST_TRIALS
-    few &= ~table["subject"].duplicated()
-    found = (
-        ("the same subject, block and trial occur twice", table[twice]),
-        ("trials of a block count 1, 2, 3, ... and some are missing before", ordered[trial_gap]),
-        ("blocks of a subject count 1, 2, 3, ... and some are missing before", ordered[block_gap]),
-        (f"a subject has fewer than {LEAST_TRIALS} trials, too few to fit", table[few]),
-    )
-    return [Problem(text, _where(rows.sort_index())) for text, rows in found if len(rows)]
+def _order(
+    cells: pd.DataFrame, subject: pd.Series, problems: list[Problem], said: list[str], notes: list[str]
+) -> tuple[pd.Series, pd.Series]:
+    """Block and place in the block of every row; without columns for them, by the order of the rows."""
+    trial = None
+    if "trial" in cells:
+        trial = _numbers(cells["trial"])
+        if (odd := ~(trial % 1 == 0) | (trial.abs() >= LARGEST)).any():
+            problems.append(Problem("trial must be a whole number", _where(cells["trial"], odd)))
+            trial = None
+    if "block" in cells:
+        block = _labels(cells["block"], "block", problems)
+        if block.dtype.kind not in "iu":  # words: in the order in which a person meets them
+            block = block.groupby(subject, sort=False).transform(lambda names: pd.factorize(names)[0] + 1)
+    else:
+        block = pd.Series(1, index=cells.index)
+        if trial is not None and pd.DataFrame({"s": subject, "t": trial}).duplicated().any():
+            # trials that count from the start again, person by person, are blocks
+            again = trial.groupby(subject).transform(lambda t: (t.diff() < 0).cumsum())
+            if not pd.DataFrame({"s": subject, "b": again, "t": trial}).duplicated().any():
+                block = again.astype(int) + 1
+                said.append("There is no column for blocks: a new one begins where the trials count from the start "
+                            "again.")  # fmt: skip
+        if (block == 1).all():
+            said.append("There is no column for blocks: each person has one.")
+    place = pd.DataFrame({"s": subject, "b": block}).groupby(["s", "b"]).cumcount() + 1
+    if trial is None:
+        if "trial" not in cells:
+            said.append("There is no column for trials: rows are taken in their order.")
+        return block, place
+    table = pd.DataFrame({"s": subject, "b": block, "t": trial})
+    if (twice := table.duplicated()).any():
+        where = [(int(at), f"subject {row.s}, block {row.b}, trial {row.t:g}")
+                 for at, row in zip(table.index[twice], table[twice].itertuples(), strict=True)]  # fmt: skip
+        problems.append(Problem("the same subject, block and trial occur twice", where))
+        return block, place
+    first, last = (table.groupby(["s", "b"])["t"].transform(kind) for kind in ("min", "max"))
+    size = table.groupby(["s", "b"])["t"].transform("size")
+    gaps = table[(last - first + 1 > size)].drop_duplicates(["s", "b"])
+    if len(gaps):
+        where = [
+            (int(at), f"subject {row.s}, block {row.b}") for at, row in zip(gaps.index, gaps.itertuples(), strict=True)
+        ]
+        notes.append("Trial numbers have gaps in the blocks that begin at" + places(where)[1:]
+                     + " What happened in between is not known, and not learned from.")  # fmt: skip
+    if not (first == 1).all():  # they count on through the blocks, or from 0
+        trial = trial - first + 1
+    return block, trial.astype(int)
 
 
-def _where(rows: pd.DataFrame) -> Rows:
-    return [
-        (int(line), f"subject {row.subject:g}, block {row.block:g}, trial {row.trial:g}")
-        for line, row in zip(rows.index, rows.itertuples(), strict=True)
-    ]
+def _offered(
+    cells: pd.DataFrame, arms: tuple[str, ...], choice: pd.Series, problems: list[Problem]
+) -> np.ndarray | None:
+    """(rows, arms): cells such as `1|3` or `left right` name the arms that could be taken; an empty cell: all."""
+    if "offered" not in cells:
+        return None
+    column = cells["offered"]
+    sets = column.map(lambda text: [part for part in re.split(r"[|/ ;,+&]+", text) if part])
+    known = {name: k for k, name in enumerate(arms)}
+    offered = np.ones((len(cells), len(arms)), dtype=bool)
+    odd = pd.Series(False, index=cells.index)
+    for row, names in enumerate(sets):
+        if column.iloc[row].lower() in MISSING:
+            continue
+        if any(name not in known for name in names):
+            odd.iloc[row] = True
+            continue
+        offered[row] = np.isin(np.arange(len(arms)), [known[name] for name in names])
+        odd.iloc[row] = choice.iloc[row] >= 0 and not offered[row, choice.iloc[row]]
+    if odd.any():
+        problems.append(
+            Problem("offered must name arms, that of the choice among them, such as 1|3", _where(column, odd))
+        )
+    return None if offered.all() else offered
+
+
+def _enough(name: str, scored: pd.Series, everybody: np.ndarray, how: Reading) -> None:
+    """Refuse people with hardly any trials."""
+    count = scored.value_counts().reindex(everybody, fill_value=0)
+    few = count.index[count < LEAST_TRIALS]
+    if len(few):
+        who = ", ".join(str(subject) for subject in few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+        why = f" (without missed trials and those of {how.longest_rt:g} ms or more, or without RT)"
+        raise complaint(
+            name, [Problem(f"fewer than {LEAST_TRIALS} trials to score{why}, too few to fit: subject {who}")]
+        )
+
+
+def _notes(missed: pd.Series, slow: pd.Series, timeless: pd.Series, how: Reading) -> list[str]:
+    """What happens to missed, slow and untimed trials."""
+    fate = {"learn": "learned from but not scored", "drop": "left out before learning", "keep": "scored like all"}
+    notes = []
+    if missed.any():
+        notes.append(f"Missed trials: {int(missed.sum())}, neither learned from nor scored.")
+    if (slow & ~missed).any():
+        notes.append(f"Trials of {how.longest_rt:g} ms or more: {int((slow & ~missed).sum())}, {fate[how.doubtful]}.")
+    if timeless.any():
+        where = places([(int(row), "") for row in timeless.index[timeless]])
+        notes.append(f"RT is missing{where} These trials are {fate[how.doubtful]}.")
+    return notes

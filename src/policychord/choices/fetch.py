@@ -15,6 +15,11 @@ FILES = {
 }
 
 
+def address() -> str:
+    """Where the files are fetched from."""
+    return _ADDRESS
+
+
 def cache() -> Path:
     """The folder of the user's cache in which fetched data are kept."""
     return user_cache_path("policychord") / "gershman2018"

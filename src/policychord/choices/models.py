@@ -1,7 +1,8 @@
 """Models of choice as data, and `fit`: from choices with beliefs to coefficients, likelihood and evidence.
 
-A model takes the utilities of a classic model (the reference) to probabilities q of the arms. A composed model mixes
-primitives so that they come close to q; a floored one keeps q away from zero without any primitive.
+A model takes the utilities of a classic model (the reference) to probabilities q of the arms. It may have a learner of
+its own, stickiness (a bonus for the arm taken last) and a lapse rate. A composed model mixes primitives so that they
+come close to q; a floored one keeps q away from zero without any primitive.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +13,14 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import log_ndtr, log_softmax
 
 from .._types import Array, ArrayLike
 from ..core.equilibrium import ConvergenceError, solve
 from ..core.objective import problem
 from ..stats.glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
-from .beliefs import Trials, take
+from .beliefs import Trials, relearn, take
+from .learners import AbstractLearner
 from .schemas import FEATURES, PAPER, OfTrials, Schemas, columns, features, schemas_by_name
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above
@@ -44,11 +47,14 @@ class Mixture(NamedTuple):
 class ChoiceModel(NamedTuple):
     """A model with coefficients for each person, or with `pooled` the same for all. See `classic`, `composed`, ..."""
 
-    reference: str  # the classic model whose coefficients these are
+    reference: str | OfTrials  # the classic model whose coefficients these are, or a function with ln q of every arm
     link: Link
     change: Mixture | Floor | None  # what becomes of the reference's probabilities
     parameters: int  # counted by BIC and AIC
     pooled: bool = False
+    learner: AbstractLearner | None = None  # None: the beliefs that stand in the trials
+    stickiness: bool = False  # one more coefficient: what the arm taken last has more
+    lapse: bool = False  # one more: how often any arm is drawn
 
 
 class Fitted(NamedTuple):
@@ -59,11 +65,15 @@ class Fitted(NamedTuple):
     pooled: bool
     subjects: np.ndarray
     coef: np.ndarray  # (subjects, coefficients)
-    separated: np.ndarray  # the features predict every choice, so that a weak prior had to hold the coefficients
+    separated: np.ndarray  # no finite coefficients fit best, so that a weak prior had to hold them
     log_likelihood: np.ndarray
     bic: np.ndarray
     aic: np.ndarray
     log_evidence: np.ndarray  # -bic/2
+    names: tuple[str, ...] = ()  # of the coefficients
+    error: np.ndarray | None = None  # (subjects, coefficients) standard errors, from the curvature
+    low: np.ndarray | None = None  # their intervals of 95 %
+    high: np.ndarray | None = None
 
 
 class Composition(NamedTuple):
@@ -77,16 +87,29 @@ class Composition(NamedTuple):
 # ------------------------------------------------------------------------------------------ models
 
 
-def classic(name: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
-    """UCB, Thompson, Hybrid or Value: p(arm) from a weighted sum of features, by probit or logit."""
+def classic(
+    name: str = "Hybrid",
+    link: Link = "probit",
+    *,
+    learner: AbstractLearner | None = None,
+    stickiness: bool = False,
+    lapse: bool = False,
+    pooled: bool = False,
+) -> ChoiceModel:
+    """UCB, Thompson, Hybrid or Value: p(arm) from a weighted sum of features, by probit or logit.
+
+    `learner` makes its own beliefs (with parameters of each person, where it has `free` ones); `stickiness` and `lapse`
+    add a coefficient each.
+    """
     if name not in FEATURES:
         raise ValueError(f"name = {name!r}: the classic models are {', '.join(FEATURES)}.")
-    return ChoiceModel(name, link, None, len(FEATURES[name]), pooled)
+    model = ChoiceModel(name, link, None, 0, pooled, learner, stickiness, lapse)
+    return model._replace(parameters=len(names_of(model)))
 
 
 def composed(
     primitives: Schemas = tuple(PAPER),
-    reference: str = "Hybrid",
+    reference: "str | ChoiceModel | OfTrials" = "Hybrid",
     link: Link = "probit",
     *,
     eps: float = 0.01,
@@ -95,17 +118,48 @@ def composed(
     parameters: int | None = None,
     pooled: bool = False,
 ) -> ChoiceModel:
-    """Primitives mixed at every trial so that they come close to a classic model, the reference.
+    """Primitives mixed at every trial so that they come close to a reference.
 
-    `coefficients="reference"` are those that fit the reference best, as in the paper; `"own"` maximise this model's
-    own likelihood. `parameters` are the reference's unless counted otherwise. `primitives`: names, or a dict of
-    names to functions of `Trials`.
+    The reference is a classic model by name, any other model, or a function of `Trials` that gives ln q of every arm
+    (its link, learner and coefficients are then its own). `coefficients="reference"` are those that fit the reference
+    best, as in the paper; `"own"` maximise this model's own likelihood. `parameters` are the reference's unless counted
+    otherwise. `primitives`: names, or a dict of names to functions of `Trials`.
     """
     if coefficients not in ("reference", "own"):
         raise ValueError(f"coefficients = {coefficients!r}: use 'reference' or 'own'.")
-    base = classic(reference, link, pooled=pooled)
+    if isinstance(reference, ChoiceModel):
+        base = reference
+    elif isinstance(reference, str):
+        base = classic(reference, link, pooled=pooled)
+    else:
+        base = ChoiceModel(reference, link, None, 0, pooled)
+    if base.change is not None or (coefficients == "own" and not is_regression(base)):
+        raise ValueError(
+            f"reference = {name_of(base)} is changed already, or has no coefficients of a regression: compose a plain "
+            "model, with coefficients='reference'."
+        )
     mixture = Mixture(schemas_by_name(primitives), eps, prior, coefficients == "own")
     return base._replace(change=mixture, parameters=base.parameters if parameters is None else parameters)
+
+
+def names_of(model: ChoiceModel) -> tuple[str, ...]:
+    """The coefficients in their order: the learner's, those of the features, stickiness, lapse."""
+    own = () if model.learner is None else model.learner.free
+    weighed = tuple(FEATURES[model.reference]) if isinstance(model.reference, str) else ()
+    return (*own, *weighed, *(("stickiness",) if model.stickiness else ()), *(("lapse",) if model.lapse else ()))
+
+
+def name_of(model: ChoiceModel) -> str:
+    """The reference's name."""
+    return model.reference if isinstance(model.reference, str) else getattr(model.reference, "__name__", "function")
+
+
+def is_regression(model: ChoiceModel) -> bool:
+    """Whether its coefficients multiply features that are known, so that a regression finds them."""
+    learns = model.learner is not None and bool(model.learner.free)
+    return (
+        isinstance(model.reference, str) and bool(names_of(model)) and not (learns or model.stickiness or model.lapse)
+    )
 
 
 def floored(rule: Floor, reference: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
@@ -130,13 +184,56 @@ def weigh(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Composition:
     """Weights and policy of a composed model at every trial, all solved as one batch."""
     mixture = model.change
     if not isinstance(mixture, Mixture):
-        raise ValueError(f"model is the {model.reference} without primitives: only a composed model has weights.")
+        raise ValueError(f"model is the {name_of(model)} without primitives: only a composed model has weights.")
     log_q = _reference(model, trials, coef)
-    return compose(columns(mixture.primitives, trials), log_q, mixture.eps, mixture.prior)
+    return compose(columns(mixture.primitives, believed(model, trials, coef)), log_q, mixture.eps, mixture.prior)
+
+
+def believed(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Trials:
+    """The trials with the beliefs of the model's own learner, if it has one; `coef` has a row for each trial."""
+    if model.learner is None:
+        return trials
+    return relearn(trials, model.learner, {name: coef[:, k, None] for k, name in enumerate(model.learner.free)})
 
 
 def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
-    return log_choice_prob(features(model.reference, trials), coef, model.link)
+    """ln q of every arm; an arm that is not on offer has none."""
+    seen = believed(model, trials, coef)
+    if not isinstance(model.reference, str):
+        log_q = np.asarray(model.reference(seen), dtype=float)
+        if log_q.shape != trials.mean.shape:
+            raise ValueError(
+                f"the reference {name_of(model)!r} answered with shape {log_q.shape}: ln q for each of the "
+                f"{len(trials.choice)} trials and {trials.arms} arms was expected."
+            )
+        return log_softmax(log_q if trials.offered is None else np.where(trials.offered, log_q, -np.inf), axis=1)
+    if is_regression(model) and trials.offered is None:
+        return log_choice_prob(features(model.reference, seen), coef, model.link)
+    given = dict(zip(names_of(model), np.asarray(coef, dtype=float).T, strict=True))
+    x = features(model.reference, seen)
+    utility = sum(
+        (given[name][:, None] * x[..., k] for k, name in enumerate(FEATURES[model.reference])), 0.0 * seen.mean
+    )
+    if model.stickiness:
+        again = np.arange(trials.arms) == trials.previous[:, None]
+        utility = utility + np.where(again, given["stickiness"][:, None], 0.0)
+    if model.link == "probit":
+        if trials.arms != 2 or trials.offered is not None:
+            raise ValueError("link = 'probit' with more than two arms or with choice sets: use link='logit'.")
+        z = utility[:, 0] - utility[:, 1]
+        log_q = log_ndtr(np.stack([z, -z], axis=1))
+    else:
+        log_q = log_softmax(utility if trials.offered is None else np.where(trials.offered, utility, -np.inf), axis=1)
+    if not model.lapse:
+        return log_q
+    rate = given["lapse"][:, None]
+    return np.log((1.0 - rate) * np.exp(log_q) + rate * _evenly(trials))
+
+
+def _evenly(trials: Trials) -> np.ndarray:
+    """The same probability for every arm on offer, (trials, arms)."""
+    offered = np.ones_like(trials.mean) if trials.offered is None else trials.offered.astype(float)
+    return offered / offered.sum(1, keepdims=True)
 
 
 def compose(pi: np.ndarray, log_q: np.ndarray, eps: float, prior: ArrayLike | None = None) -> Composition:
@@ -208,24 +305,64 @@ FLOORS: Mapping[str, Callable[[np.ndarray, Trials], np.ndarray]] = {"clip": _cli
 
 
 def fit(model: ChoiceModel, trials: Trials, *, engine: Engine = "statsmodels") -> Fitted:
-    """Estimate the coefficients, person by person. `engine="scoring"` is the same regression, and faster."""
-    x = features(model.reference, trials)
-    groups = [np.arange(len(trials.choice))] if model.pooled else _by_subject(trials.subject)
+    """Estimate the coefficients, person by person. `engine="scoring"` is the same regression, and faster.
+
+    Models that are no regression (a learner with free parameters, stickiness, a lapse, choice sets) climb their
+    likelihood from several starts, everybody at once (`estimate`).
+    """
+    if not isinstance(model.reference, str):
+        people = 1 if model.pooled else len(np.unique(trials.subject))
+        return evaluate(model, trials, np.zeros((people, 0)), np.zeros(people, dtype=bool))
+    if not is_regression(model) or trials.offered is not None:
+        from .estimate import climb  # compiles, and only these models need it
+
+        return climb(model, trials)
+    seen = believed(model, trials, np.zeros((len(trials.choice), 0)))
+    x = features(model.reference, seen)
+    rows_of = [np.arange(len(trials.choice))] if model.pooled else _by_subject(trials.subject)
+    groups = [rows[trials.counts[rows]] for rows in rows_of]
     fits = [fit_choices(x[rows], trials.choice[rows], model.link, engine=engine) for rows in groups]
     coef = np.stack([one.coef for one in fits])
+    separated = np.array([one.separated for one in fits])
     if isinstance(model.change, Mixture) and model.change.own:
-        climb = partial(_climb, model, model.change)
-        coef = np.stack([climb(start, take(trials, rows)) for start, rows in zip(coef, groups, strict=True)])
-    return evaluate(model, trials, coef, np.array([one.separated for one in fits]))
+        ascend = partial(_climb, model, model.change)
+        coef = np.stack([ascend(start, take(seen, rows)) for start, rows in zip(coef, groups, strict=True)])
+        return evaluate(model, trials, coef, separated)
+    error = np.stack([_errors(x[rows], one, model.link) for rows, one in zip(groups, coef, strict=True)])
+    error[separated] = np.nan
+    return evaluate(model, trials, coef, separated, error)
 
 
-def evaluate(model: ChoiceModel, trials: Trials, coef: np.ndarray, separated: np.ndarray) -> Fitted:
-    """Likelihood and evidence of every subject with coefficients that are known, (subjects, coefficients)."""
-    subjects, counts = np.unique(trials.subject, return_counts=True)
+def _errors(x: np.ndarray, coef: np.ndarray, link: Link) -> np.ndarray:
+    """Standard errors of regression coefficients, from the expected information sum_t E[slope slope^T]."""
+    slope = log_choice_slope(x, coef, link)
+    prob = np.exp(log_choice_prob(x, coef, link))[..., None]
+    information = np.einsum("tof,tog->fg", np.where(prob > 0, prob * slope, 0.0), slope)
+    return np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0))
+
+
+def evaluate(
+    model: ChoiceModel,
+    trials: Trials,
+    coef: np.ndarray,
+    separated: np.ndarray,
+    error: np.ndarray | None = None,
+    interval: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Fitted:
+    """Likelihood and evidence of every subject with coefficients that are known, (subjects, coefficients).
+
+    Trials that are not scored count nowhere. The interval is coef +- 1.96 errors unless given.
+    """
+    subjects = np.unique(trials.subject)
     none = np.zeros(len(subjects))
-    found = Fitted(model.reference, model.parameters, model.pooled, subjects, coef, separated, none, none, none, none)
-    log_p = _log_p(model, found, trials)
-    total = np.array([log_p[rows].sum() for rows in _by_subject(trials.subject)])
+    if error is not None and interval is None:
+        interval = coef - 1.96 * error, coef + 1.96 * error
+    found = Fitted(name_of(model), model.parameters, model.pooled, subjects, coef, separated, none, none, none, none,
+                   names_of(model), error, *(interval or (None, None)))  # fmt: skip
+    log_p = np.where(trials.counts, _log_p(model, found, trials), 0.0)
+    rows_of = _by_subject(trials.subject)
+    total = np.array([log_p[rows].sum() for rows in rows_of])
+    counts = np.array([trials.counts[rows].sum() for rows in rows_of])
     bic, aic = model.parameters * np.log(counts) - 2 * total, 2 * model.parameters - 2 * total
     return found._replace(log_likelihood=total, bic=bic, aic=aic, log_evidence=-bic / 2)
 
@@ -249,8 +386,8 @@ def predict_proba(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarr
 
 
 def score(model: ChoiceModel, found: Fitted, trials: Trials) -> float:
-    """The mean of ln p(choice) over trials."""
-    return float(_log_p(model, found, trials).mean())
+    """The mean of ln p(choice) over the trials that are scored."""
+    return float(_log_p(model, found, trials)[trials.counts].mean())
 
 
 def _log_p(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
@@ -260,7 +397,7 @@ def _log_p(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
 
 def _climb(model: ChoiceModel, mixture: Mixture, start: np.ndarray, trials: Trials) -> np.ndarray:
     """The best of several climbs: the likelihood has hills, and plains where the policy is at its border."""
-    pi, x = columns(mixture.primitives, trials), features(model.reference, trials)
+    pi, x = columns(mixture.primitives, trials), features(str(model.reference), trials)
     row = np.arange(len(trials.choice))
     how = mixture.eps, mixture.prior
 

@@ -6,34 +6,38 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .compare import OURS, Analysis, Rival, Rivals, weights_by_trial
-from .data import LONGEST_RT
-from .schemas import FEATURES
+from ..stats.model_selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
+from .beliefs import Trials
+from .checks import CrossValidation, PredictiveCheck, Recovery
+from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, weights_within_block
+from .data import Choices, Task
+from .quality import DELTA, Examination, Quality
 from .simulate import SYNTHETIC
 
 
-def model_table(fit: Analysis) -> pd.DataFrame:
-    """One row a model: summed log-likelihood, BIC and AIC, and its place in the group comparison of all."""
-    rows = [
-        {
-            "model": name,
-            "parameters": model.parameters,
-            "log_likelihood": model.log_likelihood.sum(),
-            "BIC": model.bic.sum(),
-            "AIC": model.aic.sum(),
-            "expected_frequency": fit.everything.selection.expected[k],
-            "XP": fit.everything.selection.xp[k],
-            "PXP": fit.everything.selection.pxp[k],
-        }
-        for k, (name, model) in enumerate(fit.models.items())
-    ]
+def model_table(fit: Analysis, quality: Quality | None = None) -> pd.DataFrame:
+    """One row a model: summed log-likelihood, BIC and AIC, its place in the group comparison, and fit quality."""
+    rows: list[dict[str, Any]] = []
+    for k, (name, model) in enumerate(fit.models.items()):
+        selection = fit.everything.selection
+        rows.append(_scores(name, model) | {"expected_frequency": selection.expected[k], "XP": selection.xp[k],
+                                            "PXP": selection.pxp[k]})  # fmt: skip
+        if quality is not None:
+            rows[-1] |= quality.total(name)
     return pd.DataFrame(rows)
+
+
+def _scores(name: str, model: Any) -> dict[str, Any]:
+    totals = {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
+    return {"model": name, "parameters": model.parameters} | {key: value.sum() for key, value in totals.items()}
 
 
 def weight_table(fit: Analysis) -> pd.DataFrame:
     """One row a trial: who, when, what was chosen, the weights, and how probable the choice was."""
     trials, row = fit.trials, np.arange(len(fit.trials.choice))
     columns = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "choice": trials.choice + 1}
+    if trials.scored is not None:
+        columns["scored"] = trials.scored
     columns |= {f"weight_{name}": fit.composition.weights[:, k] for k, name in enumerate(fit.primitives)}
     columns["p_choice"] = np.exp(fit.composition.log_prob[row, trials.choice])
     columns["certified_distance"] = fit.composition.distance
@@ -41,72 +45,121 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def subject_table(fit: Analysis) -> pd.DataFrame:
-    """One row a subject and model: coefficients by what they multiply, likelihood and evidence."""
-    named = {f"coef_{what}": np.nan for model in fit.models.values() for what in FEATURES[model.reference]}
+def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.DataFrame:
+    """One row a subject and model: coefficients with errors and 95 % intervals, likelihood, fit quality."""
+    models = {**fit.models, **({DELTA: examined.delta} if examined else {})}
+    every = dict.fromkeys(name for model in models.values() for name in model.names)
     parts = []
-    for name, model in fit.models.items():
-        coef = {f"coef_{what}": model.coef[:, k] for k, what in enumerate(FEATURES[model.reference])}
-        scores = {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
-        columns = {"subject": model.subjects, "model": name} | named | coef | scores
+    for name, model in models.items():
+        columns: dict[str, Any] = {"subject": model.subjects, "model": name}
+        for label in every:
+            k = model.names.index(label) if label in model.names else -1
+            for prefix, values in (("coef", model.coef), ("se", model.error), ("low", model.low), ("high", model.high)):
+                none = np.full(len(model.subjects), np.nan)
+                columns[f"{prefix}_{label}"] = none if k < 0 or values is None else values[:, k]
+        columns |= {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
+        if examined is not None:
+            quality, at = examined.quality, examined.quality.models.index(name)
+            columns |= {"trials": quality.trials, "chance": quality.chance, "accuracy": quality.accuracy[:, at],
+                        "R2": quality.r2[:, at], "held_out": quality.held_out[:, at]}  # fmt: skip
         parts.append(pd.DataFrame(columns | {"separated": model.separated}))
     return pd.concat(parts, ignore_index=True)
 
 
-def describe(fit: Analysis, rivals: Rivals | None = None) -> str:
-    """The analysis in plain language, as Markdown."""
-    people, trials = len(fit.models[OURS].subjects), len(fit.trials.choice)
+def describe(
+    fit: Analysis,
+    rivals: Rivals | None = None,
+    examined: Examination | None = None,
+    said: tuple[str, ...] = (),
+    *checks: Recovery | CrossValidation | PredictiveCheck | None,
+) -> str:
+    """The analysis in plain language, as Markdown; the tables are in files."""
+    people, trials = len(fit.models[OURS].subjects), int(fit.trials.counts.sum())
     lines = [
         f"# Choices between {fit.trials.arms} arms: {fit.task_name}",
         "",
-        f"Data: {as_markdown(fit.trials.source)}; {people} people, {trials} trials"
-        + (f" ({fit.left_out} slower than {LONGEST_RT / 1000:g} s left out)." if fit.left_out else "."),
-        *fit.notes,
+        f"Data: {as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
+        f"{trials} scored trials.",
+        *(as_markdown(line) for line in (*said, *fit.notes)),
         f"From utilities to probabilities: {fit.link}. The composed model mixes {', '.join(fit.primitives)} at "
-        f"temperature {fit.eps:g}.",
+        f"temperature {fit.eps:g}, to come close to {fit.reference}.",
     ]
     if SYNTHETIC in fit.trials.source:
-        lines += [
-            "",
-            "**These choices are synthetic: simulated with the Hybrid model. They say nothing about people.**",
-        ]
-    lines += ["", "## Which model is the most frequent?", "", *_markdown(model_table(fit)), "", verdict(fit), ""]
+        lines += ["", "**These choices are simulated. They say nothing about people.**"]
+    lines += ["", "## Which model is the most frequent?", ""]
+    if examined is not None:
+        lines += [f"**Warning.** {as_markdown(line)}\n" for line in examined.warnings]
+    table = model_table(fit, None if examined is None else examined.quality).drop(columns=["AIC", "XP"])
+    lines += [verdict(fit), "", *_markdown(table), ""]
+    if examined is not None:
+        lines += [_about_quality(examined), ""]
     lines += [
-        f"- log_likelihood, BIC, AIC: sums over people; {OURS} has no coefficients besides the Hybrid's.",
-        "- expected_frequency: the share of people who use the model, as far as can be told.",
-        "- XP: the probability that more people use this model than any other. PXP (protected): the same, allowing for "
-        "all of it being chance. BOR (Bayes omnibus risk): the probability that it is.",
+        f"- BIC: summed over people; {OURS} has no coefficients besides those of {fit.reference}.",
+        "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
+        "more people use this model than any other, allowing for all of it being chance. BOR (Bayes omnibus risk): the "
+        "probability that it is.",
+        f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
+        "nothing is established.",
     ]
-    lines += _about_rivals(rivals.known() if rivals else []) + _about_weights(fit) + _about_fits(fit)
+    lines += _about_rivals(rivals.known() if rivals else [], fit.reference) + _about_weights(fit)
+    for check in checks:
+        lines += _about_check(check)
+    lines += _about_fits(fit)
     return "\n".join(lines) + "\n"
 
 
 def verdict(fit: Analysis) -> str:
-    """Who won, how surely, and the composed model against the Hybrid alone."""
-    selection, against = fit.everything.selection, fit.against_hybrid
-    winner, pxp, bor = fit.everything.models[int(selection.pxp.argmax())], float(selection.pxp.max()), selection.bor
-    if bor > 0.25:
-        words = (
-            f"No model is established: {winner} comes first with a PXP of {pxp:.3f}, but with a probability of "
-            f"{bor:.2f} (BOR) the models differ by chance only."
+    """Who won, how surely, and the composed model against its reference alone."""
+    against = fit.against_hybrid
+    the = "the Hybrid" if fit.reference == "Hybrid" else fit.reference
+    return state(fit.everything) + (
+        f" Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
+        f"(BOR {against.selection.bor:.3f})."
+    )
+
+
+def state(found: Comparison) -> str:
+    """One sentence that holds: the most frequent model, or those that are not excluded, or nothing."""
+    selection = found.selection
+    first, bor = int(selection.pxp.argmax()), selection.bor
+    winner, pxp = found.models[first], float(selection.pxp[first])
+    if bor > UNDECIDED:
+        return (
+            f"Nothing is established: with a probability of {bor:.2f} (BOR) the models differ by chance only. "
+            f"{winner} comes first with a PXP of {_probability(pxp)}."
         )
-    else:
-        words = (
+    left = not_excluded(selection)
+    if len(left) == 1:
+        return (
             f"{winner} is the most frequent model: its PXP is {_probability(pxp)}, and that the models differ by "
             f"chance only has a probability of {bor:.2g} (BOR)."
         )
-    return words + (
-        f" Against the Hybrid alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
-        f"(BOR {against.selection.bor:.3f})."
+    *others, last = (f"{found.models[k]} ({_probability(float(selection.pxp[k]))})" for k in left)
+    return (
+        f"No single model is established. Not excluded are {', '.join(others)} and {last}, by their PXP; that the "
+        "models "
+        f"differ by chance only has a probability of {bor:.2g} (BOR)."
     )
 
 
 def _probability(p: float) -> str:
     """Three digits, and never certainty."""
-    return "over .999" if p >= 0.9995 else f"{p:.3f}"
+    return "over .999" if p >= 0.9995 else "below .001" if p < 0.0005 else f"{p:.3f}"
 
 
-def _about_rivals(rivals: list[Rival]) -> list[str]:
+def _about_quality(examined: Examination) -> str:
+    quality = examined.quality
+    delta = quality.total(DELTA)
+    return (
+        f"Chance is {quality.chance_per_trial:.4f} nats a trial. A delta rule with a rate for each person has accuracy "
+        f"{delta['accuracy']:.3f}, R2 {delta['R2']:.3f} and held-out {delta['held_out']:.4f} (summed BIC "
+        f"{examined.delta.bic.sum():.2f}). accuracy: the share of choices that a model holds for the most likely; "
+        "R2: 1 - "
+        "log-likelihood over that of chance; held_out: ln p a trial of trials that the coefficients were not fitted to."
+    )
+
+
+def _about_rivals(rivals: list[Rival], reference: str) -> list[str]:
     if not rivals:
         return []
     rows = pd.DataFrame(
@@ -115,41 +168,142 @@ def _about_rivals(rivals: list[Rival]) -> list[str]:
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",
-        "A mixture of primitives never holds a choice for impossible, and the Hybrid sometimes nearly does. The first "
-        "rows give the Hybrid such a floor, without primitives and without a parameter. Where the composed model does "
-        "not win against them (PXP near or below .5), its gain over the Hybrid is no evidence for composition.",
+        f"A mixture of primitives never holds a choice for impossible, and {reference} sometimes nearly does. The "
+        "first "
+        f"rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
+        "model is not "
+        f"established against them (PXP above {ESTABLISHED:g} with a BOR of at most {UNDECIDED:g}), its gain is no "
+        "evidence for composition.",
     ]  # fmt: skip
 
 
 def _about_weights(fit: Analysis) -> list[str]:
-    numbers, mean = weights_by_trial(fit)
-    table = pd.DataFrame({"trial of a block": numbers} | {n: mean[:, k] for k, n in enumerate(fit.primitives)})
+    course = weights_within_block(fit)
+    mean = course.mean
     first, last = (fit.primitives[int(mean[at].argmax())] for at in (0, -1))
     even = np.ptp(mean[0]) < 1e-6
     start = "At the first trial of a block nothing is known and all weigh the same" if even else (
-        f"At the first trial of a block {first} weighs most"
+        f"At the first trial of a block {first} weighs most ({mean[0].max():.2f})"
     )  # fmt: skip
     return [
-        "", "## How the primitives are weighed", "", "Mean weights over people and blocks:", "", *_markdown(table), "",
-        f"{start}; at the last {last} weighs most. In figures/weights, lines are means over people and bands "
-        "one standard deviation around them.",
+        "", "## How the primitives are weighed", "",
+        f"{start}; at the last {last} does ({mean[-1].max():.2f}). The figure weights shows means over people, each "
+        "person's blocks averaged first, with a standard error over people; weights.csv has every trial.",
     ]  # fmt: skip
+
+
+def _about_check(check: Recovery | CrossValidation | PredictiveCheck | None) -> list[str]:
+    if isinstance(check, Recovery):
+        right = "; ".join(f"{name} {check.best[k, k]:.2f}" for k, name in enumerate(check.models))
+        return ["", "## Recovery on this task", "",
+                "People with the fitted coefficients of each model played the same task again, and all models were "
+                f"fitted to them. Share of people whose least BIC is that of the model they use: {right}. A model "
+                "that is "
+                "not found again on this task cannot be found in these data.", "",
+                *_markdown(recovery_table(check))]  # fmt: skip
+    if isinstance(check, CrossValidation):
+        best = max(check.models, key=check.mean)
+        return ["", "## Predicting other people", "",
+                f"With coefficients from other people, {best} predicts best: {check.mean(best):.4f} nats a trial, "
+                "best in "
+                f"{check.best_in(best)} of {len(check.score)} random splits. "
+                + "; ".join(f"{name} {check.mean(name):.4f}" for name in check.models if name != best)
+                + "."]  # fmt: skip
+    if isinstance(check, PredictiveCheck):
+        return ["", "## Posterior predictive check", "",
+                "What people did, and what each model expects given what happened before (shares of trials, means over "
+                "people):", "", *_markdown(check_table(check))]  # fmt: skip
+    return []
+
+
+def describe_task(task: Task) -> str:
+    """What people know of the arms, in a sentence."""
+    means = sorted(set(task.means.tolist()))
+    same = f"{means[0]:g}" if len(means) == 1 else ", ".join(f"{m:g}" for m in task.means)
+    spread = sorted(set(task.variance))
+    variance = f"{spread[0]:g}" if len(spread) == 1 else ", ".join(f"{v:g}" for v in task.variance)
+    if task.conditions:
+        variance = "; ".join(f"{name} {', '.join(f'{v:g}' for v in values)}" for name, values in task.conditions)
+    return (
+        f"Task: {task.name}, {task.arms} arms, whose values have a mean of {same} and a variance of {variance}; "
+        f"variance of a reward around its arm's value: {task.noise:g}."
+    )
+
+
+def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
+    """Whether groups of people, if the table has some, use the models with the same frequencies."""
+    if choices.group is None:
+        return ()
+    _, first = np.unique(choices.subject, return_index=True)
+    label = choices.group[first]
+    names = np.unique(label)
+    if len(names) < 2:
+        return ()
+    evidence = np.stack([model.log_evidence for model in fit.models.values()], axis=1)
+    found = compare_groups({str(name): evidence[label == name] for name in names})
+    sizes = ", ".join(f"{name} ({int((label == name).sum())})" for name in names)
+    if found.same > ESTABLISHED:
+        so = "They use the models with the same frequencies"
+    elif found.same < 1 - ESTABLISHED:
+        so = "They use the models with different frequencies"
+    else:
+        so = "Whether they use the models with the same frequencies is open"
+    return (f"Groups: {sizes}. {so}: the probability that they are the same is {_probability(found.same)}.",)
+
+
+def shrunk_table(plan: Plan, trials: Trials) -> pd.DataFrame:
+    """One row a subject and model: coefficients drawn towards the group's by empirical Bayes, with errors."""
+    from .estimate import shrink
+
+    parts = []
+    for name, model in plan.models.items():
+        found, group = shrink(model, trials)
+        columns: dict[str, Any] = {"subject": found.subjects, "model": name}
+        for k, label in enumerate(found.names):
+            assert found.error is not None
+            columns |= {f"coef_{label}": found.coef[:, k], f"se_{label}": found.error[:, k]}
+        columns |= {"log_likelihood": found.log_likelihood, "log_evidence": found.log_evidence}
+        parts.append(pd.DataFrame(columns).assign(rounds=group.rounds, converged=group.converged))
+    return pd.concat(parts, ignore_index=True)
+
+
+def recovery_table(found: Recovery) -> pd.DataFrame:
+    """One row a coefficient: how well it is found again."""
+    return pd.DataFrame([one._asdict() for one in found.parameters])
+
+
+def confusion_table(found: Recovery) -> pd.DataFrame:
+    """One row for each pair of a simulated and a fitted model."""
+    return pd.DataFrame([
+        {"simulated": a, "fitted": b, "least_BIC": found.best[i, j], "expected_frequency": found.frequency[i, j],
+         "highest_PXP": found.won[i, j]}
+        for i, a in enumerate(found.models) for j, b in enumerate(found.models)
+    ])  # fmt: skip
+
+
+def check_table(found: PredictiveCheck) -> pd.DataFrame:
+    """One row for the people and one for each model."""
+    rows = [{"who": "people"} | dict(zip(found.statistics, np.nanmean(found.observed, axis=0), strict=True))]
+    for k, name in enumerate(found.models):
+        rows.append({"who": name} | dict(zip(found.statistics, np.nanmean(found.expected[k], axis=0), strict=True)))
+    return pd.DataFrame(rows)
 
 
 def _about_fits(fit: Analysis) -> list[str]:
     separated = {name: int(model.separated.sum()) for name, model in fit.models.items() if model.separated.any()}
     lines = ["", "## What to know about the fits", ""]
     lines += [
-        "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, named by what they multiply: V, "
-        "how much better an arm seems; RU, how much less is known of it; V/TU, the first in units of all that is "
-        "uncertain. "
+        "Coefficients (subjects.csv) are each person's maximum-likelihood estimates with standard errors and 95 % "
+        "intervals from the curvature, named by what they multiply: V, how much better an arm seems; RU, how "
+        "much less is "
+        "known of it; V/TU, the first in units of all that is uncertain. "
         "The evidence for a model is -BIC/2. Every weight vector (weights.csv) comes with a proof: it lies within "
         f"{fit.composition.distance.max():.1e} of the optimal one (certified_distance, summed over the primitives).",
     ]
     for name, count in separated.items():
         lines.append(
-            f"{name}: {count} of {len(fit.models[name].subjects)} people choose exactly as it says, so that no "
-            "finite coefficients fit them best (`separated`); a weak prior holds them."
+            f"{name}: for {count} of {len(fit.models[name].subjects)} people no finite coefficients fit best "
+            "(`separated`); a weak prior holds them, and they have no standard errors worth the name."
         )
     return lines
 

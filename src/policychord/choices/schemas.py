@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
+from .._types import namespace
 from .beliefs import Trials
 
 # (trials, arms): probabilities, or the value of a feature
@@ -16,8 +18,9 @@ SURE = 0.99  # how often exploitation takes the best arm
 
 def exploit(trials: Trials, ties: float = 0.0) -> np.ndarray:
     """The best arm with probability .99, the others share the rest; arms within `ties` of the best share alike."""
-    best = trials.mean >= trials.mean.max(1, keepdims=True) - ties
-    count, arms = best.sum(1, keepdims=True), trials.arms
+    mean = trials.mean if trials.offered is None else np.where(trials.offered, trials.mean, -np.inf)
+    best = mean >= mean.max(1, keepdims=True) - ties
+    count, arms = best.sum(1, keepdims=True), np.isfinite(mean).sum(1, keepdims=True)
     others = np.maximum(arms - count, 1)
     prob = np.where(best, SURE / count, (1.0 - SURE) / others)
     return np.where(count == arms, 1.0 / arms, prob)
@@ -69,7 +72,7 @@ def schemas_by_name(names: Schemas) -> dict[str, OfTrials]:
 
 
 def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
-    """Pi: (trials, arms, primitives)."""
+    """Pi: (trials, arms, primitives). Where arms are not on offer, the others share their probability."""
     parts = []
     for name, schema in schemas.items():
         prob = np.asarray(schema(trials), dtype=float)
@@ -78,6 +81,11 @@ def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
                 f"primitive {name!r} answered with shape {prob.shape}: a probability for each of the "
                 f"{len(trials.choice)} trials and {trials.arms} arms was expected."
             )
+        if trials.offered is not None:
+            prob = np.where(trials.offered, prob, 0.0)
+            left = prob.sum(1, keepdims=True)
+            evenly = trials.offered / trials.offered.sum(1, keepdims=True)
+            prob = np.where(left > 0, prob / np.where(left > 0, left, 1.0), evenly)
         parts.append(prob)
     return np.stack(parts, axis=-1)
 
@@ -85,25 +93,39 @@ def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
 # ------------------------------------------------------ what the classic models look at
 
 
-def _scaled_value(trials: Trials) -> np.ndarray:
+def _value(trials: Trials) -> Any:
+    return trials.mean
+
+
+def _deviation(trials: Trials) -> Any:
+    """sqrt(s), in NumPy or JAX; where nothing is uncertain it has no slope either."""
+    xp = namespace(trials.variance)
+    known = trials.variance <= 0
+    return xp.where(known, 0.0, xp.sqrt(xp.where(known, 1.0, trials.variance)))
+
+
+def _scaled_value(trials: Trials) -> Any:
     """Values in units of the total uncertainty; nothing to weigh where nothing is uncertain."""
-    total = np.sqrt(trials.variance.sum(1, keepdims=True))
-    return np.divide(trials.mean, total, out=np.zeros_like(trials.mean), where=total > 0)
+    xp = namespace(trials.mean, trials.variance)
+    total = trials.variance.sum(-1, keepdims=True)
+    known = total <= 0
+    return xp.where(known, 0.0, trials.mean / xp.sqrt(xp.where(known, 1.0, total)))
 
 
-_V: Mapping[str, OfTrials] = {"V": lambda trials: trials.mean}
-_RU: Mapping[str, OfTrials] = {"RU": lambda trials: np.sqrt(trials.variance)}
+_V: Mapping[str, OfTrials] = {"V": _value}
+_RU: Mapping[str, OfTrials] = {"RU": _deviation}
 _SCALED: Mapping[str, OfTrials] = {"V/TU": _scaled_value}
 
 # The weighted sum of its features is an arm's utility. With two arms only differences matter, and these are
 # V = m1 - m2, RU = sqrt(s1) - sqrt(s2) and V/TU, TU = sqrt(s1 + s2), of Gershman (2018). With more arms the same
 # utilities go through the softmax.
 FEATURES: Mapping[str, Mapping[str, OfTrials]] = MappingProxyType(
-    {"UCB": {**_V, **_RU}, "Thompson": _SCALED, "Hybrid": {**_SCALED, **_RU}, "Value": _V}
+    {"UCB": {**_V, **_RU}, "Thompson": _SCALED, "Hybrid": {**_SCALED, **_RU}, "Value": _V, "Habit": {}}
 )
-CLASSIC = tuple(FEATURES)
+CLASSIC = ("UCB", "Thompson", "Hybrid", "Value")  # the Habit looks at nothing: stickiness is all it has
 
 
 def features(model: str, trials: Trials) -> np.ndarray:
     """(trials, arms, features) of a classic model."""
-    return np.stack([feature(trials) for feature in FEATURES[model].values()], axis=-1)
+    parts = [feature(trials) for feature in FEATURES[model].values()]
+    return np.stack(parts, axis=-1) if parts else np.zeros((*trials.mean.shape, 0))

@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..envs.bandit import learn
-from .beliefs import Trials, prior_belief
+from ..envs.bandit import Belief
+from .beliefs import Trials, prior_belief, prior_of
 from .data import TASKS, Choices, Task
-from .models import ChoiceModel, classic, log_proba
+from .learners import Kalman, with_parameters
+from .models import ChoiceModel, Link, classic, composed, log_proba, names_of
 
 SYNTHETIC = "synthetic cohort"
 SUBJECTS = {"1": 45, "2": 44}  # of the public data
+NEAREST = 3  # recorded rewards of an arm, in time, among which that of another trial is drawn
 Seed = int | tuple[int, ...]
 
 
@@ -45,38 +47,105 @@ def draw_people(group: Group, count: int, seed: Seed = 0) -> np.ndarray:
     return np.asarray(group.mean) + np.asarray(group.sd) * rng.normal(size=(count, len(group.mean)))
 
 
+class Design(NamedTuple):
+    """What a simulated cohort meets, one row a block: what every arm pays at every trial, taken or not."""
+
+    subject: np.ndarray  # (blocks)
+    block: np.ndarray
+    length: np.ndarray  # trials of the block
+    payoff: np.ndarray  # (blocks, longest, arms)
+    start: Belief  # (blocks, arms)
+    offered: np.ndarray | None = None  # (blocks, longest, arms)
+    condition: np.ndarray | None = None  # (blocks)
+
+
 def simulate(
     task: Task, model: ChoiceModel, coef: np.ndarray, *, blocks: int = 20, trials: int = 10, seed: Seed = 0
 ) -> Choices:
     """Let people with these coefficients (subjects, coefficients) play: they believe, choose by the model, and learn.
 
-    Values come from N(0, variance) in every block and rewards from N(value, noise); an arm without variance pays
-    zero. All arms pay at every trial, though one is seen, so that cohorts that choose differently meet the same noise.
+    Values come from N(mean, variance) in every block and rewards from N(value, noise); an arm without variance pays
+    its mean. All arms pay at every trial, though one is seen, so that cohorts that choose differently meet the same
+    noise.
     """
     subjects = len(coef)
     rng = np.random.default_rng(seed)
-    rows = np.repeat(np.asarray(coef, dtype=float), blocks, axis=0)
+    rows = subjects * blocks
     deviation = np.sqrt(np.asarray(task.variance))
-    value = deviation * rng.normal(size=(len(rows), 1, task.arms))
-    noise = np.sqrt(task.noise) * (deviation > 0) * rng.normal(size=(len(rows), trials, task.arms))
-    uniform = rng.random((len(rows), trials))
-    reward_of = value + noise
-    belief = prior_belief(task, len(rows))
+    value = task.means + deviation * rng.normal(size=(rows, 1, task.arms))
+    noise = np.sqrt(task.noise) * (deviation > 0) * rng.normal(size=(rows, trials, task.arms))
     subject, block = np.repeat(np.arange(1, subjects + 1), blocks), np.tile(np.arange(1, blocks + 1), subjects)
-    choice, reward = np.zeros((len(rows), trials), dtype=int), np.zeros((len(rows), trials))
-    previous = np.full(len(rows), -1)
-    for k in range(trials):
+    design = Design(subject, block, np.full(rows, trials), value + noise, prior_belief(task, rows))
+    return play(design, task, model, np.repeat(np.asarray(coef, dtype=float), blocks, axis=0), rng)
+
+
+def play(design: Design, task: Task, model: ChoiceModel, coef: np.ndarray, rng: np.random.Generator) -> Choices:
+    """Choices of people with coefficients (blocks, coefficients) in a design; the random draws come from `rng`."""
+    rows, longest, arms = design.payoff.shape
+    uniform = rng.random((rows, longest))
+    learner = Kalman(noise=task.noise) if model.learner is None else model.learner
+    own = 0 if model.learner is None else len(learner.free)
+    learner = with_parameters(learner, {name: coef[:, k, None] for k, name in enumerate(learner.free)})
+    start = belief = Belief(*map(np.asarray, learner.start(*design.start)))
+    decide, weighed = model._replace(learner=None), coef[:, own:]
+    choice, reward = np.zeros((rows, longest), dtype=int), np.zeros((rows, longest))
+    previous = np.full(rows, -1)
+    for k in range(longest):
         mean, variance = map(np.asarray, belief)
-        number = np.full(len(rows), k + 1)
-        now = Trials(subject, block, number, choice[:, k], previous, mean, variance, SYNTHETIC)
-        prob = np.exp(log_proba(model, now, rows))
+        number = np.full(rows, k + 1)
+        offered = None if design.offered is None else design.offered[:, k]
+        now = Trials(design.subject, design.block, number, choice[:, k], previous, mean, variance, SYNTHETIC,
+                     offered=offered)  # fmt: skip
+        prob = np.exp(log_proba(decide, now, weighed))
         below = np.cumsum(prob, axis=1) <= uniform[:, k, None] * prob.sum(1, keepdims=True)
-        choice[:, k] = previous = np.minimum(below.sum(1), task.arms - 1)
-        reward[:, k] = reward_of[np.arange(len(rows)), k, previous]
-        belief = learn(belief, previous, reward[:, k], task.noise)
-    trial = np.tile(np.arange(1, trials + 1), len(rows))
-    return Choices(np.repeat(subject, trials), np.repeat(block, trials), trial, choice.ravel(), reward.ravel(), task,
-                   SYNTHETIC)  # fmt: skip
+        choice[:, k] = previous = np.minimum(below.sum(1), arms - 1)
+        reward[:, k] = design.payoff[np.arange(rows), k, previous]
+        belief = learner.update(belief, previous, reward[:, k], start)
+    there = (np.arange(longest) < design.length[:, None]).ravel()
+    trial = np.tile(np.arange(1, longest + 1), rows)[there]
+    subject, block = (np.repeat(one, longest)[there] for one in (design.subject, design.block))
+    return Choices(
+        subject, block, trial, choice.ravel()[there], reward.ravel()[there], task, SYNTHETIC,
+        offered=None if design.offered is None else design.offered.reshape(-1, arms)[there],
+        condition=None if design.condition is None else np.repeat(design.condition, longest)[there],
+    )  # fmt: skip
+
+
+def design_of(choices: Choices, seed: Seed = 0) -> Design:
+    """The user's own task: as many people, blocks and trials, and the rewards that were recorded.
+
+    What an arm pays at a trial is one of the few rewards that it paid to this person nearest in time, so that drifts
+    and reversals stay; an arm that was never taken in a block pays what it paid elsewhere.
+    """
+    rng = np.random.default_rng(seed)
+    new = np.ones(len(choices.choice), dtype=bool)
+    new[1:] = (choices.subject[1:] != choices.subject[:-1]) | (choices.block[1:] != choices.block[:-1])
+    first = np.flatnonzero(new)
+    length = np.diff(np.append(first, len(new)))
+    arms, longest = choices.task.arms, int(length.max())
+    payoff = np.zeros((len(first), longest, arms))
+    for row, (begin, size) in enumerate(zip(first, length, strict=True)):
+        here = slice(begin, begin + size)
+        for arm in range(arms):
+            at = np.flatnonzero(choices.choice[here] == arm)
+            paid = choices.reward[here][at]
+            if len(at) == 0:
+                elsewhere = choices.reward[choices.choice == arm]
+                paid = elsewhere if len(elsewhere) else choices.reward
+                payoff[row, :, arm] = rng.choice(paid, longest)
+                continue
+            near = np.argsort(np.abs(np.arange(longest)[:, None] - at), axis=1, kind="stable")[:, :NEAREST]
+            payoff[row, :, arm] = paid[near[np.arange(longest), rng.integers(0, near.shape[1], longest)]]
+    prior = prior_of(choices)
+    offered = None
+    if choices.offered is not None:
+        offered = np.ones((len(first), longest, arms), dtype=bool)
+        episode = np.cumsum(new) - 1
+        offered[episode, np.arange(len(new)) - first[episode]] = choices.offered
+    return Design(
+        choices.subject[first], choices.block[first], length, payoff, Belief(prior.mean[first], prior.variance[first]),
+        offered, None if choices.condition is None else choices.condition[first],
+    )  # fmt: skip
 
 
 def synthetic(
@@ -90,3 +159,48 @@ def synthetic(
     people = draw_people(GROUPS[experiment]["Hybrid"], count, (seed, int(experiment), 0))
     size = {"blocks": blocks, "trials": trials}
     return simulate(TASKS[experiment], classic("Hybrid", "probit"), people, **size, seed=(seed, int(experiment), 1))
+
+
+def cohort(
+    task: Task,
+    model: str = "Hybrid",
+    means: tuple[float, ...] = (),
+    subjects: int = 44,
+    *,
+    blocks: int = 20,
+    trials: int = 10,
+    seed: int = 0,
+) -> tuple[Choices, ChoiceModel, tuple[float, ...]]:
+    """People who choose by a model, named as in `model_by_name` or Composed; and that model and the means they vary by.
+
+    Coefficients vary over people by a third of their mean; numbers between 0 and 1 do so on the logit scale.
+    """
+    from .compare import OURS, model_by_name
+
+    link: Link = "probit" if task.arms == 2 else "logit"
+    spec = composed(reference=classic("Hybrid", link)) if model == OURS else model_by_name(model, task, link)
+    names = names_of(spec)
+    means = means or tuple(_usual(name, task) for name in names)
+    if len(means) != len(names):
+        raise ValueError(
+            f"{model} has {len(names)} coefficients ({', '.join(names)}): pass as many means, not {len(means)}."
+        )
+    scales = {} if spec.learner is None else spec.learner.scales
+    bounded = np.array([name == "lapse" or scales.get(name) == "unit" for name in names])
+    centre = np.asarray(means)
+    if (bounded & ~((centre > 0) & (centre < 1))).any():
+        raise ValueError(f"coefficients = {tuple(means)}: rates and lapses lie between 0 and 1.")
+    normal = np.random.default_rng((seed, task.arms, 0)).normal(size=(subjects, len(names)))
+    logit = np.log(np.where(bounded, centre, 0.5)) - np.log1p(-np.where(bounded, centre, 0.5))
+    coef = np.where(bounded, 1.0 / (1.0 + np.exp(-(logit + normal / 2))), centre * (1.0 + normal / 3))
+    positive = np.array([scales.get(name) == "positive" for name in names])
+    coef = np.where(positive, np.abs(centre) * np.exp(normal / 3), coef)
+    return simulate(task, spec, coef, blocks=blocks, trials=trials, seed=(seed, task.arms, 1)), spec, means
+
+
+def _usual(name: str, task: Task) -> float:
+    """A mean over people that makes choices neither random nor certain."""
+    spread = float(np.sqrt(max(task.variance)))
+    known = {"V": 1.5 / spread, "V/TU": 1.0, "RU": 1.0 / spread, "stickiness": 0.5, "lapse": 0.05, "noise": task.noise,
+             "drift": 0.1 * task.noise, "variance": max(task.variance), "decay": 0.9, "memory": 0.9}  # fmt: skip
+    return known.get(name, 0.3 if name.startswith("rate") else 1.0)

@@ -1,5 +1,6 @@
 """`policychord bandit`: models of choice for public data and for your own."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,12 +11,13 @@ from rich.text import Text
 
 from . import options
 from .app import Pages, app
-from .output import Json, counted, emit
+from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..choices.compare import Analysis
-    from ..choices.data import Task
+    from ..choices.compare import Analysis, Plan
+    from ..choices.data import Choices, Task
+    from ..choices.quality import Examination
 
 bandit = typer.Typer(
     cls=Pages,
@@ -36,114 +38,291 @@ data = typer.Typer(
 )
 app.add_typer(bandit, name="bandit", no_args_is_help=True)
 bandit.add_typer(data, name="data", no_args_is_help=True)
-TASK = "The task"
-Known = Literal["1", "2"]  # tasks of the public data
+TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your own task"
 
 
 @bandit.command(
-    short_help="Fit and compare models of the choices in a CSV file.",
+    short_help="Fit and compare models of the choices in a table.",
     epilog=options.examples(
         "policychord bandit fit choices.csv",
-        "policychord bandit fit choices.csv --experiment 1 --link logit --json",
-        "policychord bandit fit mine.csv --experiment custom --variance 100,100,100 \\\n    --link logit",
+        "policychord bandit fit data.tsv --columns subject=ppt,reward=gain+loss --ppc",
+        "policychord bandit fit data.tsv --models delta,delta+stickiness,two-rates,Value \\\n    --primitives "
+        "exploit,repeat",
     ),
 )
 def fit(
-    table: Annotated[Path, typer.Argument(help="The choices, as a CSV file.", metavar="DATA.csv")],
-    experiment: Annotated[
-        Literal["1", "2", "custom"],
+    table: Annotated[Path, typer.Argument(help="The choices: a table with a header, one row a trial.",
+                                          metavar="DATA.csv")],
+    columns: Annotated[
+        str,
         options.option(
-            "1: the second arm always pays zero; 2: two uncertain arms; custom: any arms, see --variance.", "TASK", "2",
-            rich_help_panel=TASK,
+            "What the table calls our columns, where the guess is wrong: subject, block, trial, choice, reward (a sum "
+            "will do: gain+loss), rt, condition, offered, group. Such as subject=ppt,reward=outcome.",
+            "OURS=THEIRS", rich_help_panel=TABLE,
         ),
-    ] = "2",
+    ] = "",
+    arms: Annotated[
+        str,
+        options.option("What the table calls the arms, in order.", "NAMES", "as they occur", rich_help_panel=TABLE),
+    ] = "",
+    missed: Annotated[
+        str,
+        options.option("What stands in the column choice if a trial was missed, besides NA and nothing.", "WORDS",
+                       rich_help_panel=TABLE),
+    ] = "",
+    longest_rt: Annotated[
+        float, options.option("Trials of this many ms or more are doubtful.", "MS", "20000", rich_help_panel=TABLE)
+    ] = 20_000.0,
+    doubtful: Annotated[
+        Literal["learn", "drop", "keep"] | None,
+        options.option(
+            "Slow trials and those without RT: learn from them but do not score them; drop them before learning; or "
+            "keep them.", "WHAT", "learn; drop in experiments 1 and 2, as published", rich_help_panel=TABLE,
+        ),
+    ] = None,
+    experiment: Annotated[
+        Literal["auto", "1", "2", "custom"],
+        options.option(
+            "What people know of the arms. auto: measured from the rewards, where not given below; 1: the second "
+            "arm always "
+            "pays zero; 2: two uncertain arms; custom: as given below.", "TASK", "auto", rich_help_panel=TASK,
+        ),
+    ] = "auto",
     variance: Annotated[
         str,
         options.option(
-            "custom: how much each arm's value varies from block to block, one number for each arm, such as "
-            "100,100,100.", "NUMBERS", rich_help_panel=TASK,
+            "How much each arm's value varies from block to block, one number for each arm, such as 100,100; for each "
+            "condition: risky:16,0;safe:1,0.", "NUMBERS", rich_help_panel=TASK,
         ),
     ] = "",
     noise: Annotated[
         float | None,
-        options.option(
-            "custom: variance of a reward around its arm's value.", "NUMBER", "10", rich_help_panel=TASK
-        ),
+        options.option("Variance of a reward around its arm's value.", "NUMBER", "measured; 10 if custom",
+                       rich_help_panel=TASK),
     ] = None,
-    link: Annotated[
-        Literal["probit", "logit"],
-        options.option("From utilities to probabilities: probit (two arms) or logit (any number).", "LINK", "probit"),
-    ] = "probit",
+    prior_mean: Annotated[
+        float | None,
+        options.option("What people expect of an arm at first.", "NUMBER", "measured; 0 if custom",
+                       rich_help_panel=TASK),
+    ] = None,
+    learner: Annotated[
+        Literal["kalman", "delta", "two-rates", "bernoulli", "none"],
+        options.option(
+            "How people learn: kalman, delta (a rate), two-rates (for gains and losses), bernoulli (wins and losses "
+            "counted), none.", "NAME", "kalman", rich_help_panel=MODELS,
+        ),
+    ] = "kalman",
+    free: Annotated[
+        str,
+        options.option(
+            "Parameters of the learner that are fitted to each person, such as noise,drift.", "NAMES",
+            "rates of delta and two-rates", rich_help_panel=MODELS,
+        ),
+    ] = "",
+    drift: Annotated[
+        float, options.option("kalman: variance that a value gains from trial to trial.", "NUMBER", "0",
+                              rich_help_panel=MODELS)
+    ] = 0.0,
+    decay: Annotated[
+        float, options.option("kalman: how much of a value is left after a trial, from 0 to 1.", "NUMBER", "1",
+                              rich_help_panel=MODELS)
+    ] = 1.0,
+    models: Annotated[
+        str,
+        options.option(
+            "What is compared: UCB, Thompson, Hybrid, Value, also with +stickiness and +lapse, or with a learner "
+            "of its own "
+            "(delta, two-rates:Value, kalman/noise:UCB).", "NAMES",
+            "UCB,Thompson,Hybrid,Value; Value and Value+stickiness for delta and two-rates", rich_help_panel=MODELS,
+        ),
+    ] = "",
+    reference: Annotated[
+        str,
+        options.option("The model that the composed one comes close to.", "NAME", "Hybrid, or the first",
+                       rich_help_panel=MODELS),
+    ] = "",
     primitives: Annotated[
         str,
         options.option(
-            "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES", "exploit,uncertainty,risk"
+            "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES",
+            "exploit,uncertainty,risk; exploit,repeat,random where no uncertainty is learned", rich_help_panel=MODELS,
         ),
-    ] = "exploit,uncertainty,risk",
+    ] = "",
+    link: Annotated[
+        Literal["probit", "logit"] | None,
+        options.option("From utilities to probabilities: probit (two arms) or logit (any number).", "LINK",
+                       "probit for two arms, else logit", rich_help_panel=MODELS),
+    ] = None,
     eps: Annotated[float, options.eps("0.01")] = 0.01,
+    empirical_bayes: Annotated[
+        bool, typer.Option("--empirical-bayes", rich_help_panel=CHECKS,
+                           help="Also draw everybody's estimates towards the group's (shrunk.csv).")
+    ] = False,
+    recover: Annotated[
+        bool, typer.Option("--recover", rich_help_panel=CHECKS,
+                           help="Simulate each fitted model on this task and fit all: what can be found again?")
+    ] = False,
+    cross_validate: Annotated[
+        bool, typer.Option("--cross-validate", rich_help_panel=CHECKS, help="Predict people who were left out.")
+    ] = False,
+    ppc: Annotated[
+        bool, typer.Option("--ppc", rich_help_panel=CHECKS,
+                           help="Posterior predictive checks: do the models repeat, stay and shift as people do?")
+    ] = False,
+    arviz: Annotated[
+        str,
+        options.option("Write this model's draws and pointwise log-likelihood for ArviZ (posterior.zarr).", "MODEL",
+                       rich_help_panel=CHECKS),
+    ] = "",
+    individuals: Annotated[
+        bool, typer.Option("--individuals", rich_help_panel=options.RESULTS,
+                           help="A line for each person in the figure of the weights.")
+    ] = False,
     out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Fit four classic models and the composed one to every person, and find out which is the most frequent one.
-    Prints the comparison; writes a summary in words, weights trial by trial, coefficients of every person (CSV) and
-    figures.
+    """Fit models of choice and the composed one to every person, and find out which is the most frequent one.
+    Prints the comparison with its warnings; writes a summary in words, weights trial by trial, coefficients of every
+    person with errors (CSV) and figures.
 
-    The file has the columns subject, block, trial (these count from 1),
-    choice (the number of an arm) and reward; with a column RT, in ms,
-    trials slower than 20 s are left out.
+    The table needs a person, a choice and a reward in every row. Columns, separators and arms are guessed, and the
+    guess is printed; block, trial, RT, condition, offered (arms that could be taken) and group are used where they are
+    there, and so is a JSON file beside the table (BIDS, Psych-DS).
     """
-    from ..choices import figures
+    from ..choices.compare import plan_models
+    from ..choices.data import Reading, read_choices
+    from ..choices.learners import learner_of
+    from ..choices.schemas import CLASSIC, KNOWN
+    from ..choices.tables import parse_columns
+    from ..runs.store import prepare
+
+    options.check_eps(eps)
+    for name in _words(primitives):
+        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+    options.require(longest_rt > 0, "--longest-rt", longest_rt, "must be more than 0")
+    known = experiment in ("1", "2")
+    how = Reading(parse_columns(columns), _words(arms), _words(missed), longest_rt,
+                  doubtful or ("drop" if known else "learn"))  # fmt: skip
+    given = _given(experiment, variance, noise, prior_mean)
+    # all that is wrong with the table is said before anything is written
+    choices = read_choices(table, _task(experiment, given), how=how)
+    if experiment == "auto":
+        choices = choices._replace(task=_measured(choices, given))
+    task = choices.task
+    chosen = link or ("probit" if task.arms == 2 and choices.offered is None else "logit")
+    options.require(chosen != "probit" or (task.arms == 2 and choices.offered is None), "--link", chosen,
+                    "is for two arms that are always on offer; use logit")  # fmt: skip
+    if learner != "kalman":
+        moved = "--drift" if drift else "--decay" if decay != 1.0 else ""
+        options.require(not moved, moved, drift or decay, "belongs to --learner kalman")
+    own = learner_of(
+        learner, task, _words(free) or None, **({"drift": drift, "decay": decay} if learner == "kalman" else {})
+    )
+    uncertain = learner in ("kalman", "bernoulli")
+    names = _words(primitives) or (("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random"))
+    usual = ("none+stickiness",) if learner == "none" else ("Value", "Value+stickiness")
+    wanted = _words(models) or (CLASSIC if uncertain else usual)
+    plain = learner == "kalman" and not own.free and not drift and decay == 1.0
+    plan = plan_models(task, chosen, eps, names, models=wanted, reference=reference, learner=None if plain else own)
+    options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
+    _run(choices, plan, prepare(Path("out") / "bandit-fit" if out is None else out), json,
+         {"empirical_bayes": empirical_bayes, "recover": recover, "cross_validate": cross_validate, "ppc": ppc,
+          "arviz": arviz, "individuals": individuals})  # fmt: skip
+
+
+def _run(choices: "Choices", plan: "Plan", out: Path, json: bool, asked: dict[str, Any]) -> None:
+    """Fit, check, write, print."""
+    from ..choices import checks, figures
     from ..choices.compare import OURS, analyse, fit_rivals
-    from ..choices.data import as_csv, read_choices
-    from ..choices.report import describe, model_table, subject_table, verdict, weight_table
-    from ..choices.schemas import KNOWN
-    from ..runs.store import prepare, save_figure, write_text
+    from ..choices.data import as_csv
+    from ..choices.quality import examine
+    from ..choices.report import (
+        check_table,
+        confusion_table,
+        describe,
+        describe_groups,
+        describe_task,
+        model_table,
+        recovery_table,
+        shrunk_table,
+        subject_table,
+        verdict,
+        weight_table,
+    )
+    from ..runs.store import save_figure, write_dataset, write_text
     from ..studies.drawing import styled
 
-    task = _task(experiment, variance, noise)
-    options.require(task.arms == 2 or link != "probit", "--link", link, f"is for two arms, not {task.arms}; use logit")
-    options.check_eps(eps)
-    names = tuple(name.strip() for name in primitives.split(","))
-    for name in names:
-        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
-    choices = read_choices(table, task)  # all that is wrong with the table is said before anything is written
-    out = prepare(Path("out") / "bandit-fit" if out is None else out)
     with watching() as watch:
-        watch("fitting five models to every person", 0, 3)
-        result = analyse(choices, link, eps, names)
-        watch("fitting controls", 1, 3)
-        rivals = fit_rivals(result.trials, link, eps, primitives=names)
-        watch("writing and drawing", 2, 3)
-        files = [
-            write_text(out / "summary.md", describe(result, rivals)),
-            write_text(out / "weights.csv", as_csv(weight_table(result))),
-            write_text(out / "subjects.csv", as_csv(subject_table(result))),
-            write_text(out / "models.csv", as_csv(model_table(result))),
-            *save_figure(out / "figures" / "model_comparison", styled(figures.comparison, result)),
-            *save_figure(out / "figures" / "weights", styled(figures.weights, result)),
-        ]
-    rows, against = model_table(result).to_dict("records"), result.against_hybrid
+        watch("fitting models to every person", 0, 4)
+        result = analyse(choices, plan=plan)
+        watch("held-out predictions and the delta rule", 1, 4)
+        examined = examine(choices, result, plan)
+        watch("fitting controls", 2, 4)
+        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
+        recovered = checks.recover(choices, plan, result.models, progress=watch) if asked["recover"] else None
+        others = checks.predict_others(plan, result.trials, progress=watch) if asked["cross_validate"] else None
+        predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked["ppc"] else None
+        watch("writing and drawing", 3, 4)
+        said = (describe_task(choices.task), *choices.said, *describe_groups(choices, result))
+        tables = {
+            "weights.csv": weight_table(result), "subjects.csv": subject_table(result, examined),
+            "models.csv": model_table(result, examined.quality),
+        }  # fmt: skip
+        drawn = {
+            "model_comparison": partial(figures.comparison, result),
+            "weights": partial(figures.weights, result, asked["individuals"]),
+            "weights_in_course": partial(figures.course, result),
+            "coefficients": partial(figures.coefficients, result),
+            "evidence": partial(figures.evidence, result),
+        }
+        if recovered is not None:
+            tables |= {"recovery.csv": recovery_table(recovered), "confusion.csv": confusion_table(recovered)}
+        if predicted is not None:
+            tables["predictions.csv"] = check_table(predicted)
+            drawn["predictions"] = partial(figures.predictions, predicted, result.trials.source)
+        if asked["empirical_bayes"]:
+            tables["shrunk.csv"] = shrunk_table(plan, result.trials)
+        files = [write_text(out / "summary.md", describe(result, rivals, examined, said, recovered, others, predicted))]
+        files += [write_text(out / name, as_csv(one)) for name, one in tables.items()]
+        for name, draw in drawn.items():
+            files += save_figure(out / "figures" / name, styled(draw))
+        if asked["arviz"]:
+            model, fitted = plan.everything[asked["arviz"]], result.models[asked["arviz"]]
+            files.append(write_dataset(out / "posterior.zarr", checks.posterior_tree(model, fitted, result.trials)))
+    rows, against = tables["models.csv"].to_dict("records"), result.against_hybrid
+    quality = examined.quality
     found = {
-        "data": result.trials.source, "trials": len(result.trials.choice), "left_out": result.left_out,
+        "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
         "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
+        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
+            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
+        "verdict": verdict(result), "warnings": list(examined.warnings),
         "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
         "controls": {one.name: {key: getattr(one, key) for key in ("log_likelihood", "pxp", "bor")}
                      for one in rivals.known()},
     }  # fmt: skip
+    if others is not None:
+        found["other_people"] = {name: others.mean(name) for name in others.models}
     record = {
-        "command": "bandit fit", "settings": {"task": task, "link": link, "eps": eps, "primitives": names},
-        "results": found, "out": out, "files": files, "notes": [verdict(result), *result.notes],
+        "command": "bandit fit",
+        "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
+                     "models": tuple(plan.models), "reference": plan.reference},
+        "results": found, "out": out, "files": files,
+        "notes": [verdict(result), *examined.warnings, *said, *result.notes],
     }  # fmt: skip
     emit(
         json,
         record,
-        _models(result, rows),
-        verdict(result),
+        *said,
         *result.notes,
-        "PXP: the probability that more people use this model than any other, allowing for chance.",
+        _models(result, rows, examined),
+        *(f"Warning: {line}" for line in examined.warnings),
+        verdict(result),
+        "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: ln p a "
+        "trial that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
         f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
-        f"weights trial by trial are in {files[1]}.",
+        f"coefficients with their errors are in {out / 'subjects.csv'}.",
     )
 
 
@@ -152,38 +331,85 @@ def fit(
     epilog=options.examples(
         "policychord bandit simulate choices.csv",
         "policychord bandit simulate choices.csv --experiment 1 --subjects 20",
+        "policychord bandit simulate four.csv --arms 4 --model delta --coefficients 0.4,0.3 \\\n    --blocks 1 "
+        "--trials 200",
     ),
 )
 def simulate(
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
     experiment: Annotated[
-        Known, options.option("1: the second arm always pays zero; 2: two uncertain arms.", "TASK", "2")
+        Literal["1", "2", "custom"],
+        options.option("1: the second arm always pays zero; 2: two uncertain arms; custom: as given below.", "TASK",
+                       "2, or custom where arms, variance, noise or mean are given", rich_help_panel=TASK),
     ] = "2",
+    arms: Annotated[int, options.option("How many arms.", "N", "2", rich_help_panel=TASK)] = 2,
+    variance: Annotated[
+        str, options.option("How much each arm's value varies from block to block.", "NUMBERS", "100 for each arm",
+                            rich_help_panel=TASK)
+    ] = "",
+    noise: Annotated[
+        float | None,
+        options.option("Variance of a reward around its arm's value.", "NUMBER", "10", rich_help_panel=TASK),
+    ] = None,
+    prior_mean: Annotated[
+        float | None, options.option("Mean of the arms' values.", "NUMBER", "0", rich_help_panel=TASK)
+    ] = None,
+    model: Annotated[
+        str,
+        options.option("How people choose: as --models of fit, or Composed.", "NAME", "Hybrid", rich_help_panel=MODELS),
+    ] = "Hybrid",
+    coefficients: Annotated[
+        str,
+        options.option(
+            "Mean of each coefficient over people, in the order of the model's; they vary by a third of it (rates and "
+            "lapses on the logit scale).", "NUMBERS", "as in the public data, or 0.3 for rates", rich_help_panel=MODELS,
+        ),
+    ] = "",
     subjects: Annotated[int, options.option("How many people.", "N", "44")] = 44,
+    blocks: Annotated[int, options.option("Blocks of each person.", "N", "20")] = 20,
+    trials: Annotated[int, options.option("Trials of a block.", "N", "10")] = 10,
     seed: Annotated[int, options.seed()] = 0,
     json: Json = False,
-) -> None:
-    """Write the choices of simulated people who use the Hybrid model, to try things on. They are not human data, and
-    every analysis of them says so.
+) -> None:  # fmt: skip
+    """Write the choices of simulated people, to try things on. They are not human data, and every analysis of them says
+    so.
     """
     from ..choices.data import as_csv, as_table
-    from ..choices.simulate import synthetic
+    from ..choices.models import names_of
+    from ..choices.simulate import cohort, synthetic
     from ..runs.store import write_text
 
-    options.require(subjects >= 1, "--subjects", subjects, "must be at least 1")
+    for name, value in (("--subjects", subjects), ("--blocks", blocks), ("--trials", trials)):
+        options.require(value >= 1, name, value, "must be at least 1")
+    options.require(arms >= 2, "--arms", arms, "must be at least 2")
     options.require(seed >= 0, "--seed", seed, "must be at least 0")
-    choices = synthetic(experiment, subjects, seed=seed)
+    own = experiment == "custom" or arms != 2 or bool(variance) or noise is not None or prior_mean is not None
+    means: dict[str, float] = {}
+    size: dict[str, Any] = {"blocks": blocks, "trials": trials, "seed": seed}
+    if not own and model == "Hybrid" and not coefficients:
+        choices = synthetic(experiment, subjects, **size)
+    else:
+        given = _given(
+            "custom" if own else experiment, variance or ",".join(["100"] * arms) if own else "", noise, prior_mean
+        )
+        task = _task("custom" if own else experiment, given)
+        assert task is not None
+        choices, spec, centre = cohort(task, model, _numbers("--coefficients", coefficients), subjects, **size)
+        means = dict(zip(names_of(spec), centre, strict=True))
     write_text(out, as_csv(as_table(choices).assign(source=choices.source)))
     record = {
-        "command": "bandit simulate", "settings": {"experiment": experiment, "subjects": subjects, "seed": seed},
+        "command": "bandit simulate",
+        "settings": {"experiment": "custom" if own else experiment, "subjects": subjects, "model": model,
+                     "coefficients": means, **size},
         "results": {"data": choices.source, "people": subjects, "trials": len(choices.choice)},
         "out": out.parent, "files": [out], "notes": ["simulated people, not human data"],
     }  # fmt: skip
+    people = counted(subjects, "simulated person", "simulated people")
     emit(
         json,
         record,
-        f"Wrote {counted(len(choices.choice), 'choice')} of {subjects} simulated people to {out}.",
-        f"Next:\n  policychord bandit fit {out} --experiment {experiment}",
+        f"Wrote {counted(len(choices.choice), 'choice')} of {people} to {out}.",
+        f"Next:\n  policychord bandit fit {out}" + ("" if own else f" --experiment {experiment}"),
     )
 
 
@@ -201,42 +427,88 @@ def fetch(
     """Download the public data of Gershman (2018) and check that they are the files of the article. Nothing else
     uses the network. In the cache they are found by themselves, elsewhere with --data or POLICYCHORD_DATA.
     """
-    from ..choices.fetch import fetch as get
+    from ..choices import fetch as public
 
-    files = get(out)
+    aside.print(f"Getting {' and '.join(public.FILES)} from {public.address()}", markup=False, highlight=False)
+    files = public.fetch(out)
     folder = files[0].parent
     hint = "" if out is None else f" --data {out}"
     record = {"command": "bandit data fetch", "results": {}, "out": folder, "files": files, "notes": []}
     emit(json, record, f"{counted(len(files), 'file')} in {folder}.", f"Next:\n  policychord reproduce bandit{hint}")
 
 
-def _task(experiment: str, variance: str, noise: float | None) -> "Task":
+def _words(given: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+def _numbers(name: str, given: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in _words(given))
+    except ValueError:
+        raise ValueError(f"{name} {given!r}: pass numbers with commas between them.") from None
+
+
+def _given(experiment: str, variance: str, noise: float | None, mean: float | None) -> dict[str, Any]:
+    """What the options say of the task, checked."""
+    finite = float("inf")
+    if experiment in ("1", "2"):
+        own = f"belongs to --experiment auto or custom; experiment {experiment} has its own"
+        for name, value in (("--variance", variance or None), ("--noise", noise), ("--prior-mean", mean)):
+            options.require(value is None, name, value, own)
+        return {}
+    options.require(noise is None or 0 < noise < finite, "--noise", noise, "must be more than 0")
+    options.require(mean is None or abs(mean) < finite, "--prior-mean", mean, "must be a number")
+    found: dict[str, Any] = {} if noise is None else {"noise": noise}
+    found |= {} if mean is None else {"mean": mean}
+    if not variance and experiment == "auto":
+        return found
+    remedy = "name a number of at least 0 for each of two or more arms, such as 100,100"
+    by_condition: dict[str, tuple[float, ...]] = {}
+    for part in variance.split(";"):
+        name, colon, numbers = part.rpartition(":")
+        try:
+            values = tuple(float(one) for one in numbers.split(","))
+        except ValueError:
+            values = ()
+        right = len(values) >= 2 and all(0 <= v < finite for v in values) and any(values)
+        options.require(right and (bool(colon) or len(by_condition) == 0), "--variance", repr(variance), remedy)
+        by_condition[name.strip()] = values
+    same = len({len(values) for values in by_condition.values()}) == 1
+    options.require(same, "--variance", repr(variance), "every condition has the same number of arms")
+    found["variance"] = next(iter(by_condition.values()))
+    return found if "" in by_condition else found | {"conditions": tuple(by_condition.items())}
+
+
+def _task(experiment: str, given: dict[str, Any]) -> "Task | None":
+    """The task, or None if it is to be measured and nothing of it is known."""
     from ..choices.data import TASKS, Task
 
-    if experiment != "custom":
-        own = f"belongs to --experiment custom; experiment {experiment} has its own"
-        options.require(not variance, "--variance", variance, own)
-        options.require(noise is None, "--noise", noise, own)
+    if experiment in ("1", "2"):
         return TASKS[experiment]
-    try:
-        values = tuple(float(part) for part in variance.split(","))
-    except ValueError:
-        values = ()
-    right = len(values) >= 2 and all(0 <= v < float("inf") for v in values) and any(values)
-    remedy = "name a number of at least 0 for each of two or more arms, such as 100,100"
-    options.require(right, "--variance", repr(variance), remedy)
-    noise = 10.0 if noise is None else noise
-    options.require(0 < noise < float("inf"), "--noise", noise, "must be more than 0")
-    return Task("own data", values, noise)
+    return Task("own data", **({"noise": 10.0} | given)) if "variance" in given else None
 
 
-def _models(result: "Analysis", rows: list[dict[Any, Any]]) -> Table:
-    people = len(next(iter(result.models.values())).subjects)
-    title = f"{result.trials.source}: {people} people, {counted(len(result.trials.choice), 'trial')}, {result.link}"
+def _measured(choices: "Choices", given: dict[str, Any]) -> "Task":
+    from ..choices.data import measure_task
+
+    return measure_task(choices, **given)
+
+
+def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examination") -> Table:
+    quality = examined.quality
+    people = counted(len(quality.people), "person", "people")
+    trials = counted(int(result.trials.counts.sum()), "trial")
+    title = f"{result.trials.source}: {people}, {trials}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "parameters", "log-likelihood", "BIC", "PXP"):
+    for column in ("model", "parameters", "log-likelihood", "BIC", "R2", "accuracy", "held-out", "PXP"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
-        numbers = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}", f"{row['PXP']:.4f}"
-        table.add_row(row["model"], str(row["parameters"]), *numbers)
+        fit = f"{row['R2']:.3f}", f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
+        table.add_row(row["model"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}", *fit,
+                      f"{row['PXP']:.4f}")  # fmt: skip
+    delta, total = examined.delta, quality.total("delta rule")
+    table.add_row("(delta rule)", str(delta.parameters), f"{delta.log_likelihood.sum():.2f}", f"{delta.bic.sum():.2f}",
+                  f"{total['R2']:.3f}", f"{total['accuracy']:.3f}", f"{total['held_out']:.4f}", "")  # fmt: skip
+    table.add_row("(chance)", "0", f"{quality.chance.sum():.2f}", f"{-2 * quality.chance.sum():.2f}", "0", "",
+                  f"{quality.chance_per_trial:.4f}", "")  # fmt: skip
     return table

@@ -125,6 +125,7 @@ export function mount(root, page) {
     const one = frames.group;
     slot("sure").textContent = `BOR ${one.bor < 0.001 ? "<.001" : one.bor.toFixed(3)}: the probability that they differ by chance only`;
     const first = one.models.reduce((a, b) => (b.pxp > a.pxp ? b : a));
+    slot("warnings").replaceChildren(...one.warnings.map((text) => Object.assign(document.createElement("p"), { className: "note", textContent: `Warning: ${text}` })));
     slot("verdict").textContent = one.verdict
       + (first.name === one.ours ? " Whether a mere floor under improbable choices would do as well is in the report." : "");
     slot("table").replaceChildren(...one.models.map((model) => {

@@ -3,13 +3,15 @@
 import base64
 import io
 import re
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
+from ....choices.compare import OURS, Analysis, fit_rivals, plan_models, weights_by_trial
 from ....choices.data import as_csv
+from ....choices.quality import examine
 from ....choices.report import describe, model_table, subject_table, verdict, weight_table
 from ....choices.schemas import KNOWN
 from ....choices.simulate import SYNTHETIC
@@ -40,7 +42,7 @@ def data_frame(state: State) -> Frame:
         "source": choices.source, "simulated": SYNTHETIC in choices.source, "uploaded": state.upload is not None,
         "file": state.upload.name if state.upload else "", "missing": state.missing, "fault": state.fault,
         "people": len(state.fitting.people), "trials": len(choices.choice), "left_out": choices.left_out,
-        "notes": list(choices.notes),
+        "notes": [*choices.said, *choices.notes],
         "task": choices.task.name, "arms": choices.task.arms, "experiment": state.view.experiment,
         "largest": LARGEST_BODY,
     }  # fmt: skip
@@ -55,8 +57,8 @@ def progress_frame(fitting: Fitting) -> Frame:
     return Frame("progress", {"words": words, "done": done, "of": people + 1}, {})
 
 
-def group_frame(found: Analysis) -> Frame:
-    """The models over the group, and the mean weights at each trial of a block."""
+def group_frame(state: State, found: Analysis) -> Frame:
+    """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
     selection, against = found.everything.selection, found.against_hybrid
     models = [
         {
@@ -70,8 +72,9 @@ def group_frame(found: Analysis) -> Frame:
     names = list(found.models)
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(found),
+        "warnings": warnings_of(state, found),
         "against_hybrid": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
-        "subjects": [int(number) for number in found.models[OURS].subjects], "best": [names[k] for k in best],
+        "subjects": found.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
         "primitives": list(found.primitives), "eps": found.eps, "link": found.link,
         "distance": float(found.composition.distance.max()),
     }  # fmt: skip
@@ -79,6 +82,14 @@ def group_frame(found: Analysis) -> Frame:
     evidence = np.stack([model.log_evidence for model in found.models.values()], axis=1)
     return Frame("group", header, {"trial": numbers, "mean_weights": mean, "log_evidence": evidence,
                                    "responsibilities": selection.responsibilities})  # fmt: skip
+
+
+def warnings_of(state: State, found: Analysis) -> list[str]:
+    """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
+    if state.upload is None:
+        return []
+    plan = plan_models(state.fitting.choices.task, found.link, found.eps, found.primitives)
+    return list(examine(state.fitting.choices, found, plan).warnings)
 
 
 def person_frame(state: State, found: Analysis) -> Frame:
@@ -90,7 +101,8 @@ def person_frame(state: State, found: Analysis) -> Frame:
     names = list(found.models)
     share = found.everything.selection.responsibilities[at]
     header = {
-        "participant": at + 1, "subject": int(people[at]), "people": len(people), "primitives": list(found.primitives),
+        "participant": at + 1, "subject": people[at].item(), "people": len(people),
+        "primitives": list(found.primitives),
         "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
         "best": names[int(share.argmax())],
         "alone": max(names, key=lambda name: found.models[name].log_evidence[at]),
@@ -115,7 +127,11 @@ def report_page(found: Analysis) -> str:
     names = tuple(name for name in KNOWN if name in found.primitives)
     words = describe(found, fit_rivals(found.trials, found.link, found.eps, primitives=names))
     title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
-    tables = {"models.csv": model_table, "subjects.csv": subject_table, "weights.csv": weight_table}
+    tables: dict[str, Callable[..., Any]] = {
+        "models.csv": model_table,
+        "subjects.csv": subject_table,
+        "weights.csv": weight_table,
+    }
     links = "".join(
         f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(found)).encode())}">{name}</a></li>'
         for name, table in tables.items()

@@ -120,7 +120,7 @@ def frame(state: State) -> tuple[State, Frame]:
         return drawn, Frame("report", {"html": report_page(state.found)}, {})
     if part == "person":
         return drawn, person_frame(state, state.found)
-    return drawn, group_frame(state.found) if part == "group" else progress_frame(state.fitting)
+    return drawn, group_frame(state, state.found) if part == "group" else progress_frame(state.fitting)
 
 
 def restart(state: State) -> State:
@@ -137,7 +137,7 @@ def describe(state: State) -> dict[str, Any]:
     standard = {**ChoicesView().model_dump(), "file": ""}
     now = {**state.view.model_dump(), "file": state.upload.name if state.upload else state.missing}
     people = state.fitting.people
-    person = int(people[min(state.view.participant, len(people)) - 1])
+    person = people[min(state.view.participant, len(people)) - 1].item()
     names = [*(control.name for control in INPUTS), "file"]
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},

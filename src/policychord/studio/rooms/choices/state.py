@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....choices.beliefs import Trials, believe, take
-from ....choices.compare import Analysis, compare_all
+from ....choices.compare import Analysis, compare_all, plan_models
 from ....choices.data import Choices, DataError, Task, parse_choices
 from ....choices.models import Fitted, Link, classic, evaluate, fit
 from ....choices.schemas import CLASSIC
@@ -94,4 +94,5 @@ def finish_fitting(fitting: Fitting, eps: float, primitives: tuple[str, ...]) ->
         coef = np.concatenate([fits[name].coef for fits in fitting.fits])
         separated = np.concatenate([fits[name].separated for fits in fitting.fits])
         models[name] = evaluate(classic(name, link), fitting.trials, coef, separated)
-    return compare_all(fitting.choices, fitting.trials, models, link, eps, primitives)
+    plan = plan_models(fitting.choices.task, link, eps, primitives)
+    return compare_all(fitting.choices, fitting.trials, models, plan)

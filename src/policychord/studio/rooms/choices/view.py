@@ -84,7 +84,7 @@ OF_COHORT = tuple(control.name for control in INPUTS if control.group == PEOPLE)
 OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
 
 
-def snippet(view: ChoicesView, file: str, person: int) -> str:
+def snippet(view: ChoicesView, file: str, person: int | str) -> str:
     """What is shown, in Python; `file` is the name of an uploaded table, or empty."""
     known = EXPERIMENTS.get(view.experiment)
     size = f"blocks={view.blocks}, trials={view.trials}"
@@ -114,7 +114,7 @@ found = analyse(choices, {view.link!r}, eps={view.eps!r}, primitives={view.primi
 print(model_table(found).to_string(index=False))
 print(verdict(found))
 
-person = found.trials.subject == {person}
+person = found.trials.subject == {person!r}
 print(found.primitives)
 print(found.composition.weights[person].round(3))
 """

@@ -1,0 +1,251 @@
+"""Learners, models with a learner of their own, fit quality, checks, and other people's tables."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from policychord.choices import estimate
+from policychord.choices.beliefs import believe, relearn
+from policychord.choices.checks import check_predictions, predict_others, recover
+from policychord.choices.compare import Comparison, analyse, fit_rivals, model_by_name, plan_models
+from policychord.choices.data import TASKS, Reading, Task, parse_choices, read_choices
+from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
+from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
+from policychord.choices.quality import DELTA, _fit_warnings, examine
+from policychord.choices.report import state
+from policychord.choices.simulate import cohort, synthetic
+from policychord.envs.bandit import Belief
+from policychord.stats.model_selection import ModelSelection
+
+EXAMPLES = "HBAYESDM_EXAMPLES"  # a folder with the example data of hBayesDM, where the package is not installed
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def learners_people():
+    """People who learn by a delta rule at three arms."""
+    with jax.enable_x64(True):
+        task = Task("own data", (4.0,) * 3, 1.0)
+        return cohort(task, "delta", (0.5, 1.5), 8, blocks=2, trials=40, seed=3)[0]
+
+
+def test_the_kalman_filter_is_the_task_filter_bit_by_bit(cohort):
+    choices = synthetic("2", 3, blocks=2, seed=1)
+    plain, part = believe(choices), believe(choices, Kalman(noise=10.0))
+    np.testing.assert_array_equal(plain.mean, part.mean)
+    np.testing.assert_array_equal(plain.variance, part.variance)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_keeps_its_contract_in_numpy_and_jax(name):
+    task = Task("own", (4.0, 4.0, 0.0), 2.0, mean=1.0)
+    learner = learner_of(name, task)
+    mean, variance = np.full((5, 3), 1.0), np.tile(task.variance, (5, 1))
+    choice, reward = np.array([0, 1, 2, 0, 1]), np.array([2.0, -1.0, 1.0, 0.5, 3.0])
+    start = learner.start(mean, variance)
+    after = learner.update(start, choice, reward, start)
+    compiled = learner.update(Belief(*map(jax.numpy.asarray, start)), choice, reward, start)
+    for one, other in zip(after, compiled, strict=True):
+        assert one.shape == (5, 3)
+        np.testing.assert_allclose(one, other, atol=1e-15)
+    untouched = np.arange(3) != choice[:, None]
+    np.testing.assert_array_equal(after.mean[untouched], start.mean[untouched])
+
+
+def test_learners_by_hand():
+    start = Belief(np.zeros((2, 2)), np.ones((2, 2)))
+    choice, reward = np.array([0, 0]), np.array([1.0, -1.0])
+    np.testing.assert_allclose(DeltaRule(rate=0.25).update(start, choice, reward, start).mean[:, 0], [0.25, -0.25])
+    two = TwoRates(rate_gain=0.5, rate_loss=0.1).update(start, choice, reward, start)
+    np.testing.assert_allclose(two.mean[:, 0], [0.5, -0.1])
+    coin = BetaBernoulli()
+    belief = coin.start(np.zeros((2, 2)), np.ones((2, 2)))
+    after = coin.update(belief, choice, reward, belief)
+    np.testing.assert_allclose(after.mean[:, 0], [2 / 3, 1 / 3])
+    np.testing.assert_allclose(after.variance[:, 0], 2 / (9 * 4))
+    moved = Kalman(noise=1.0, drift=0.5, decay=0.5).update(start, choice, reward, start)
+    np.testing.assert_allclose(moved.mean[:, 0], [0.25, -0.25])
+    np.testing.assert_allclose(moved.variance, [[0.625, 0.75]] * 2)
+
+
+@pytest.mark.parametrize("name", ["delta", "two-rates:Value+stickiness+lapse", "kalman/noise:Hybrid"])
+def test_the_compiled_likelihood_is_the_policy(name, learners_people):
+    trials = believe(learners_people)
+    model = model_by_name(name, learners_people.task)
+    found = fit(model, trials)
+    log_p = log_proba(model, trials, coefficients_of(found, trials))[np.arange(len(trials.choice)), trials.choice]
+    np.testing.assert_allclose(estimate.log_likelihood_of(model, trials, found.coef), log_p, atol=1e-9)
+    assert found.coef.shape == found.error.shape == (8, len(names_of(model)))
+    assert (found.low <= found.coef).all()
+    assert (found.coef <= found.high).all()
+    np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+
+
+def test_a_shift_of_rewards_with_the_prior_mean_changes_nothing(learners_people):
+    moved = learners_people._replace(
+        reward=learners_people.reward + 10.0, task=learners_people.task._replace(mean=10.0)
+    )
+    for name in ("Hybrid", "delta"):
+        model = model_by_name(name, learners_people.task)
+        one, other = (fit(model, believe(choices)) for choices in (learners_people, moved))
+        np.testing.assert_allclose(one.log_likelihood, other.log_likelihood, atol=1e-4)
+
+
+def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
+    plan = plan_models(learners_people.task, "logit", models=("Value", "Hybrid", "delta"), reference="delta",
+                       primitives=("exploit", "repeat", "random"))  # fmt: skip
+    found = analyse(learners_people, plan=plan)
+    examined = examine(learners_people, found, plan)
+    quality = examined.quality
+    assert quality.models == ("Value", "Hybrid", "delta", "Composed", DELTA)
+    assert quality.chance_per_trial == pytest.approx(-np.log(3))
+    assert quality.total("delta")["held_out"] > quality.total("Hybrid")["held_out"]
+    assert quality.total("delta")["R2"] > 0.1
+    np.testing.assert_allclose(quality.held_out[:, 2], quality.held_out[:, 4], atol=0.05)
+    assert any("8 people are few" in line for line in examined.warnings)
+    assert not any("delta rule" in line for line in examined.warnings)
+    better = quality.held_out + np.array([0.0, 0.0, 0.0, 0.0, 20.0])
+    cheaper = {**found.models, DELTA: examined.delta._replace(bic=examined.delta.bic - 100.0)}
+    assert "delta rule" in _fit_warnings(quality._replace(held_out=better), cheaper)[0]
+    worse = quality._replace(held_out=quality.held_out - 50.0)
+    assert "No model explains much" in _fit_warnings(worse, {**found.models, DELTA: examined.delta})[0]
+    again = recover(learners_people, plan, found.models)
+    assert again.best.shape == (4, 4)
+    np.testing.assert_allclose(again.best.sum(1), 1.0)
+    rate = next(one for one in again.parameters if (one.model, one.coefficient) == ("delta", "rate"))
+    assert abs(rate.bias) < 0.25
+    others = predict_others(plan, found.trials, folds=2, splits=1)
+    assert (others.score > 2 * -np.log(3)).all()
+    check = check_predictions(plan.everything, found.models, found.trials)
+    assert np.abs(np.nanmean(check.expected[2] - check.observed, axis=0)).max() < 0.12
+    assert fit_rivals(found.trials, "logit", 0.01, primitives=plan.primitives, plan=plan).clipped.name.startswith(
+        "delta"
+    )
+
+
+def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_people, rng):
+    offered = np.ones((len(learners_people.choice), 3), dtype=bool)
+    other = (learners_people.choice + 1) % 3
+    offered[np.arange(len(other)), other] = rng.random(len(other)) < 0.5
+    trials = believe(learners_people._replace(offered=offered))
+    model = composed(("exploit", "repeat"), lambda trials: 0.1 * trials.mean)
+    found = fit(model, trials)
+    prob = predict_proba(model, found, trials)
+    assert found.coef.shape == (8, 0)
+    assert (prob[~offered] <= 1e-12).all()
+    np.testing.assert_allclose(prob.sum(1), 1.0, atol=1e-9)
+    fitted = fit(classic("Value", "logit"), trials)
+    assert np.exp(log_proba(classic("Value", "logit"), trials, coefficients_of(fitted, trials)))[~offered].max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("pxp", "bor", "said"),
+    [
+        ((0.97, 0.02, 0.01), 0.01, "A is the most frequent model"),
+        ((0.60, 0.39, 0.01), 0.01, "Not excluded are A (0.600) and B (0.390)"),
+        ((0.97, 0.02, 0.01), 0.3, "Nothing is established"),
+    ],
+)
+def test_a_sentence_claims_what_holds(pxp, bor, said):
+    none = np.zeros(3)
+    selection = ModelSelection(none, none, none, np.array(pxp), bor, none)
+    assert said in state(Comparison(("A", "B", "C"), selection))
+
+
+TABLES = {
+    "tabs, other names, words": (
+        "ppt\tresponse\toutcome\n" + "".join(f"p{s}\t{'LR'[t % 2]}\t{t % 3}\n" for s in (1, 2) for t in range(12)), {}),
+    "semicolons and decimal commas": (
+        "subjID;choice;reward\n" + "".join(f"{s};{t % 2};{t % 3},5\n" for s in (1, 2) for t in range(12)), {}),
+    "gain and loss": (
+        "subjID,choice,gain,loss\n" + "".join(f"{s},{1 + t % 2},{t % 3},-1\n" for s in (1, 2) for t in range(12)), {}),
+    "blocks by trials that start again": (
+        "id,trial,choice,reward\n"
+        + "".join(f"{s},{1 + t % 6},{1 + t % 2},{t % 3}\n" for s in (1, 2) for t in range(12)), {}),
+    "missed trials": (
+        "id,choice,reward,rt\n" + "".join(f"{s},{'NA' if t == 5 else 1 + t % 2},{t % 3},{'' if t == 5 else 400}\n"
+                                          for s in (1, 2) for t in range(13)), {}),
+    "mapped": (
+        "who,what,got\n" + "".join(f"{s},{1 + t % 2},{t % 3}\n" for s in (1, 2) for t in range(12)),
+        {"columns": {"subject": "who", "choice": "what", "reward": "got"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_of_other_labs_are_read(kind):
+    text, how = TABLES[kind]
+    choices = parse_choices(text.encode(), "theirs.txt", how=Reading(**how))
+    assert len(choices.choice) == 24
+    assert set(choices.choice) == {0, 1}
+    assert len(np.unique(choices.subject)) == 2
+    assert choices.task.arms == 2
+
+
+def test_a_sidecar_names_columns_units_and_arms(tmp_path):
+    rows = "".join(f"{s}\t{'ab'[t % 2]}\t{t % 3}\t0.4\n" for s in (1, 2) for t in range(12))
+    (tmp_path / "task.tsv").write_text("participant_id\tpick\tresult\tresponse_time\n" + rows)
+    (tmp_path / "task.json").write_text(
+        '{"pick": {"LongName": "choice", "Levels": {"b": "left", "a": "right"}}, "result": {"LongName": "reward"}, '
+        '"response_time": {"Units": "s"}}'
+    )
+    choices = read_choices(tmp_path / "task.tsv")
+    assert choices.arms == ("b", "a")
+    assert choices.choice[0] == 1
+    assert any("seconds" in line for line in choices.said)
+
+
+def test_variances_may_follow_a_condition():
+    text = "id,condition,choice,reward\n" + "".join(
+        f"{s},{'RS' if s == 1 else 'SR'},{1 + t % 2},{t % 3}\n" for s in (1, 2) for t in range(12))  # fmt: skip
+    task = Task("own", (4.0, 0.0), conditions=(("RS", (4.0, 0.0)), ("SR", (0.0, 4.0))))
+    trials = believe(parse_choices(text.encode(), "c.csv", task))
+    np.testing.assert_array_equal(trials.variance[[0, 12]], [[4.0, 0.0], [0.0, 4.0]])
+    with pytest.raises(ValueError, match="condition must be one of"):
+        parse_choices(text.replace("SR", "XX").encode(), "c.csv", task)
+
+
+# ------------------------------------------------------------------- hBayesDM's example data, where they are
+
+
+def examples() -> Path | None:
+    named = os.environ.get(EXAMPLES)
+    spec = None if named else importlib.util.find_spec("hbayesdm")
+    folder = Path(named) if named else Path(spec.origin).parent / "common" / "extdata" if spec and spec.origin else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+FILES = {"bandit2arm": (20, 2), "bandit4arm": (10, 4), "bandit4arm2": (10, 4), "prl": (20, 2), "prl_multipleB": (3, 2)}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.skipif(examples() is None, reason=f"hBayesDM is not installed, and {EXAMPLES} names no folder")
+def test_hbayesdm_files_are_read_by_guessing_alone(name):
+    choices = read_choices(examples() / f"{name}_exampleData.txt")
+    people, arms = FILES[name]
+    assert (len(np.unique(choices.subject)), choices.task.arms) == (people, arms)
+
+
+@pytest.mark.parametrize(("name", "mean", "known"), [("prl_multipleB", 0.0, -417.9), ("bandit4arm2", 50.0, -3136.1),
+                                                     ("bandit2arm", 0.0, -1252.1)])  # fmt: skip
+@pytest.mark.skipif(examples() is None, reason=f"hBayesDM is not installed, and {EXAMPLES} names no folder")
+def test_the_delta_rule_reaches_the_known_likelihoods(name, mean, known):
+    choices = read_choices(examples() / f"{name}_exampleData.txt")
+    choices = choices._replace(task=choices.task._replace(mean=mean))
+    found = fit(model_by_name("delta", choices.task), believe(choices))
+    assert found.log_likelihood.sum() == pytest.approx(known, abs=0.25)
+
+
+def test_relearning_needs_rewards(cohort):
+    with pytest.raises(ValueError, match="no rewards"):
+        relearn(cohort["2"]._replace(reward=None), DeltaRule())
+    with pytest.raises(ValueError, match="no parameter of the learner"):
+        learner_of("delta", TASKS["2"], ("noise",))
