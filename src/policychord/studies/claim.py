@@ -1,7 +1,7 @@
 """A claim of the paper: what is measured, the rule that judges it, and the verdict that follows from both.
 
 A rule is data. Each condition compares one measured quantity with a limit, so the limit stands once, the rule's text is
-made from it, and the verdict can be recomputed from the measured numbers alone.
+made from it, and the verdict can be recomputed from the measured numbers alone. So can what would change it.
 """
 
 import operator
@@ -33,12 +33,21 @@ class Quantity(NamedTuple):
 Measured = Mapping[str, Quantity | float]
 
 
+class Fewer(NamedTuple):
+    """Another limit for a run with less data: it counts if the measured quantity `quantity` is below `than`."""
+
+    quantity: str
+    than: float
+    limit: float
+
+
 class Condition(NamedTuple):
     """`quantity relation limit`. A count out of a total is compared as a share of it; NaN fulfils nothing."""
 
     quantity: str  # its name among the measured ones
     relation: Relation
     limit: float
+    fewer: Fewer | None = None
 
 
 class Part(NamedTuple):
@@ -49,15 +58,21 @@ class Part(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """A rule that was replaced after a measurement, the verdict that it gave, and why it was replaced."""
+    """What stood before a rule that was set after a measurement: the rule, the verdict that it gave, why it changed.
+
+    Where the statement was not judged before, the rule is empty and there is no verdict.
+    """
 
     rule: str
-    verdict: Verdict
+    verdict: Verdict | None
     reason: str
 
 
 class Rule(NamedTuple):
-    """Reproduced if all parts hold, partly if some do, not reproduced if none does."""
+    """Reproduced if all parts hold, partly if some do, not reproduced if none does.
+
+    A rule without a history was fixed before anything was measured.
+    """
 
     parts: tuple[Part, ...]
     context: str = ""  # what the quantities are taken over, where their names do not say it
@@ -75,6 +90,30 @@ class Claim(NamedTuple, Generic[S, E]):
     reported: str = ""  # the paper's own number, where it gives one
 
 
+class Move(NamedTuple):
+    """A limit that would have to move, past what was measured."""
+
+    quantity: str
+    limit: float
+    past: float
+
+
+class Flip(NamedTuple):
+    """The smallest change of limits after which the verdict is another one."""
+
+    verdict: Verdict
+    moves: tuple[Move, ...]
+    size: float  # |limit - measured| / the larger of both, of the limit that moves most
+
+
+class Robustness(NamedTuple):
+    """What would change a verdict, and how often it is the same if seeds or people are drawn anew."""
+
+    flip: Flip | None  # None if no change of limits does it, because something measured is not a number
+    same: int | None = None  # draws that give this verdict; None where nothing is drawn
+    draws: int = 0
+
+
 class JudgedClaim(NamedTuple):
     """A claim after it was measured."""
 
@@ -87,6 +126,7 @@ class JudgedClaim(NamedTuple):
     holds: dict[str, bool]  # by part of the rule
     history: tuple[Revision, ...]
     verdict: Verdict
+    robustness: Robustness = Robustness(None)
 
 
 def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
@@ -99,20 +139,46 @@ def in_parts(parts: Mapping[str, tuple[Condition, ...]], context: str = "", hist
     return Rule(tuple(Part(name, conditions) for name, conditions in parts.items()), context, history)
 
 
+def in_readings(rule: Rule, *readings: str) -> Rule:
+    """The rule for several readings of the paper: each part once for each of them.
+
+    A reading is what the names of its quantities begin with, as `label` writes them; "" is the first one.
+    """
+    parts = tuple(
+        Part(label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions))
+        for reading in readings
+        for part in rule.parts
+    )
+    return rule._replace(parts=parts)
+
+
+def label(reading: str, name: str) -> str:
+    """The name of a quantity or of a part of a rule in a reading."""
+    return f"{reading}: {name}" if reading and name else reading or name
+
+
 def quantity(value: Any) -> Quantity:
     """A number as a quantity without a unit."""
     return value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
 
 
+def _value(found: Quantity) -> float:
+    return found.value if found.of is None else found.value / found.of if found.of else np.nan
+
+
+def _limit(condition: Condition, measured: Mapping[str, Quantity]) -> float:
+    fewer = condition.fewer
+    return fewer.limit if fewer and measured[fewer.quantity].value < fewer.than else condition.limit
+
+
+def _holds(condition: Condition, measured: Mapping[str, Quantity]) -> bool:
+    value = _value(measured[condition.quantity])
+    return bool(RELATIONS[condition.relation](value, _limit(condition, measured)))
+
+
 def check(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
     """Which parts of a rule hold, by name."""
-
-    def holds(condition: Condition) -> bool:
-        found = measured[condition.quantity]
-        value = found.value if found.of is None else found.value / found.of
-        return bool(RELATIONS[condition.relation](value, condition.limit))
-
-    return {part.name: all(map(holds, part.conditions)) for part in rule.parts}
+    return {part.name: all(_holds(condition, measured) for condition in part.conditions) for part in rule.parts}
 
 
 def verdict_of(holds: Mapping[str, bool]) -> Verdict:
@@ -120,15 +186,91 @@ def verdict_of(holds: Mapping[str, bool]) -> Verdict:
     return "reproduced" if all(holds.values()) else "partly" if any(holds.values()) else "not reproduced"
 
 
+def nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> Flip | None:
+    """The smallest change of limits that changes the verdict, from what was measured alone.
+
+    A part that holds ends with the first of its conditions that fails, one that does not needs all that fail to hold.
+    Limits may move together where one alone is not enough.
+    """
+    holds = check(rule, measured)
+    changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
+    sides = [{name for name in holds if holds[name] is side} for side in (True, False)]
+    one_by_one = [{name} for name in holds]
+    choices = [*one_by_one, *sides]
+    found = []
+    for names in choices:
+        after = verdict_of({name: held is not (name in names) for name, held in holds.items()})
+        moves = [changed[name] for name in names]
+        if after == verdict_of(holds) or not names or any(move is None for move in moves):
+            continue
+        together = tuple(dict.fromkeys(one for move in moves if move for one in move))
+        found.append(Flip(after, together, max(map(_size, together))))
+    return min(found, key=lambda flip: flip.size, default=None)
+
+
+def _turn(part: Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[Move, ...] | None:
+    """The limits that turn a part around; None if something measured is not a number."""
+    moves = {
+        condition: Move(condition.quantity, _limit(condition, measured), _value(measured[condition.quantity]))
+        for condition in part.conditions
+    }
+    if holds:
+        # how many seeds or problems there are was chosen, not measured
+        measurements = [move for move in moves.values() if not _is_size(measured[move.quantity])]
+        return (min(measurements, key=_size),) if measurements else None
+    failing = tuple(move for condition, move in moves.items() if not _holds(condition, measured))
+    return failing if all(np.isfinite(move.past) for move in failing) else None
+
+
+def _is_size(found: Quantity) -> bool:
+    return isinstance(found.value, int) and found.of is None and not found.unit
+
+
+def _size(move: Move) -> float:
+    return abs(move.past - move.limit) / (max(abs(move.past), abs(move.limit)) or 1.0)
+
+
 def rule_text(rule: Rule) -> str:
     """The rule as a sentence, made from its conditions."""
 
-    def text(part: Part) -> str:
-        listed = " and ".join(f"{c.quantity} {c.relation} {c.limit:g}" for c in part.conditions)
-        return f"{part.name}: {listed}" if part.name else listed
+    def text(condition: Condition) -> str:
+        quantity, relation, limit, fewer = condition
+        other = f" ({fewer.limit:g} if {fewer.quantity} < {fewer.than:g})" if fewer else ""
+        return f"{quantity} {relation} {limit:g}{other}"
+
+    def of_part(part: Part) -> str:
+        listed = " and ".join(map(text, part.conditions))
+        said = all(condition.quantity.startswith(f"{part.name}: ") for condition in part.conditions)
+        return f"{part.name}: {listed}" if part.name and not said else listed
 
     context = f"{rule.context}: " if rule.context else ""
-    return context + "; ".join(map(text, rule.parts))
+    return context + "; ".join(map(of_part, rule.parts))
+
+
+def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
+    """When the rule was set, and what stood before it; `verdict` is what it gives now."""
+    if not history:
+        return "Rule fixed beforehand."
+    told = [
+        f"{one.reason} (before: {one.rule}; verdict {one.verdict}, now {verdict})" if one.rule else one.reason
+        for one in history
+    ]
+    return f"Set after a measurement: {'; '.join(told)}."
+
+
+def robustness_text(found: Robustness) -> str:
+    """What would change a verdict, in a sentence or two."""
+    told = []
+    if found.same is not None:
+        told.append(f"Same verdict in {found.same} of {found.draws} draws of seeds or people.")
+    if found.flip is not None:
+        moves = found.flip.moves
+        listed = " and ".join(
+            f"the limit {one.limit:g} of {one.quantity} moved past {one.past:.4g}" for one in moves[:2]
+        )
+        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
+        told.append(f"{found.flip.verdict.capitalize()} if {listed}{more}.")
+    return " ".join(told)
 
 
 def judge(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
@@ -137,5 +279,5 @@ def judge(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
     holds = check(claim.rule, measured)
     return JudgedClaim(
         claim.id, claim.statement, claim.paper, claim.reported, measured, rule_text(claim.rule), holds,
-        claim.rule.history, verdict_of(holds),
+        claim.rule.history, verdict_of(holds), Robustness(nearest_flip(claim.rule, measured)),
     )  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policychord.choices.compare import OURS, analyse, fit_rivals, weights_by_trial
-from policychord.choices.data import TASKS, read_choices
+from policychord.choices.data import TASKS, Reading, read_choices
 from policychord.stats import select_families, select_models
 from policychord.studies.bandit.experiments import rare_choices, sweep
 
@@ -35,9 +35,9 @@ CONTROLS = {"1": {"clip": -3495.21, "hull": -3493.54}, "2": {"clip": -2804.70, "
 
 @pytest.fixture(scope="module")
 def fits(data_folder):
-    return {
-        (e, link): analyse(read_choices(data_folder / f"data{e}.csv", TASKS[e]), link) for e, link in LOG_LIKELIHOOD
-    }
+    how = Reading(doubtful="drop")  # slow trials are left out before learning, as in the original analysis
+    choices = {e: read_choices(data_folder / f"data{e}.csv", TASKS[e], how=how) for e in TASKS}
+    return {(e, link): analyse(choices[e], link) for e, link in LOG_LIKELIHOOD}
 
 
 def test_people_and_trials(people):

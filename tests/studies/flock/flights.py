@@ -12,7 +12,9 @@ STEPS, EVERY = 200, 20
 STUDY_SIZE = FlockStudySettings(goal_seeds=2, temperature_seeds=2, shorten=0.1)
 
 
-def made(seeds=8, steps=STEPS, leader_sd=0.2, follower_sd=0.1, weights=(0.5, 0.3, 0.2), **series):
+def made(
+    seeds=8, steps=STEPS, leader_sd=0.2, follower_sd=0.1, weights=(0.5, 0.3, 0.2), linked=1.0, raised=90.0, **series
+):
     """A flight whose series have these values: a number, one for each seed, one for each step, or one for each pair."""
 
     def filled(value, length=steps):
@@ -21,7 +23,7 @@ def made(seeds=8, steps=STEPS, leader_sd=0.2, follower_sd=0.1, weights=(0.5, 0.3
 
     usual = {
         "polarization": 0.97, "milling": 0.05, "goal_distance": 19.0, "pair_distance": 0.3, "spread": 2.0,
-        "imbalance": 0.1,
+        "imbalance": 0.1, "leader_imbalance": 0.5, "follower_imbalance": np.where(np.arange(steps) < 20, 0.4, 0.1),
     }  # fmt: skip
     by_boid = {
         "leader_sd": leader_sd, "follower_sd": follower_sd, "leader_sd_before": leader_sd,
@@ -30,7 +32,8 @@ def made(seeds=8, steps=STEPS, leader_sd=0.2, follower_sd=0.1, weights=(0.5, 0.3
     measured = Measures(
         **{name: filled(value) for name, value in (usual | series).items()},
         **{name: filled(value, 3) for name, value in by_boid.items()},
-        groups=filled(1.0, -(-steps // EVERY)), largest_group=filled(1.0, -(-steps // EVERY)), every=EVERY,
+        groups=filled(1.0, -(-steps // EVERY)), largest_group=filled(1.0, -(-steps // EVERY)),
+        linked=filled(linked, -(-steps // EVERY)), every=EVERY, raised=np.tile([100.0, raised], (seeds, 1)),
         leader_weights=np.full((seeds, steps, 1, 3), 1 / 3), follower_weights=np.full((seeds, steps, 1, 3), 1 / 3),
         largest_gap=1e-11,
     )  # fmt: skip
@@ -45,8 +48,11 @@ def everywhere(flight):
 
 
 def put(evidence, theme, **flights):
-    """The evidence with other flights in one of its themes."""
-    return evidence._replace(**{theme: getattr(evidence, theme)._replace(**flights)})
+    """The evidence with other flights in one of its themes, in either order of moving."""
+    in_turn = evidence.in_turn
+    if theme in in_turn._fields:
+        in_turn = in_turn._replace(**{theme: getattr(in_turn, theme)._replace(**flights)})
+    return evidence._replace(**{theme: getattr(evidence, theme)._replace(**flights)}, in_turn=in_turn)
 
 
 def as_claimed():
@@ -55,7 +61,8 @@ def as_claimed():
     settling = np.where(np.arange(STEPS) < 20, 0.4, 0.1)
     evidence = everywhere(far)
     evidence = put(evidence, "leaderless", gated=made(polarization=0.99, imbalance=settling))
-    evidence = put(evidence, "milling", ring=made(milling=0.95, polarization=0.1))
+    mill = made(milling=0.95, polarization=0.1)
+    evidence = put(evidence, "milling", ring=mill, random_start=mill)
     evidence = put(evidence, "leaders", tenth=near, fifth=near, everyone=near)
     cold, middle, hot = (
         made(goal_distance=distance + spread * np.arange(8.0), imbalance=imbalance)

@@ -18,8 +18,9 @@ from policychord.studies.flock.settings import ABLATIONS, SCENARIOS, Ablation, F
 
 TABLE_S1 = {
     "dt": 0.05, "boids": 40, "grid": 30, "max_speed": 1, "max_acceleration": 3, "vision_angle": 320,
-    "separation_radius": 1, "alignment_radius": 3, "cohesion_radius": 12, "primitive_variance": 0.1,
-    "state_variance": 0.01, "eps": 0.5,
+    "separation_radius": 1, "alignment_radius": 3, "cohesion_radius": 12, "separation_variance": 0.1,
+    "alignment_variance": 0.1, "cohesion_variance": 0.1, "predicted_variance": 0.01, "desired_variance": 0.01,
+    "eps": 0.5,
 }  # fmt: skip
 
 

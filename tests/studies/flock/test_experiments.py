@@ -74,7 +74,7 @@ def test_the_plan_says_what_is_flown(quick):
     assert (flocks.leaderless.gated.start, flocks.leaderless.gated.fixed_weights) == ("square", False)
     assert flocks.leaderless.fixed.fixed_weights
     assert [(one.start, one.collision_term) for one in flocks.milling] == [
-        ("ring", True), ("ring", False), ("square", True),
+        ("ring", True), ("ring", False), ("square", True), ("square", False),
     ]  # fmt: skip
     assert tuple(flight.eps for flight in flocks.temperatures) == TEMPERATURES
     assert {flight.seeds for flight in flocks.temperatures} == {2 if quick else 30}
@@ -83,8 +83,11 @@ def test_the_plan_says_what_is_flown(quick):
             assert [(one.followers.replace("-", "_"), one.form, one.leaders) for one in pair] == [
                 (name, form, 6), (name, form, 0),
             ]  # fmt: skip
+    for at_once, in_turn in zip(flocks, flocks.in_turn, strict=False):
+        for one, other in zip(at_once, in_turn, strict=True):
+            assert other == one.model_copy(update={"update": "sequential"})
     every = jax.tree_util.tree_leaves(flocks)
-    assert len(every) == len(set(NAMES)) == 24
+    assert len(every) == len(set(NAMES)) == 35
     assert {flight.seed for flight in every} == {3}
 
 
@@ -95,7 +98,7 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     planned = jax.tree_util.tree_leaves(plan(settings))
     assert [one for group in groups(settings).values() for one in group] == planned
     assert list(experiments(settings)) == list(groups(settings))
-    number = iter(range(24))
+    number = iter(range(35))
     results = {
         name: [(made().measured._replace(largest_gap=float(next(number))), made().shown) for _ in group]
         for name, group in groups(settings).items()
@@ -103,7 +106,7 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     evidence = gather(settings, results)
     flights = by_name(evidence)
     assert list(flights) == list(NAMES)
-    assert [flight.measured.largest_gap for flight in flights.values()] == list(range(24))
+    assert [flight.measured.largest_gap for flight in flights.values()] == list(range(35))
     assert [flight.settings for flight in flights.values()] == planned
     assert flights["temperature-10"] is evidence.temperatures.hot
     assert flights["leaders-10"] is evidence.leaders.tenth

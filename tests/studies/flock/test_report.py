@@ -8,7 +8,7 @@ from policychord.studies.flock.experiments import Forms
 from policychord.studies.flock.report import STUDY, findings
 from policychord.studies.flock.settings import FlockStudySettings
 
-from .flights import STEPS, as_claimed, made, put
+from .flights import STEPS, as_claimed, everywhere, made, put
 
 QUICK, FULL = (STUDY.settings(quick=quick) for quick in (True, False))
 
@@ -121,13 +121,10 @@ def test_the_report_says_where_seeds_are_few():
 @pytest.mark.filterwarnings("error")
 def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
     """Sizes that settings allow must not fail once the work is done."""
-    flights = as_claimed()._asdict()
-    flights = {name: type(theme)(*[made(seeds, 2)] * len(theme)) for name, theme in flights.items()}
-    guided = made(seeds, 2), made(seeds, 2)
-    tiny = type(as_claimed())(**flights | dict.fromkeys(("couzin", "cucker_smale", "vicsek"), Forms(guided, guided)))
+    tiny = everywhere(made(seeds, 2))
     two = made(2, 2)
     tiny = put(tiny, "temperatures", cold=two, middle=two, hot=two)  # settings ask for two there
     settings = FlockStudySettings(seeds=seeds, goal_seeds=seeds, temperature_seeds=2, shorten=0.001)
-    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 11
+    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 13
     assert controls(settings, tiny)
     assert findings(settings, tiny)

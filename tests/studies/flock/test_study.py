@@ -46,9 +46,9 @@ DRAWN = {  # panels, and words that must stand in the figure
     "behaviours": (12, {"No leaders", "With the collision term", "10% leaders", "leader", "follower"}),
     "weights_of_all": (2, {"sep", "ali", "coh", "6 s"}),
     "order": (4, {"composed", "fixed w = 1/3", "ring, no term", "random start", "20%", "none", "distance to goal (m)"}),
-    "informed": (10, {"100% informed", "20% informed", "no leaders", "led"}),
+    "informed": (12, {"100% informed", "20% informed", "no leaders", "led", "an uninformed boid"}),
     "temperatures": (11, {"separation", "cohesion", r"$\epsilon$ = 10", "mean ± sd, 2 seeds", "leader", "follower"}),
-    "followers": (15, {"Couzin", "Cucker-Smale", "Vicsek", "weights of a leader"}),
+    "followers": (18, {"Couzin", "Cucker-Smale", "Vicsek", "an informed boid"}),
     "forms": (3, {"Couzin", "Cucker-Smale", "Vicsek", "released", "original", "6 leaders", "none"}),
 }
 

@@ -9,7 +9,7 @@ from policychord.studies.quadrotor.settings import QuadrotorSettings
 SMALL = QuadrotorSettings(seeds=40, resamples=200)
 
 
-def invented(level, seed=0, swaps=False, error=0.1, settings=SMALL):
+def invented(level, seed=0, swaps=False, error=0.1, settings=SMALL, rises=False):
     """A flight with costs around `level`; after the impulse it is off by 0.6 m, and by `error` from a second on."""
     rng = np.random.default_rng(seed)
     episodes, steps = settings.seeds, settings.steps
@@ -21,6 +21,9 @@ def invented(level, seed=0, swaps=False, error=0.1, settings=SMALL):
     weight = np.full((episodes, steps), 0.55)
     if swaps:
         weight[:] = np.arange(steps) % 2
+    if rises:
+        for i, k in enumerate(impulse):
+            weight[i, k : k + 50] = 0.9
     states = np.zeros((16, steps + 1, 6))
     states[..., 0], states[..., 2] = 0.5 * np.sin(np.linspace(0, 6, steps + 1)), 1.2
     cost = level * np.exp(0.2 * rng.normal(size=episodes))
@@ -47,6 +50,6 @@ def evidence(settings=SMALL, **levels):
         Pairs(*(flights(f"{e}, {world}", roster(settings), True) for e in ("pd", "lqr")))
         for world in ("stale-point", "centre")
     )
-    disputed = flights("accelerations", DISPUTED), flights("script's weight", DISPUTED)
+    text = Pairs(*(flights(f"{e}, accelerations", DISPUTED, True) for e in ("pd", "lqr")))
     by_eps = {eps: invented(90.0 - 10 * i, i, settings=settings) for i, eps in enumerate(settings.temperatures)}
-    return Evidence(stale, centre, *disputed, by_eps, by_eps)
+    return Evidence(stale, centre, text, flights("script's weight", DISPUTED), by_eps, by_eps)

@@ -33,10 +33,11 @@ def legs_of(settings):
 def test_every_flight_is_in_one_step(quick):
     settings = STUDY.settings(quick=quick)
     keys = [leg.key for leg in legs_of(settings)]
-    assert len(keys) == len(set(keys)) == 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 8
+    assert len(keys) == len(set(keys)) == 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED)
     seeds = {leg.key: leg.settings.seeds for leg in legs_of(settings)}
     assert seeds[FlightKey("stale-point", "pd", "track")] == settings.seeds
     assert seeds[FlightKey("stale-point", "lqr", "track")] == settings.seeds
+    assert seeds[FlightKey("accelerations", "lqr", "equilibrium, sample")] == settings.seeds  # judged there too
     fewer = min(settings.seeds, settings.control_seeds)
     assert seeds[FlightKey("centre", "pd", "track")] == seeds[FlightKey("cost-to-go", "pd", eps=0.05)] == fewer
 
@@ -51,6 +52,7 @@ def test_what_shares_a_step_shares_a_program():
 def test_disputed_numbers_are_flown_as_told():
     settings = {leg.key.series: leg.settings for leg in legs_of(QuadrotorSettings())}
     assert settings["accelerations"].force_sd == pytest.approx(0.03 * 0.027)
+    assert settings["accelerations"].impulse == pytest.approx(0.027)
     assert settings["accelerations"].disturbance == "centre"
     assert settings["script's weight"].lqr_stabilise.state == (1e-6, 0.05, 1e-6, 1e-5, 0.5, 0.1)
 
@@ -65,8 +67,9 @@ def test_flights_are_found_again(results):
     for pairs in (evidence.stale_point, evidence.centre):
         for flights in pairs:
             assert list(flights) == list(roster(TINY))
+    assert [list(flights) for flights in evidence.accelerations] == [list(DISPUTED)] * 2
     assert list(evidence.one_step) == list(evidence.cost_to_go) == list(TINY.temperatures)
-    assert list(evidence.accelerations) == list(evidence.script_weight) == list(DISPUTED)
+    assert list(evidence.script_weight) == list(DISPUTED)
     there = TINY.model_copy(update={"disturbance": "centre"})
     alone = fly(there, "lqr", "cost-to-go", roster(TINY)["cost-to-go"])
     np.testing.assert_array_equal(alone.cost, evidence.centre.lqr["cost-to-go"].cost)

@@ -4,7 +4,7 @@ from functools import cache
 
 from ...choices.beliefs import Trials, believe
 from ...choices.compare import OURS
-from ...choices.data import TASKS, Choices, read_choices
+from ...choices.data import TASKS, Choices, Reading, read_choices
 from ...choices.models import ChoiceModel, classic, composed
 from ...choices.schemas import CLASSIC
 from ...choices.simulate import synthetic
@@ -20,7 +20,9 @@ def choices_of(settings: BanditSettings, experiment: str) -> Choices:
     if settings.data is None:
         size = {"blocks": settings.blocks, "trials": settings.trials, "seed": settings.seed}
         return synthetic(experiment, settings.cohort_size(experiment), **size)
-    return read_choices(settings.data / f"data{experiment}.csv", TASKS[experiment], settings.source)
+    return read_choices(
+        settings.data / f"data{experiment}.csv", TASKS[experiment], settings.source, Reading(doubtful="drop")
+    )
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...choices.beliefs import Trials, believe
+from ...choices.checks import CrossValidation, Recovered, Recovery
 from ...choices.compare import OURS, ROUNDING, analyse, compare, fit_hybrid, fit_rivals
 from ...choices.data import TASKS, Choices
 from ...choices.models import coefficients_of, compose, composed, evaluate, fit, log_proba
@@ -47,21 +48,6 @@ def _apply(
 
 
 # ------------------------------------------------------------------------------- other people
-
-
-class CrossValidation(NamedTuple):
-    """Predictive log-likelihood per trial of people left out, for each random split and model."""
-
-    models: tuple[str, ...]
-    score: np.ndarray  # (splits, models), mean over folds
-
-    def best_in(self, model: str) -> int:
-        """In how many splits the model predicts best."""
-        return int((self.score.argmax(1) == self.models.index(model)).sum())
-
-    def mean(self, model: str) -> float:
-        """The mean over splits."""
-        return float(self.score[:, self.models.index(model)].mean())
 
 
 def cross_validate(
@@ -105,18 +91,20 @@ class Sweep(NamedTuple):
     pxp: np.ndarray
     bor: np.ndarray
     log_likelihood: np.ndarray
+    log_evidence: np.ndarray  # (temperatures, people, models): the Hybrid's and ours
 
 
 def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     """Refit nothing but the temperature."""
     hybrid = fit_hybrid(trials, link)
-    rows = []
+    rows, evidence = [], []
     for eps in temperatures:
         ours = evaluate(composed(link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
+        evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
         against = compare({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
         rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
     pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
-    return Sweep(temperatures, pxp, bor, total)
+    return Sweep(temperatures, pxp, bor, total, np.stack(evidence))
 
 
 class Gain(NamedTuple):
@@ -168,26 +156,6 @@ def rounding(choices: Choices, eps: float) -> Rounding:
 
 
 # ----------------------------------------------------------------------------------- recovery
-
-
-class Recovered(NamedTuple):
-    """How well one coefficient of simulated people is found again."""
-
-    model: str
-    coefficient: str
-    correlation: float  # of true and estimated values
-    bias: float
-    rmse: float
-
-
-class Recovery(NamedTuple):
-    """What became of cohorts of every model."""
-
-    models: tuple[str, ...]
-    parameters: list[Recovered]
-    best: np.ndarray  # (simulated, fitted) share of people whose least BIC is the fitted model's
-    frequency: np.ndarray  # (simulated, fitted) expected frequencies by group selection, mean over cohorts
-    won: np.ndarray  # (simulated, fitted) share of cohorts in which the fitted model has the highest PXP
 
 
 def recover(settings: BanditSettings, experiment: str) -> Recovery:

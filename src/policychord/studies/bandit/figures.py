@@ -189,13 +189,15 @@ fits them best (column), as shares of people; a perfect analysis would be dark o
 row, that of the composed model. Bottom: how well the coefficients are found again."""
 
 FIGURES: dict[str, StudyFigure[BanditSettings, Evidence]] = {
-    "model_comparison": StudyFigure(comparison, _COMPARISON, ("B1", "B2")),
+    "model_comparison": StudyFigure(comparison, _COMPARISON, ("B1", "B2"), {"4b": ("B1", "B2")}),
     "controls": StudyFigure(controls, _CONTROLS, ("B1",)),
-    "weights": StudyFigure(weights, _COURSE, ("B3", "B4")),
+    "weights": StudyFigure(weights, _COURSE, ("B3", "B4", "B11"), {"4c": ("B3", "B4", "B11")}),
     "weights_within_block": StudyFigure(within_block, _BLOCK, ("B3", "B4", "B8")),
-    "cross_validation": StudyFigure(cross_validation, _OTHERS, ("B5", "B9")),
-    "temperature": StudyFigure(temperature, _HEAT, ("B6", "B10")),
+    "cross_validation": StudyFigure(cross_validation, _OTHERS, ("B5", "B9"), {"S5a": ("B5",), "S6c": ("B9",)}),
+    "temperature": StudyFigure(temperature, _HEAT, ("B6", "B10"), {"S5b": ("B6",), "S6d": ("B10",)}),
     "recovery": StudyFigure(recovery, _RECOVERY, ("B1", "B7")),
-    "model_comparison_logit": StudyFigure(partial(comparison, link="logit"), _COMPARISON + " Logit link.", ("B7",)),
-    "weights_logit": StudyFigure(partial(weights, link="logit"), _COURSE + " Logit link.", ("B8",)),
+    "model_comparison_logit": StudyFigure(
+        partial(comparison, link="logit"), _COMPARISON + " Logit link.", ("B7",), {"S6a": ("B7",)}
+    ),
+    "weights_logit": StudyFigure(partial(weights, link="logit"), _COURSE + " Logit link.", ("B8",), {"S6b": ("B8",)}),
 }

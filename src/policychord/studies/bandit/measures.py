@@ -5,8 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...choices.compare import OURS, Analysis, Rivals, weights_by_trial
-from ...stats.glm import Link
+from ...choices.compare import OURS, Analysis, Rivals, compare, weights_by_trial
+from ...choices.models import LEAST, coefficients_of
+from ...choices.schemas import PAPER, columns, features
+from ...core.objective import Problem, problem
+from ...stats.glm import Link, log_choice_prob
+from ...stats.model_selection import select_models
 from .experiments import CrossValidation, Gain, Recovery, Rounding, Sweep
 from .settings import EXPERIMENTS, BanditSettings
 
@@ -54,6 +58,68 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
     return Evidence(*map(of_experiment, EXPERIMENTS))
 
 
+FEWER_PERMUTATIONS = 200  # where people are drawn anew many times
+
+
+def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[BanditSettings, Evidence]:
+    """The evidence with people drawn anew, and with random splits drawn anew; what no claim reads stays."""
+
+    def of_link(found: LinkEvidence, people: np.ndarray) -> LinkEvidence:
+        swept, validated, fit = found.temperature, found.cross_validation, found.fit
+        splits = np.random.default_rng((number, 1)).integers(len(validated.score), size=len(validated.score))
+        pxp = np.array([select_models(one[people]).pxp[1] for one in swept.log_evidence])
+        models = {name: one._replace(log_evidence=one.log_evidence[people]) for name, one in fit.models.items()}
+        subject = fit.trials.subject
+        rows = [np.flatnonzero(subject == person) for person in np.unique(subject)]
+        chosen = np.concatenate([rows[person] for person in people])
+        trials = type(fit.trials)(*(_rows(field, chosen, len(subject)) for field in fit.trials))
+        anew = np.repeat(np.arange(len(people)), [len(rows[person]) for person in people])
+        fit = fit._replace(
+            trials=trials._replace(subject=anew),
+            composition=fit.composition._replace(weights=fit.composition.weights[chosen]),
+            against_hybrid=compare(models, fit.against_hybrid.models),
+            against_others=compare(models, fit.against_others.models),
+        )
+        return found._replace(
+            fit=fit,
+            cross_validation=validated._replace(score=validated.score[splits]),
+            temperature=swept._replace(pxp=pxp),
+        )
+
+    drawn = []
+    for e, one in enumerate(evidence):
+        size = len(one.probit.fit.models[OURS].subjects)
+        people = np.random.default_rng((number, 2, e)).integers(size, size=size)
+        drawn.append(one._replace(probit=of_link(one.probit, people), logit=of_link(one.logit, people)))
+    fewer = settings.model_copy(update={"permutations": min(settings.permutations, FEWER_PERMUTATIONS)})
+    return fewer, Evidence(*drawn)
+
+
+def _rows(field: Any, rows: np.ndarray, size: int) -> Any:
+    """The rows of what has one for each trial, and anything else as it is."""
+    return field[rows] if isinstance(field, np.ndarray) and len(field) == size else field
+
+
+FITTED = tuple(f"fit {e} probit" for e in EXPERIMENTS)  # the steps that recorded problems are read from
+RECORDED = 200  # of each experiment
+
+
+def recorded(settings: BanditSettings, results: Mapping[str, Any]) -> dict[str, Problem]:
+    """The gating problems of people's trials, evenly over all of them, with each person's fitted Hybrid."""
+    found = {}
+    for e, step in zip(EXPERIMENTS, FITTED, strict=True):
+        fit: Analysis = results[step]
+        trials = fit.trials
+        rows = np.linspace(0, len(trials.choice) - 1, min(RECORDED, len(trials.choice))).astype(int)
+        log_q = log_choice_prob(features("Hybrid", trials), coefficients_of(fit.models["Hybrid"], trials), fit.link)
+        found[f"bandit, Exp {e}"] = problem(
+            pi=columns(PAPER, trials)[rows],
+            action_cost=-np.maximum(log_q[rows], np.log(LEAST)),
+            eps=np.full(len(rows), settings.eps),
+        )
+    return found
+
+
 def by_experiment(evidence: Evidence, link: Link = "probit") -> dict[str, LinkEvidence]:
     """What was found with one link, by the number of the experiment."""
     return {e: found.logit if link == "logit" else found.probit for e, found in zip(EXPERIMENTS, evidence, strict=True)}
@@ -65,7 +131,36 @@ def lead_over_hybrid(found: LinkEvidence) -> float:
 
 
 def mean_weights(found: LinkEvidence) -> np.ndarray:
-    """Mean weights by trial of a block, (trials, primitives); at least three trials, unknown ones are NaN."""
+    """Mean weights by trial of a block, (trials, primitives); at least two trials, unknown ones are NaN."""
     _, mean = weights_by_trial(found.fit)
-    missing = max(0, 3 - len(mean))
+    missing = max(0, 2 - len(mean))
     return np.concatenate([mean, np.full((missing, mean.shape[1]), np.nan)])
+
+
+class Permuted(NamedTuple):
+    """The distance of two groups' mean weights, and what people dealt to groups at random give."""
+
+    means: tuple[np.ndarray, np.ndarray]
+    distance: float  # largest difference of a mean weight
+    largest: float  # of all permutations
+    p: float
+
+
+def weights_by_person(found: LinkEvidence) -> np.ndarray:
+    """Mean weights of each person, (people, primitives)."""
+    subject = found.fit.trials.subject
+    return np.stack([found.fit.composition.weights[subject == person].mean(axis=0) for person in np.unique(subject)])
+
+
+def permute_people(first: LinkEvidence, second: LinkEvidence, permutations: int, seed: int) -> Permuted:
+    """Whether the mean weights of two groups of people differ more than by chance, p = (1 + larger)/(1 + all)."""
+    one, other = weights_by_person(first), weights_by_person(second)
+    everybody, size = np.concatenate([one, other]), len(one)
+
+    def distance(people: np.ndarray) -> float:
+        return float(np.abs(people[:size].mean(axis=0) - people[size:].mean(axis=0)).max())
+
+    rng, own = np.random.default_rng((seed, 11)), distance(everybody)
+    dealt = np.array([distance(everybody[rng.permutation(len(everybody))]) for _ in range(permutations)])
+    p = (1 + (dealt >= own).sum()) / (1 + permutations)
+    return Permuted((one.mean(axis=0), other.mean(axis=0)), own, float(dealt.max()), float(p))

@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from ...choices.compare import OURS, Analysis, weights_by_trial
-from ..study import Finding, Study
+from ..study import Finding, Recording, Study
 from .claims import CLAIMS, NOT_SHOWN, controls
 from .experiments import RARE, Recovery, experiments
 from .figures import FIGURES
-from .measures import Evidence, by_experiment, gather, lead_over_hybrid
+from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
 from .settings import EXPERIMENTS, LINKS, BanditSettings, build_settings
 
 INTRODUCTION = """The paper explains how people choose between two arms (Gershman's public data, two experiments) by
@@ -301,4 +301,6 @@ STUDY = Study(
     datasets=datasets,
     controls=controls,
     findings=findings,
+    recording=Recording(lambda settings: FITTED, recorded),
+    redraw=redraw,
 )

@@ -26,6 +26,7 @@ class BanditSettings(BaseModel):
     )
     folds: int = Field(default=3, ge=2, description="of the cross-validation over participants")
     splits: int = Field(default=20, ge=1, description="random splits into folds")
+    permutations: int = Field(default=2000, ge=100, description="of people between the experiments (B11)")
     recovery_cohorts: int = Field(default=6, ge=1, description="simulated cohorts for each generating model")
     own_likelihood: bool = Field(default=True, description="also fit the composed model by its own likelihood")
     subjects: int | None = Field(default=None, ge=3, description="of a simulated cohort; as many as in the data")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._types import Array, Time
 from ...actions import Grid
-from ...agent import Composer
+from ...agent import Composer, gate_in_time
 from ...envs.flock import Flock, in_ring, in_square
 from ...envs.followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
 from ...envs.neighbours import View, Zones, unit
@@ -66,16 +66,18 @@ def follower(settings: FlockSettings, zones: Zones) -> AbstractFollower:
 
 def boid(settings: FlockSettings, env: Flock, informed: bool) -> Composer:
     """One boid. Who knows the goal differs from who does not in a number, not in kind."""
-    actions = _actions(settings)
-    sd = float(np.sqrt(settings.primitive_variance))
+    actions = actions_of(settings)
     strength = jnp.asarray(settings.max_acceleration)
     return Composer(
-        {name: Gaussian(eqx.Partial(_force, strength, name), sd) for name in FORCES},
+        {
+            name: Gaussian(eqx.Partial(force, strength, name), float(np.sqrt(getattr(settings, f"{name}_variance"))))
+            for name in FORCES
+        },
         _model(settings, env, actions, informed),
         actions,
         settings.eps,
         selection=settings.selection,
-        gate="prior" if settings.fixed_weights else "equilibrium",
+        gate=gate_in_time("prior" if settings.fixed_weights else settings.gate, settings.duration, settings.tau),
         tol=settings.tol,
     )
 
@@ -89,54 +91,55 @@ def flock(settings: FlockSettings, env: Flock) -> Population | Passive:
     return Population([leader] * settings.leaders + [other] * (env.agents - settings.leaders), chunk=chunk)
 
 
-def _actions(settings: FlockSettings) -> Grid:
+def actions_of(settings: FlockSettings) -> Grid:
     """Accelerations: a grid on the disc of those allowed (648 of the 30^2 cells)."""
     most = settings.max_acceleration
     return Grid([-most, -most], [most, most], settings.grid, radius=most)
 
 
 def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -> AbstractModel:
-    """s(u) = |v'(u) - v_bar|^2/2 var + |p' - p_bar|^2/2 var - ln q(u).
+    """s(u) = |v'(u) - v_bar|^2/2 var + |p' - p_bar|^2/2 var - ln q(u), var that of the desired state.
 
     Position moves with the old velocity, so its term is the same for all u: it belongs to the energy, and can never
     change a weight. A uniform q(u) is left out for the same reason.
     """
     aim = jnp.asarray([*settings.goal, float(informed)])
+    variances = settings.predicted_variance, settings.desired_variance
     demands: dict[str, AbstractModel] = {
-        "velocity": GaussianTarget(eqx.Partial(_next, env, 1), eqx.Partial(_wanted_velocity, aim),
-                                   settings.state_variance),
-        "position": GaussianTarget(eqx.Partial(_next, env, 0), eqx.Partial(_wanted_position, aim),
-                                   settings.state_variance),
+        "velocity": GaussianTarget(eqx.Partial(next_of, env, 1), eqx.Partial(wanted_velocity, aim),
+                                   *variances),
+        "position": GaussianTarget(eqx.Partial(next_of, env, 0), eqx.Partial(wanted_position, aim),
+                                   *variances),
     }  # fmt: skip
     if settings.collision_term:
         strength = jnp.asarray(settings.collision_strength)
-        careful = Categorical(eqx.Partial(_collisions, actions.points, strength))
+        careful = Categorical(eqx.Partial(collisions, actions.points, strength))
         demands["collision"] = Reference(careful, floor=settings.collision_floor)
     return Sum(**demands)
 
 
-def _force(strength: Array, name: str, view: View, k: Time) -> Array:
+def force(strength: Array, name: str, view: View, k: Time) -> Array:
     """u_max times the mean over the zone."""
     return strength * getattr(view, name)
 
 
-def _next(env: Flock, which: int, view: View, action: Array, k: Time) -> Array:
+def next_of(env: Flock, which: int, view: View, action: Array, k: Time) -> Array:
     """Position (0) or velocity (1) one time step later."""
     return env.move(view.position, view.velocity, action)[which]
 
 
-def _wanted_velocity(aim: Array, view: View, k: Time) -> Array:
+def wanted_velocity(aim: Array, view: View, k: Time) -> Array:
     """Like the neighbours', or straight to the goal."""
     goal, informed = aim[:2], aim[2]
     return jnp.where(informed > 0, unit(goal - view.position), view.mean_velocity)
 
 
-def _wanted_position(aim: Array, view: View, k: Time) -> Array:
+def wanted_position(aim: Array, view: View, k: Time) -> Array:
     """Amid the neighbours, or the goal."""
     return jnp.where(aim[2] > 0, aim[:2], view.mean_position)
 
 
-def _collisions(points: Array, strength: Array, view: View, k: Time) -> Array:
+def collisions(points: Array, strength: Array, view: View, k: Time) -> Array:
     """ln q(u) = - sum over the separation zone of strength max(0, u.n)/d, up to a constant."""
 
     def add(total: jax.Array, close: Any) -> tuple[jax.Array, None]:

@@ -18,19 +18,19 @@ def settings(**named: Any) -> FlockSettings:
     return scenario(named.pop("scenario", "polarization"), named.pop("ablation", None), **named)
 
 
+LATELY = f"mean of the last {LAST} steps, or of all if they are fewer"
+
 # What a sweep measures: by name, what it is, with its unit, and how it follows from the measures of a batch.
 METRICS: Mapping[str, tuple[str, Callable[[Measures], Numbers]]] = {
-    "polarization": (f"polarization, mean of the last {LAST} steps", lambda found: at_end(found.polarization)),
-    "milling": (f"milling, mean of the last {LAST} steps", lambda found: at_end(found.milling)),
+    "polarization": (f"polarization, {LATELY}", lambda found: at_end(found.polarization)),
+    "milling": (f"milling, {LATELY}", lambda found: at_end(found.milling)),
     "goal_distance": ("nearest the centre came to the goal (m)", lambda found: found.goal_distance.min(axis=1)),
     "pair_distance": ("smallest distance of any two boids (m)", lambda found: found.pair_distance.min(axis=1)),
     "spread": ("mean distance from the centre at the end (m)", lambda found: found.spread[:, -1]),
     "groups": ("groups at the end", lambda found: found.groups[:, -1]),
     "largest_group": ("share of the largest group at the end", lambda found: found.largest_group[:, -1]),
-    "imbalance": (
-        f"farthest weight from 1/3, mean of the last {LAST} steps", lambda found: at_end(found.imbalance)
-    ),
-}  # fmt: skip
+    "imbalance": (f"farthest weight from 1/3, {LATELY}", lambda found: at_end(found.imbalance)),
+}
 
 
 def run(told: FlockSettings, episodes: Sequence[int]) -> Measured:

@@ -9,7 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...agent import Composer
+from ...core.equilibrium import solve
+from ...core.objective import Problem
 from ...envs.flock import Flock, FlockState, Start, in_square
+from ...envs.neighbours import View
 from ...loops import Carry, Labels, Record, Trace, rollout, step, step_in_turn, streams_of
 from ...loops.trace import trace_of
 from ...population import Passive, Population, Stack, stack
@@ -18,6 +22,7 @@ from .measures import Measures, Numbers, measure
 from .settings import TEMPERATURES, FlockSettings, FlockStudySettings, scenario
 
 T = TypeVar("T")
+MOMENTS = 20  # of a flight, at which the collision term is weighed
 AT_ONCE = 10  # seeds of three temperatures that fit into one batch
 UNIFORM = 1e9  # the temperature at which weights are 1/3 to six digits or more: fixed weights without another program
 
@@ -47,11 +52,12 @@ class Leaderless(NamedTuple, Generic[T]):
 
 
 class Milling(NamedTuple, Generic[T]):
-    """From the rotating ring with the collision term and without it, and from a random start with the term."""
+    """From the rotating ring of the scripts and from the random start of the text, with the collision term or not."""
 
     ring: T
     no_term: T
     random_start: T
+    random_no_term: T
 
 
 class Temperatures(NamedTuple, Generic[T]):
@@ -69,6 +75,14 @@ class Forms(NamedTuple, Generic[T]):
     original: tuple[T, T]  # in the form of their own papers
 
 
+class Composed(NamedTuple, Generic[T]):
+    """Flocks of composed boids alone."""
+
+    leaders: Leaders[T]
+    leaderless: Leaderless[T]
+    milling: Milling[T]
+
+
 class Flocks(NamedTuple, Generic[T]):
     """All flights of the study by theme; T is what is known of a flight: its settings, or what it gave."""
 
@@ -79,15 +93,19 @@ class Flocks(NamedTuple, Generic[T]):
     couzin: Forms[T]
     cucker_smale: Forms[T]
     vicsek: Forms[T]
+    in_turn: Composed[T]  # the first three themes with boids that move one after another, as in the scripts
 
 
 Evidence = Flocks[Flight]
 
 # The names under which flights are stored as data, in the order of their fields.
-NAMES = (
+COMPOSED = (
     "leaders-0", "leaders-10", "leaders-20", "leaders-100",
     "polarization", "polarization-fixed-weights",
-    "milling", "milling-no-collision-term", "milling-random-start",
+    "milling", "milling-no-collision-term", "milling-random-start", "milling-random-start-no-collision-term",
+)  # fmt: skip
+NAMES = (
+    *COMPOSED,
     *(f"temperature-{eps:g}" for eps in TEMPERATURES),
     *(
         f"{model}-{form}{alone}"
@@ -95,7 +113,8 @@ NAMES = (
         for form in Forms._fields
         for alone in ("", "-no-leaders")
     ),
-)  # fmt: skip
+    *(f"{name}-in-turn" for name in COMPOSED),
+)
 
 
 def by_model(flocks: Flocks[T]) -> dict[str, Forms[T]]:
@@ -119,13 +138,22 @@ def plan(settings: FlockStudySettings) -> Flocks[FlockSettings]:
     def followers(model: str) -> Forms[FlockSettings]:
         return Forms(*((one(model, form=form), one(model, form=form, leaders=0)) for form in Forms._fields))
 
-    return Flocks(
-        Leaders(*(one("leaders", leaders=leaders) for leaders in (0, 4, 8, 40))),
-        Leaderless(one("polarization", settings.seeds), one("polarization", ablation="fixed-weights")),
-        Milling(one("milling"), one("milling", ablation="no-collision-term"), one("milling", start="square")),
-        Temperatures(*(one("temperature", settings.temperature_seeds, eps=eps) for eps in TEMPERATURES)),
-        *(followers(model) for model in ("couzin", "cucker-smale", "vicsek")),
-    )
+    def composed(**order: Any) -> Composed[FlockSettings]:
+        terms: tuple[dict[str, Any], ...] = ({}, {"ablation": "no-collision-term"})
+        starts: tuple[dict[str, Any], ...] = (order, {"start": "square"} | order)
+        return Composed(
+            Leaders(*(one("leaders", leaders=leaders, **order) for leaders in (0, 4, 8, 40))),
+            Leaderless(
+                one("polarization", settings.seeds, **order), one("polarization", ablation="fixed-weights", **order)
+            ),
+            Milling(*(one("milling", **term, **start) for start in starts for term in terms)),
+        )
+
+    couzin, cucker_smale, vicsek = (followers(model) for model in ("couzin", "cucker-smale", "vicsek"))
+    heats = Temperatures(*(one("temperature", settings.temperature_seeds, eps=eps) for eps in TEMPERATURES))
+    leaders, leaderless, milling = composed()
+    in_turn = composed(update="sequential")
+    return Flocks(leaders, leaderless, milling, heats, couzin, cucker_smale, vicsek, in_turn)
 
 
 def groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
@@ -138,6 +166,9 @@ def groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
         "milling flocks": list(planned.milling),
         **({"temperatures": list(planned.temperatures)} if settings.temperature_seeds <= AT_ONCE else heats),
         **{f"{name} followers": jax.tree_util.tree_leaves(forms) for name, forms in by_model(planned).items()},
+        "flocks with leaders, in turn": list(planned.in_turn.leaders),
+        "leaderless flocks, in turn": list(planned.in_turn.leaderless),
+        "milling flocks, in turn": list(planned.in_turn.milling),
     }
 
 
@@ -152,7 +183,12 @@ def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[
 def fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
     """What is kept of every flight of a group."""
     traces = fly_together(flights)
-    return [(measure(one, trace), choose_episodes(trace, [0])) for one, trace in zip(flights, traces, strict=True)]
+    measured = [measure(one, trace) for one, trace in zip(flights, traces, strict=True)]
+    found = []
+    for one, trace, numbers in zip(flights, traces, measured, strict=True):
+        raised = raise_separation(one, trace) if one.collision_term else numbers.raised
+        found.append((numbers._replace(raised=raised), choose_episodes(trace, [0])))
+    return found
 
 
 def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> Evidence:
@@ -162,6 +198,87 @@ def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]
     flights = [Flight(one, *result) for one, result in zip(planned, found, strict=True)]
     evidence: Evidence = jax.tree_util.tree_unflatten(structure, flights)
     return evidence
+
+
+def redraw(settings: FlockStudySettings, evidence: Evidence, number: int) -> tuple[FlockStudySettings, Evidence]:
+    """The evidence with seeds drawn anew, the same for all flights with equally many: comparisons stay paired."""
+
+    def drawn(flight: Flight) -> Flight:
+        seeds = len(flight.measured.polarization)
+        rows = np.random.default_rng((number, seeds)).integers(seeds, size=seeds)
+        anew = (field[rows] if isinstance(field, np.ndarray) else field for field in flight.measured)
+        return flight._replace(measured=Measures._make(anew))
+
+    changed: Evidence = jax.tree_util.tree_map(drawn, evidence, is_leaf=lambda part: isinstance(part, Flight))
+    return settings, changed
+
+
+# ------------------------------------------------------------------------------------ gating problems of a flight
+
+
+def pose(settings: FlockSettings, state: FlockState, boids: Numbers) -> tuple[View, Problem]:
+    """What these boids see at these moments, and their gating problems; states and boids have one leading axis."""
+    env = world(settings)
+    with jax.enable_x64(True):
+        composers = [boid(settings, env, informed) for informed in (True, False)]
+        views, *both = _pose(env, composers, jax.tree_util.tree_map(jnp.asarray, state), jnp.asarray(boids))
+    leads = np.asarray(boids) < settings.leaders
+    chosen = [np.where(_beside(leads, own), own, other) for own, other in zip(*map(_arrays, both), strict=True)]
+    return jax.tree_util.tree_map(np.asarray, views), Problem(*chosen)
+
+
+def _arrays(batch: Problem) -> list[Numbers]:
+    return [np.asarray(field) for field in batch]
+
+
+def _beside(flags: Numbers, array: Numbers) -> Numbers:
+    return flags.reshape(-1, *[1] * (array.ndim - 1))
+
+
+@eqx.filter_jit
+def _pose(env: Flock, composers: list[Composer], state: FlockState, boids: jax.Array) -> tuple[Any, ...]:
+    def one(state: FlockState, i: jax.Array) -> tuple[Any, ...]:
+        view = env.view(state, i)
+        return view, *(composer.problem(view) for composer in composers)
+
+    return jax.vmap(one)(state, boids)
+
+
+def raise_separation(settings: FlockSettings, trace: Trace) -> Numbers:
+    """Of each episode: boids with a neighbour in the separation zone, and those of them whose weight of separation is
+    higher with the collision term than it would be without it, in the same state.
+    """
+    moments = np.linspace(0, settings.steps - 1, min(MOMENTS, settings.steps)).astype(int)
+    bare = settings.model_copy(update={"collision_term": False})
+    boids = np.tile(np.arange(settings.boids), len(moments))
+    found = []
+    for episode in range(len(trace.weights)):
+        seen = (np.repeat(np.asarray(field)[episode, moments], settings.boids, axis=0) for field in trace.state)
+        state = FlockState._make(seen)
+        (view, careful), (_, careless) = (pose(one, state, boids) for one in (settings, bare))
+        near = np.flatnonzero(np.any(view.closeness != 0, axis=(-1, -2)))
+        weights = [
+            np.asarray(solve(Problem(*(field[near] for field in one))).weights)[:, 0] for one in (careful, careless)
+        ]
+        found.append([len(near), (weights[0] > weights[1]).sum()])
+    return np.array(found, dtype=float)
+
+
+RECORDED = 200  # problems of a study's own runs
+FLOWN = ("flocks with leaders", "milling flocks")  # the steps that they are read from
+
+
+def recorded(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> dict[str, Problem]:
+    """Gating problems of boids, evenly over the first seed of the flock with 10% leaders and of the mill."""
+    planned = plan(settings)
+    flights = ((planned.leaders.tenth, results[FLOWN[0]][1]), (planned.milling.ring, results[FLOWN[1]][0]))
+    batches = []
+    for one, (_, shown) in flights:
+        moments = np.linspace(0, one.steps - 1, RECORDED // len(flights)).astype(int)
+        boids = np.arange(len(moments)) * 7 % one.boids  # leaders and others in turn, whatever the moment
+        state = FlockState._make(np.asarray(field)[0, moments] for field in shown.state)
+        batches.append(pose(one, state, boids)[1])
+    return {"flock": Problem(*(np.concatenate(fields) for fields in zip(*batches, strict=True)))}
 
 
 # ------------------------------------------------------------------------------------ one experiment

@@ -165,7 +165,7 @@ def order(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     fig = blank(7.4, 4.2)
     panels: Any = fig.subplots(2, 2)
     leaderless = dict(zip(("composed", "fixed w = 1/3"), evidence.leaderless, strict=True))
-    milling = dict(zip(("ring, collision term", "ring, no term", "random start"), evidence.milling, strict=True))
+    milling = dict(zip(("ring, collision term", "ring, no term", "random start"), evidence.milling, strict=False))
     none, tenth, fifth, everyone = evidence.leaders
     leaders = {"10%": tenth, "20%": fifth, "100%": everyone, "none": none}
     for ax, title, metric, curves in (
@@ -237,8 +237,12 @@ def _guided(flights: Mapping[str, tuple[Flight, Flight]]) -> Figure:
         lower.set(ylim=(0, None), ylabel="to goal (m)", xlabel="time (s)")
         if row == 0:
             lower.legend(fontsize=7, handlelength=1.2)
-        weights = flight.shown.weights[0, :, 0]
-        draw_simplex(fig, grid[row, 2], weights, "weights of a leader", pad=14, fontweight="normal")
+        weights, leaders = flight.shown.weights[0], flight.settings.leaders
+        both = weights.shape[1] > leaders  # boids without a goal that weigh forces too
+        shown = {"an informed boid": 0, "an uninformed boid": leaders} if both else {"weights of a leader": 0}
+        places = grid[row, 2].subgridspec(len(shown), 1)
+        for place, (whose, i) in enumerate(shown.items()):
+            draw_simplex(fig, places[place], weights[:, i], whose, labels=not place, pad=12, fontweight="normal")
     return fig
 
 
@@ -278,29 +282,33 @@ FIGURES: Mapping[str, StudyFigure[FlockStudySettings, Evidence]] = {
     "behaviours": StudyFigure(behaviours, """\
 Paths of one seed, colour is time: crosses mark the start, dots the end (leaders orange), the star is the goal.
 Below, the weights of one boid in time on the simplex of the three forces; the orange cross is the balanced mixture.
-Compare how far a follower's dots and a leader's keep from the cross.""", ("F1", "F2", "F3", "F4", "F5")),
+Compare how far a follower's dots and a leader's keep from the cross.""", ("F1", "F2", "F3", "F4", "F5", "F12", "F13"),
+        {"3b": ("F1", "F2"), "3c": ("F3", "F12"), "3d": ("F4", "F5", "F13")}),
     "weights_of_all": StudyFigure(
         lambda settings, evidence: all_weights(evidence.leaderless.gated), """\
 The weights of every boid of the leaderless flock, one triangle each: top is separation, left alignment, right
-cohesion, colour is time. Late (yellow) dots that lie off the centre are a bias that stays.""", ("F2",)),
+cohesion, colour is time. Late (yellow) dots that lie off the centre are a bias that stays.""",
+        ("F2",), {"S1": ("F2",)}),
     "order": StudyFigure(order, """\
 Mean and one standard deviation over the seeds. **Top left**: the leaderless flock with the gate, and with weights
 held at a third. **Top right**: the milling order parameter from the ring with the collision term, without it, and
 from a random start. **Bottom**: polarization and distance to the goal by share of leaders; after arrival the
 distance rises again, as nothing in the model asks the flock to stop. Grey is the control in every panel.""",
-        ("F1", "F3", "F4", "F6", "F7")),
+        ("F1", "F3", "F4", "F6", "F7"), {"S2a": ("F1",), "S2b": ("F3",), "S2c": ("F4",)}),
     "informed": StudyFigure(informed, """\
 All boids informed (top) and one in five (bottom): paths of one seed, order and distance over all seeds against the
-flock without leaders (grey), and the weights of one leader.""", ("F6", "F7")),
+flock without leaders (grey), and the weights of one informed and, where there is one, one uninformed boid.""",
+        ("F6", "F7"), {"S3a": ("F6",), "S3b": ("F7",)}),
     "temperatures": StudyFigure(temperatures, """\
 Left: polarization and distance to the goal at three temperatures, mean and one standard deviation over the seeds.
 Right: the weights of one leader (orange) and one follower (blue). The hotter, the flatter the weights; where the
-leader's curve lies on the follower's, the leaders do not lead.""", ("F8",)),
+leader's curve lies on the follower's, the leaders do not lead.""", ("F8",), {"S3c": ("F8",)}),
     "followers": StudyFigure(
         lambda settings, evidence: _guided({name: two.released for name, two in by_model(evidence).items()}), """\
 Six leaders of the paper's model among followers of three models of the literature, with the constants of the
 released scripts: paths of one seed, order and distance over all seeds against the same followers without leaders
-(grey), and the weights of one leader.""", ("F9", "F10", "F11")),
+(grey), and the weights of one leader.""", ("F9", "F10", "F11", "F13"),
+        {"S4a": ("F9", "F13"), "S4b": ("F10", "F13"), "S4c": ("F11", "F13")}),
     "forms": StudyFigure(forms, """\
 How near the flock's centre comes to the goal, one dot for each seed and a bar at their median: followers with the
 released constants and in the form of the original papers, with six leaders (colour) and with none (grey). Below the

@@ -33,8 +33,11 @@ class Measures(NamedTuple):
     spread: Series  # mean distance to the centre
     groups: Series  # counted on every `every`-th step only
     largest_group: Series  # share of the boids in it, on the same steps
+    linked: Series  # the same share where boids are linked within the alignment radius, on the same steps
     every: int
     imbalance: Series
+    leader_imbalance: Series  # of the leaders alone, zero if there are none
+    follower_imbalance: Series
     leader_sd: Numbers  # temporal sd of the weights of each (episode, leader)
     follower_sd: Numbers
     leader_sd_before: Numbers  # the same, before the goal is reached
@@ -42,19 +45,23 @@ class Measures(NamedTuple):
     leader_weights: Weights  # of the first leader
     follower_weights: Weights  # of the first follower
     largest_gap: float  # the worst certificate
+    raised: Numbers  # (episode, 2): boids too close to another, and those whose separation the collision term raises
 
 
 def measure(settings: FlockSettings, trace: Trace, every: int = 20) -> Measures:
-    """All measures of a flock; boids within the cohesion radius of each other belong to one group."""
+    """All measures of a flock but `raised`; boids within the cohesion radius of each other belong to one group."""
     (position, velocity), weights, leaders = trace.state, np.asarray(trace.weights), settings.leaders
     groups, largest = group_series(position[:, ::every], settings.cohesion_radius)
+    _, linked = group_series(position[:, ::every], settings.alignment_radius)
     distance = goal_distance(position, settings.goal)
     sd, before = weight_sd(weights), weight_sd(weights, arrivals(distance))
     return Measures(
         polarization(velocity), milling(position, velocity), distance, pair_distance(position), spread(position),
-        groups, largest, every, imbalance(weights) if weights.shape[2] else np.zeros(weights.shape[:2]),
+        groups, largest, linked, every,
+        imbalance(weights), imbalance(weights[:, :, :leaders]), imbalance(weights[:, :, leaders:]),
         sd[:, :leaders], sd[:, leaders:], before[:, :leaders], before[:, leaders:],
         weights[:, :, :leaders][:, :, :1], weights[:, :, leaders:][:, :, :1], float(trace.gap.max(initial=0.0)),
+        np.zeros((len(weights), 2)),
     )  # fmt: skip
 
 
@@ -133,7 +140,9 @@ def weight_sd(weights: Weights, until: Numbers | None = None) -> Numbers:
 
 
 def imbalance(weights: Weights) -> Series:
-    """max_a |w_a - 1/n|, averaged over boids."""
+    """max_a |w_a - 1/n|, averaged over boids; zero if there are none."""
+    if weights.shape[2] == 0:
+        return np.zeros(weights.shape[:2])
     return np.abs(weights - 1.0 / weights.shape[-1]).max(axis=-1).mean(axis=2)
 
 

@@ -7,11 +7,11 @@ import xarray as xr
 
 from ...loops import to_dataset
 from ..claim import judge
-from ..study import Finding, Study
+from ..study import Finding, Recording, Study
 from . import claims
 from .agents import FORCES
 from .claims import MILLS, POLARIZED, SEEDS, arrive, final_polarization, median, mill, nearest, polarized_from
-from .experiments import Evidence, Flight, by_model, by_name, experiments, gather
+from .experiments import FLOWN, Evidence, Flight, by_model, by_name, experiments, gather, recorded, redraw
 from .figures import FIGURES
 from .measures import ARRIVED, Numbers
 from .settings import FlockStudySettings, study_settings
@@ -70,7 +70,7 @@ def findings(settings: FlockStudySettings, evidence: Evidence) -> list[Finding]:
 
 
 def _milling(evidence: Evidence) -> Finding:
-    ring, bare, scattered = map(mill, evidence.milling)
+    ring, bare, scattered, _ = map(mill, evidence.milling)
     text = (
         "The text obtains milling by adding a collision term to the generative model, and says that boids start at "
         "random. The released script starts them on a ring that already rotates. From that ring, with the term, "
@@ -218,7 +218,8 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
         "unless said otherwise.\n\n"
         "- Table S1 says 30^2 actions; the scripts keep those within the largest acceleration, 648 cells. So here.\n"
         "- The text updates all boids from the same state; the scripts move them one after another in place. Composed "
-        "flocks are flown as in the text, followers of other models as in the scripts (`update` chooses).\n"
+        "flocks are flown both ways, the temperatures as in the text only, followers of other models as in the scripts "
+        "(`update` chooses).\n"
         "- Position advances with the old velocity, so the position term of the generative model is the same for every "
         "acceleration: it adds to the energy and cannot move a weight, neither a follower's nor a leader's. Leaders "
         "are led by the velocity term alone.\n"
@@ -266,4 +267,6 @@ STUDY = Study(
     datasets=datasets,
     controls=claims.controls,
     findings=findings,
+    recording=Recording(lambda settings: FLOWN, recorded),
+    redraw=redraw,
 )

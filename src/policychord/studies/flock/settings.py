@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ...agent import DURATION, check_used
+
 Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
 Ablation = Literal["fixed-weights", "no-collision-term"]
 Update = Literal["synchronous", "sequential"]
@@ -29,12 +31,17 @@ class FlockSettings(BaseModel):
     separation_radius: float = Field(default=1.0, gt=0, description="nearer than this, boids keep apart: r_sep (m)")
     alignment_radius: float = Field(default=3.0, gt=0, description="from there to this, they align: r_ali (m)")
     cohesion_radius: float = Field(default=12.0, gt=0, description="from there to this, they stay together: r_coh (m)")
-    primitive_variance: float = Field(
-        default=0.1, gt=0, description="of separation, alignment and cohesion ((m/s^2)^2)"
+    separation_variance: float = Field(
+        default=0.1, gt=0, description="of the separation primitive, Sigma_sep ((m/s^2)^2)"
     )
-    state_variance: float = Field(
-        default=0.01, gt=0, description="of the predicted and of the desired next state (m^2, m^2/s^2)"
+    alignment_variance: float = Field(
+        default=0.1, gt=0, description="of the alignment primitive, Sigma_ali ((m/s^2)^2)"
     )
+    cohesion_variance: float = Field(default=0.1, gt=0, description="of the cohesion primitive, Sigma_coh ((m/s^2)^2)")
+    predicted_variance: float = Field(
+        default=0.01, gt=0, description="of the predicted next state, Sigma_p; moves no weight (m^2, m^2/s^2)"
+    )
+    desired_variance: float = Field(default=0.01, gt=0, description="of the desired next state, Sigma_q (m^2, m^2/s^2)")
     eps: float = Field(default=0.5, ge=1e-9, le=1e9, description="temperature")
 
     # what the table leaves open
@@ -50,6 +57,15 @@ class FlockSettings(BaseModel):
     collision_term: bool = Field(default=False, description="whether the model punishes accelerating into neighbours")
     collision_strength: float = Field(default=2.0, ge=0, description="of that term")
     collision_floor: float = Field(default=1e-10, gt=0, lt=1, description="least probability in that term")
+    gate: Literal["equilibrium", "flow", "circuit", "cheapest"] = Field(
+        default="equilibrium",
+        description="where weights come from: the optimum, the flow or the circuit that goes on from the last "
+        "decision, or the cheapest force alone",
+    )
+    duration: float = Field(
+        default=DURATION, gt=0, description="how long flow or circuit run at each decision, in the unit of tau"
+    )
+    tau: float = Field(default=1.0, gt=0, description="time constant of the weights in flow and circuit")
     fixed_weights: bool = Field(default=False, description="keep the weights at 1/3, a control")
     followers: Followers = Field(default="composed", description="what boids without a goal do")
     form: Form = Field(default="released", description="constants and form of the followers from the literature")
@@ -67,6 +83,9 @@ class FlockSettings(BaseModel):
             raise ValueError(f"form = {self.form!r} belongs to followers of the literature: set followers as well.")
         if self.fixed_weights and self.collision_term:
             raise ValueError("with fixed_weights no model is consulted, so collision_term would be ignored.")
+        if self.fixed_weights and self.gate != "equilibrium":
+            raise ValueError(f"with fixed_weights no gate is asked, so gate = {self.gate!r} would be ignored.")
+        check_used(self.gate, self.duration, self.tau)
         if self.search == "tree" and (self.followers != "composed" or self.update == "sequential"):
             raise ValueError("search = 'tree' serves composed boids that are updated synchronously.")
         return self

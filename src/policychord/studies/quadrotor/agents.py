@@ -10,7 +10,7 @@ from scipy.linalg import expm, solve_discrete_are
 
 from ..._types import Time
 from ...actions import Grid
-from ...agent import Composer, Decision
+from ...agent import Composer, Decision, gate_in_time
 from ...core._method import Outcome
 from ...core.objective import Certificate
 from ...envs.paths import path
@@ -241,7 +241,8 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     model = Cost(Tracking(flown["track"].path, A, B, M, settings.cost.thrust))
     primitives = {name: Gaussian(Within(flown[name]), how.spread) for name in ("stabilise", "track")}
     grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points)
-    return Composer(primitives, model, grid, how.eps, gate=how.gate, selection=how.selection)
+    gate = gate_in_time(how.gate, how.duration, how.tau)
+    return Composer(primitives, model, grid, how.eps, gate=gate, selection=how.selection)
 
 
 def agent_and_world(

@@ -14,9 +14,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...agent import Agent
-from ...envs.quadrotor import MASS, Disturbance, Quadrotor, QuadrotorState, seen
+from ...core.objective import Problem
+from ...envs.quadrotor import MASS, Disturbance, Quadrotor, QuadrotorState, QuadrotorView, seen
 from ...loops.rollout import rollout
-from .agents import FIXED, Roster, agent_and_world, roster
+from .agents import ALONE, FIXED, Roster, agent_and_world, composer, roster
 from .settings import Composition, Experiment, Horizon, QuadrotorSettings
 
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
@@ -27,7 +28,7 @@ LONGEST, DEAR = 1_000_000, 3
 # Text and scripts of the paper disagree on two numbers, which are flown the other way too: the text reads disturbances
 # as accelerations, the script has another second weight of the stabilising LQR.
 SCRIPT_VALUE = 0.05
-DISPUTED = ("baseline", "one-step gate", "equilibrium, sample", FIXED)
+DISPUTED = (*ALONE, "one-step gate", "equilibrium, sample", FIXED)
 T = TypeVar("T")
 
 
@@ -56,7 +57,7 @@ class Evidence(NamedTuple):
 
     stale_point: Pairs  # forces as in the paper's simulator
     centre: Pairs  # the same forces at the centre of mass
-    accelerations: Flights  # PD pair, with disturbances read as accelerations
+    accelerations: Pairs  # with the text's own disturbances: accelerations, at the centre of mass
     script_weight: Flights  # LQR pair, with the script's weight
     one_step: Mapping[float, Flight]  # PD pair by temperature: mean action, wide grid, cost of one step
     cost_to_go: Mapping[float, Flight]  # the same with the cost-to-go
@@ -175,8 +176,60 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]])
     everybody = roster(settings)
     stale, centre = (Pairs(*(flights(world, e, everybody) for e in get_args(Experiment))) for world in WORLDS)
     by_eps = ({eps: found[FlightKey(h, "pd", eps=eps)] for eps in settings.temperatures} for h in get_args(Horizon))
-    disputed = flights("accelerations", "pd", DISPUTED), flights("script's weight", "lqr", DISPUTED)
-    return Evidence(stale, centre, *disputed, *by_eps)
+    text = Pairs(*(flights("accelerations", e, DISPUTED) for e in get_args(Experiment)))
+    return Evidence(stale, centre, text, flights("script's weight", "lqr", DISPUTED), *by_eps)
+
+
+JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")
+FEWER_RESAMPLES = 100  # for the interval of a delta, where seeds are drawn anew many times
+
+
+def redraw(settings: QuadrotorSettings, evidence: Evidence, number: int) -> tuple[QuadrotorSettings, Evidence]:
+    """The flights that are judged, with seeds drawn anew, the same for all controllers of a world."""
+
+    def drawn(flights: Flights) -> Flights:
+        return {name: _drawn(flight, number) for name, flight in flights.items() if name in JUDGED}
+
+    stale, centre, text = (Pairs(*map(drawn, pairs)) for pairs in evidence[:3])
+    fewer = settings.model_copy(update={"resamples": min(settings.resamples, FEWER_RESAMPLES)})
+    return fewer, evidence._replace(stale_point=stale, centre=centre, accelerations=text)
+
+
+def _drawn(flight: Flight, number: int) -> Flight:
+    seeds = len(flight.cost)
+    rows = np.random.default_rng((number, seeds)).integers(seeds, size=seeds)
+    return Flight._make([*(field[rows] for field in flight[:-1]), flight.states])
+
+
+RECORDED = 100  # problems of each pair of primitives, of the study's own flights
+FLOWN = FlightKey("stale-point", "pd", "equilibrium, sample"), FlightKey("stale-point", "lqr", "equilibrium, sample")
+
+
+def recorded_steps(settings: QuadrotorSettings) -> list[str]:
+    """The steps in which the optimum flies as the text has it."""
+    return [step for step, legs in plan(settings).items() if any(leg.key in FLOWN for leg in legs)]
+
+
+def recorded(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]]) -> dict[str, Problem]:
+    """The gating problems of the first episodes, evenly over them."""
+    found = {}
+    for step in recorded_steps(settings):
+        for leg, flight in zip(plan(settings)[step], results[step], strict=True):
+            if leg.key in FLOWN and leg.how is not None:
+                found[f"quadrotor, {leg.key.experiment.upper()}"] = _pose(leg, flight)
+    return found
+
+
+def _pose(leg: Leg, flight: Flight) -> Problem:
+    episodes, samples, _ = flight.states.shape
+    rows = np.linspace(0, episodes * (samples - 1) - 1, RECORDED).astype(int)
+    episode, k = rows // (samples - 1), rows % (samples - 1)
+    states, before = flight.states[episode, k], flight.states[episode, np.maximum(k - 1, 0)]
+    pitch = np.where(k > 0, before[:, 4], 0.0)
+    with jax.enable_x64(True):
+        agent = composer(leg.settings, leg.key.experiment, leg.how or leg.settings.composition)
+        posed = jax.vmap(lambda x, p, k: agent.problem(QuadrotorView(x, p), k))(*map(jnp.asarray, (states, pitch, k)))
+    return Problem(*(np.asarray(field) for field in posed))
 
 
 def _fly_legs(legs: Sequence[Leg]) -> list[Flight]:
@@ -203,12 +256,16 @@ def _temperatures(settings: QuadrotorSettings) -> Iterator[Leg]:
 
 def _disputed(settings: QuadrotorSettings) -> Iterator[Leg]:
     fewer, who = _fewer(settings), roster(settings)
-    weak = fewer.model_copy(update={"force_sd": settings.force_sd * MASS, "disturbance": "centre"})
+    change = {"force_sd": settings.force_sd * MASS, "impulse": settings.impulse * MASS, "disturbance": "centre"}
+    # what is judged under them has as many seeds as under the scripts' forces
+    text, text_fewer = (one.model_copy(update=change) for one in (settings, fewer))
     first, _, *others = settings.lqr_stabilise.state
     stabilise = settings.lqr_stabilise.model_copy(update={"state": (first, SCRIPT_VALUE, *others)})
     script = fewer.model_copy(update={"lqr_stabilise": stabilise})
     for name in DISPUTED:
-        yield Leg(FlightKey("accelerations", "pd", name), weak, who[name])
+        judged = name in (*ALONE, "equilibrium, sample")
+        for experiment in get_args(Experiment):
+            yield Leg(FlightKey("accelerations", experiment, name), text if judged else text_fewer, who[name])
         yield Leg(FlightKey("script's weight", "lqr", name), script, who[name])
 
 

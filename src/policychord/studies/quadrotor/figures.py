@@ -58,21 +58,23 @@ def typical(flights: Flights, name: str) -> int:
     return int(np.argmin(sum(off)[: len(flights[name].states)]))
 
 
-_TRAJECTORIES = """One flight of the released gate (blue) and one of the baseline (pink) through the same
-disturbances, over the path (grey), from the red cross; silhouettes show the drone's pitch. The episode is one in
-which both cost about as much as in the median. Left, PD primitives beside PID; right, LQR primitives beside LQR, with
-the impulse marked. Look at how far each line parts from the path, and where."""
+_TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (green) and one of
+the baseline (pink) through the same disturbances, over the path (grey), from the red cross; silhouettes show the
+pitch of the first. The episode is one in which released gate and baseline cost about as much as in the median. Left,
+PD primitives beside PID; right, LQR primitives beside LQR, with the impulse marked. Look at how far each line parts
+from the path, and where."""
 
 
 def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
-    """A typical flight of the composed controller and of the baseline, through the same disturbances."""
-    figure = blank(7.2, 2.35)
+    """A typical flight of both gates and of the baseline, through the same disturbances."""
+    figure = blank(7.2, 2.5)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for ax, experiment, flights in zip(panels, BASELINE, evidence.stale_point, strict=True):
         one = typical(flights, RELEASED)
         shown = {
             "composed (released gate)": flights[RELEASED].states[one],
             "baseline (PID, LQR)": flights["baseline"].states[one],
+            "composed (optimum)": flights[WRITTEN].states[one],
         }
         draw_flights(ax, settings, experiment, shown)
         if experiment == "lqr":
@@ -83,7 +85,7 @@ def trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
                 arrowprops={"arrowstyle": "->", "color": "black", "linewidth": 1.0},
             )  # fmt: skip
     panels[1].set_ylabel("")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     return figure
 
 
@@ -209,9 +211,9 @@ def temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
 
 
 FIGURES = {
-    "trajectories": StudyFigure(trajectories, _TRAJECTORIES, ("Q1", "Q5")),
-    "costs": StudyFigure(costs, _COSTS, ("Q1", "Q2", "Q3", "Q4")),
-    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5",)),
+    "trajectories": StudyFigure(trajectories, _TRAJECTORIES, ("Q1", "Q5"), {"5b": ("Q1",), "S7a": ("Q5", "Q6")}),
+    "costs": StudyFigure(costs, _COSTS, ("Q1", "Q2", "Q3", "Q4"), {"5c": ("Q2", "Q3"), "S7b": ("Q4",)}),
+    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5", "Q6")),
     "temperature": StudyFigure(temperature, _TEMPERATURE, ("Q2",)),
 }
 
@@ -244,7 +246,7 @@ def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: A
     grid = figure.add_gridspec(2, 2)
     left = figure.add_subplot(grid[:, 0])
     draw_flights(left, settings, experiment, {name: data.state.values[0, 0]})
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3, fontsize=8)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.42), ncols=3, fontsize=8)  # below the label of x
     distance, weight = data.distance.values[0, 0], data.stabilising.values[0, 0]
     above = figure.add_subplot(grid[0, 1] if composed else grid[:, 1])
     above.plot(DT * np.arange(len(distance)), distance, color=BLUE)

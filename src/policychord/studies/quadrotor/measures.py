@@ -15,6 +15,7 @@ from .settings import Experiment, QuadrotorSettings
 
 LEAST_EVIDENCE = 0.05  # a p-value above it is no difference
 LOOK_FOR_PEAK = 50  # steps after the impulse within which the excursion peaks
+SECOND = 50  # steps
 FOLLOW_FOR = 100  # steps after the impulse over which the error is summed up; later impulses are left out
 
 
@@ -62,7 +63,8 @@ class Recovery(NamedTuple):
 
 def compare(settings: QuadrotorSettings, flights: Flights, name: str, other: str = "baseline") -> Comparison:
     """One controller beside another, seed by seed."""
-    flight, base = flights[name], flights[other].cost
+    flight = flights[name]
+    base = flights[other].cost[: len(flight.cost)]  # where a control has fewer seeds, they are the first ones
     return Comparison(
         name,
         spread(flight.cost),
@@ -124,6 +126,23 @@ def recovery(settings: QuadrotorSettings, flight: Flight) -> Recovery:
         errors.append(DT * after[: FOLLOW_FOR + 1].sum())
         peaks.append(after[peak])
     return Recovery(np.array(times), np.array(errors), np.array(peaks))
+
+
+def share_near(settings: QuadrotorSettings, flight: Flight) -> Quantity:
+    """In how many episodes the drone keeps, on average, within the radius around the path."""
+    near = flight.distance.mean(axis=1) < settings.recovered
+    return Quantity(int(near.sum()), of=len(near))
+
+
+def stabilising_rises(flight: Flight) -> Quantity:
+    """In how many flights the stabilising primitive weighs more in the second after the impulse than before it.
+
+    Flights whose impulse leaves less than a second on one side are left out.
+    """
+    weight, impulse = flight.stabilising, flight.impulse_time
+    inside = np.flatnonzero((impulse >= SECOND) & (impulse + SECOND <= weight.shape[1]))
+    rises = [weight[i, impulse[i] :][:SECOND].mean() > weight[i, impulse[i] - SECOND :][:SECOND].mean() for i in inside]
+    return Quantity(int(np.sum(rises)), of=len(inside))
 
 
 def median(values: Float[np.ndarray, " n"]) -> float:

@@ -1,11 +1,11 @@
 """What the quadrotor study may be told: Tables S3 and S4 of the paper, and what its scripts add to them."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from ...agent import Gate, Selection
+from ...agent import DURATION, Gate, Selection, check_used
 from ...envs.paths import PathName
 from ...envs.quadrotor import Disturbance
 
@@ -38,8 +38,13 @@ class Composition(_Frozen):
 
     gate: Gate = Field(
         default="equilibrium",
-        description="where weights come from: the optimum, one step as in the paper's scripts, or the prior (50/50)",
+        description="where weights come from: the optimum, the flow or the circuit that goes on from the last "
+        "decision, one step as in the paper's scripts, the prior (50/50), or the cheapest primitive alone",
     )
+    duration: PositiveFloat = Field(
+        default=DURATION, description="how long flow or circuit run at each decision, in the unit of tau"
+    )
+    tau: PositiveFloat = Field(default=1.0, description="time constant of the weights in flow and circuit")
     selection: Selection = Field(
         default="sample", description="what is done with the mixture: its mean, its mode, a draw, or turns"
     )
@@ -54,6 +59,11 @@ class Composition(_Frozen):
     )
     points: int = Field(default=30, ge=2, le=300, description="grid points for each thrust; 30^2 in Tables S3, S4")
     margin: float = Field(default=0.0, ge=0, description="how far the grid reaches past the motors' limits (N)")
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        check_used(self.gate, self.duration, self.tau)
+        return self
 
 
 class QuadrotorSettings(_Frozen):

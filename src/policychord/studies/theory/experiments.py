@@ -1,6 +1,6 @@
 """What is computed: paths of the flow, circuits, identities and limits. `experiments` names the steps."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,9 @@ from ...core.equilibrium import solve
 from ...core.flow import dissipation, flow
 from ...core.objective import Problem, certify, complexity, energy, gate, primitive_cost
 from ...core.stability import circuit_stability, curvatures
+from ..study import Recorded
 from . import agents, measures
-from .agents import SEARCHED, SHAPES, STATED, STUDY_PROBLEMS, geometric_ladder, pick, random_problems, random_weights
+from .agents import SHAPES, STATED, geometric_ladder, pick, random_problems, random_weights
 from .measures import (
     Certificates,
     Identities,
@@ -28,24 +29,32 @@ from .measures import (
 from .settings import TheorySettings
 
 EXACT = 1e-20  # a gap at which the optimum is known to all digits that matter here
-# Steps that share a compiled program: flows by the number of primitives, circuits by studies that have as many.
+# Steps that share a compiled program: flows and circuits by the number of primitives.
 FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}
-CIRCUITS = {"circuit, flock and bandit": ("flock", "bandit"), "circuit, quadrotor": ("quadrotor",)}
+CIRCUITS = {"circuit, three primitives": 3, "circuit, two primitives": 2}
 PER_TAU = 10  # moments of the circuit that are stored
 
 
 def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
     """Every step by name, the longest first."""
-    steps: dict[str, Callable[[], Any]] = {name: partial(settle, settings, names) for name, names in CIRCUITS.items()}
-    steps |= {name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()}
+    steps: dict[str, Callable[[], Any]] = {
+        name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()
+    }
     alone = {
-        "ladders": compare_ladders,
         "variants": try_variants,
-        "oscillation": oscillate,
         "identities": check_identities,
         "judged optima": judge_optima,
         "certificates": certify_weights,
     }
+    return steps | {name: partial(step, settings) for name, step in alone.items()}
+
+
+def on_recorded(settings: TheorySettings) -> Mapping[str, Callable[[Recorded], Any]]:
+    """The steps on problems that were recorded in the studies' runs, the longest first."""
+    steps: dict[str, Callable[[Recorded], Any]] = {
+        name: partial(settle, settings, primitives) for name, primitives in CIRCUITS.items()
+    }
+    alone = {"ladders": compare_ladders, "oscillation": oscillate, "support": look_at_support}
     return steps | {name: partial(step, settings) for name, step in alone.items()}
 
 
@@ -61,6 +70,7 @@ def gather(settings: TheorySettings, results: Mapping[str, Any]) -> TheoryEviden
         circuits={name: found for step in CIRCUITS for name, found in results[step].items()},
         ladders=results["ladders"],
         oscillation=results["oscillation"],
+        support=results["support"],
         variants=results["variants"],
     )
 
@@ -88,13 +98,31 @@ def _with_optimum(batch: Problem, times: np.ndarray, weights: np.ndarray, height
     return Paths(batch, times, weights, heights, best, np.asarray(energy(batch, best)), slowest)
 
 
-def settle(settings: TheorySettings, studies: Sequence[str]) -> dict[str, Settling]:
-    """Run the circuits of studies that have as many primitives, in one batch."""
-    batches = {name: STUDY_PROBLEMS[name](settings.seed, settings.circuits) for name in studies}
+def settle(settings: TheorySettings, primitives: int, recorded: Recorded) -> dict[str, Settling]:
+    """Run the circuits of recorded problems with so many primitives, in one batch."""
+    batches = {
+        name: _some(batch, settings.circuits)
+        for name, batch in recorded.items()
+        if batch.log_prior.shape[-1] == primitives
+    }
+    if not batches:
+        return {}
     save = round(settings.horizon * PER_TAU) + 1
     path = circuit(agents.join(list(batches.values())), t1=settings.horizon, save=save)
-    times, each = np.asarray(path.times), np.split(np.asarray(path.layers.w), len(batches))
+    ends = np.cumsum([batch.eps.size for batch in batches.values()])[:-1]
+    times, each = np.asarray(path.times), np.split(np.asarray(path.layers.w), ends)
     return {name: _settled(batch, times, w) for (name, batch), w in zip(batches.items(), each, strict=True)}
+
+
+def _some(batch: Problem, count: int) -> Problem:
+    """At most so many of a batch, evenly over it."""
+    size = batch.eps.size
+    return pick(batch, np.linspace(0, size - 1, min(count, size)).astype(int))
+
+
+def look_at_support(settings: TheorySettings, recorded: Recorded) -> dict[str, float]:
+    """The least probability that a primitive gives an action, in the recorded problems of each study."""
+    return {name: float(batch.pi.min()) for name, batch in recorded.items()}
 
 
 def _settled(batch: Problem, times: np.ndarray, weights: np.ndarray) -> Settling:
@@ -106,35 +134,38 @@ def _settled(batch: Problem, times: np.ndarray, weights: np.ndarray) -> Settling
     start = np.full(best.shape[-1], 1.0 / best.shape[-1])
     beside = agents.integrate_flow(one, start, now, method="LSODA", rtol=1e-8, atol=1e-10)
     furthest = float(np.abs(weights[:, -1] - best).max())
-    return Settling(furthest, float(one.eps), now, weights[shown][early], beside)
+    return Settling(furthest, len(best), float(one.eps), now, weights[shown][early], beside)
 
 
-def oscillate(settings: TheorySettings) -> Oscillation:
-    """The bandit problem that grows fastest as stated, integrated neuron by neuron: it shares nothing with `circuit`.
+def oscillate(settings: TheorySettings, recorded: Recorded) -> Oscillation:
+    """The recorded problem that grows fastest as stated, integrated neuron by neuron: it shares nothing with `circuit`.
 
     100 tau are long enough to tell a slow start from an oscillation that stays.
     """
-    batch = STUDY_PROBLEMS["bandit"](settings.seed, SEARCHED)
-    one = pick(batch, int(np.argmax(circuit_stability(batch, geometric_ladder(STATED)).growth)))
+    growth = {name: circuit_stability(batch, geometric_ladder(STATED)).growth for name, batch in recorded.items()}
+    worst = max(growth, key=lambda name: growth[name].max())
+    one = pick(recorded[worst], int(np.argmax(growth[worst])))
     times = np.linspace(0.0, 100.0, 100 * PER_TAU + 1)
     stated, corrected = (
         agents.integrate_circuit(one, scales, times) for scales in (geometric_ladder(STATED), time_scales(one.eps))
     )
-    return Oscillation(np.asarray(solve(one, tol=EXACT).weights), times, stated, corrected)
+    return Oscillation(worst, np.asarray(solve(one, tol=EXACT).weights), times, stated, corrected)
 
 
-def compare_ladders(settings: TheorySettings) -> Ladders:
+def compare_ladders(settings: TheorySettings, recorded: Recorded) -> Ladders:
     """Count the circuits that settle, without integrating anything."""
-    batches = {name: draw(settings.seed, SEARCHED) for name, draw in STUDY_PROBLEMS.items()}
-    stated = {name: circuit_stability(batch, geometric_ladder(STATED)) for name, batch in batches.items()}
+    stated = {name: circuit_stability(batch, geometric_ladder(STATED)) for name, batch in recorded.items()}
     circuits = agents.random_circuits(settings.seed, settings.stability_draws)
     eps, ratio = np.logspace(-3, 1, 81), np.logspace(0.3, 3, 73)
-    few = STUDY_PROBLEMS["bandit"](settings.seed, 8)
+    coldest = min(recorded, key=lambda name: recorded[name].eps.min())
+    few = _some(recorded[coldest], 8)
     return Ladders(
+        eps={name: float(np.median(batch.eps)) for name, batch in recorded.items()},
+        tried={name: batch.eps.size for name, batch in recorded.items()},
         unstable={name: int((~found.stable).sum()) for name, found in stated.items()},
-        ratio={name: ratio_that_settles(batch) for name, batch in batches.items()},
-        growth=float(stated["bandit"].growth.max()),
-        corrected={name: int((~circuit_stability(batch).stable).sum()) for name, batch in batches.items()},
+        ratio={name: ratio_that_settles(batch) for name, batch in recorded.items()},
+        growth=max(float(found.growth.max()) for found in stated.values()),
+        corrected={name: int((~circuit_stability(batch).stable).sum()) for name, batch in recorded.items()},
         failures=int((~circuit_stability(circuits, time_scales(circuits.eps)).stable).sum()),
         map_eps=eps,
         map_ratio=ratio,

@@ -14,7 +14,7 @@ from ...core.objective import energy, gate
 from ..claim import judge
 from ..drawing import COLOURS, OUTLINE, blank
 from ..study import StudyFigure
-from .agents import EPS, STATED, pick, simplex_grid
+from .agents import STATED, pick, simplex_grid
 from .claims import CLAIMS
 from .measures import Paths, TheoryEvidence, bounded_distances, bounded_gaps
 from .settings import TheorySettings
@@ -147,9 +147,9 @@ def agreement(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
 
 def circuit_and_flow(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """Weights in time, circuit over flow, for a problem of each study."""
-    fig = blank(7.2, 2.5)
+    fig = blank(7.4, 4.6)
     for k, (name, side) in enumerate(evidence.circuits.items()):
-        ax = fig.add_subplot(1, len(evidence.circuits), k + 1)
+        ax = fig.add_subplot(2, 3, k + 1)
         ends = _apart(side.circuit[-1], 0.07)
         for a, colour in zip(range(ends.size), COLOURS, strict=False):
             ax.plot(side.times, side.flow[:, a], color=colour, linewidth=3, alpha=0.3)
@@ -157,8 +157,9 @@ def circuit_and_flow(settings: TheorySettings, evidence: TheoryEvidence) -> Figu
             ax.text(side.times[-1] * 1.02, ends[a], f"$w_{a + 1}$", color=colour, va="center")
         ax.set_title(rf"{name}, $\epsilon$ = {side.eps:g}", loc="left")
         ax.set(xlabel=r"time ($\tau$)", xlim=(0, side.times[-1]), ylim=(-0.02, 1.02))
-        if k == 0:
+        if k % 3 == 0:
             ax.set_ylabel("weight")
+        if k == 0:
             ax.plot([], [], color="0.4", linewidth=3, alpha=0.4, label="flow")
             ax.plot([], [], color="0.4", linestyle="--", label="circuit")
             ax.legend(loc="upper right")
@@ -183,11 +184,13 @@ def stability_map(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
             ax.contour(eps, ratio, growth, levels=[0.0], colors="black", linewidths=1.2)
             ax.text(1.25e-3, 30, "oscillates", color="white", fontweight="bold", fontsize=8)
         ax.text(0.7, 30, "settles", color="white", fontweight="bold", fontsize=8)
-        for name, offset in (("bandit", (-10, -13)), ("quadrotor", (-8, 7)), ("flock", (-8, -13))):
-            ax.plot(EPS[name], STATED, "o", color="black", markersize=5, markeredgecolor="white")
+        studies = {name.partition(",")[0]: temperature for name, temperature in ladders.eps.items()}
+        for (name, temperature), above in zip(studies.items(), (False, False, True), strict=False):
+            ax.plot(temperature, STATED, "o", color="black", markersize=5, markeredgecolor="white")
             ax.annotate(
-                name, (EPS[name], STATED), offset, textcoords="offset points", path_effects=[OUTLINE], fontsize=8
-            )
+                name, (temperature, STATED), (-9, 7 if above else -13), textcoords="offset points",
+                path_effects=[OUTLINE], fontsize=8,
+            )  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel=r"temperature $\epsilon$")
         ax.set_title(title, loc="left")
     panels[0].set_ylabel("ratio of successive time scales")
@@ -231,6 +234,7 @@ FIGURES: Mapping[str, StudyFigure[TheorySettings, TheoryEvidence]] = {
 primitive alone, dark is low. White lines are the flow from a ring of starts (dots); the star is the optimum found
 by the solver. Look at where the lines end: all meet at the star, and none leaves the triangle.""",
         ("T1", "T2"),
+        {"2b": ("T1", "T2", "T5")},
     ),
     "bounds": StudyFigure(
         bounds,
@@ -251,10 +255,11 @@ reached.""",
     ),
     "circuit_and_flow": StudyFigure(
         circuit_and_flow,
-        """Weights in time on one problem of each of the paper's studies: the flow (broad, pale) and
+        """Weights in time on one recorded problem of each of the paper's experiments: the flow (broad, pale) and
 the circuit with time scales that suit its temperature (dashed). The circuit trails the flow a little where weights
 move fast, since its layers take time to follow, and ends at the same weights.""",
-        ("T11",),
+        ("T11", "T18"),
+        {"2c": ("T11", "T12")},
     ),
     "stability_map": StudyFigure(
         stability_map,

@@ -50,6 +50,7 @@ class Settling(NamedTuple):
     """The circuit on problems of one study: how far from the optimum it ends, and one problem beside the flow."""
 
     furthest: float
+    problems: int
     eps: float
     times: np.ndarray
     circuit: np.ndarray  # weights, (time, primitive)
@@ -59,6 +60,7 @@ class Settling(NamedTuple):
 class Oscillation(NamedTuple):
     """The problem whose circuit grows fastest, with time scales as stated and as corrected."""
 
+    study: str
     optimum: np.ndarray
     times: np.ndarray
     stated: np.ndarray  # (time, primitive)
@@ -73,9 +75,11 @@ class Oscillation(NamedTuple):
 class Ladders(NamedTuple):
     """Whether circuits settle: by study, by temperature and ratio, and with the corrected rule."""
 
-    unstable: dict[str, int]  # of SEARCHED problems of each study, with the stated ordering at the stated ratio
+    eps: dict[str, float]  # by study
+    tried: dict[str, int]  # recorded problems of each study
+    unstable: dict[str, int]  # of these, with the stated ordering at the stated ratio
     ratio: dict[str, float]  # from which all of them settle
-    growth: float  # of the worst bandit problem, 1/tau
+    growth: float  # of the worst problem, 1/tau
     corrected: dict[str, int]  # unstable ones of each study with the corrected ladder
     failures: int  # of random circuits with the corrected ladder
     map_eps: np.ndarray
@@ -106,6 +110,7 @@ class TheoryEvidence(NamedTuple):
     circuits: dict[str, Settling]  # by study
     ladders: Ladders
     oscillation: Oscillation
+    support: dict[str, float]  # by study: least probability of an action under a primitive
     variants: Variants
 
 

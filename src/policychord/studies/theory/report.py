@@ -6,17 +6,17 @@ import numpy as np
 import xarray as xr
 
 from ..study import Finding, Study
-from .agents import EPS, SEARCHED, STATED
+from .agents import STATED
 from .claims import CLAIMS, SAME_WEIGHTS, SMOOTH, controls, paths_beyond_bound
-from .experiments import experiments, gather
+from .experiments import experiments, gather, on_recorded
 from .figures import FIGURES
 from .measures import Paths, TheoryEvidence, decay_rate, distances, gaps
 from .settings import TheorySettings, build_settings
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
-energy only falls, and writes the flow as a neural circuit of six layers. Twelve of its statements can be checked by
-measurement. Here they are, on 240 random problems (peaked and flat primitives, hot and cold, half of them with a
-prior) and on problems as they occur in the paper's three studies. Paths are integrated to ten digits, optima come
+energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random
+problems (peaked and flat primitives, hot and cold, half of them with a prior) and on problems that were recorded in
+this run's flocks, choices and flights. Paths are integrated to ten digits, optima come
 from optimisers that know nothing of this library's solver, and derivatives from automatic differentiation.
 
 In formulas w are the weights and w\\* the optimal ones; V is the energy and F its part without the temperature eps; h
@@ -40,9 +40,9 @@ def findings(settings: TheorySettings, evidence: TheoryEvidence) -> Sequence[Fin
 def _time_scales(settings: TheorySettings, evidence: TheoryEvidence) -> str:
     ladders, shown = evidence.ladders, evidence.oscillation
     counts = "; ".join(
-        f"{study} (eps {EPS[study]:g}) {ladders.unstable[study]} of {SEARCHED}, settling for all from a ratio of "
-        f"{ladders.ratio[study]:.1f}"
-        for study in sorted(EPS, key=EPS.__getitem__)
+        f"{study} (eps {ladders.eps[study]:g}) {ladders.unstable[study]} of {ladders.tried[study]}, settling for all "
+        f"from a ratio of {ladders.ratio[study]:.1f}"
+        for study in sorted(ladders.eps, key=ladders.eps.__getitem__)
     )
     swing, off = float(np.ptp(shown.tail, axis=0).max()), float(np.abs(shown.corrected[-1] - shown.optimum).max())
     if not any(ladders.unstable.values()):
@@ -176,4 +176,5 @@ STUDY = Study(
     datasets=datasets,
     controls=controls,
     findings=findings,
+    on_recorded=on_recorded,
 )

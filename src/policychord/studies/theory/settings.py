@@ -11,7 +11,7 @@ class TheorySettings(BaseModel):
     seed: int = Field(default=0, ge=0, description="of all random draws")
     problems: int = Field(default=240, ge=3, description="random problems for the statements about the flow")
     judged: int = Field(default=60, ge=1, description="of these, problems given to an independent optimiser")
-    circuits: int = Field(default=12, ge=1, description="problems of each study for the circuit")
+    circuits: int = Field(default=24, ge=1, description="recorded problems of each study for the circuit")
     stability_draws: int = Field(default=5000, ge=1, description="random circuits for the stable rule")
     horizon: float = Field(default=20.0, gt=0, description="length of the paths, in units of tau")
 
