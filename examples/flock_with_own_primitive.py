@@ -35,7 +35,7 @@ def next_velocity(view, acceleration, k):
 
 
 homing = paper.with_primitives(home=Gaussian(homeward, sd=0.3)).replace(
-    model=GaussianTarget(next_velocity, wanted_velocity, covariance=settings.state_variance)
+    model=GaussianTarget(next_velocity, wanted_velocity, covariance=settings.desired_variance)
 )
 flights = {"the paper's boids": paper, "with home": homing}
 traces = {name: rollout(Population(one, 100), air, steps=500) for name, one in flights.items()}

@@ -2,19 +2,34 @@
 
 import jax.numpy as jnp
 import numpy as np
+from contest import MPPI, rollouts
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
-from swing_up import CONTROLLERS, PENDULUM, TORQUES, compose, far_sighted, short_sighted
+from style import SEEDS as ASKED
+from swing_up import (
+    CONTROLLERS,
+    PENDULUM,
+    TORQUES,
+    balance,
+    compose,
+    effort,
+    far_sighted,
+    now,
+    predict,
+    pump,
+    short_sighted,
+)
 
 from policychord import Composer
 from policychord.envs import PendulumState
 from policychord.gym import play
-from policychord.models import action_cost
-from policychord.primitives import Categorical
+from policychord.models import Cost, action_cost
+from policychord.primitives import Categorical, Gaussian
 
-SEEDS = range(100)  # the same hundred starts for every agent
+SEEDS = range(ASKED or 100)  # the same hundred starts for every agent
+HORIZON = 20  # steps that a rollout follows a controller
 OURS = "composed, cost-to-go"
-SHOWN = 34  # a start almost straight down
-COLOURS = (BLUE, ORANGE, GREY, PINK, GREEN, "black")
+SHOWN = min(34, len(SEEDS) - 1)  # a start almost straight down
+COLOURS = (BLUE, ORANGE, GREY, GREY, PINK, PINK, GREEN, GREEN, "black", "black")
 
 
 def observe(signals):
@@ -23,17 +38,40 @@ def observe(signals):
     return PendulumState(jnp.arctan2(sin, cos), velocity)
 
 
+def saturated(controller):
+    """What the motor makes of a controller's command."""
+    return lambda state, k: jnp.clip(controller(state, k), -2.0, 2.0)
+
+
+def stage(state, torque, k):
+    """What the task charges for one step."""
+    return now(state, k) + effort(state, torque, k)
+
+
+def switch(state, k):
+    """The rule that a person would write: balance near the top, pump elsewhere."""
+    return jnp.where(jnp.cos(state.angle) > 0.85, balance(state, k), pump(state, k))
+
+
 def agents() -> dict[str, Composer]:
     """Everybody who takes part."""
     composed = compose(far_sighted())
+    to_go = rollouts([saturated(pump), saturated(balance)], predict, stage, HORIZON)
+    following = compose(Cost(effort, predict=predict, cost_to_go=to_go))
+    samples = len(CONTROLLERS) * TORQUES.size  # as many simulated steps as the rollouts take
+    planner = MPPI(TORQUES, predict, stage, lambda number: 2.0 * number, HORIZON + 1, samples)
     # no controllers at all: the torque that the same cost-to-go finds cheapest, as a yardstick
     cheapest = Categorical(lambda state, k: -1000.0 * action_cost(composed.model, TORQUES, state, k))
     return {
         "pump alone": composed.replace(primitives={"pump": CONTROLLERS["pump"]}),
         "balance alone": composed.replace(primitives={"balance": CONTROLLERS["balance"]}),
         "fixed 50/50": composed.replace(gate="prior"),
+        "hand switch": composed.replace(primitives={"hand": Gaussian(switch, sd=0.3, outside="tail")}),
+        "cheapest, rollouts": following.replace(gate="cheapest"),
         "composed, one-step cost": composed.replace(model=short_sighted()),
+        "composed, rollouts": following,
         OURS: composed,
+        "MPPI, same budget": planner,
         "any torque, cost-to-go": composed.replace(primitives={"cheapest": cheapest}),
     }
 
@@ -53,7 +91,7 @@ def show(returns: dict[str, np.ndarray]) -> None:
 
 def draw(trace, returns: dict[str, np.ndarray]):
     """One swing-up with its weights, and the returns of everybody."""
-    fig = figure(7.2, 3.8)
+    fig = figure(7.2, 4.6)
     left, right = fig.subfigures(1, 2, width_ratios=[1.2, 1])
     angle_axis, torque_axis, weight_axis = left.subplots(3, 1, sharex=True)
     cos, sin, _ = trace.state.observation[SHOWN].T

@@ -32,7 +32,10 @@ def figure(width: float, height: float) -> Figure:
 # read at once: a misspelt option should not cost half a minute
 _parser = argparse.ArgumentParser()
 _parser.add_argument("--out", type=Path, default=Path("out/examples"), help="the folder for figures")
-FOLDER = _parser.parse_args().out
+_parser.add_argument("--seeds", type=int, default=None, help="how many episodes, where an example compares agents")
+_given = _parser.parse_args()
+FOLDER: Path = _given.out
+SEEDS: int | None = _given.seeds
 
 
 def save(fig: Figure, name: str) -> None:

@@ -22,7 +22,9 @@ import pytest
 from hypothesis import settings
 
 # these load when a test asks for them; processes that tests start run unchecked
-install_import_hook([f"policychord.{room}" for room in ("choices", "gym", "stats", "studies")], "tests.shapes.check")
+install_import_hook(
+    [f"policychord.{room}" for room in ("choices", "fitting", "gym", "stats", "studies")], "tests.shapes.check"
+)
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

@@ -189,21 +189,21 @@ def told(study: str) -> str:
 def claims(study: str) -> str:
     """The claims of a study, with the measured values and verdicts of the recorded run beside the rules."""
     from policychord.studies import load_study
-    from policychord.studies.claim import rule_text
+    from policychord.studies.claim import history_text, rule_text
 
     made, record = load_study(study).claims, {claim.id: claim for claim in _recorded() if claim.study == study}
-    if set(record) != {claim.id for claim in made}:
-        raise ValueError(f"{RECORD.name} has other claims of {study} than the code: record a full run anew.")
     rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
     for claim in made:
+        if claim.id not in record or record[claim.id].rule != rule_text(claim.rule):  # judged by another rule
+            rule = _cell(rule_text(claim.rule))
+            rows.append(f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | {rule} | | not recorded yet |")
+            continue
         found = record[claim.id]
         reported = "" if re.match("no (figure|number) given", claim.reported) else f"; the paper: {claim.reported}"
-        earlier = (
-            f"; an earlier rule ({change.rule}) gave {change.verdict}: {change.reason}" for change in claim.rule.history
-        )
+        earlier = f". *{history_text(claim.rule.history, found.verdict)}*"
         rows.append(
             f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | "
-            f"{_cell(''.join([rule_text(claim.rule), *earlier]))} | "
+            f"{_cell(rule_text(claim.rule) + earlier)} | "
             f"{_cell(_headline(found.measured) + reported)} | {VERDICTS[found.verdict]}{_parts(found.holds)} |"
         )
     return "\n".join(rows) + "\n"
@@ -223,15 +223,66 @@ def _parts(holds: dict[str, bool]) -> str:
 
 
 def tally() -> str:
-    """How the recorded run ended, and where it ran."""
+    """How the recorded run ended, and where it ran; claims whose rules changed since then are not counted."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    verdicts = [claim.verdict for claim in _recorded()]
+    current = _current()
+    verdicts = list(current.values())
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
-    where = record["environment"]
+    where, missing = record["environment"], _made() - len(verdicts)
+    later = f" {missing} more claims have rules that are newer than this record." if missing else ""
     return (
         f"**{len(verdicts)} claims: {counts}.** Recorded on {where['started'][:10]} with policychord "
-        f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}.\n"
+        f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}.{later}\n"
     )
+
+
+def _current() -> dict[str, str]:
+    """Verdicts of the record that the present rules gave, by claim."""
+    from policychord.studies import STUDIES, load_study
+    from policychord.studies.claim import rule_text
+
+    rules = {claim.id: rule_text(claim.rule) for study in STUDIES for claim in load_study(study).claims}
+    return {claim.id: claim.verdict for claim in _recorded() if rules.get(claim.id) == claim.rule}
+
+
+def _made() -> int:
+    from policychord.studies import STUDIES, load_study
+
+    return sum(len(load_study(study).claims) for study in STUDIES)
+
+
+def editions() -> str:
+    """Verdicts of the first edition and of the recorded run, for every rule that was set after a measurement."""
+    from policychord.studies import STUDIES, load_study
+
+    now = _current()
+    rows = ["| | first edition | now | why the rule is another |", "|---|---|---|---|"]
+    for study in STUDIES:
+        for claim in load_study(study).claims:
+            if history := claim.rule.history:
+                before = history[-1].verdict or "not judged"
+                reasons = _cell("; ".join(change.reason for change in history))
+                verdict = VERDICTS[now[claim.id]] if claim.id in now else "not recorded yet"
+                rows.append(f"| **{claim.id}** | {before} | {verdict} | {reasons} |")
+    return "\n".join(rows) + "\n"
+
+
+def panels() -> str:
+    """The paper's panels with results, the figure of ours for each, and the claims about it."""
+    from policychord.studies import STUDIES, load_study
+    from policychord.studies.study import PANELS
+
+    rows = ["| panel | figure of the report | claims |", "|---|---|---|"]
+    for panel in PANELS:
+        shown = [
+            (f"{study}: {name.replace('_', ' ')}", figure.panels[panel])
+            for study in STUDIES
+            for name, figure in load_study(study).figures.items()
+            if panel in figure.panels
+        ]
+        names = "; ".join(name for name, _ in shown) or "none yet"
+        rows.append(f"| Fig. {panel} | {names} | {', '.join(one for _, about in shown for one in about)} |")
+    return "\n".join(rows) + "\n"
 
 
 def _recorded() -> "list[ClaimRecord]":
@@ -242,7 +293,7 @@ def _recorded() -> "list[ClaimRecord]":
 
 # -------------------------------------------------------------
 
-MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally)}
+MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels)}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agent import Composer
     from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
+    from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
     from .core.objective import (
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
         primitive_cost,
         problem,
     )
+    from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .core.stability import Stability, circuit_stability
-    from .loops import replay, rollout
+    from .fitting import fit
+    from .loops.replay import replay
+    from .loops.rollout import rollout
     from .population import Population
 
 __version__ = "0.1.0"
@@ -29,6 +33,8 @@ __all__ = [
     "CircuitPath",
     "Composer",
     "ConvergenceError",
+    "ConvexProblem",
+    "Entropy",
     "Equilibrium",
     "Layers",
     "Outcome",
@@ -37,16 +43,20 @@ __all__ = [
     "Problem",
     "Stability",
     "TimeScales",
+    "Tsallis",
+    "best_response",
     "certify",
     "circuit",
     "circuit_stability",
     "complexity",
     "dissipation",
     "energy",
+    "fit",
     "flow",
     "gate",
     "primitive_cost",
     "problem",
+    "prox",
     "replay",
     "rollout",
     "solve",
@@ -56,14 +66,17 @@ __all__ = [
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
 _HOME = {
     "core.circuit": ("CircuitPath", "Layers", "TimeScales", "circuit", "time_scales"),
+    "core.convex": ("ConvexProblem",),
     "core.equilibrium": ("ConvergenceError", "Equilibrium", "Outcome", "solve"),
     "core.flow": ("Path", "dissipation", "flow"),
     "core.objective": (
         "Certificate", "Problem", "certify", "complexity", "energy", "gate", "primitive_cost", "problem",
     ),
+    "core.regularisers": ("Entropy", "Tsallis", "best_response", "prox"),
     "core.stability": ("Stability", "circuit_stability"),
     "agent": ("Composer",),
     "population": ("Population",),
+    "fitting": ("fit",),
     "loops": ("replay", "rollout"),
 }  # fmt: skip
 _ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}

@@ -1,6 +1,7 @@
 """What people see when something is wrong: one sentence, an exit code, and no traceback unless they ask."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -29,14 +30,15 @@ from .command import process, run
         ("flock milling --update later", "--update: 'later' is not one of 'synchronous', 'sequential'"),
         ("flock milling --settings nowhere.toml", "nowhere.toml"),
         ("quadrotor wings", "PAIR: 'wings' is not one of 'pd', 'lqr'"),
-        ("quadrotor pd --gate open", "--gate: 'open' is not one of 'equilibrium', 'one-step', 'prior'"),
+        ("quadrotor pd --gate open", "--gate: 'open' is not one of 'equilibrium', 'flow', 'circuit', 'one-step'"),
         ("quadrotor pd --eps inf", "--eps inf: must lie between 1e-09 and 1e+09."),
         ("quadrotor pd --seeds 1", "--seeds 1: must be at least 2."),
         ("quadrotor pd --seed -1", "--seed -1: must be at least 0."),
+        ("quadrotor pd --impulse 2", "--impulse 2: only the lqr pair is pushed; with pd leave it out."),
         ("bandit fit nowhere.csv", "nowhere.csv does not exist"),
         ("bandit fit c.csv --eps 0", "--eps 0: must lie between"),
         ("bandit fit c.csv --primitives exploit,sing", "--primitives 'sing': there are exploit,"),
-        ("bandit fit c.csv --noise 3", "--noise 3.0: belongs to --experiment custom"),
+        ("bandit fit c.csv --experiment 2 --noise 3", "--noise 3.0: belongs to --experiment auto or custom"),
         ("bandit simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
         ("bandit simulate c.csv --seed -1", "--seed -1: must be at least 0."),
         ("reproduce poetry", "poetry"),
@@ -99,6 +101,17 @@ def test_missing_extras_and_memory_are_no_bugs():
     assert (code, "pip install 'policychord[studies]'" in words) == (1, True)
     assert "memory" in _explained(MemoryError())[0]
     assert "memory" in _explained(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 80 bytes"))[0]
+
+
+def test_xla_writes_no_errors_about_programs_that_it_loads(here, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    here("--debug", "doctor", "--json")
+    assert "TF_CPP_MIN_LOG_LEVEL" not in os.environ
+    here("doctor", "--json")
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"  # before JAX is loaded, and for workers too
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    here("doctor", "--json")
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
 
 
 def test_a_folder_that_cannot_be_written_fails_before_the_work(here, tmp_path):

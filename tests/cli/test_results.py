@@ -52,15 +52,22 @@ def test_flock_for_people(here, tmp_path):
 def test_bandit_for_programs(here, tmp_path):
     made = tmp_path / "choices.csv"
     assert record_of(here("bandit", "simulate", made, "--subjects", 4, "--json"))["results"]["trials"] == 800
+    head, first, *rest = made.read_text().splitlines()
+    slow = [f"{head},RT", f"{first},20000", *(f"{line},400" for line in rest)]
+    made.write_text("\n".join(slow))
     record = record_of(here("bandit", "fit", made, "--out", tmp_path / "out", "--json"))
     models = {row["model"]: row for row in record["results"]["models"]}
     assert set(models) == {"UCB", "Thompson", "Hybrid", "Value", "Composed"}
     assert sum(row["PXP"] for row in models.values()) == pytest.approx(1.0)
     assert "synthetic" in record["results"]["data"]
+    assert "Trials of 20000 ms or more: 1, learned from but not scored." in record["notes"]
     header = (tmp_path / "out" / "subjects.csv").read_text().splitlines()[0]
-    assert header == "subject,model,coef_V,coef_RU,coef_V/TU,log_likelihood,BIC,AIC,separated"
+    assert header.startswith("subject,model,coef_V,se_V,low_V,high_V,coef_RU,")
+    assert header.endswith("log_likelihood,BIC,AIC,trials,chance,accuracy,R2,held_out,separated")
     summary = (tmp_path / "out" / "summary.md").read_text()
-    assert "bands one standard deviation" in summary
+    assert "standard error over people" in summary
+    assert "delta rule" in summary
+    assert record["results"]["verdict"] in summary
     assert "taken as ties" not in summary
 
 
@@ -77,9 +84,9 @@ def flown(name, delta, better=0.5, median=170.5):
     )
 
 
-def rows(delta, fixed=200.0):
+def rows(delta):
     alone = [flown(name, 0.64) for name in ("baseline", "stabilise", "track")]
-    return [*alone, flown("composed", delta), flown("fixed 50/50", delta, median=fixed)]
+    return [*alone, flown("composed", delta), flown("fixed 50/50", delta)]
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -96,17 +103,28 @@ def test_the_table_of_flights_fits(width):
 @pytest.mark.parametrize(
     ("delta", "fixed", "horizon", "said", "unsaid"),
     [
-        (-0.5, 200.0, "one-step", "beats the baseline", "50/50"),
-        (0.05, 200.0, "one-step", "cannot be told apart", "loses"),
-        (0.5, 200.0, "one-step", "known for this horizon", "50/50"),
-        (0.5, 100.0, "cost-to-go", "a fixed 50/50 mixture costs less", "horizon"),
+        (-0.5, -0.5, "one-step", "beats the baseline", "50/50"),
+        (0.05, -0.5, "one-step", "cannot be told apart", "loses"),
+        (0.5, -0.5, "one-step", "known for this horizon", "50/50"),
+        (0.5, 0.5, "cost-to-go", "a fixed 50/50 mixture costs less (delta +0.50; +0.40, +0.60)", "horizon"),
+        (-0.5, 0.05, "one-step", "over a fixed 50/50 mixture cannot be told", "gain nothing"),
     ],
 )
 def test_flights_in_words(delta, fixed, horizon, said, unsaid):
     settings = QuadrotorSettings(composition={"horizon": horizon})
-    (words,) = quadrotor._in_words(settings, rows(delta, fixed))
+    (words,) = quadrotor._in_words(settings, rows(delta), flown("composed", fixed))
     assert said in words
     assert unsaid not in words
+
+
+def test_two_flights_are_no_comparison():
+    settings = QuadrotorSettings(seeds=2)
+    (words,) = quadrotor._in_words(settings, rows(-0.5), flown("composed", 0.5))
+    assert words == "2 episodes: too few to compare by; --seeds 10 is the least."
+    assert quadrotor._machine(flown("composed", 0.5), 2)["cliffs_delta"] == {"value": 0.5, "low": None, "high": None}
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(quadrotor._table("lqr", settings, rows(-0.64)))
+    assert "-0.64 (too few)" in console.export_text()
 
 
 def test_records_become_json():
@@ -121,3 +139,4 @@ def test_records_become_json():
 
 def test_one_seed_many_seeds():
     assert [counted(n, "seed") for n in (0, 1, 8, 10_000)] == ["0 seeds", "1 seed", "8 seeds", "10,000 seeds"]
+    assert [counted(n, "person", "people") for n in (1, 2)] == ["1 person", "2 people"]

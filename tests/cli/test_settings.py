@@ -36,7 +36,7 @@ def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
         ("composition.eps = 0", "composition.eps = 0 in own.toml: must be more than 0."),
         ("composition.eps = 'hot'", "must be a number."),
         ("path = 'knot'", "path = 'knot' in own.toml: use 'lemniscate'"),
-        ("composition = 3", "must be a table with gate, selection,"),
+        ("composition = 3", "must be a table with gate, duration, tau,"),
         ("cost.thrust = 1", "cost.state in own.toml is missing"),
         ("seeds = ", "own.toml is not valid TOML"),
     ],

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(he
     assert tables[0] == tables[1]
 
 
+def test_a_million_episodes_do_not_start_by_a_slip(here, tmp_path, monkeypatch):
+    (tmp_path / "plan.toml").write_text(PLAN.replace("episodes = 2", "episodes = 400_000").replace("batch = 2", ""))
+    monkeypatch.setattr("policychord.runs.sweep.run", lambda *_: pytest.fail("it started"))
+    refused = here("sweep", "run", tmp_path / "plan.toml", "--out", tmp_path / "out")
+    assert refused.code == 2
+    assert "1,200,000 episodes to compute" in refused.err
+    assert "--yes" in refused.err
+
+
 def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     out = tmp_path / "out"
@@ -54,6 +64,8 @@ def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
         assert sweeping.stderr.readline() == "[0/6] workers start\n"
         assert sweeping.stderr.readline().startswith("[2/6] batch ")
         os.killpg(sweeping.pid, signal.SIGINT)  # as a terminal does: workers get it too
+        with suppress(ProcessLookupError):  # pressed twice: semaphores of the workers are left to others
+            os.killpg(sweeping.pid, signal.SIGINT)
         said, told = sweeping.stderr.read(), json.loads(sweeping.stdout.read())
     assert sweeping.returncode == told["code"] == 130
     assert "the same command goes on" in said

@@ -1,12 +1,14 @@
 """Where work is done: what is said when it is lost."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
+from policychord.runs import engine
 from policychord.runs.engine import WorkerError, dask_cluster
 
 
@@ -42,6 +44,18 @@ def sleep_through(address, process):
         waiting = cluster.pool.submit(time.sleep, 600)
         process.kill()
         waiting.result(timeout=300)
+
+
+def test_a_worker_whose_main_process_died_before_it_began_ends(monkeypatch):
+    ended = []
+    monkeypatch.setattr(engine.os, "_exit", ended.append)
+    engine._exit_with_parent(parent=-1)  # nobody's child is ours
+    assert ended == [1]
+
+
+def test_workers_know_the_process_that_started_them(tmp_path):
+    with engine.processes(1, tmp_path / "log.txt") as pool:
+        assert pool._initargs == (str(tmp_path / "log.txt"), os.getpid())
 
 
 def test_a_scheduler_that_is_not_there_is_named():

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.attack import attack_plans
 
 from policychord.runs.plan import Plan, points_of, read_plan
 
-SHIPPED = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
+FOLDER = Path(__file__).parents[2] / "plans"
+SHIPPED = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("fit_"))  # those are not sweeps
 
 
 def plan(**more):
@@ -132,3 +134,9 @@ def test_shipped_plans_are_sound(path):
     check(chosen)
     assert len(points_of(chosen)) > 10
     assert sum(batch.episodes for batch in batches_of(chosen)) == chosen.episodes * len(points_of(chosen))
+
+
+def test_whatever_is_wrong_with_a_plan_is_a_sentence():
+    found = attack_plans(100, seed=1)
+    assert found.broken == []
+    assert 50 < found.refused < 100

@@ -17,7 +17,9 @@ from policychord.runs import report as page_module
 from policychord.runs.formatting import MINUS, SPACE, TIMES, duration, exact, number, plain
 from policychord.runs.records import Report
 from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, inline, markdown, render, write_report
+from policychord.studies import STUDIES, load_study
 from policychord.studies.claim import VERDICTS, Quantity
+from policychord.studies.study import PANELS
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
 
@@ -148,7 +150,10 @@ def test_numbers_of_the_table_are_those_of_claims_json(folder, page):
 def test_parts_of_a_rule_and_its_history_stand_beside_it(page):
     assert [words(part) for part in page.inside("B2", "li")] == ["early: holds", "late: does not hold"]
     (earlier,) = page.inside("B2", "details")
-    assert words(earlier) == "An earlier rule of B2 only > <2> It gave: not reproduced. 2 was a guess."
+    assert words(earlier) == (
+        "Set after a measurement: the rule of B2 Before: only > <2>. Verdict: not reproduced, now partly. "
+        "2 was a guess."
+    )
     assert page.inside("F1", "li") == []  # one part has nothing to tell apart
 
 
@@ -342,3 +347,31 @@ def test_exact_values_keep_all_digits():
 )
 def test_durations(seconds, words):
     assert typed(duration(seconds)) == words
+
+
+def test_panels_lead_to_figures_and_claims(folder):
+    """The paper's panels of the studies that ran; with all studies also those that nothing stands for."""
+    report = a_report(folder)
+    first, *rest = report.chapters
+    drawn = first.figures[0]._replace(panels={"4b": ["B1", "B2"], "S6a": ["B1"]})
+    chapter = first._replace(figures=[drawn, *first.figures[1:]])
+    page = Page(render(report._replace(chapters=[chapter, *rest]), folder))
+    rows = {words(row): row for row in page.inside("panels", "tr")}
+    assert len(rows) == 3
+    (row,) = (text for text in rows if text.startswith("Fig. 4b"))
+    assert "B1" in row
+    assert "B2" in row
+    assert "no counterpart" not in " ".join(rows)
+    others = [chapter._replace(study=name, claims=[], figures=[]) for name in STUDIES if name != chapter.study]
+    page = Page(render(report._replace(chapters=[chapter, *others]), folder))
+    assert len(page.inside("panels", "tr")) == 1 + len(PANELS)
+    assert "no counterpart" in words(page.inside("panels", "table")[0])
+
+
+def test_every_panel_of_the_paper_has_a_counterpart():
+    shown = [panel for name in STUDIES for figure in load_study(name).figures.values() for panel in figure.panels]
+    assert set(shown) == set(PANELS)
+    claims = {claim.id for name in STUDIES for claim in load_study(name).claims}
+    for name in STUDIES:
+        for figure in load_study(name).figures.values():
+            assert {one for about in figure.panels.values() for one in about} <= claims

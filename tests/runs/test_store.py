@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policychord.runs.store import StoreError, prepare, save_figure, write_json
+from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json
 
 
 class Broken:
@@ -38,6 +38,15 @@ def test_a_folder_that_is_a_file_is_refused_before_the_work(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(StoreError, match=r"cannot write to .*taken.*--out"):
         prepare(tmp_path / "taken")
+
+
+def test_files_of_an_earlier_run_are_mentioned(tmp_path):
+    (tmp_path / ".hidden").write_text("")
+    assert note_earlier(tmp_path) == []
+    (tmp_path / "table.json").write_text("")
+    (note,) = note_earlier(tmp_path)
+    assert str(tmp_path) in note
+    assert "--out" in note
 
 
 def test_a_full_disk_is_told_in_words(tmp_path):

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from policychord.stats import exceedance, select_families, select_models
+from policychord.stats import (
+    compare_conditions,
+    compare_groups,
+    exceedance,
+    not_excluded,
+    power,
+    select_families,
+    select_models,
+)
 
 
 def evidence(rng, subjects=30, favour=(1.0, 0.0, -1.0)):
@@ -142,3 +150,75 @@ def test_it_stands_alone():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -------------------------------------------------- groups, conditions, power: against other implementations
+
+
+def exact_log_group(table, points=4001):
+    """ln of the group's evidence for two models, ln int prod_n (r p_n1 + (1 - r) p_n2) dr, by quadrature."""
+    r = np.linspace(0.0, 1.0, points)[1:-1, None]
+    log_p = np.logaddexp(np.log(r) + table[:, 0], np.log1p(-r) + table[:, 1]).sum(1)
+    return float(np.log(np.mean(np.exp(log_p - log_p.max()))) + log_p.max())
+
+
+@pytest.mark.parametrize("favour", [(2.0, 0.0), (-2.0, 0.0), (0.0, 0.0)])
+def test_groups_agree_with_the_exact_integral(rng, favour):
+    first, second = evidence(rng, 20, (2.0, 0.0)), evidence(rng, 16, favour)
+    found = compare_groups({"a": first, "b": second})
+    same = exact_log_group(np.concatenate([first, second]))
+    different = exact_log_group(first) + exact_log_group(second)
+    assert found.log_same <= same + 1e-6  # a bound from below
+    assert found.log_different <= different + 1e-6
+    assert found.same == pytest.approx(1 / (1 + np.exp(different - same)), abs=0.12)
+
+
+def test_groups_that_differ_and_groups_that_do_not(rng):
+    one = evidence(rng, 30, (4.0, 0.0, 0.0))
+    assert compare_groups({"a": one, "b": evidence(rng, 30, (0.0, 4.0, 0.0))}).same < 0.01
+    assert compare_groups({"a": one[:15], "b": one[15:]}).same > 0.8
+    with pytest.raises(ValueError, match="two or more groups"):
+        compare_groups({"a": one})
+
+
+def test_conditions_agree_with_plain_loops(rng):
+    """The same by loops over tuples, without a line of ours: the variational posterior of Stephan et al. (2009)."""
+    from scipy.special import digamma
+
+    first, second = evidence(rng, 25, (3.0, 0.0)), evidence(rng, 25, (0.0, 3.0))
+    found = compare_conditions({"a": first, "b": second}, tol=1e-10)
+    tuples = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert found.tuples == tuple(tuples)
+    prior = np.array([0.5, 0.5, 0.5, 0.5])
+    alpha = prior.copy()
+    for _ in range(2000):
+        total = np.zeros(4)
+        for n in range(25):
+            u = np.array([first[n, i] + second[n, j] for i, j in tuples]) + digamma(alpha) - digamma(alpha.sum())
+            g = np.exp(u - u.max())
+            total += g / g.sum()
+        alpha = prior + total
+    np.testing.assert_allclose(found.frequency, alpha / alpha.sum(), atol=1e-6)
+    stable = alpha[0] + alpha[3]
+    assert found.stable == pytest.approx(stable / alpha.sum(), abs=1e-6)
+    assert found.xp == pytest.approx(beta.sf(0.5, stable, alpha.sum() - stable), abs=1e-8)
+    assert compare_conditions({"a": first, "b": first}).xp > 0.95
+    with pytest.raises(ValueError, match="same people"):
+        compare_conditions({"a": first, "b": second[:5]})
+
+
+def test_power_grows_with_people_and_names_a_size(rng):
+    found = power(evidence(rng, 200, (3.0, 0.0)), 0, (5, 20, 80), draws=40)
+    assert (np.diff(found.power) >= -0.1).all()
+    assert found.power[-1] > 0.8
+    assert found.enough in (5, 20, 80)
+    assert (found.wrong <= 0.1).all()
+    with pytest.raises(ValueError, match="model = 7"):
+        power(evidence(rng), 7)
+
+
+def test_models_that_are_not_excluded(rng):
+    sure = select_models(evidence(rng, 40, (6.0, 0.0, 0.0)))
+    assert not_excluded(sure) == [0]
+    assert not_excluded(sure._replace(pxp=np.array([0.5, 0.49, 0.01]))) == [0, 1]
+    assert sorted(not_excluded(sure._replace(bor=0.3))) == [0, 1, 2]

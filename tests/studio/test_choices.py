@@ -160,3 +160,14 @@ def test_the_report_is_one_page_with_words_figures_and_tables(small):
     assert len(re.findall(r'download="(models|subjects|weights)\.csv" href="data:text/csv', page)) == 3
     assert "<b>" not in page
     assert not re.search(r'(src|href)="(?!data:)', page)
+
+
+def test_a_table_of_another_lab_is_read_with_its_warnings(small):
+    rows = [f"p{s}\t{'LR'[(t // (2 + s)) % 2]}\t{50 + (7 * t * s) % 11}" for s in (1, 2, 3) for t in range(24)]
+    upload = Upload("theirs.tsv", "\n".join(["ppt\tresponse\toutcome", *rows]).encode())
+    _, frames = drawn(room.act(small[0], {"file": upload}))
+    assert any("Read ppt as subject" in line for line in frames["data"].header["notes"])
+    assert frames["group"].header["subjects"] == ["p1", "p2", "p3"]
+    warned = " ".join(frames["group"].header["warnings"])
+    assert "--prior-mean" in warned
+    assert "3 people are few" in warned

@@ -55,7 +55,7 @@ def test_a_table_is_taken_and_a_broken_one_is_not(visit, table):
     assert "file=mine.csv" in page.url
     broken = {"name": "broken.csv", "mimeType": "text/csv", "buffer": table.read_bytes() + b"6,3,11,9,<b>\n"}
     slot(page, "file").set_input_files(broken)
-    expect(slot(page, "why")).to_contain_text("choice must be 1 or 2, the number of an arm: row 182 ('9')")
+    expect(slot(page, "why")).to_contain_text("choice must be 1 or 2, an arm that occurs often")
     expect(slot(page, "why")).to_contain_text("reward must be a number: row 182 ('<b>')")
     expect(slot(page, "why")).to_contain_text("Correct the file")
     expect(slot(page, "whose")).to_have_text("mine.csv")  # what was there stays

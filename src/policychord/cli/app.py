@@ -21,6 +21,7 @@ __all__ = ["app", "main", "screen"]
 PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
+    "From behaviour back to parameters": ("fit",),
     "See it": ("studio",),
     "Many episodes": ("sweep",),
     "This machine": ("doctor",),
@@ -111,6 +112,11 @@ def _options(
     # Certificates are honest in float64 only; programs decide this, and this is the program. The variable reaches
     # JAX without loading it, and every process that a command starts.
     os.environ["JAX_ENABLE_X64"] = "1"
+    if not debug:
+        # Whenever XLA loads a compiled program, it writes an error of 2,000 characters for each of LLVM's tuning flags,
+        # which it takes for instructions that the processor lacks (openxla/xla issue 44565). The program is used all
+        # the same, and its folder belongs to this processor alone. Failures of XLA still raise.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if "jax" in sys.modules:
         sys.modules["jax"].config.update("jax_enable_x64", True)
 

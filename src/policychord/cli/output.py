@@ -89,6 +89,6 @@ def _wrapped(words: str) -> str:
     return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 seed`, `8 seeds`."""
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+def counted(number: int, thing: str, things: str = "") -> str:
+    """`1 seed`, `8 seeds`; `things` where an s is not enough."""
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 COMPOSITION, WORLD = "How they are composed", "The world"
 SEEDS = 200
+FEW = 10  # episodes below which resampling them says nothing: the interval of two flights is a point
 AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
 
 
 # the names that settings know, here too because those load what a help page does not need
 Experiment = Literal["pd", "lqr"]
-Gate = Literal["equilibrium", "one-step", "prior"]
+Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
 Selection = Literal["sample", "mean", "mode", "dither"]
 Horizon = Literal["one-step", "cost-to-go"]
 Disturbance = Literal["centre", "stale-point"]
@@ -44,8 +45,9 @@ def quadrotor(
     gate: Annotated[
         Gate | None,
         options.option(
-            "Where the weights come from: equilibrium (the optimal ones), one-step (as the paper's scripts compute "
-            "them) or prior (always 50/50).", "GATE", "equilibrium", rich_help_panel=COMPOSITION,
+            "Where the weights come from: equilibrium (the optimal ones), flow or circuit (the paper's dynamics, from "
+            "the last decision on), one-step (as its scripts compute them), prior (always 50/50) or cheapest (the "
+            "primitive with the lowest expected cost).", "GATE", "equilibrium", rich_help_panel=COMPOSITION,
         ),
     ] = None,
     horizon: Annotated[
@@ -117,13 +119,15 @@ def quadrotor(
     }  # fmt: skip
     options.check_eps(eps)
     chosen = settle(_build, QuadrotorSettings, given, settings)
+    pushed = experiment == "lqr" or "impulse" not in chosen.model_fields_set
+    options.require(pushed, "--impulse", f"{chosen.impulse:g}", "only the lqr pair is pushed; with pd leave it out")
     out = Path("out") / f"quadrotor-{experiment}" if out is None else out
     keep_programs()
     with watching() as watch:
         result = run.fly(experiment, chosen, out, animation, watch)
     record = {
         "command": "quadrotor", "pair": experiment, "settings": chosen,
-        "results": {row.name: _machine(row) for row in result.rows},
+        "results": {row.name: _machine(row, chosen.seeds) for row in result.rows},
         "out": out, "files": result.files, "notes": result.notes,
     }  # fmt: skip
     emit(
@@ -134,7 +138,7 @@ def quadrotor(
         "cost: median over episodes, and where their middle half lies. delta: how often a flight costs more than one "
         "of the baseline, less how often it costs less (Cliff's delta, with its 95% bootstrap interval). cheaper: "
         "episodes in which it beats the baseline under the same forces. weight: of the stabilising controller.",
-        *_in_words(chosen, result.rows),
+        *_in_words(chosen, result.rows, result.against_fixed),
         *result.notes,
         f"Wrote {counted(len(result.files), 'file')} to {out}; its table.json has p-values: Mann-Whitney, "
         "and Wilcoxon for pairs of flights under the same forces.",
@@ -148,10 +152,11 @@ def _build(changes: dict[str, Any]) -> "QuadrotorSettings":
     return own_settings(**{"seeds": SEEDS, **changes})
 
 
-def _machine(row: "Comparison") -> dict[str, Any]:
+def _machine(row: "Comparison", seeds: int) -> dict[str, Any]:
+    low, high = (None, None) if seeds < FEW else (row.against.low, row.against.high)
     return {
         "cost": {"median": row.cost.median, "lower_quartile": row.cost.low, "upper_quartile": row.cost.high},
-        "cliffs_delta": {"value": row.against.delta, "low": row.against.low, "high": row.against.high},
+        "cliffs_delta": {"value": row.against.delta, "low": low, "high": high},
         "mann_whitney_p": row.against.p,
         "wilcoxon_p": row.paired_p,
         "median_difference": row.difference,
@@ -176,17 +181,22 @@ def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Co
             row.name,
             f"{row.cost.median:.3g}",
             f"{row.cost.low:.3g} to {row.cost.high:.3g}",
-            "" if base else f"{against.delta:+.2f} ({against.low:+.2f}, {against.high:+.2f})",
+            "" if base else f"{against.delta:+.2f} ({_interval(row) if settings.seeds >= FEW else 'too few'})",
             "" if base else f"{100 * row.better:.0f}%",
             "" if row.name in ("baseline", "stabilise", "track") else f"{row.stabilising:.2f}",
         )
     return shown
 
 
-def _in_words(settings: "QuadrotorSettings", rows: "list[Comparison]") -> list[str]:
+def _interval(one: "Comparison") -> str:
+    return f"{one.against.low:+.2f}, {one.against.high:+.2f}"
+
+
+def _in_words(settings: "QuadrotorSettings", rows: "list[Comparison]", fixed: "Comparison") -> list[str]:
     """Whether composing was worth it, and what the likely reason is if it was not."""
-    by_name = {row.name: row for row in rows}
-    ours, fixed = by_name["composed"], by_name["fixed 50/50"]
+    if settings.seeds < FEW:
+        return [f"{counted(settings.seeds, 'episode')}: too few to compare by; --seeds {FEW} is the least."]
+    ours = next(row for row in rows if row.name == "composed")
     often = f"it is cheaper in {100 * ours.better:.0f}% of the episodes."
     if ours.against.high < 0:
         words = f"The composition beats the baseline: {often}"
@@ -196,8 +206,11 @@ def _in_words(settings: "QuadrotorSettings", rows: "list[Comparison]") -> list[s
         words = f"The composition loses to the baseline: {often}"
     if settings.composition.gate == "prior":
         return [words]
-    if fixed.cost.median < ours.cost.median:
-        words += " So far the weights gain nothing: a fixed 50/50 mixture costs less."
+    beside = f"(delta {fixed.against.delta:+.2f}; {_interval(fixed)})"
+    if fixed.against.low > 0:
+        words += f" So far the weights gain nothing: a fixed 50/50 mixture costs less {beside}."
+    elif fixed.against.high >= 0:
+        words += f" Whether the weights gain anything over a fixed 50/50 mixture cannot be told {beside}."
     if ours.against.low > 0 and settings.composition.horizon == "one-step":
         words += (
             " That is known for this horizon: a thrust changes speeds within a step and the place only later, which "

@@ -32,8 +32,8 @@ STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 @app.command(
     epilog=options.examples(
-        "policychord reproduce                    all studies, about 3 minutes",
-        "policychord reproduce all --full         the paper's counts, 6 minutes",
+        "policychord reproduce                    all studies, about 4 minutes",
+        "policychord reproduce all --full         the paper's counts, 10 minutes",
         "policychord reproduce bandit --data DIR  with the public choices in DIR",
     )
 )
@@ -77,15 +77,19 @@ def reproduce(
     from ..runs.records import Report, claim_records
     from ..runs.report import write_report
     from ..runs.reproduce import reproduce as run
+    from ..runs.reproduce import tasks_of
     from ..runs.store import write_json
 
     began = time.perf_counter()
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
     workers = available_cores() if workers is None else workers
     chosen = _chosen(study, quick, seed, data)
+    ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed)
+    for line in _without_data(chosen):
+        aside.print(line, markup=False, highlight=False)
     resumable()
-    with _watching(chosen) as watch:
-        found = run(sorted(chosen, key=lambda c: -c.study.priority), out, workers=workers, fresh=fresh, watch=watch)
+    with _watching({task.study.name: len(task.files) for task in tasks_of(ordered, lenders, out)}) as watch:
+        found = run(ordered, out, lenders=lenders, workers=workers, fresh=fresh, watch=watch)
     by_study = {chapter.study: chapter for chapter in found.chapters}
     around = environment(chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began)
     report = Report([by_study[c.study.name] for c in chosen], around)
@@ -113,12 +117,27 @@ def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chose
     return [Chosen(study, study.settings(quick=quick, seed=seed, **more.get(study.name, {}))) for study in studies]
 
 
-@contextmanager
-def _watching(chosen: "list[Chosen]") -> "Iterator[Watcher]":
-    """A bar for each study on a screen; a line for each step in a log."""
-    from ..runs.reproduce import steps_of
+def _without_data(chosen: "list[Chosen]") -> list[str]:
+    """What a run without the public choices says before it begins."""
+    if not any(getattr(one.settings, "synthetic", False) for one in chosen):
+        return []
+    return [
+        "The public choices were not found: people are simulated, and claims about people are not counted.",
+        "One word makes all claims count:  make reproduce DATA=fetch  (or first:  policychord bandit data fetch).",
+    ]
 
-    totals = {c.study.name: len(steps_of(c)) for c in chosen}
+
+def _lenders(chosen: "list[Chosen]", quick: bool, seed: int) -> "list[Chosen]":
+    """The studies whose own gating problems one of the chosen ones asks for."""
+    if not any(one.study.on_recorded(one.settings) for one in chosen):
+        return []
+    known = {one.study.name: one for one in chosen}
+    return [known.get(name) or _chosen(name, quick, seed, None)[0] for name in STUDIES]
+
+
+@contextmanager
+def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
+    """A bar for each study on a screen; a line for each step in a log."""
     columns = (
         SpinnerColumn(), TextColumn("{task.description:9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[last]}", style="dim"),

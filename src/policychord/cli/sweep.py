@@ -40,6 +40,7 @@ sweep = typer.Typer(
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
 STARTING = "workers start"
+LARGE = 1_000_000  # episodes that nobody should start by a slip of the pen
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
 
 
@@ -122,6 +123,7 @@ def run(
     shard: Annotated[
         str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
     ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help=f"Compute even more than {LARGE:,} episodes.")] = False,
     out: Annotated[Path | None, options.out("out/sweeps/PLAN")] = None,
     json: Json = False,
 ) -> None:
@@ -160,6 +162,11 @@ def run(
     workers = available_cores() if workers is None else workers
     runs.open_sweep(chosen, out)
     todo = runs.missing(chosen, out, part)
+    if (count := sum(batch.episodes for batch in todo)) > LARGE and not yes:
+        raise ValueError(
+            f"this plan has {count:,} episodes to compute: run a plan with fewer first, which shows how long they "
+            "take; then --yes starts this one."
+        )
     resumable()
     if todo and engine == "local":
         with processes(workers, out / "log.txt") as pool, _watching(todo, workers) as watch:
@@ -171,7 +178,7 @@ def run(
                 runs.run(chosen, out, cluster.pool, cluster.workers, todo, watch)
     found = runs.status(chosen, out)
     record = {"results": found, "out": out, "computed": len(todo)}
-    did = f"Computed {counted(len(todo), 'batch').replace('batchs', 'batches')}." if todo else "Nothing was missing."
+    did = f"Computed {counted(len(todo), 'batch', 'batches')}." if todo else "Nothing was missing."
     emit(json, record, did, *_told(out, found))
 
 

@@ -40,9 +40,13 @@ class Result(NamedTuple):
     seconds: float
 
 
-def places(out: Path, study: str, steps: Iterable[str], settings: Any) -> dict[str, Path]:
-    """The file of each step; another seed, setting, data file or version of the code is another file."""
-    common = [code_version(), study, settings.model_dump_json(), *_contents(settings)]
+def places(out: Path, study: str, steps: Iterable[str], *settings: Any) -> dict[str, Path]:
+    """The file of each step; another seed, setting, data file or version of the code is another file.
+
+    Steps that depend on results of other studies have the settings of those behind their own.
+    """
+    common = [code_version(), study, *(one.model_dump_json() for one in settings)]
+    common += [text for one in settings for text in _contents(one)]
 
     def place(step: str) -> Path:
         digest = hashlib.sha256("\0".join([step, *common]).encode()).hexdigest()[:16]

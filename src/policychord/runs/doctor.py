@@ -16,6 +16,11 @@ DISTRIBUTION = "policychord"
 PURPOSE = {
     "studies": "for the paper's studies, figures and sweeps",
     "gym": "for Gymnasium",
+    "torch": "for PyTorch tensors",
+    "sb3": "for policies trained with Stable-Baselines3",
+    "pettingzoo": "for environments with several agents",
+    "mujoco": "for MuJoCo's robots",
+    "numpyro": "for full posteriors of a fit",
     "studio": "for the local page",
     "cluster": "for sweeps on a Dask cluster",
     "docs": "only for building the documentation",

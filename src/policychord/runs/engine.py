@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Executor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import loky
+from loky.backend import resource_tracker as loky_tracker
 
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
 # for bit. A device is shared by all of them, so no worker takes all of its memory.
@@ -36,8 +38,11 @@ def available_cores() -> int:
 @contextmanager
 def processes(workers: int, log: Path) -> Iterator[Executor]:
     """Workers that are gone when the block is left, also when it is left by Ctrl-C. Their stderr goes to `log`."""
+    _start_trackers()
     flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), WORKER["XLA_FLAGS"]]))
-    pool = _Pool(max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log),))
+    pool = _Pool(
+        max_workers=workers, env=WORKER | {"XLA_FLAGS": flags}, initializer=_begin, initargs=(str(log), os.getpid())
+    )
     try:
         yield pool
     except loky.process_executor.BrokenProcessPool as error:
@@ -51,6 +56,22 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
         pool.shutdown(wait=True, kill_workers=True)
         raise
     pool.shutdown()
+
+
+def _start_trackers() -> None:
+    """Start the processes that remove what workers leave behind, before there are workers.
+
+    Python unblocks SIGINT when it starts its own, so that a worker started next would hear Ctrl-C. Ctrl-C pressed twice
+    leaves semaphores to them: they remove these without a warning.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+        loky_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        os.environ.update({} if before is None else {"PYTHONWARNINGS": before})
 
 
 class _Pool(loky.ProcessPoolExecutor):
@@ -136,17 +157,17 @@ def _joined(client: Any) -> Cluster:
     return Cluster(client.get_executor(pure=False), count, client.dashboard_link)
 
 
-def _begin(log: str) -> None:
+def _begin(log: str, parent: int) -> None:
     """Set up a worker of ours: the main process handles Ctrl-C and the screen."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
-    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     begin()
 
 
 def _exit_with_parent(parent: int) -> None:
-    """End when the main process is gone, which cannot say so when it is killed."""
+    """End when the main process is gone, which cannot say so when it is killed; it may be gone before this begins."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

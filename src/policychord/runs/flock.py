@@ -9,7 +9,7 @@ from ..studies.drawing import styled
 from ..studies.flock.experiments import measure_flight, simulate
 from ..studies.flock.measures import describe, summarise
 from ..studies.flock.settings import FlockSettings, advise
-from .store import prepare, save_animation, save_figure, write_dataset
+from .store import note_earlier, prepare, save_animation, save_figure, write_dataset
 
 Watcher = Callable[[str, int, int], None]
 
@@ -27,7 +27,7 @@ def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> 
     """Run the experiment and write data.zarr, figures and, if asked, films into `out`."""
     from ..studies.flock.figures import figures_of
 
-    prepare(out)
+    earlier = note_earlier(prepare(out))
     total = 3 + animation
     several = "s" if settings.seeds > 1 else ""
     watch(f"flying: {settings.boids} boids, {settings.steps} steps, {settings.seeds} seed{several}", 0, total)
@@ -38,7 +38,7 @@ def fly(settings: FlockSettings, out: Path, animation: bool, watch: Watcher) -> 
     watch("drawing", 2, total)
     for name, draw in figures_of(flight).items():
         files += save_figure(out / name, styled(draw))
-    notes = advise(settings)
+    notes = [*advise(settings), *earlier]
     if animation:
         from ..studies.flock.animation import FRAMES_PER_SECOND, endings, film
 

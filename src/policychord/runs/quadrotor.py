@@ -11,7 +11,7 @@ from ..studies.quadrotor.figures import draw_comparison, draw_flown
 from ..studies.quadrotor.measures import Comparison, compare
 from ..studies.quadrotor.report import dataset
 from ..studies.quadrotor.settings import Experiment, QuadrotorSettings
-from .store import prepare, save_animation, save_figure, write_dataset, write_json
+from .store import note_earlier, prepare, save_animation, save_figure, write_dataset, write_json
 
 Watcher = Callable[[str, int, int], None]
 
@@ -20,13 +20,14 @@ class Flown(NamedTuple):
     """What an experiment left: a row for each controller, files, and what should be said."""
 
     rows: list[Comparison]
+    against_fixed: Comparison  # the composition beside the fixed mixture
     files: list[Path]
     notes: list[str]
 
 
 def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animation: bool, watch: Watcher) -> Flown:
     """Fly the pair alone, composed and in a fixed mixture; write table.json, figures, data and, if asked, films."""
-    prepare(out)
+    notes = note_earlier(prepare(out))
     who = dict.fromkeys(ALONE) | {"composed": settings.composition, FIXED: None}
     total = 2 + animation
     watch(f"flying {len(who)} controllers, {settings.seeds} seeds each", 0, total)
@@ -37,7 +38,6 @@ def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animatio
     files += save_figure(out / "figures" / "flights", styled(draw_flown, settings, experiment, flights))
     files += save_figure(out / "figures" / "costs", styled(draw_comparison, experiment, flights))
     files.append(write_dataset(out / "data" / "flights.zarr", dataset(settings, flights)))
-    notes = []
     if animation:
         from ..studies.quadrotor.animation import FPS, animate, can_write
 
@@ -47,4 +47,4 @@ def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animatio
             files.append(save_animation(out / f"animation{ending}", motion, FPS))
         if not can_write(".mp4"):
             notes.append("No animation.mp4: ffmpeg is not installed here; animation.gif shows the same.")
-    return Flown(rows, files, notes)
+    return Flown(rows, compare(settings, flights, "composed", FIXED), files, notes)

@@ -14,6 +14,7 @@ class Drawn(NamedTuple):
     png: str
     caption: str  # Markdown
     claims: tuple[str, ...]
+    panels: dict[str, list[str]] = {}  # noqa: RUF012  of the paper's figures, each with the claims about it
 
 
 class Chapter(NamedTuple):

@@ -18,7 +18,8 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from ..studies import STUDIES
-from ..studies.claim import VERDICTS, JudgedClaim
+from ..studies.claim import VERDICTS, JudgedClaim, robustness_text
+from ..studies.study import PANELS
 from .formatting import duration, exact, number, plain
 from .records import Chapter, Drawn, Report, claim_records, simulated
 from .store import write_text
@@ -36,8 +37,8 @@ SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 
 RESERVED = (
-    "top", "summary", "claims", "claims-title", "ledger", "run", "run-title", "again", "again-title", "cite",
-    "cite-title", "record", "zoom",
+    "top", "summary", "claims", "claims-title", "ledger", "panels", "panels-title", "run", "run-title",
+    "again", "again-title", "cite", "cite-title", "record", "zoom",
 )  # fmt: skip
 
 
@@ -77,6 +78,14 @@ class Setting(NamedTuple):
     meaning: str
 
 
+class Panel(NamedTuple):
+    """A panel of the paper's figures, what of ours stands for it, and the claims about it."""
+
+    name: str
+    pictures: list[Picture]
+    claims: list[tuple[str, JudgedClaim]]  # anchor and claim
+
+
 class Section(NamedTuple):
     """A chapter as the page shows it."""
 
@@ -103,12 +112,14 @@ def render(report: Report, folder: Path) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     templates.filters |= {
-        "number": number, "exact": exact, "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
+        "number": number, "exact": exact, "robustness": robustness_text,
+        "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
     }  # fmt: skip
     source = Path(__file__).parent / "templates"
     return templates.get_template("report.html.j2").render(
         sections=sections,
         lines=lines,
+        panels=_panels(report, sections),
         judged=judged,
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
@@ -155,7 +166,7 @@ def _sections(report: Report, folder: Path) -> list[Section]:
             section.lines.append(Line(place, next(order), chapter, claim, []))
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
-    images = iter(_embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
+    images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
     numbers = count(1)
     for section in sections:
         for figure in section.chapter.figures:
@@ -180,6 +191,23 @@ def _picture(figure: Drawn, anchor: str, number: int, image: Embedded, lines: di
     )
 
 
+def _panels(report: Report, sections: list[Section]) -> list[Panel]:
+    """The paper's panels with results, in its order; those of studies that did not run are left out."""
+    lines = {line.claim.id: line for section in sections for line in section.lines}
+    drawn = [
+        (figure, picture)
+        for section in sections
+        for figure, picture in zip(section.chapter.figures, section.pictures, strict=True)
+    ]
+    rows = []
+    for name in PANELS:
+        ours = [picture for figure, picture in drawn if name in figure.panels]
+        about = dict.fromkeys(one for figure, _ in drawn for one in figure.panels.get(name, ()))
+        rows.append(Panel(name, ours, [(lines[one].anchor, lines[one].claim) for one in about if one in lines]))
+    everything = {chapter.study for chapter in report.chapters} >= set(STUDIES)
+    return [row for row in rows if row.pictures or everything]
+
+
 def _anchor(name: str, taken: set[str]) -> str:
     """An id for a place in the page that no other place has."""
     base = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "place"
@@ -193,7 +221,7 @@ def _title(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _embedded(figures: Iterable[Drawn], folder: Path) -> list[Embedded]:
+def embedded(figures: Iterable[Drawn], folder: Path) -> list[Embedded]:
     """Each figure inside the page: sharp SVG while that is affordable, else PNG."""
     chosen = []
     for figure in figures:

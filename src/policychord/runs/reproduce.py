@@ -6,22 +6,24 @@ A step's result is on disk as soon as the step is done, so a run that was stoppe
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..studies.claim import judge
+from ..core.objective import Problem
+from ..studies.claim import JudgedClaim, judge
 from ..studies.drawing import styled
-from ..studies.study import Study
+from ..studies.study import Recorded, Study
 from .cache import FOLDER, MissingError, Result, forget_others, load, places, save
 from .engine import processes
 from .records import Chapter, Drawn
 from .store import prepare, save_figure, write_dataset
 
 FINISH = "judge, draw, write"
+DRAWS = 50  # of seeds or people, to see how often a verdict is the same
 # How a study fails on results of another form than its steps return. If an earlier run left them, they are made again.
 MISFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -34,11 +36,15 @@ class Chosen(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A study, what it was told, and the file for the result of each step."""
+    """A study, what it was told, the file for the result of each step, and whose recorded problems it gets.
+
+    A study that only lends its problems has no last step.
+    """
 
     study: Study[Any, Any]
     settings: Any
     files: dict[str, Path]
+    lenders: "tuple[Task, ...]" = ()
 
 
 class Finished(NamedTuple):
@@ -69,37 +75,74 @@ Watcher = Callable[[Done], None]
 
 def steps_of(chosen: Chosen) -> list[str]:
     """The names of all steps, the last being the one that needs all others."""
-    return [*chosen.study.experiments(chosen.settings), FINISH]
+    return [*chosen.study.experiments(chosen.settings), *_borrowing(chosen), FINISH]
+
+
+def _borrowing(chosen: Chosen | Task) -> Mapping[str, Callable[[Recorded], Any]]:
+    """The steps of a study that need problems of others."""
+    return chosen.study.on_recorded(chosen.settings)
+
+
+def _lent(chosen: Chosen | Task) -> Sequence[str]:
+    """The steps of a study that its recorded problems are read from."""
+    recording = chosen.study.recording
+    return recording.steps(chosen.settings) if recording else ()
+
+
+def tasks_of(all_chosen: Sequence[Chosen], lenders: Sequence[Chosen], out: Path) -> list[Task]:
+    """The studies with their files, then those that only lend their recorded problems to one of them."""
+    wanted = {chosen.study.name: chosen for chosen in all_chosen}
+    borrowed = any(_borrowing(chosen) for chosen in all_chosen)
+    lending = [one for one in lenders if borrowed and _lent(one)]
+    alone = [one for one in lending if one.study.name not in wanted]
+    # files are named here: a worker that reads other sources than we did must not look elsewhere
+    tasks = {
+        chosen.study.name: Task(*chosen, places(out, chosen.study.name, steps_of(chosen), chosen.settings))
+        for chosen in all_chosen
+    }
+    tasks |= {one.study.name: Task(*one, places(out, one.study.name, _lent(one), one.settings)) for one in alone}
+    theirs = tuple(tasks[one.study.name] for one in lending)
+    for name, task in tasks.items():
+        if FINISH in task.files and (steps := [*_borrowing(task), FINISH] if _borrowing(task) else []):
+            if not theirs:
+                raise ValueError(f"the {name} study needs problems of other studies: pass these as lenders.")
+            told = (task.settings, *(one.settings for one in theirs))
+            tasks[name] = task._replace(files=task.files | places(out, name, steps, *told), lenders=theirs)
+    return list(tasks.values())
 
 
 def reproduce(
     all_chosen: Sequence[Chosen],
     out: Path,
     *,
+    lenders: Sequence[Chosen] = (),
     workers: int = 1,
     fresh: bool = False,
     watch: Watcher = lambda done: None,
 ) -> Run:
-    """Do what is not done yet, in `workers` processes, and write figures and datasets into `out`."""
+    """Do what is not done yet, in `workers` processes, and write figures and datasets into `out`.
+
+    Of `lenders` only the steps are done whose gating problems one of the studies asks for.
+    """
     prepare(out / FOLDER)
+    tasks = tasks_of(all_chosen, lenders, out)
     if fresh:
-        for chosen in all_chosen:
-            shutil.rmtree(out / FOLDER / chosen.study.name, ignore_errors=True)
+        for task in tasks:
+            shutil.rmtree(out / FOLDER / task.study.name, ignore_errors=True)
     done: list[Done] = []
 
     def tell(item: Done) -> None:
         done.append(item)
         watch(item)
 
-    # files are named here: a worker that reads other sources than we did must not look elsewhere
-    tasks = [Task(*chosen, places(out, chosen.study.name, steps_of(chosen), chosen.settings)) for chosen in all_chosen]
     missing = {task.study.name: _missing(task, out, tell) for task in tasks}
     if any(missing.values()):
         with processes(workers, out / FOLDER / "log.txt") as pool:
             _work(pool, workers, tasks, missing, out, tell)
-    for task in tasks:
+    finished = [task for task in tasks if FINISH in task.files]
+    for task in finished:
         forget_others(out, task.study.name, task.files.values())
-    return Run([load(task.files[FINISH]).value.chapter for task in tasks], done)
+    return Run([load(task.files[FINISH]).value.chapter for task in finished], done)
 
 
 def _missing(task: Task, out: Path, tell: Watcher) -> list[str]:
@@ -150,9 +193,9 @@ def _work(
     waiting.extendleft((name, FINISH) for name, steps in missing.items() if steps == [FINISH])
     running: dict[Future[float], tuple[str, str]] = {}
     while waiting or running:
-        while waiting and len(running) < workers:
-            name, step = waiting.popleft()
-            running[_submit(pool, by_name[name], step, out)] = (name, step)
+        while len(running) < workers and (ready_one := _next(waiting, by_name, left)):
+            waiting.remove(ready_one)
+            running[_submit(pool, by_name[ready_one[0]], ready_one[1], out)] = ready_one
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in ready:
             name, step = running.pop(future)
@@ -162,8 +205,22 @@ def _work(
                 continue
             tell(Done(name, step, future.result(), reused=False))
             left[name].discard(step)
-            if step != FINISH and not left[name]:
+            if step != FINISH and not left[name] and FINISH in by_name[name].files:
                 waiting.appendleft((name, FINISH))
+
+
+def _next(
+    waiting: Iterable[tuple[str, str]], by_name: Mapping[str, Task], left: Mapping[str, set[str]]
+) -> tuple[str, str] | None:
+    """The first step that can begin: one that needs problems of other studies waits until these have flown."""
+
+    def can_begin(name: str, step: str) -> bool:
+        task = by_name[name]
+        if step not in _borrowing(task):
+            return True
+        return not any(left[lender.study.name] & {*_lent(lender)} for lender in task.lenders)
+
+    return next((one for one in waiting if can_begin(*one)), None)
 
 
 def _submit(pool: Executor, task: Task, step: str, out: Path) -> "Future[float]":
@@ -175,10 +232,25 @@ def _submit(pool: Executor, task: Task, step: str, out: Path) -> "Future[float]"
 def do_step(task: Task, step: str) -> float:
     """One step, in a worker: its result goes to disk, its duration to whoever waits."""
     began = time.perf_counter()
-    value = task.study.experiments(task.settings)[step]()
+    borrowing = _borrowing(task)
+    value = borrowing[step](recorded_by(task.lenders)) if step in borrowing else _own(task, step)
     seconds = round(time.perf_counter() - began, 3)
     save(task.files[step], step, Result(value, seconds))
     return seconds
+
+
+def _own(task: Task, step: str) -> Any:
+    return task.study.experiments(task.settings)[step]()
+
+
+def recorded_by(lenders: Iterable[Task]) -> Recorded:
+    """The gating problems of these studies' runs, whose steps are done."""
+    recorded: dict[str, Problem] = {}
+    for lender in lenders:
+        if lender.study.recording is not None:
+            results = {step: load(lender.files[step]).value for step in _lent(lender)}
+            recorded |= lender.study.recording.problems(lender.settings, results)
+    return recorded
 
 
 def finish(task: Task, out: Path) -> float:
@@ -199,16 +271,31 @@ def shown_settings(settings: Any) -> dict[str, Any]:
     return settings.model_dump(mode="json") | folders
 
 
+def judge_again(
+    study: Study[Any, Any], settings: Any, evidence: Any, claims: Sequence[JudgedClaim]
+) -> list[JudgedClaim]:
+    """The claims with how often each verdict is the same if seeds or people are drawn anew, with replacement."""
+    if study.redraw is None:
+        return list(claims)
+    same = dict.fromkeys((claim.id for claim in claims), 0)
+    for draw in range(DRAWS):
+        told, drawn = study.redraw(settings, evidence, draw)
+        for claim, judged in zip(study.claims, claims, strict=True):
+            same[claim.id] += judge(claim, told, drawn).verdict == judged.verdict
+    return [one._replace(robustness=one.robustness._replace(same=int(same[one.id]), draws=DRAWS)) for one in claims]
+
+
 def chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path) -> Chapter:
     """Judge, draw and write."""
-    claims = [judge(claim, settings, evidence) for claim in study.claims]
+    claims = judge_again(study, settings, evidence, [judge(claim, settings, evidence) for claim in study.claims])
     figures = []
     for name, figure in study.figures.items():
         stem = out / "figures" / study.name / name
         svg, png = (
             path.relative_to(out).as_posix() for path in save_figure(stem, styled(figure.draw, settings, evidence))
         )
-        figures.append(Drawn(name, svg, png, figure.caption, figure.claims))
+        panels = {panel: list(about) for panel, about in figure.panels.items()}
+        figures.append(Drawn(name, svg, png, figure.caption, figure.claims, panels))
     data = [
         write_dataset(out / "data" / study.name / f"{name}.zarr", dataset).relative_to(out).as_posix()
         for name, dataset in study.datasets(settings, evidence).items()

@@ -28,6 +28,13 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
+def note_earlier(folder: Path) -> list[str]:
+    """What to say if a folder has files already, some of which are about to be replaced; ask before writing."""
+    if not any(not path.name.startswith(".") for path in folder.iterdir()):
+        return []
+    return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
+
+
 def write_json(path: Path, value: Any) -> Path:
     return write_text(path, json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
 

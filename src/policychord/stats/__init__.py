@@ -2,18 +2,37 @@
 
 from .effect_size import EffectSize, Spread, cliffs_delta, effect_size, spread
 from .glm import ChoiceFit, fit_choices, log_choice_prob
-from .model_selection import ModelSelection, exceedance, select_families, select_models
+from .model_selection import (
+    ConditionComparison,
+    GroupComparison,
+    ModelSelection,
+    Power,
+    compare_conditions,
+    compare_groups,
+    exceedance,
+    not_excluded,
+    power,
+    select_families,
+    select_models,
+)
 
 __all__ = [
     "ChoiceFit",
+    "ConditionComparison",
     "EffectSize",
+    "GroupComparison",
     "ModelSelection",
+    "Power",
     "Spread",
     "cliffs_delta",
+    "compare_conditions",
+    "compare_groups",
     "effect_size",
     "exceedance",
     "fit_choices",
     "log_choice_prob",
+    "not_excluded",
+    "power",
     "select_families",
     "select_models",
     "spread",

@@ -2,10 +2,12 @@
 
 Random effects (Stephan et al. 2009, NeuroImage 46): each person n uses one model, models have unknown frequencies
 r ~ Dirichlet(alpha_0), and the evidence ln p(y_n | model k) is given. Protection against chance (Rigoux et al. 2014,
-NeuroImage 84) weighs in the possibility that all models are equally frequent. Families as in Penny et al. (2010).
+NeuroImage 84) weighs in the possibility that all models are equally frequent; so do comparisons of groups and of
+conditions. Families as in Penny et al. (2010). Power is found by drawing groups from people who were measured.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,9 @@ _QUANTILES = np.concatenate(
 )
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 _MOST_TURNS = 100_000
+_MOST_TUPLES = 4096  # of models over conditions
+ESTABLISHED = 0.95  # a statement needs a probability above this
+UNDECIDED = 0.25  # with a Bayes omnibus risk above this nothing is established
 
 
 class ModelSelection(NamedTuple):
@@ -64,6 +69,138 @@ def select_families(
     return _select(log_evidence, prior, members, _positive("tol", tol))
 
 
+def not_excluded(selection: ModelSelection) -> list[int]:
+    """The models that may be the most frequent one: the fewest, by PXP, that together have a probability above .95.
+
+    One model alone is established. All of them are left if the Bayes omnibus risk is above .25.
+    """
+    order = np.argsort(-selection.pxp, kind="stable")
+    if selection.bor > UNDECIDED:
+        return [int(k) for k in order]
+    enough = int(np.argmax(np.cumsum(selection.pxp[order]) > ESTABLISHED))
+    return [int(k) for k in order[: enough + 1]]
+
+
+class GroupComparison(NamedTuple):
+    """Whether several groups have the same model frequencies."""
+
+    names: tuple[str, ...]
+    same: float  # the probability that the frequencies are the same, both being equally likely beforehand
+    log_same: float  # ln evidence (a lower bound) of one set of frequencies for all
+    log_different: float  # ln evidence of a set for each group
+    groups: tuple[ModelSelection, ...]
+    together: ModelSelection
+
+
+def compare_groups(groups: Mapping[str, ArrayLike], *, tol: float = 1e-6) -> GroupComparison:
+    """Do groups of people use the models with the same frequencies? `groups` has log evidence (subjects, models) each.
+
+    ln p(all | same) is the free energy of all people together, ln p(all | different) the sum over groups, and
+    p(same | all) = 1 / (1 + p(all | different)/p(all | same)).
+    """
+    checked = {name: _checked(evidence) for name, evidence in groups.items()}
+    sizes = {evidence.shape[1] for evidence in checked.values()}
+    if len(checked) < 2 or len(sizes) != 1:
+        raise ValueError(f"groups has {len(checked)} entries with {sorted(sizes)} models: pass two or more groups with "
+                         "the same models.")  # fmt: skip
+    tol = _positive("tol", tol)
+    alone = [(select_models(one, tol=tol), _log_group(one, tol)) for one in checked.values()]
+    everybody = np.concatenate(list(checked.values()))
+    log_same, log_different = _log_group(everybody, tol), float(sum(value for _, value in alone))
+    return GroupComparison(
+        tuple(checked), float(expit(log_same - log_different)), log_same, log_different,
+        tuple(selection for selection, _ in alone), select_models(everybody, tol=tol),
+    )  # fmt: skip
+
+
+class ConditionComparison(NamedTuple):
+    """Whether people use the same model in several conditions."""
+
+    names: tuple[str, ...]
+    stable: float  # expected share of people who use one model throughout
+    xp: float  # the probability that more people stay with a model than change it
+    pxp: float  # the same, protected against chance
+    bor: float
+    tuples: tuple[tuple[int, ...], ...]  # the model in each condition, by its column
+    frequency: np.ndarray  # (tuples) expected share of people
+    conditions: tuple[ModelSelection, ...]  # each condition for itself
+
+
+def compare_conditions(conditions: Mapping[str, ArrayLike], *, tol: float = 1e-3) -> ConditionComparison:
+    """Do the same people use the same model in all conditions? Each has log evidence (subjects, models), rows alike.
+
+    A person uses a tuple of models, one in each condition, whose evidence is the sum. Tuples are compared as two
+    families, all the same and not, which are equally likely beforehand.
+    """
+    checked = {name: _checked(evidence) for name, evidence in conditions.items()}
+    shapes = {evidence.shape for evidence in checked.values()}
+    if len(checked) < 2 or len(shapes) != 1:
+        raise ValueError(f"conditions has {len(checked)} entries of shapes {sorted(shapes)}: pass two or more, "
+                         "with the "
+                         "same people in the same order and the same models.")  # fmt: skip
+    stacked = np.stack(list(checked.values()))
+    models = stacked.shape[2]
+    if models < 2 or models ** len(checked) > _MOST_TUPLES:
+        raise ValueError(f"{models} models in {len(checked)} conditions: pass two or more models, and at most "
+                         f"{_MOST_TUPLES} combinations of them.")  # fmt: skip
+    tuples = tuple(product(range(models), repeat=len(checked)))
+    evidence = np.stack([sum(stacked[c][:, k] for c, k in enumerate(one)) for one in tuples], axis=1)
+    same = [i for i, one in enumerate(tuples) if len(set(one)) == 1]
+    other = [i for i in range(len(tuples)) if i not in same]
+    families = select_families(evidence, {"same": same, "different": other}, tol=tol)
+    members = np.zeros((len(tuples), 2))
+    members[same, 0], members[other, 1] = 1.0, 1.0
+    prior = members @ (1.0 / members.sum(0))
+    alpha = _posterior(evidence, prior, tol)[0]
+    return ConditionComparison(
+        tuple(checked), float(families.expected[0]), float(families.xp[0]), float(families.pxp[0]), families.bor,
+        tuples, alpha / alpha.sum(), tuple(select_models(one, tol=tol) for one in checked.values()),
+    )  # fmt: skip
+
+
+class Power(NamedTuple):
+    """How often a group of a certain size establishes a model."""
+
+    sizes: np.ndarray  # people
+    power: np.ndarray  # share of drawn groups in which the model's PXP is above the threshold
+    error: np.ndarray  # its standard error, from the number of draws
+    wrong: np.ndarray  # share of groups that establish another model
+    enough: int | None  # the least of `sizes` with a power of .8 or more; None if none is
+
+
+def power(
+    log_evidence: ArrayLike,
+    model: int,
+    sizes: Sequence[int] = (10, 20, 40, 80, 160),
+    *,
+    draws: int = 200,
+    threshold: float = ESTABLISHED,
+    seed: int = 0,
+) -> Power:
+    """How many people are needed until a model has a PXP above the threshold?
+
+    Groups are drawn with replacement from the people of a pilot, or of a simulation with `model` planted: their log
+    evidence (subjects, models).
+    """
+    evidence = _checked(log_evidence)
+    if not 0 <= model < evidence.shape[1]:
+        raise ValueError(f"model = {model}: columns go from 0 to {evidence.shape[1] - 1}.")
+    if draws < 1 or not 0 < threshold < 1 or not sizes or min(sizes) < 1:
+        raise ValueError(f"sizes = {tuple(sizes)}, draws = {draws}, threshold = {threshold}: pass sizes and draws "
+                         "of at "
+                         "least 1, and a probability.")  # fmt: skip
+    found = []
+    for size in sizes:
+        rng = np.random.default_rng((seed, size))
+        pxp = np.stack([select_models(evidence[rng.integers(0, len(evidence), size)]).pxp for _ in range(draws)])
+        others = np.delete(pxp, model, axis=1).max(1, initial=0.0)
+        found.append((np.mean(pxp[:, model] > threshold), np.mean(others > threshold)))
+    share, wrong = (np.array(column) for column in zip(*found, strict=True))
+    good = np.flatnonzero(share >= 0.8)
+    return Power(np.asarray(sizes), share, np.sqrt(share * (1 - share) / draws), wrong,
+                 int(sizes[good[0]]) if len(good) else None)  # fmt: skip
+
+
 def exceedance(alpha: ArrayLike) -> np.ndarray:
     """P(r_k is the largest) for r ~ Dirichlet(alpha), by quadrature: int p_k(x) prod_{j != k} F_j(x) dx.
 
@@ -91,14 +228,26 @@ def exceedance(alpha: ArrayLike) -> np.ndarray:
     return xp / xp.sum()
 
 
-def _select(log_evidence: np.ndarray, prior: np.ndarray, members: np.ndarray, tol: float) -> ModelSelection:
-    alpha = prior
+def _posterior(log_evidence: np.ndarray, prior: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+    """alpha, and everybody's responsibilities."""
+    alpha, responsibilities = prior, np.zeros_like(log_evidence)
     for _ in range(_MOST_TURNS):
         scores = log_evidence + digamma(alpha) - digamma(alpha.sum())
         responsibilities = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
         previous, alpha = alpha, prior + responsibilities.sum(0)
         if np.linalg.norm(alpha - previous) < tol:
             break
+    return alpha, responsibilities
+
+
+def _log_group(log_evidence: np.ndarray, tol: float) -> float:
+    """The free energy of a group under its own frequencies: a lower bound on ln p(everybody's data)."""
+    prior = np.ones(log_evidence.shape[1])
+    return _free_energy(log_evidence, prior, *_posterior(log_evidence, prior, tol))
+
+
+def _select(log_evidence: np.ndarray, prior: np.ndarray, members: np.ndarray, tol: float) -> ModelSelection:
+    alpha, responsibilities = _posterior(log_evidence, prior, tol)
     counts = alpha @ members
     families = counts.size
     log_null = np.log(members @ (1.0 / members.sum(0)) / families)  # all families equally frequent, members share

@@ -1,0 +1,66 @@
+"""CartPole-v1 from three habits, none of which can do it: catch the pole, hold it up, keep the cart in the middle."""
+
+import jax
+import jax.numpy as jnp
+from contest import certain, compare, contestants, draw, show
+from style import save
+
+from policychord import Composer
+from policychord.actions import Finite
+from policychord.models import Cost
+
+jax.config.update("jax_enable_x64", True)
+
+LEANS, ENDS = 0.2095, 2.4  # the episode is over beyond this angle, or this far from the middle
+
+
+def predict(state, label, k):
+    """The cart and its pole after a push to the left (0) or to the right (1): the equations of CartPole-v1."""
+    place, velocity, angle, spin = state
+    force = 20.0 * label - 10.0
+    pull = (force + 0.05 * spin**2 * jnp.sin(angle)) / 1.1
+    turn = (9.8 * jnp.sin(angle) - jnp.cos(angle) * pull) / (0.5 * (4.0 / 3.0 - 0.1 * jnp.cos(angle) ** 2 / 1.1))
+    push = pull - 0.05 * turn * jnp.cos(angle) / 1.1
+    return jnp.stack([place + 0.02 * velocity, velocity + 0.02 * push, angle + 0.02 * spin, spin + 0.02 * turn])
+
+
+def price(state, k):
+    """How close a state is to the end, and whether it is beyond."""
+    place, _, angle, _ = state
+    near = (angle / LEANS) ** 2 + (place / ENDS) ** 2
+    return near + 10.0 * ((jnp.abs(angle) > LEANS) | (jnp.abs(place) > ENDS))
+
+
+def catch(state, k):
+    """Push to the side to which the pole turns, wherever it is."""
+    return (state[3] > 0).astype(int)
+
+
+def upright(state, k):
+    """Push to the side to which the pole leans, however it turns."""
+    return (state[2] > 0).astype(int)
+
+
+def middle(state, k):
+    """Push the cart to the middle."""
+    return (state[0] + 0.7 * state[1] < 0).astype(int)
+
+
+def hand(state, k):
+    """A rule that a person would tune: the pole first, and a slight lean towards the middle."""
+    return (state[2] + 0.3 * state[3] + 0.05 * state[0] + 0.1 * state[1] > 0).astype(int)
+
+
+if __name__ == "__main__":
+    composer = Composer(
+        {"catch": certain(catch), "upright": certain(upright), "middle": certain(middle)},
+        Cost(predict=predict, state_cost=price), Finite(2), eps=0.05, selection="mode",
+    )  # fmt: skip
+    agents = contestants(
+        composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: price(state, k),
+        controllers=[catch, upright, middle], steps=50, hand=certain(hand), temperature=0.1,
+        to_action=lambda number: (number[0] > 0).astype(int),
+    )  # fmt: skip
+    _, returns = compare(agents, "CartPole-v1", range(50))
+    show("CartPole-v1", returns)
+    save(draw("CartPole-v1", returns), "cart_pole")

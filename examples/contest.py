@@ -1,0 +1,153 @@
+"""The comparison that the control examples print: every agent in the same episodes, its controls beside it.
+
+`contestants` makes the usual ones of a composer: each primitive alone, the fixed mixture, the cheapest primitive, the
+composition with one step of cost and with a horizon, and `MPPI`, a sampling planner with the same number of simulated
+steps for a decision. `compare` plays them all, `show` prints the table, losses too, and `draw` shows the returns.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import t as student
+from style import BLUE, GREEN, GREY, ORANGE, SEEDS, figure
+
+from policychord import Certificate, Outcome
+from policychord.agent import Decision
+from policychord.gym import play
+from policychord.models import Cost
+from policychord.primitives import Categorical
+
+OURS = "composed, rollouts"
+
+
+def rollouts(controllers, predict, stage, steps):
+    """The cost-to-go of a state: what the cheapest of the controllers would pay from there on, for so many steps.
+
+    `stage(state, action, k)` is the cost of one step. A controller gives the action of a state at step k.
+    """
+
+    def following(controller, state, k):
+        def step(state, k):
+            action = controller(state, k)
+            return predict(state, action, k), stage(state, action, k)
+
+        return jnp.sum(jax.lax.scan(step, state, k + jnp.arange(steps))[1])
+
+    def cost_to_go(state, k):
+        return jnp.min(jnp.stack([following(controller, state, k) for controller in controllers]))
+
+    return cost_to_go
+
+
+class MPPI(eqx.Module):
+    """A sampling planner: keep a plan, try noisy copies of it in the model, average them by exp(-cost/temperature).
+
+    The plan's numbers lie in [-1, 1]; `to_action` makes an action of those of one step.
+    """
+
+    actions: object
+    predict: callable = eqx.field(static=True)
+    stage: callable = eqx.field(static=True)
+    to_action: callable = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True, default=1)
+    noise: float = 0.6
+    temperature: float = 1.0
+    names: tuple = eqx.field(static=True, default=("plan",))
+
+    def start(self):
+        """An empty plan."""
+        return jnp.zeros((self.steps, self.dim))
+
+    def decide(self, key, state, k, plan):
+        """The first action of the improved plan; the rest is the memory for the next decision."""
+        noise = self.noise * jax.random.normal(key, (self.samples, self.steps, self.dim))
+        tried = jnp.clip(plan + noise.at[0].set(0.0), -1.0, 1.0)
+
+        def cost(numbers):
+            def step(state, given):
+                j, own = given
+                action = self.to_action(own)
+                return self.predict(state, action, k + j), self.stage(state, action, k + j)
+
+            return jnp.sum(jax.lax.scan(step, state, (jnp.arange(self.steps), numbers))[1])
+
+        weights = jax.nn.softmax(-jax.vmap(cost)(tried) / self.temperature)
+        plan = jnp.tensordot(weights, tried, axes=1)
+        rest = jnp.concatenate([plan[1:], plan[-1:]])
+        proved = Certificate(jnp.zeros(()), jnp.zeros(()))  # of its only weight, which is one
+        return Decision(
+            self.to_action(plan[0]), jnp.ones(1), proved, jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8"), rest
+        )
+
+
+def contestants(composer, *, one_step, predict, stage, controllers, steps, to_action, hand=None, temperature=1.0):
+    """The composer with a horizon of its controllers' rollouts, and everything that it should be compared with."""
+    first, later = stage, rollouts(controllers, predict, stage, steps)
+    far = composer.replace(model=Cost(first, predict=predict, cost_to_go=later))
+    parts = dict(zip(composer.names, composer.primitives, strict=True))
+    agents = {f"{name} alone": composer.replace(primitives={name: part}) for name, part in parts.items()}
+    agents["fixed mixture"] = composer.replace(gate="prior")
+    if hand is not None:
+        agents["hand switch"] = composer.replace(primitives={"hand": hand})
+    agents["cheapest, rollouts"] = far.replace(gate="cheapest")
+    agents["composed, one step"] = composer.replace(model=one_step)
+    agents[OURS] = far
+    agents["MPPI, same budget"] = MPPI(
+        composer.actions, predict, stage, to_action, steps + 1, composer.actions.size * len(controllers),
+        temperature=temperature,
+    )  # fmt: skip
+    return agents
+
+
+def certain(label, sure=0.9):
+    """A primitive for two labels: it takes `label(state, k)` with this probability."""
+    rows = jnp.log(jnp.array([[sure, 1 - sure], [1 - sure, sure]]))
+    return Categorical(lambda state, k: rows[label(state, k)])
+
+
+def compare(agents, env, seeds, observe=None, steps=None):
+    """(traces, returns) of each agent in the same episodes; `--seeds` on the command line takes fewer of them."""
+    chosen = range(SEEDS) if SEEDS else seeds
+    traces = {name: play(agent, env, seeds=chosen, observe=observe, steps=steps) for name, agent in agents.items()}
+    return traces, {name: np.asarray(trace.total_reward) for name, trace in traces.items()}
+
+
+def interval(values, level=0.95):
+    """Half the width of the confidence interval of a mean."""
+    values = np.asarray(values)
+    return float(
+        student.ppf((1 + level) / 2, max(len(values) - 1, 1))
+        * values.std(ddof=min(1, len(values) - 1))
+        / len(values) ** 0.5
+    )
+
+
+def show(title, returns, ours=OURS):
+    """A line for each agent: its mean return, and what ours gains on it in the same episodes, with 95% intervals."""
+    count = len(returns[ours])
+    print(f"{title}, {count} episodes, the same starts for all; ± is half of a 95% interval")
+    print(f"{'agent':<22} {'return':>18} {'ours gains':>18} {'won':>5} {'lost':>5}")
+    for name, values in returns.items():
+        line = f"{name:<22} {values.mean():>9.1f} ± {interval(values):>6.1f}"
+        if name != ours:
+            gain = returns[ours] - values
+            line += f" {gain.mean():>9.1f} ± {interval(gain):>6.1f} {np.sum(gain > 0):>5} {np.sum(gain < 0):>5}"
+        print(line)
+
+
+def draw(title, returns, ours=OURS):
+    """The return of every episode, a row for each agent."""
+    fig = figure(6.4, 0.36 * len(returns) + 1.1)
+    ax = fig.subplots()
+    rng = np.random.default_rng(0)
+    for place, (name, values) in enumerate(returns.items()):
+        colour = GREEN if name == ours else ORANGE if name.startswith("MPPI") else GREY if "alone" in name else BLUE
+        ax.plot(values, place + rng.uniform(-0.2, 0.2, len(values)), ".", color=colour, markersize=4, alpha=0.6)
+        ax.plot(values.mean(), place, "|", color="black", markersize=16, markeredgewidth=1.6)
+    ax.set(xlabel="return of an episode", yticks=range(len(returns)), yticklabels=list(returns))
+    ax.invert_yaxis()
+    ax.set_title(f"{title}: {len(returns[ours])} episodes each; bar: mean")
+    return fig
