@@ -24,7 +24,7 @@ def classes():
     """Every class that is defined somewhere in the package."""
     for module in pkgutil.walk_packages(policychord.__path__, "policychord."):
         last = module.name.rsplit(".", 1)[-1]
-        if last in ("__main__", "cli", "gym", "pettingzoo", "torch", "figures"):  # doors and drawings: no parts live there
+        if last in ("__main__", "cli", "gym", "pettingzoo", "torch", "figures"):  # doors, drawings: no parts there
             continue
         for _, value in inspect.getmembers(import_module(module.name), inspect.isclass):
             if value.__module__.startswith("policychord"):
