@@ -240,8 +240,8 @@ CLAIMS: tuple[Claim[QuadrotorSettings, Evidence], ...] = (
           in_every_reading({"": (RISES,)}, context="mean weight over the second after the impulse against the second "
                            f"before it, a rise from {LEAST_RISE:g} on",
                            history=revised("", "new in the second edition, written after an independent check had "
-                                           "found 55% for the released gate and 88% for the optimum; a rise counts from "
-                                           f"{LEAST_RISE:g} on since the released gate, which takes turns, was seen to "
+                                           "found 55% for the released gate and 88% for the optimum; a rise counts "
+                                           f"from {LEAST_RISE:g} on since the released gate, which takes turns, was seen to "
                                            "have equal means before and after, up to rounding", None)),
           stabilises, "no number given: stated in words"),
 )  # fmt: skip

@@ -42,7 +42,7 @@ def draw_flights(
     """Flights (sample, 6) over the path, with the drone drawn along the first of them."""
     row = course(settings)
     ax.plot(row[:, 0], row[:, 2], color="0.75", linewidth=3, label="path")
-    for (name, states), colour in reversed(list(zip(shown.items(), (BLUE, PINK, GREEN), strict=False))):
+    for (name, states), colour in reversed(list(zip(shown.items(), (BLUE, PINK, ORANGE), strict=False))):
         ax.plot(states[:, 0], states[:, 2], color=colour, linewidth=1.0, label=name)
     drone = next(iter(shown.values()))
     for k in range(10, len(drone), 29):
@@ -59,7 +59,7 @@ def typical(flights: Flights, name: str) -> int:
     return int(np.argmin(sum(off)[: len(flights[name].states)]))
 
 
-_TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (green) and one of
+_TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (orange) and one of
 the baseline (pink) through the same disturbances, over the path (grey), from the red cross; silhouettes show the
 pitch of the first. The episode is one in which released gate and baseline cost about as much as in the median. Left,
 PD primitives beside PID; right, LQR primitives beside LQR, with the impulse marked. Look at how far each line parts
@@ -146,7 +146,8 @@ def around_impulse(settings: QuadrotorSettings, flight: Flight, values: np.ndarr
 
 _IMPULSE = """LQR pair, around the impulse (vertical line). Left: the stabilising weight of the released gate in one
 flight, a dot for each decision; where dots lie on both borders, the two controllers take turns. Middle: its mean over
-all flights, averaged over two neighbouring steps so that the turns do not hide it. Right: median distance from the
+all flights of the released gate, of the optimum and of the gate that looks ahead, averaged over two neighbouring steps
+so that the turns do not hide it. Right: median distance from the
 path; the dotted line is the radius that counts as back. Faster recovery means a line that returns below it
 earlier."""
 
@@ -163,7 +164,7 @@ def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     one.set(ylabel="weight of stabilising", ylim=(-0.04, 1.04))
     one.set_title("Released gate, one flight", loc="left")
     labels = {
-        "baseline": (PINK, "LQR baseline"), RELEASED: (BLUE, "released gate"), WRITTEN: (ORANGE, "equilibrium, drawn"),
+        "baseline": (PINK, "LQR baseline"), RELEASED: (BLUE, "released gate"), WRITTEN: (ORANGE, "optimum"),
         FIXED: (GREY, FIXED), LOOKING_AHEAD: (GREEN, LOOKING_AHEAD),
     }  # fmt: skip
     for name in (RELEASED, WRITTEN, LOOKING_AHEAD):
@@ -215,7 +216,7 @@ def temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
 FIGURES = {
     "trajectories": StudyFigure(trajectories, _TRAJECTORIES, ("Q1", "Q5"), {"5b": ("Q1",), "S7a": ("Q5", "Q6")}),
     "costs": StudyFigure(costs, _COSTS, ("Q1", "Q2", "Q3", "Q4"), {"5c": ("Q2", "Q3"), "S7b": ("Q4",)}),
-    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5", "Q6")),
+    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5", "Q6"), {"S7a": ("Q5", "Q6")}),
     "temperature": StudyFigure(temperature, _TEMPERATURE, ("Q2",)),
 }
 
