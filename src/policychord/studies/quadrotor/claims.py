@@ -241,8 +241,8 @@ CLAIMS: tuple[Claim[QuadrotorSettings, Evidence], ...] = (
                            f"before it, a rise from {LEAST_RISE:g} on",
                            history=revised("", "new in the second edition, written after an independent check had "
                                            "found 55% for the released gate and 88% for the optimum; a rise counts "
-                                           f"from {LEAST_RISE:g} on since the released gate, which takes turns, was seen to "
-                                           "have equal means before and after, up to rounding", None)),
+                                           f"from {LEAST_RISE:g} on since the released gate, which takes turns, was "
+                                           "seen to have equal means before and after, up to rounding", None)),
           stabilises, "no number given: stated in words"),
 )  # fmt: skip
 
