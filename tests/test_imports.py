@@ -21,7 +21,7 @@ ALLOWED = {
     "actions": {"_types"},
     "primitives": {"_types", "actions"},
     "models": {"_types", "actions", "primitives"},
-    "envs": {"_types"},
+    "envs": {"_types", "core"},
     "agent": {"_types", "core", "actions", "primitives", "models"},
     "population": {"_types", "core", "agent"},
     "loops": {"_types", "agent", "population", "envs"},
@@ -41,7 +41,7 @@ ALLOWED = {
 
 # Outside packages that only some files may import.
 KEPT = {
-    "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py"},
+    "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "envs/cells.py"},
     "llvmlite": {"core/_sweeps.py"},
     "diffrax": {"core/flow.py", "core/circuit.py"},
     "optimistix": {"core/circuit.py"},
