@@ -168,12 +168,11 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
 def _newton(pi, p, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > DENSE_UP_TO:
-        # those of negligible weight, which conjugate gradients would not hear, are solved for after the others
+        # conjugate gradients would not hear those of negligible weight; to these their own diagonal is all
         light = (root_w > 0.0) & (root_w * root_w <= NEGLIGIBLE)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
         y = by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
-        rest = force - root_w * (((pi @ (heavy * y)) / p) @ pi)
-        return jnp.where(light, rest / (root_w * root_w * _diagonal(pi, p) + temperature), y)
+        return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p) + temperature), y)
     system = _scaled_curvature(pi, p, root_w) + temperature * jnp.eye(force.size)
     return cho_solve(cho_factor(system), force)
 

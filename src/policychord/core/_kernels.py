@@ -233,24 +233,18 @@ def _direction_dense(_matrix, _over_p, squares, root_w, force, temperature, _gap
 
 @compiled()
 def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vectors, y):
-    """Conjugate gradients for those that matter, then one step of elimination for those of negligible weight."""
+    """Conjugate gradients for those that matter; to those of negligible weight their own diagonal is all."""
     reduction = min(CG_FORCING, math.sqrt(gap / temperature))
-    scaled, product, heavy, heavy_force = vectors[9], vectors[10], vectors[13], vectors[14]
-    negligible = 0
+    heavy, heavy_force = vectors[13], vectors[14]
     for a in range(y.size):
-        light = 0.0 < root_w[a] and root_w[a] * root_w[a] <= NEGLIGIBLE
+        light = root_w[a] > 0.0 and root_w[a] * root_w[a] <= NEGLIGIBLE
         heavy[a] = 0.0 if light else root_w[a]
         heavy_force[a] = 0.0 if light else force[a]
-        negligible += light
     _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y)
-    if negligible > 0:
-        for a in range(y.size):
-            scaled[a] = heavy[a] * y[a]
-        curvature_times(rows, over_p, scaled, product)
-        for a in range(y.size):
-            if heavy[a] < root_w[a]:
-                own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, _squares, a)
-                y[a] = (force[a] - root_w[a] * product[a]) / (own + temperature)
+    for a in range(y.size):
+        if heavy[a] < root_w[a]:
+            own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, _squares, a)
+            y[a] = force[a] / (own + temperature)
 
 
 @compiled()
