@@ -48,7 +48,8 @@ def show(found: Any) -> None:
         opened = 0 if profiled is None else int(np.isinf(found.profiled[name]).any(axis=1).sum())
         after += f" ({opened} open)" if profiled else ""
         print(f"  {name} | {found.truth[j]:.3f} | {found.bias[j]:+.3f} | {found.sd[j]:.3f} | "
-              f"{np.median(found.errors[:, j]):.3f} | {wald.share:.3f} | {after} | {found.needed[j]:.0f}")  # fmt: skip
+              f"{np.median(found.errors[:, j]):.3f} | {wald.share:.3f} | {after} | {found.needed[j]:.0f} | "
+              + ", ".join(f"{grade} {share:.2f}" for grade, share in found.grades[name].items()))  # fmt: skip
     for first, second, value in found.pairs:
         print(f"  cannot be told apart well: {first} and {second}, correlation {value:.2f}")
 
@@ -58,7 +59,9 @@ def run_flock(options: argparse.Namespace) -> None:
     for free in (("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
-        found = recover(design.family, FLOCK, design.simulate, options.repeats, free=free, profiles=("ln eps",), seed=options.seed)
+        found = recover(
+            design.family, FLOCK, design.simulate, options.repeats, free=free, profiles=("ln eps",), seed=options.seed
+        )
         show(found)
         print(f"  CPU {time.process_time() - begun:.0f} s", flush=True)
     seen = design.simulate(FLOCK, 2000, 1)
@@ -75,7 +78,17 @@ def run_bandit(options: argparse.Namespace) -> None:
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
     for free in (("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
-        show(recover(design.family, truth, design.simulate, options.repeats, free=free, profiles=("ln eps",), seed=options.seed))
+        show(
+            recover(
+                design.family,
+                truth,
+                design.simulate,
+                options.repeats,
+                free=free,
+                profiles=("ln eps",),
+                seed=options.seed,
+            )
+        )
 
 
 # ------------------------------------------------------------------------------------------------- people
@@ -289,7 +302,9 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
     parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
     parser.add_argument("--experiment", choices=("1", "2"), default=None, help="of people; both unless given")
-    parser.add_argument("--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given")
+    parser.add_argument(
+        "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of a recovery: so it can be done in parts")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()

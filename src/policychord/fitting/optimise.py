@@ -1,8 +1,8 @@
 """`maximise`: the best parameters of one likelihood, from several starts; `climb_groups`: of every group at once.
 
 Climbs from many starts use a part of the data, which is cheap and finds the hills; the best of them go on with all.
-How far the top is, is counted in standard errors, g^T C g with C the inverse of the scores' outer products: a climb ends
-where the way that is left is nothing beside what the data cannot tell anyway, whatever the units of a parameter are.
+How far the top is, is counted in standard errors, g^T C g with C the inverse of the scores' outer products: so the
+end of a climb does not depend on the units of a parameter.
 """
 
 from collections.abc import Callable
