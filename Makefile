@@ -15,7 +15,7 @@ QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibr
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack mutants clean
+.PHONY: install reproduce record test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack mutants clean
 
 install: $(READY)
 
@@ -27,6 +27,11 @@ $(READY): pyproject.toml constraints.txt
 reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report; DATA=fetch gets people's choices first
 	$(if $(filter fetch,$(DATA)),$(BIN)/policychord bandit data fetch)
 	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper $(if $(filter-out fetch,$(DATA)),--data $(DATA))
+
+record: install  ## a full run with people's choices becomes the record that the site shows; DATA is their folder, or fetch
+	$(if $(filter-out fetch,$(DATA)),,$(BIN)/policychord bandit data fetch)
+	$(BIN)/policychord reproduce all --full --fresh --out $(OUT)/record $(if $(filter-out fetch,$(DATA)),--data $(DATA))
+	$(BIN)/python docs/record.py $(OUT)/record
 
 test: install  ## run the tests on all cores
 	$(TEST)
