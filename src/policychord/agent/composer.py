@@ -269,12 +269,12 @@ class Composer(AbstractPrimitive):
         if self.fallback == "prior":
             pi = jnp.where(jnp.any(weighed.well), pi, 1.0 / pi.shape[0])
         drawn = weighed.drawn
-        actions, log_volume = (self.actions, None) if drawn is None else (drawn.actions, drawn.offset)
+        actions = self.actions if drawn is None else drawn.actions
         if self.combine != "mixture":  # all experts act as one
             pi, one = self._compose(pi, weights)[:, None], jnp.ones(1)
             action, debt = select(self.selection, actions, key, pi, one, memory.debt)
         else:
-            action, debt = select(self.selection, actions, key, pi, weights, memory.debt, log_volume)
+            action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)
         debt = jnp.where(failed, memory.debt, debt)
         if self.fallback == "previous":
             action = jnp.where(failed, memory.action, action)

@@ -111,15 +111,15 @@ class Gaussian(AbstractPrimitive):
         here, centre = self._for_sampling(actions, observation, k)
         volume = here._log_volume(actions, centre)
         if here.cholesky is not None:
-            square = jnp.sum(here.cholesky**2, axis=-1)
-            return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, centre**2 + square)
+            covariance = here.cholesky @ here.cholesky.T
+            return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, jnp.outer(centre, centre) + covariance)
         sd, low, high = here._in_sd(actions, centre)
         heights = [jnp.exp(-0.5 * z**2 - _log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
         edges = [jnp.where(jnp.isfinite(z), z, 0.0) * height for z, height in zip((low, high), heights, strict=True)]
         first, second = heights[0] - heights[1], 1.0 + edges[0] - edges[1]
-        return Moments(
-            -0.5 * jnp.sum(second) - volume, centre + sd * first, centre**2 + 2 * centre * sd * first + sd**2 * second
-        )
+        mean = centre + sd * first
+        variance = sd**2 * jnp.maximum(second - first**2, 0.0)
+        return Moments(-0.5 * jnp.sum(second) - volume, mean, jnp.outer(mean, mean) + jnp.diag(variance))
 
     def _for_sampling(
         self, actions: Sampled, observation: Observation, k: Time
