@@ -185,6 +185,15 @@ def gate_of(gate: "Gate | AbstractGate") -> AbstractGate:
     return GATES[gate]()
 
 
+def words_of(gate: AbstractGate) -> str:
+    """A gate as users write it: its name, and how long it runs if that is not the usual time."""
+    name = next((name for name, kind in GATES.items() if type(gate) is kind), type(gate).__name__)
+    if not isinstance(gate, Flow | Circuit) or is_traced(gate.duration, gate.tau):
+        return name
+    ratio = np.asarray(gate.duration) / np.asarray(gate.tau)
+    return name if np.all(ratio == DURATION) else f"{name} for {', '.join(f'{r:g}' for r in ratio.ravel())} tau"
+
+
 def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
     """A gate by its name, with these two for the gates that have them: what settings say."""
     kind = GATES[name]

@@ -22,7 +22,7 @@ def select(
     Of `drawn` points each stands for another volume, and the means of the primitives are known better.
     """
     if selection == "mean":
-        return actions.mean(pi @ weights) if drawn is None else weights @ drawn.means, debt
+        return actions.mean(pi @ weights) if drawn is None else jnp.asarray(weights) @ drawn.means, debt
     if selection == "mode":
         prob = pi @ weights
         return actions.at(jnp.argmax(prob if drawn is None else jnp.log(prob) + drawn.offset)), debt

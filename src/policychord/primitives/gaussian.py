@@ -11,6 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from jaxtyping import Array, Float
 
+from .._calls import call, check_hashable
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive, Moments
@@ -52,19 +53,21 @@ class Gaussian(AbstractPrimitive):
         self.mean = mean if callable(mean) else _constant(mean)
         self.sd, self.cholesky = (sd, None) if callable(sd) else _spread(sd, covariance)
         self.outside = outside
+        check_hashable("mean", self.mean)
+        check_hashable("sd", self.sd)
 
     def at(self, observation: Observation, k: Time) -> "Gaussian":
         """The same primitive with the spread that it has for this observation; one that is not positive is NaN."""
         if not callable(self.sd):
             return self
-        sd = jnp.asarray(self.sd(observation, k), dtype=float)
+        sd = jnp.asarray(call("sd", self.sd, observation, k), dtype=float)
         whole = jnp.where(jnp.all(jnp.isfinite(sd) & (sd > 0)), sd, jnp.nan)
         return eqx.tree_at(lambda one: one.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
         """The mean for this observation, where it will be used."""
         dim = actions.points.shape[1:]
-        mean = jnp.asarray(self.mean(observation, k), dtype=float)
+        mean = jnp.asarray(call("mean", self.mean, observation, k), dtype=float)
         if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
             mean = mean.reshape(dim)  # one number is one number
         if mean.shape != dim:
