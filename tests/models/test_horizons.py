@@ -58,8 +58,8 @@ def test_a_fit_to_rollouts_is_as_good_as_it_says(rng):
     assert poor.error == pytest.approx(np.sqrt(np.mean(off**2)), rel=0.4)  # and it says so
     network = fit_cost_to_go(rollouts, states, features=lambda x: x, hidden=16)
     assert network.explained > 0.95 > poor.explained
-    with pytest.raises(ValueError, match="held_out = 1"):
-        fit_cost_to_go(rollouts, states, held_out=1)
+    with pytest.raises(ValueError, match="held_out = 1.5"):
+        fit_cost_to_go(rollouts, states, held_out=1.5)
 
 
 PUSHES = {"left": Gaussian([-0.8], 0.15), "right": Gaussian([0.8], 0.15)}
@@ -72,7 +72,7 @@ def pushed(steps, price=stage):
 
 def test_diagnose_tells_a_short_horizon_from_a_long_one(rng):
     states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
-    short = diagnose(pushed(1, lambda x, u, k: x[0] ** 2), states)  # a push shows two steps later
+    short = diagnose(pushed(1, lambda x, u, k: 100 * x[0] ** 2), states)  # a push shows two steps later
     assert short.moved > 0.1
     assert any("1 steps are too few" in one for one in short.warnings)
     assert "weights move by" in str(short)

@@ -1,5 +1,7 @@
 """Chance, tables and simulators behind `predict`: the expected cost, the same numbers as a formula."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,9 +54,8 @@ def test_a_simulator_in_numpy_is_the_same_as_a_formula_in_a_compiled_loop():
     formula, box = (lambda x, u, k: jnp.sin(x) + u), BlackBox(simulate)
     price = lambda x, k: jnp.sum(x**2)  # noqa: E731
     x = jnp.array([0.4])
-    ours, theirs = (
-        jax.jit(lambda x, m=Cost(predict=p, state_cost=price): action_cost(m, LINE, x, 0))(x) for p in (formula, box)
-    )
+    models = [Cost(predict=one, state_cost=price) for one in (formula, box)]
+    ours, theirs = (jax.jit(partial(lambda m, x: action_cost(m, LINE, x, 0), model))(x) for model in models)
     np.testing.assert_allclose(theirs, ours, rtol=1e-12)
     assert seen[0] == ((5, 1), (5, 1), (5,))  # one call for all actions
     stage = BlackBox(lambda x, u, k: np.sum(x**2, axis=-1), number=True)
@@ -65,6 +66,7 @@ def test_a_simulator_in_numpy_is_the_same_as_a_formula_in_a_compiled_loop():
     np.testing.assert_allclose(later[1], later[0], rtol=1e-12)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_rollouts_average_over_futures():
     stay = [Gaussian(lambda x, k: 0.0 * x, 0.1)]
     chance = Random(noisy, samples=4000)

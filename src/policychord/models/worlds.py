@@ -98,7 +98,7 @@ class BlackBox(eqx.Module):
             try:
                 answer = self.function(*rows)
                 return jax.tree_util.tree_map(
-                    lambda a, s: np.asarray(a, dtype=s.dtype).reshape(*lead, *s.shape), answer, shape
+                    lambda a, s: np.asarray(a, dtype=s.dtype).reshape((*lead, *s.shape)), answer, shape
                 )
             except Exception as error:  # other people's code may raise anything
                 raise PartError(
