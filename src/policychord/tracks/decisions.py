@@ -5,10 +5,11 @@ and coarse where they are rare.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import brentq
@@ -21,7 +22,7 @@ from .forces import RATIOS, Force, ForceSettings, Layout, Seen, World, absent_fa
 from .motion import Motion, Moved
 from .reading import TrackError
 
-AXIS = 15  # cells along each axis
+AXIS = 11  # cells along each axis
 FINEST = 0.5  # the smallest cell, in usual changes of velocity
 REACHED = 0.995  # of the changes lie within the outermost cells' middles
 ENOUGH_TRIALS = 8  # from which trials are held out as wholes
@@ -205,19 +206,20 @@ def _marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
 
 def _seen(layout: Layout, forces: dict[str, Force], worlds: World, chosen: np.ndarray) -> Seen:
     """What all chosen individuals saw, some frames at a time: memory does not grow with the length of a trial."""
-    everyone = np.arange(worlds.position.shape[1])
-    program = jax.jit(jax.vmap(partial(_look_around, layout, forces), in_axes=(0, None)))
+    everyone = jnp.arange(worlds.position.shape[1])
     parts = []
     for begin in range(0, len(chosen), FRAMES_AT_ONCE):
         here = np.minimum(np.arange(begin, begin + FRAMES_AT_ONCE), len(chosen) - 1)  # one program for all
-        found = program(World(*(field[here] for field in worlds)), everyone)
+        found = _look_around(layout, forces, World(*(jnp.asarray(field[here]) for field in worlds)), everyone)
         count = min(FRAMES_AT_ONCE, len(chosen) - begin)
         parts.append([np.asarray(field)[:count][chosen[begin : begin + count]] for field in found])
     return Seen(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
 
 
-def _look_around(layout: Layout, forces: dict[str, Force], world: World, everyone: Any) -> Seen:
-    return jax.vmap(lambda i: see(layout, forces, world, i))(everyone)
+@eqx.filter_jit
+def _look_around(layout: Layout, forces: dict[str, Force], worlds: World, everyone: Any) -> Seen:
+    """What everyone sees in each of some worlds; compiled once for all trials with as many places."""
+    return jax.vmap(lambda world: jax.vmap(lambda i: see(layout, forces, world, i))(everyone))(worlds)
 
 
 def _turned(heading: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ class HeavyTailed(AbstractPrimitive):
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         offset = (actions.points - self.mean(observation, k)) / self.spread(observation, k)
         distance = offset[:, 0] ** 2 + offset[:, 1] ** 2
-        return jax.nn.log_softmax(self.log_area - (1.0 + 0.5 * self.tail) * jnp.log1p(distance / self.tail))
+        return jax.nn.log_softmax(self.log_area - (1.0 + 0.5 * self.tail) * jnp.log(1.0 + distance / self.tail))
 
 
 class Account(NamedTuple):
