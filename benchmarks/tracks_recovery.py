@@ -1,5 +1,6 @@
-"""Planted groups: are weights, temperature and gains recovered from tracks with noise and gaps, and are groups that gate
-told from groups that do not?
+"""Planted groups: are weights, temperature and gains recovered from tracks with noise and gaps?
+
+And are groups that gate told from groups that do not?
 
     python benchmarks/tracks_recovery.py --kind gating --first 100 --count 20 --out gating.json
     python benchmarks/tracks_recovery.py --show gating.json constant.json
@@ -66,8 +67,8 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> 
         at_start = {one.name: np.asarray(one.start, float) for one in family.parameters}
         if "weights" not in programs:
             programs["weights"] = jax.jit(
-                lambda theta, seen, build=family.build: jax.lax.map(
-                    lambda one: solve(build(theta).problem(one, 0)).weights, seen, batch_size=AT_ONCE
+                lambda theta, all_seen, build=family.build: jax.lax.map(
+                    lambda seen: solve(build(theta).problem(seen, 0)).weights, all_seen, batch_size=AT_ONCE
                 )
             )
         weights = np.asarray(programs["weights"]({**at_start, **theta}, given.seen))
@@ -91,8 +92,8 @@ def show(files: list[str]) -> None:
         some = [row for row in rows if row["kind"] == kind]
         calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
         gains = np.array([row["gain"] for row in some])
-        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; called "
-              f"{calls}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
+        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; "
+              f"called {calls}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
         z, truth = np.array([row["z"] for row in some]), np.array(some[0]["truth"])
         if kind == "gating":
             print(f"{'free number':36s} {'truth':>7s} {'mean':>7s} {'bias':>7s} {'sd':>6s}")

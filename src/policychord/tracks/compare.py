@@ -1,4 +1,4 @@
-"""Do these animals gate? All accounts on the same held-out decisions, and the sentence that follows from the numbers."""
+"""Do these animals gate? All accounts on the same held-out decisions, and the sentence that follows from them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -118,10 +118,14 @@ def sentence(scores: Sequence[Scored], gain: Difference, moved: float, given: De
     if call == "gating":
         words = f"Weights that follow the situation add {amount} over constant weights: gating is needed here."
     elif call == "worse than constant":
-        words = f"Weights that follow the model of good motion explain less than constant weights ({amount}): this gate "
+        words = (
+            f"Weights that follow the model of good motion explain less than constant weights ({amount}): this gate "
+        )
         words += "is the wrong account here."
     elif moved < LEAST_MOVEMENT:
-        words = f"The fitted weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
+        words = (
+            f"The fitted weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
+        )
         words += f"({amount}) is not gating: constant weights do, gating is not needed."
     else:
         words = f"Weights that follow the situation add {amount} over constant weights: gating is not needed here."

@@ -82,7 +82,9 @@ def decide(
         if (rows := _of_trial(one, group, settings, forces, layout, step)) is not None:
             parts.append({**rows, "trial": np.full(len(rows["frame"]), number)})
     if not parts:
-        raise TrackError(f"no individual is followed for {step + 1} frames: ask for decisions closer together (--every).")
+        raise TrackError(
+            f"no individual is followed for {step + 1} frames: ask for decisions closer together (--every)."
+        )
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "seen"}
     seen = Seen(*(np.concatenate(fields) for fields in zip(*(part["seen"] for part in parts), strict=True)))
     cells = cells_of(rows["change"]) if cells is None else cells
@@ -112,7 +114,7 @@ def layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[
     change = _median(np.concatenate([np.linalg.norm(v[step:] - v[:-step], axis=-1).ravel() for v in velocity]))
     if not (speed > 0 and change > 0):
         raise TrackError("more than half of the velocities, or of their changes, are zero: check the frame rate, ask "
-                         "for decisions farther apart (--every), or leave out those who stand (--leave-out).")  # fmt: skip
+                         "for decisions farther apart (--every), or leave some out (--leave-out).")  # fmt: skip
     radii = settings.radii
     if radii is None:
         near = _median(_neighbour_distances(motion, members))
@@ -148,7 +150,9 @@ def cells_of(change: np.ndarray) -> Cells:
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)
-    edges = np.concatenate([[1.5 * axis[0] - 0.5 * axis[1]], (axis[1:] + axis[:-1]) / 2, [1.5 * axis[-1] - 0.5 * axis[-2]]])
+    edges = np.concatenate(
+        [[1.5 * axis[0] - 0.5 * axis[1]], (axis[1:] + axis[:-1]) / 2, [1.5 * axis[-1] - 0.5 * axis[-2]]]
+    )
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     width = np.diff(edges)
     return Cells(axis, points, np.log(np.outer(width, width)).ravel())

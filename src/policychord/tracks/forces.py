@@ -1,14 +1,13 @@
 """Social forces in body coordinates: what an individual sees of its group, and where each force would push it.
 
-Neighbours, zones, separation, alignment and cohesion are those of the flock (`envs/neighbours.py`). One thing differs: a
-flock's speed limit takes away what alignment adds along the own heading, and tracks have no such limit, so the own
+Neighbours, zones, separation, alignment and cohesion are those of the flock (`envs/neighbours.py`). One thing differs:
+a flock's speed limit takes away what alignment adds along the own heading, and tracks have no such limit, so the own
 heading is taken off. Forces have no unit; lengths are in those of the file.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -29,8 +28,8 @@ class ForceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     forces: tuple[str, ...] = Field(default=USUAL, description="which forces are primitives, two or more")
-    radii: tuple[float, float, float] | None = Field(default=None, description="of separation, alignment and cohesion; "
-                                                     "1, 3 and 12 median distances to the nearest neighbour unless set")  # fmt: skip
+    radii: tuple[float, float, float] | None = Field(default=None, description="of separation, alignment and cohesion "
+                                                     "(1, 3 and 12 median distances to neighbours)")  # fmt: skip
     nearest: int | None = Field(default=None, ge=1, description="only so many nearest neighbours count")
     vision_angle: float = Field(default=320.0, gt=0, le=360, description="degrees")
     arena: tuple[float, ...] = Field(default=(), description="circle (x, y, radius) or box (x, y, x, y), for the wall")
@@ -192,7 +191,6 @@ def _nearest(position: Any, i: Any, count: int) -> Any:
 
 def _length(vector: Any) -> Any:
     return jnp.sqrt(vector[..., 0] ** 2 + vector[..., 1] ** 2)
-
 
 
 def absent_far(place: np.ndarray) -> np.ndarray:

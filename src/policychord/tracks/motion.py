@@ -1,5 +1,6 @@
 """From positions to motion: gaps, Savitzky-Golay smoothing, velocities and accelerations; and the card of the data."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ def _bridged(track: np.ndarray, longest: int) -> tuple[np.ndarray, int, int]:
     """A track with its short gaps filled, its number of gaps, and of positions filled in."""
     runs = list(_stretches(np.isfinite(track[:, 0])))
     track, filled = track.copy(), 0
-    for (_, end), (begin, _) in zip(runs, runs[1:], strict=False):
+    for (_, end), (begin, _) in itertools.pairwise(runs):
         if begin - end <= longest:
             share = (np.arange(end, begin) - (end - 1)) / (begin - end + 1)
             track[end:begin] = track[end - 1] + share[:, None] * (track[begin] - track[end - 1])

@@ -24,8 +24,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "trial": ("trial", "video", "session", "recording", "drive", "replicate"),
     "frame": ("frame", "frameid", "framenumber", "frameindex", "frameidx", "t"),
     "time": ("time", "times", "seconds", "timestamp"),
-    "id": ("id", "individual", "individuals", "track", "trackid", "animal", "animalid", "identity", "agent", "pedestrian",
-           "fish", "bird", "particle"),
+    "id": ("id", "individual", "individuals", "track", "trackid", "animal", "animalid", "identity", "agent",
+           "pedestrian", "fish", "bird", "particle"),
     "x": ("x", "posx", "xpos", "positionx", "xcm", "xpx", "xm", "centroidx"),
     "y": ("y", "posy", "ypos", "positiony", "ycm", "ypx", "ym", "centroidy"),
 }  # fmt: skip
@@ -188,7 +188,9 @@ def _read_hdf5(path: Path, columns: dict[str, str]) -> Found:
                                  f"trajectories.h5 of idtracker.ai ({EXPORT}).")  # fmt: skip
             dataset = file["trajectories"]
             if dataset.external or dataset.is_virtual:
-                raise TrackError(f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT}).")
+                raise TrackError(
+                    f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT})."
+                )
             if dataset.ndim >= 2:
                 _check_size(path, *dataset.shape[:2])
             trial = _of_array(path, np.asarray(dataset[()]), "'trajectories'")
@@ -237,7 +239,9 @@ def _read_netcdf(path: Path, columns: dict[str, str]) -> Found:
             if "space" in array.coords:
                 axes = [str(name) for name in array["space"].to_numpy()]
                 if sorted(axes) != ["x", "y"]:
-                    raise TrackError(f"{_shown(path)}: space is {', '.join(axes)}: tracks in a plane (x, y) are needed.")
+                    raise TrackError(
+                        f"{_shown(path)}: space is {', '.join(axes)}: tracks in a plane (x, y) are needed."
+                    )
                 array = array.sel(space=["x", "y"])
             ids = tuple(str(name) for name in array["individual"].to_numpy())
             values = array.transpose("time", "individual", "space").to_numpy()
@@ -368,8 +372,8 @@ def _column_names(path: Path, header: list[str], given: dict[str, str]) -> dict[
     missing = [ours for ours in ("id", "x", "y") if ours not in found]
     missing += [] if "frame" in found or "time" in found else ["frame"]
     if missing:
-        raise TrackError(f"{_shown(path)} has no column for {', '.join(missing)} (it has {_quoted(', '.join(header))}): "
-                         f"name it, such as --columns {missing[0]}=THEIRS.")  # fmt: skip
+        raise TrackError(f"{_shown(path)} has no column for {', '.join(missing)} (it has {_quoted(', '.join(header))}):"
+                         f" name it, such as --columns {missing[0]}=THEIRS.")  # fmt: skip
     if "frame" in found:
         found.pop("time", None)
     return found
@@ -393,7 +397,9 @@ def _numbers(path: Path, cells: pd.Series, whole: bool = False, needed: bool = F
 def _one_trial(path: Path, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
     """(a trial, how many frame numbers lie between two frames)."""
     ids, column = np.unique(who, return_inverse=True)
-    order = sorted(range(len(ids)), key=lambda i: (not ids[i].isdigit(), int(ids[i]) if ids[i].isdigit() else 0, ids[i]))
+    order = sorted(
+        range(len(ids)), key=lambda i: (not ids[i].isdigit(), int(ids[i]) if ids[i].isdigit() else 0, ids[i])
+    )
     rank = np.argsort(order)
     numbers = np.unique(moment)
     step = max(1, int(np.gcd.reduce(np.diff(numbers).astype(np.int64)))) if len(numbers) > 1 else 1

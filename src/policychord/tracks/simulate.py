@@ -93,7 +93,9 @@ def blank_decisions(layout: Layout, cells: Cells, names: tuple[str, ...]) -> Dec
     return Decisions(names, layout, cells, seen, none, pairs, none, none, none, pairs, pairs, pairs, none, "", 1, 0.0)
 
 
-def as_tracks(group: Group, layout: Layout, frames: int, *, noise: float = 0.0, gaps: float = 0.0, seed: int = 0) -> Tracks:
+def as_tracks(
+    group: Group, layout: Layout, frames: int, *, noise: float = 0.0, gaps: float = 0.0, seed: int = 0
+) -> Tracks:
     """A simulated group as if it had been filmed: `frames` from one decision to the next, with errors and gaps.
 
     `noise` is the sd of an error of positions, in lengths; `gaps` the share of positions that are missing, in
