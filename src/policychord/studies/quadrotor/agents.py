@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.linalg import expm, solve_discrete_are
+from scipy.linalg import expm
 
 from ..._types import Time
 from ...actions import Grid
@@ -33,6 +33,7 @@ from ...envs.quadrotor import (
     saturated,
 )
 from ...models.cost import Cost
+from ...models.riccati import Regulator, riccati
 from ...primitives.gaussian import Gaussian
 from .settings import Composition, CostWeights, Experiment, Gains, QuadrotorSettings
 
@@ -182,12 +183,9 @@ def hover_model(exact: bool = False, dt: float = DT) -> Matrices:
     return over[:6, :6], over[:6, 6:]
 
 
-def regulator(weights: CostWeights, dt: float = DT) -> Matrices:
+def regulator(weights: CostWeights, dt: float = DT) -> Regulator:
     """(K, P): the infinite-horizon gain and cost-to-go of the Euler model, P = Q + A^T P A - A^T P B K."""
-    A, B = hover_model(dt=dt)
-    Q, R = np.diag(weights.state), weights.thrust * np.eye(2)
-    P = solve_discrete_are(A, B, Q, R)
-    return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), P
+    return riccati(*hover_model(dt=dt), np.diag(weights.state), weights.thrust * np.eye(2))
 
 
 def course(settings: QuadrotorSettings) -> Path:
