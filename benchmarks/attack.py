@@ -206,7 +206,7 @@ def open_room(address: str, room: str) -> Any:
     url = urlsplit(address)
     cookie = f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"
     return connect(f"ws://{url.netloc}/ws/{room}", origin=f"http://{url.netloc}", additional_headers={"Cookie": cookie},
-                   open_timeout=60, max_size=None)  # fmt: skip
+                   open_timeout=60, max_size=None, ping_interval=None)  # fmt: skip
 
 
 def next_text(line: Any) -> dict[str, Any]:
