@@ -135,8 +135,8 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
             dataset = opened.load()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"data = {plan.data!r}: {path} is no readable Zarr folder of the third format ({type(error).__name__}): pass "
-            "data that policychord wrote, or a table (.csv)."
+            f"data = {plan.data!r}: {path} is no readable Zarr folder of the third format ({type(error).__name__}): "
+            "pass data that policychord wrote, or a table (.csv)."
         ) from None
     return design.read(dataset)
 
