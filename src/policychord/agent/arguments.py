@@ -13,7 +13,7 @@ from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite, Grid, Sampled
 from ..core._checks import as_floats, check_eps, normalised_prior
-from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
+from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.gaussian import Gaussian
 from ..primitives.table import Table
@@ -112,7 +112,7 @@ def check_together(
 def regularise(regulariser: Any, n: int) -> Entropy | Tsallis | None:
     """A regulariser that fits n primitives, as arrays; None for the entropy without caps."""
     alpha, caps = alpha_and_caps(regulariser, n)
-    if regulariser is None or (isinstance(regulariser, Entropy) and regulariser.caps is None):
+    if is_plain(regulariser):
         return None
     if alpha.shape != () or caps.shape != (n,):
         raise ValueError(
