@@ -246,7 +246,9 @@ def posterior_tree(
     log_p = np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef])
     kept = trials.counts
     chain = {"chain": [0], "draw": np.arange(draws)}
-    named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names_of(base))}
+    # a slash in a name would be a path in a tree: V/TU is written V_per_TU
+    names = [name.replace("/", "_per_") for name in names_of(base)]
+    named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
     who_made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
     return xr.DataTree.from_dict({
         "posterior": xr.Dataset(named, coords={**chain, "person": fitted.subjects}),
