@@ -121,7 +121,9 @@ export function mount(root, page) {
   function drawModels() {
     const one = frames.group;
     if (!one || !models.ready()) return;
-    const { context: c, width, height } = models, left = 94, right = 62, top = 10, bottom = 26;
+    const { context: c, width, height } = models, right = 62, top = 10, bottom = 26;
+    c.font = `650 13px ${colours.sans}`;
+    const left = Math.max(94, ...one.models.map((model) => c.measureText(model.name).width + 20));
     const inner = width - left - right, step = (height - top - bottom) / one.models.length;
     const x = (p) => left + p * inner;
     models.begin();
