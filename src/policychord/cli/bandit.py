@@ -233,7 +233,7 @@ def fit(
 def _run(choices: "Choices", plan: "Plan", out: Path, json: bool, asked: dict[str, Any]) -> None:
     """Fit, check, write, print."""
     from ..choices import checks, figures
-    from ..choices.compare import OURS, analyse, fit_rivals
+    from ..choices.compare import OURS, analyse, fit_rivals, several_blocks
     from ..choices.data import as_csv
     from ..choices.quality import examine
     from ..choices.report import (
@@ -271,7 +271,7 @@ def _run(choices: "Choices", plan: "Plan", out: Path, json: bool, asked: dict[st
         drawn = {
             "model_comparison": partial(figures.comparison, result),
             "weights": partial(figures.weights, result, asked["individuals"]),
-            "weights_in_course": partial(figures.course, result),
+            **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
             "coefficients": partial(figures.coefficients, result),
             "evidence": partial(figures.evidence, result),
         }
