@@ -17,7 +17,7 @@ from ..fitting import fit, output
 from ..studies.drawing import styled
 from ..studies.flock.animation import endings
 from ..tracks.compare import Answer, answer, score_rows
-from ..tracks.decisions import Decisions, decide, to_observations
+from ..tracks.decisions import Decisions, decide, thin, to_observations
 from ..tracks.family import family_of
 from ..tracks.forces import ForceSettings
 from ..tracks.leadership import leadership
@@ -45,6 +45,7 @@ class TrackPlan(BaseModel):
     smoothing: Smoothing = Smoothing()
     forces: ForceSettings = ForceSettings()
     free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
+    most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
     starts: int = Field(default=3, ge=1, le=100)
     groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
     seconds: float = Field(default=5.0, gt=0, description="how long each of them is followed")
@@ -103,7 +104,8 @@ def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explaine
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load(file, plan)
-    given = decide(motion, plan.forces)
+    every = decide(motion, plan.forces)
+    given = thin(every, plan.most)
     prepare(out)
     found = answer(given, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("simulating groups with the estimates", 0, 2)
@@ -112,6 +114,8 @@ def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explaine
     watch("drawing and writing", 1, 2)
     spent = time.process_time() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if given.size < every.size:
+        notes.append(f"{given.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     made = Explained(found, card, predicted, spent, memory, [], notes)
     return made._replace(files=_write(made, motion, plan, out))
 
@@ -138,11 +142,12 @@ def run_film(file: Path, plan: TrackPlan, trial: int, out: Path, watch: Watch) -
         raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
     given = decide(motion, plan.forces)
     prepare(out)
-    found = fit(family_of(given, plan.free), to_observations(given), starts=plan.starts, hold_out="block",
+    some = thin(given, plan.most)
+    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, hold_out="block",
                 compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
     watch("filming", 0, 1)
     return [
-        save_animation(out / f"film{ending}", styled(film, given, found.weights, motion, trial), FRAMES_PER_SECOND)
+        save_animation(out / f"film{ending}", styled(film, some, found.weights, motion, trial), FRAMES_PER_SECOND)
         for ending in endings()
     ]
 
