@@ -147,7 +147,7 @@ def run_film(file: Path, plan: TrackPlan, trial: int, out: Path, watch: Watch) -
                 compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
     watch("filming", 0, 1)
     return [
-        save_animation(out / f"film{ending}", styled(film, some, found.weights, motion, trial), FRAMES_PER_SECOND)
+        save_animation(out / f"film{ending}", film(some, found.weights, motion, trial), FRAMES_PER_SECOND)
         for ending in endings()
     ]
 

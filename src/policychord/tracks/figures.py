@@ -47,7 +47,7 @@ def draw_card(card: Card, motion: Motion) -> Figure:
     ):
         ax = figure.add_subplot(grid[1, column])
         values = values[np.isfinite(values)]
-        ax.hist(values, np.linspace(0, np.quantile(values, 0.99), 40), color=COLOURS[column - 1])
+        ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column - 1])
         ax.set(xlabel=label, yticks=[])
     return figure
 
@@ -77,7 +77,7 @@ def draw_weights(found: Answer) -> Figure:
         _draw_simplex(figure.add_subplot(grid[:, 0]), weights[:, order], [names[a] for a in order])
     for a, name in enumerate(names):
         ax = figure.add_subplot(grid[a, 1])
-        ax.hist(weights[:, a], np.linspace(0, 1, 41), color=COLOURS[a % len(COLOURS)])
+        ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=COLOURS[a % len(COLOURS)])
         ax.set(xlim=(0, 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
         if a < len(names) - 1:
