@@ -30,7 +30,6 @@ from .records import Drawn
 from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
-LEADING = 20  # individuals named in the summary of leadership, at most
 
 
 class TrackPlan(BaseModel):
@@ -162,12 +161,12 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "accounts": (draw.draw_scores, (found,), "What each account explains of decisions that it had not seen, with "
                      "95% intervals over blocks."),
-        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent, on the scales on which "
-                      "they are free. Without profiles no interval is drawn."),
+        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from the "
+                      "curvature of the likelihood, on the scales on which they are free."),
         "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
                     "simplex has the three forces whose weights move most; the orange point is their mean."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
-                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions are empty."),
+                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (made.card, motion), "The file itself."),
     }  # fmt: skip
@@ -195,6 +194,20 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     ]
 
 
+def _estimates(found: Answer) -> str:
+    """A table of the composed agent's parameters."""
+    rows = [
+        [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
+         row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
+        for row in output.estimate_rows(found.fit)
+    ]  # fmt: skip
+    told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
+    return "\n".join(told) + (
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
+        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost, whose scale is fixed."
+    )
+
+
 def words_of(made: Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
     found, given = made.answer, made.answer.decisions
@@ -217,7 +230,7 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
         ("Do they gate?", f"{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
          f"under estimates without the decision's fold; errors over the {given.held_out_by}s, which all individuals "
          "share."),
-        ("Estimates", output.describe(found.fit)),
+        ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
     if made.predicted:

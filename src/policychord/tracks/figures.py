@@ -19,7 +19,7 @@ GREY, DARK = "#B0B0B0", "#333333"
 TAIL = 12  # frames that stay visible behind an individual
 FRAMES_PER_SECOND = 20
 MOST_FRAMES = 240
-LEAST = 20  # decisions in a bin of the map, at least
+LEAST = 10  # decisions in a bin of the map, at least
 
 
 def draw_card(card: Card, motion: Motion) -> Figure:
@@ -111,7 +111,8 @@ def draw_map(found: Answer) -> Figure:
         return figure
     rings = np.quantile(distance[fine], [0, 0.2, 0.4, 0.6, 0.8, 0.95])
     rings[0] = 0.0
-    sectors = np.linspace(-np.pi, np.pi, 13)
+    # few decisions fill few bins
+    sectors = np.linspace(-np.pi, np.pi, int(np.clip(fine.sum() // (15 * LEAST), 4, 12)) + 1)
     counts, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors))
     for a, name in enumerate(names):
         ax: Any = figure.add_subplot(1, len(names), a + 1, projection="polar")
