@@ -101,6 +101,6 @@ ENVS: dict[str, AbstractEnv] = {
     "quadrotor": Quadrotor(impulse=1.0),
     "pendulum, heavy": Pendulum(mass=3.0, largest_torque=20.0),
     "flock": Flock(12),
-    "flock, found by a tree": Flock(12, search="tree", crowd=12),
+    "flock, found by cells": Flock(12, search="cells", crowd=12),
     "flock, others follow": Flock(8, agents=3, follower=Vicsek(2.0, 0.5, 1.0), start=in_ring()),
 }

@@ -1,14 +1,15 @@
 """The solver for any convex complexity and any separable regulariser, in JAX, with implicit derivatives.
 
-Work in link coordinates u, w = min(unlink(u), caps): ln w for the entropy, w itself for sparsemax, and u goes on below
-zero and above a cap, where w stays. With D = dw/du = w^(2-alpha) inside the bounds and 0 on them, g = grad F and
-H its curvature, the optimum is where rho = g + eps (u - l(w_hat)) is the same for all.
+With u = l(w) the link of the regulariser (ln w for the entropy, w itself for sparsemax), D = dw/du = w^(2-alpha) inside the
+bounds and 0 on them, g = grad F and H its curvature, the optimum is where rho = g + eps (u - l(w_hat)) is the same for
+all weights inside.
 
-1. Newton: solve (sqrt D H sqrt D + eps I) y = sqrt D (mu - rho) with sqrt D . y = 0; inside the bounds u moves by
-   y / sqrt D, on them by (mu - rho - H D v)/eps. The trial point is the response to the moved u, so zeros and caps
-   are exact.
+1. Newton: solve (sqrt D H sqrt D + eps I) y = sqrt D (mu - rho) with sqrt D . y = 0, which moves w by sqrt D y. The step is
+   taken in ln w by weights that F bends more than the regulariser does, because F has a logarithm where a
+   primitive is alone; the others move in u, by y / sqrt D inside the bounds and (mu - rho - H D v)/eps on them, so
+   that zeros are exact. What the sum then misses is a common factor.
 2. A step that does not lower the energy is rejected. The first time start again hot, at a temperature as large as the
-   curvature, and cool by 0.3 whenever the gap is below a tenth of it. Later shorten the step, in u or in ln w in turn.
+   curvature, and cool by 0.3 whenever the gap is below a tenth of it. Later shorten the step, in both or in ln w in turn.
 3. At last move from w towards its response S(w), by a fifth as much each time: there the energy of every smooth
    convex F falls.
 4. Where rounding hides whether the energy fell, the gap must fall by a tenth or g.(w - w_before) <= 0, as in
@@ -45,16 +46,18 @@ SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of 
 SHRINKINGS = 30  # before the search is stuck
 RETRY_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
 FINISHING_PASSES = 2  # beyond the tolerance, for weights that are right to all digits
+STIRRED = 1e-9  # share of the prior in the start
+SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser allows it
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
 
 class _Point(NamedTuple):
     """What is known at an accepted point."""
 
-    u: jax.Array
     w: jax.Array
     g: jax.Array  # grad F
     complexity: jax.Array
@@ -64,11 +67,11 @@ class _Point(NamedTuple):
     response: jax.Array
     newton: jax.Array  # the step in u
     slope: jax.Array  # of the energy along it
+    bent: jax.Array  # which weights F bends more than the regulariser
 
 
 class _State(NamedTuple):
-    u: jax.Array  # the trial point
-    w: jax.Array
+    w: jax.Array  # the trial point
     kept: _Point
     temperature: Any
     rejections: jax.Array
@@ -85,7 +88,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """Solve one problem from the weights `start`: (weights, gap, passes, outcome)."""
     one = one._replace(parameters=one.complexity.centre(one.parameters))
     eps, lean = one.eps, reg.tilt(one.log_prior, one.alpha)
-    hot_u, hot_w = _place(one, lean)
+    hot_w = _fit(one, jnp.exp(one.log_prior))
     hottest = _hottest(one, hot_w)
     bent = _is_bent(one)
 
@@ -101,7 +104,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         length, towards = _length(one, state.rejections)
         slope = jnp.where(towards, -kept.gap, kept.slope)
         enough = kept.energy + ARMIJO * length * slope
-        downhill = jnp.sum((rho(g, state.u, temperature)) * (state.w - kept.w)) <= 0.0
+        downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
         better = (gap <= GAP_FALL * kept.gap) | downhill
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
         accepted = (state.unconditional | fell) & ~broken
@@ -117,9 +120,9 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
-        step, slope_now, curved = _aim(one, state.u, state.w, rho(g, state.u, cooled), cooled, cool_gap)
+        step, slope_now, stiff, curved = _aim(one, state.w, rho(g, state.w, cooled), cooled, cool_gap)
         point = _Point(
-            state.u, state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now
+            state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff
         )
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
@@ -136,8 +139,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         restart = (first | again) & (state.finishing == 0)
         stuck = stuck & ~restart
         hopeless = state.unconditional & broken
-        u, w = _trial(one, kept, rejections)
-        u, w = jnp.where(restart, hot_u, u), jnp.where(restart, hot_w, w)
+        w = jnp.where(restart, hot_w, _trial(one, kept, rejections))
         bad_curve = (concave | (accepted & curved)) & isinstance(one.complexity, Own)
         jump = (jnp.max(jnp.abs(moved)) < SHORT) & (jnp.max(jnp.abs(g - before)) > SUDDEN * jnp.max(jnp.abs(g)))
         kinked = state.kinked | (jump & ~state.unconditional & isinstance(one.complexity, Own))
@@ -149,22 +151,23 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
             _code(Outcome.NOT_CONVERGED),
         )  # fmt: skip
         return _State(
-            u, w, kept, jnp.where(restart, hottest, temperature), jnp.where(restart, 0, rejections),
+            w, kept, jnp.where(restart, hottest, temperature), jnp.where(restart, 0, rejections),
             state.passes + 1, finishing, jnp.where(restart, 1 + again, state.attempt), restart, kinked,
             hopeless | bad_curve | settled | stuck, outcome,
         )  # fmt: skip
 
-    def rho(g: Any, u: Any, temperature: Any) -> jax.Array:
-        return g + temperature * (u - lean)
+    def rho(g: Any, w: Any, temperature: Any) -> jax.Array:
+        return g + temperature * (reg.link(reg.floored_log(w), one.alpha) - lean)
 
     fine = (eps > 0.0) & jnp.all(jnp.isfinite(start))
     begin = jnp.where(fine, start, 1.0 / start.size)
-    u, w = _place(one, reg.link(reg.floored_log(begin), one.alpha))
+    # a little of everything: a primitive that is alone somewhere never has no weight
+    w = _fit(one, begin + STIRRED * (hot_w - begin))
     zero, none = jnp.zeros_like(eps), jnp.zeros_like(w)
-    nowhere = _Point(u, w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero)
+    nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0)
     no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
     first = _State(
-        u, w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
+        w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
         jnp.where(bent, _code(Outcome.NOT_CONVEX), _code(Outcome.BAD_INPUT)),
     )  # fmt: skip
     last = lax.while_loop(lambda s: ~s.done & (s.passes < MAX_PASSES), turn, first)
@@ -186,52 +189,55 @@ def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
-def _place(one: ConvexProblem, u: Any) -> tuple[jax.Array, jax.Array]:
-    """The response to u, and u shifted so that w = min(unlink(u), caps)."""
-    w, level = reg.respond(u, one.caps, one.alpha)
-    return u - level, w
+def _fit(one: ConvexProblem, w: Any) -> jax.Array:
+    """Weights on the simplex and below the caps: a common factor for all that are not capped."""
+    if one.caps is None:
+        return w / jnp.sum(w)
+    filled = reg.respond(reg.floored_log(w), one.caps, jnp.ones_like(one.eps))[0]
+    return jnp.where(jnp.any(w > one.caps * jnp.sum(w)), jnp.where(w > 0.0, filled, 0.0), w / jnp.sum(w))
 
 
 def _length(one: ConvexProblem, rejections: Any) -> tuple[jax.Array, jax.Array]:
     """The length of the present trial step, and whether it is one towards the response."""
     towards = rejections >= SHORTENED
-    turns = jnp.where(one.alpha > 1.0, rejections // 2, rejections)  # both paths at each length
+    turns = rejections if one.alpha is None else rejections // 2  # both paths at each length
     return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**turns), towards
 
 
-def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> tuple[jax.Array, jax.Array]:
+def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     length, towards = _length(one, rejections)
-    straight = kept.u + length * kept.newton
-    inside = _scaling(one, kept.w) > 0.0
-    log_w = reg.floored_log(kept.w)
-    # in ln w the same step never leaves the inside
-    rate = length * kept.newton * jnp.exp((1.0 - one.alpha) * log_w)
-    positive = jnp.where(inside, reg.link(jnp.clip(log_w + rate, LOG_FLOOR, 0.0), one.alpha), straight)
+    log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w) > 0.0
+    step = length * kept.newton
+    rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
+    positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
     between = kept.w + length * (kept.response - kept.w)
-    lowest = jnp.where(between > 0.0, reg.link(reg.floored_log(between), one.alpha), kept.u)
-    by_turn = jnp.where((one.alpha > 1.0) & (rejections % 2 == 1), positive, straight)
-    return _place(one, jnp.where(towards, lowest, by_turn))
+    if one.alpha is None:
+        return _fit(one, jnp.where(towards, between, positive))
+    positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
+    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)
+    in_logs = inside & (kept.bent | (rejections % 2 == 1))
+    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, jnp.minimum(straight, 2.0))))
 
 
 def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
     """D = dw/du: zero on the bounds."""
-    return jnp.where(w < jnp.where(one.caps < 1.0, one.caps, 2.0), reg.curvature_inverse(w, one.alpha), 0.0)
+    return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
 
 
-def _aim(one: ConvexProblem, u, w, rho, temperature, gap) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The Newton step in u, the slope of the energy along it, and whether F bends the wrong way along it."""
+def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
+    """The Newton step in u, the slope of the energy along it, where F bends most, and whether it bends the wrong way."""
     d = _scaling(one, w)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend = _solve_system(one, w, d, rho, temperature, forcing)
+    v, moved, bend, own = _solve_system(one, w, d, rho, temperature, forcing)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
         concave = (moved @ bend < -BENT * size) & jnp.all(jnp.isfinite(v))
-    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, concave
+    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
 
 
 def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
-    """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v."""
+    """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H."""
     q = jnp.sqrt(d)
     total = jnp.sum(d)
     safe = jnp.where(total > 0.0, total, 1.0)
@@ -246,7 +252,7 @@ def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
         y = pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0)
         moved = q * y
         moved = moved - d * (jnp.sum(moved) / safe)
-        bend = curvature @ moved
+        bend, own = curvature @ moved, jnp.diagonal(curvature)
     else:
 
         def project(x):
@@ -257,13 +263,13 @@ def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
             return project(q * one.complexity.along(one.parameters, w, q * x)) + temperature * x
 
         moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
-        bend = one.complexity.along(one.parameters, w, moved)
+        bend, own = one.complexity.along(one.parameters, w, moved), jnp.zeros_like(w)
     inside = d > 0.0
     mu = jnp.where(
         total > 0.0, jnp.sum(d * (rho + bend)) / safe, jnp.max(jnp.where(w > 0.0, rho + bend, -jnp.inf))
     )  # fmt: skip
     v = jnp.where(inside, moved / jnp.where(inside, d, 1.0), (mu - rho - bend) / temperature)
-    return v, moved, bend
+    return v, moved, bend, own
 
 
 def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
@@ -346,7 +352,7 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
         raise ValueError("derivatives through solve need a convex complexity: a local answer may jump.")
     d = _scaling(one, w)
     capped = (w > 0.0) & (d == 0.0)
-    pushed = jnp.where(capped, change.caps, 0.0)
+    pushed = jnp.zeros_like(w) if one.caps is None else jnp.where(capped, change.caps, 0.0)
 
     def gradient(parameters):
         return jax.grad(one.complexity.value, argnums=1)(parameters, w)
@@ -355,9 +361,13 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
     if one.parameters is not None:
         dg = jax.jvp(gradient, (one.parameters,), (change.parameters,))[1]
     u, lean = reg.link(reg.floored_log(w), one.alpha), reg.tilt(one.log_prior, one.alpha)
-    prior = jnp.exp((one.alpha - 1.0) * one.log_prior) * change.log_prior
-    by_alpha = reg.link_by_alpha(w, one.alpha) - reg.link_by_alpha(jnp.exp(one.log_prior), one.alpha)
-    d_rho = dg + change.eps * (u - lean) - one.eps * prior + one.eps * change.alpha * by_alpha
+    d_rho = dg + change.eps * (u - lean)
+    if one.alpha is None:
+        d_rho = d_rho - one.eps * change.log_prior
+    else:
+        prior = jnp.exp((one.alpha - 1.0) * one.log_prior) * change.log_prior
+        by_alpha = reg.link_by_alpha(w, one.alpha) - reg.link_by_alpha(jnp.exp(one.log_prior), one.alpha)
+        d_rho = d_rho + one.eps * (change.alpha * by_alpha - prior)
     d_rho = d_rho + one.complexity.along(one.parameters, w, pushed)
     # what the caps give or take is made up by the others, first evenly in D, then by the system
     total = jnp.sum(d)

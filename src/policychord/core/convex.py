@@ -267,8 +267,8 @@ class ConvexProblem(NamedTuple):
     parameters: Any
     eps: Scalars
     log_prior: Weights
-    alpha: Scalars
-    caps: Weights
+    alpha: Scalars | None  # of the regulariser; None is the entropy
+    caps: Weights | None  # None: no caps
 
     @property
     def pi(self) -> Primitives:
@@ -322,15 +322,31 @@ def pose(
         bias = np.full(n, -np.log(n))
     if bias.ndim < 1 or bias.shape[-1] != n:
         raise ValueError(f"prior has shape {bias.shape}: the last axis needs one entry for each of the {n} weights.")
-    alpha, caps = reg.alpha_and_caps(regulariser, n)
+    alpha, caps = (None, None) if reg.is_plain(regulariser) else reg.alpha_and_caps(regulariser, n)
+    shapes = {"eps": temperature.shape, "prior": bias.shape[:-1]}
+    if alpha is not None:
+        shapes |= {"alpha": alpha.shape, "caps": caps.shape[:-1]}
     try:
-        batch = np.broadcast_shapes(temperature.shape, bias.shape[:-1], alpha.shape, caps.shape[:-1])
+        batch = np.broadcast_shapes(*shapes.values())
     except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(
-            f"the batch axes do not fit together: eps {temperature.shape}, prior {bias.shape[:-1]}, alpha "
-            f"{alpha.shape}, caps {caps.shape[:-1]}; make them equal or of length one."
+            f"the batch axes do not fit together: {listed}; make them equal or of length one."
         ) from None
     leaves = jax.tree.leaves(parameters)
+    _check_leaves(leaves, batch)
+    xp = jnp if any(isinstance(a, jax.Array) for a in (temperature, bias, alpha, caps, *leaves)) else np
+
+    def spread(a: Any, *tail: int) -> Any:
+        return a if a is None or a.shape == (*batch, *tail) else xp.broadcast_to(a, (*batch, *tail))
+
+    return ConvexProblem(
+        complexity, jax.tree.map(lambda leaf: spread(leaf, *leaf.shape[len(batch) :]), parameters),
+        spread(temperature), spread(bias, n), spread(alpha), spread(caps, n),
+    )  # fmt: skip
+
+
+def _check_leaves(leaves: Any, batch: tuple[int, ...]) -> None:
     for leaf in leaves:
         lead = leaf.shape[: len(batch)]
         if len(lead) < len(batch) or any(own not in (1, size) for own, size in zip(lead, batch, strict=True)):
@@ -338,13 +354,6 @@ def pose(
                 f"parameters has an array of shape {leaf.shape}, but the problems have batch axes {batch} (those of "
                 "eps): every array leads with them, each of the same length or of length one."
             )
-    xp = jnp if any(isinstance(a, jax.Array) for a in (temperature, bias, alpha, caps, *leaves)) else np
-    spread = lambda a, tail: a if a.shape == (*batch, *tail) else xp.broadcast_to(a, (*batch, *tail))  # noqa: E731
-    return ConvexProblem(
-        complexity,
-        jax.tree.map(lambda leaf: spread(leaf, leaf.shape[len(batch) :]), parameters),
-        spread(temperature, ()), spread(bias, (n,)), spread(alpha, ()), spread(caps, (n,)),
-    )  # fmt: skip
 
 
 def traced(problem: ConvexProblem, *others: Any) -> bool:
@@ -383,7 +392,7 @@ def in_kind(run: Callable[[], Record], problem: ConvexProblem, *others: Any) -> 
 
 def energy_of(one: ConvexProblem, weights: Any) -> jax.Array:
     """V(w), infinite off the simplex and above the caps."""
-    outside = (jnp.abs(jnp.sum(weights) - 1.0) > OUTSIDE) | jnp.any((weights < 0.0) | (weights > one.caps + OUTSIDE))
+    outside = (jnp.abs(jnp.sum(weights) - 1.0) > OUTSIDE) | jnp.any(weights < 0.0) | _above_a_cap(one, weights)
     divergence = reg.value(weights, one.log_prior, one.alpha)
     return jnp.where(outside, jnp.inf, one.complexity.value(one.parameters, weights) + one.eps * divergence)
 
@@ -412,7 +421,11 @@ def certificate_of(one: ConvexProblem, weights: Any) -> Certificate:
     """The certificate, with nothing in it if the complexity is not convex."""
     g, size = one.complexity.gradient(one.parameters, weights)
     gap = judge(one, weights, one.eps, g, size)[0]
-    return certificate_from(one, jnp.where(jnp.any(weights > one.caps + OUTSIDE), jnp.inf, gap))
+    return certificate_from(one, jnp.where(_above_a_cap(one, weights), jnp.inf, gap))
+
+
+def _above_a_cap(one: ConvexProblem, weights: Any) -> Any:
+    return False if one.caps is None else jnp.any(weights > one.caps + OUTSIDE)
 
 
 def certificate_from(one: ConvexProblem, gap: Any) -> Certificate:
@@ -435,51 +448,22 @@ def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
 # ------------------------------------------------------------------------------ verbs of batches
 
 
-_energy = jax.jit(lambda problem, weights: over_batch(energy_of, problem, weights))
-_gate = jax.jit(lambda problem, weights: over_batch(gate_of, problem, weights))
-_certificate = jax.jit(lambda problem, weights: over_batch(certificate_of, problem, weights))
-_value = jax.jit(
-    lambda problem, weights: over_batch(lambda one, w: one.complexity.value(one.parameters, w), problem, weights)
-)
-_slope = jax.jit(
-    lambda problem, weights: over_batch(lambda one, w: one.complexity.gradient(one.parameters, w)[0], problem, weights)
-)
-_dissipation = jax.jit(
-    lambda problem, weights, tau: over_batch(lambda one, w: dissipation_of(one, w, tau), problem, weights)
-)
+def _verb(of_one: Function, check: Function = checks.check_weights) -> Function:
+    """The same function for a batch of problems and weights: checked, compiled once, answered in kind."""
+    compiled = jax.jit(
+        lambda problem, weights, *more: over_batch(lambda one, w: of_one(one, w, *more), problem, weights)
+    )
+
+    def verb(problem: ConvexProblem, weights: ArrayLike, *more: Any) -> Any:
+        weights = check("weights", weights, problem.log_prior)
+        return in_kind(lambda: compiled(problem, weights, *more), problem, weights)
+
+    return verb
 
 
-def energy(problem: ConvexProblem, weights: ArrayLike) -> Scalars:
-    """V(w) = F(w) + eps D(w, w_hat), +inf off the simplex or above a cap."""
-    weights = checks.check_weights("weights", weights, problem.log_prior)
-    return in_kind(lambda: _energy(problem, weights), problem, weights)
-
-
-def complexity(problem: ConvexProblem, weights: ArrayLike) -> Scalars:
-    """F(w)."""
-    weights = checks.check_weights("weights", weights, problem.log_prior)
-    return in_kind(lambda: _value(problem, weights), problem, weights)
-
-
-def slope(problem: ConvexProblem, weights: ArrayLike) -> Weights:
-    """grad F(w), up to a constant."""
-    weights = checks.check_weights("weights", weights, problem.log_prior)
-    return in_kind(lambda: _slope(problem, weights), problem, weights)
-
-
-def gate(problem: ConvexProblem, weights: ArrayLike) -> Weights:
-    """S(w) = argmin_s <grad F(w), s> + eps D(s, w_hat)."""
-    weights = checks.check_weights("weights", weights, problem.log_prior)
-    return in_kind(lambda: _gate(problem, weights), problem, weights)
-
-
-def certify(problem: ConvexProblem, weights: ArrayLike) -> Certificate:
-    """The bound G on the suboptimality of any weights on the simplex; infinite above a cap."""
-    weights = checks.check_simplex("weights", weights, problem.log_prior)
-    return in_kind(lambda: _certificate(problem, weights), problem, weights)
-
-
-def dissipation(problem: ConvexProblem, weights: ArrayLike, tau: Scalars | float = 1.0) -> Scalars:
-    """dV/dt along the flow, <grad V(w), S(w) - w>/tau <= -G/tau."""
-    weights = checks.check_weights("weights", weights, problem.log_prior)
-    return in_kind(lambda: _dissipation(problem, weights, tau), problem, weights)
+energy = _verb(energy_of)
+complexity = _verb(lambda one, weights: one.complexity.value(one.parameters, weights))
+slope = _verb(lambda one, weights: one.complexity.gradient(one.parameters, weights)[0])
+gate = _verb(gate_of)
+certify = _verb(certificate_of, checks.check_simplex)
+dissipation = _verb(dissipation_of)

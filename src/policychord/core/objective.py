@@ -96,9 +96,9 @@ def generalise(given: Problem, regulariser: Regulariser | None, combine: str = "
     if combine == "mixture" and regulariser is None:
         return given
     from .convex import COMBINE, pose
-    from .regularisers import Entropy, alpha_and_caps
+    from .regularisers import alpha_and_caps, is_plain
 
-    if combine == "mixture" and isinstance(regulariser, Entropy) and regulariser.caps is None:
+    if combine == "mixture" and is_plain(regulariser):
         return given
     if combine not in COMBINE:
         raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")

@@ -5,7 +5,8 @@
 alpha = 1 is the entropy (l = ln), alpha = 2 half the squared norm, between them lies the family of Tsallis. Above one,
 weights may be exactly zero. The prior enters as the Bregman divergence R(w) - R(w_hat) - <l(w_hat), w - w_hat>, which
 is KL(w || w_hat) for the entropy, so weights that nothing speaks against stay at the prior. Functions here work on one
-vector; `l` is called the link.
+vector; `l` is called the link. The paper's own case has alpha = None and caps = None, which is known when a program is
+compiled: its response is a softmax, and nothing is searched for.
 """
 
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ class Tsallis(NamedTuple):
 
 
 Regulariser = Entropy | Tsallis
+
+
+def is_plain(regulariser: Any) -> bool:
+    """Whether it is the paper's own: the entropy without caps."""
+    return regulariser is None or (isinstance(regulariser, Entropy) and regulariser.caps is None)
 
 
 def alpha_and_caps(regulariser: Any, n: int) -> tuple[Array, Array]:
@@ -106,6 +112,8 @@ def _responses(cost: Any, eps: Any, log_prior: Any, alpha: Any, caps: Any) -> ja
 
 def link(log_weights: Any, alpha: Any) -> jax.Array:
     """l(w) = (w^k - 1)/k with k = alpha - 1, from ln w; ln w itself at k = 0."""
+    if alpha is None:
+        return log_weights
     k, one = _order(alpha)
     return jnp.where(one, log_weights, jnp.expm1(k * log_weights) / k)
 
@@ -130,6 +138,8 @@ def tilt(log_prior: Any, alpha: Any) -> jax.Array:
 
 def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
     """1/r''(w) = w^(2 - alpha), and zero at zero."""
+    if alpha is None:
+        return weights
     alive = weights > 0.0
     return jnp.where(alive, jnp.exp((2.0 - alpha) * jnp.log(jnp.where(alive, weights, 1.0))), 0.0)
 
@@ -142,12 +152,24 @@ def value(weights: Any, log_prior: Any, alpha: Any) -> jax.Array:
 
 def strength(n: int, alpha: Any) -> Any:
     """n^(alpha-1): R(w) - R(w*) - <l(w*), w - w*> >= |w - w*|_1^2 / (2 strength), by Hoelder."""
-    return n ** (alpha - 1.0)
+    return 1.0 if alpha is None else n ** (alpha - 1.0)
+
+
+def below_caps(weights: Any, caps: Any) -> jax.Array:
+    """Which weights could still grow: all without a cap, though they are one."""
+    return jnp.ones_like(weights, bool) if caps is None else weights < jnp.where(caps < 1.0, caps, 2.0)
+
+
+def respond(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
+    """argmax_w <y, w> - R(w) on the simplex below the caps, w = min(unlink(y - level), caps), and that level."""
+    if alpha is None and caps is None:
+        return jax.nn.softmax(y), jax.nn.logsumexp(y)
+    return _search(y, caps, alpha)
 
 
 @jax.custom_jvp
-def respond(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
-    """argmax_w <y, w> - R(w) on the simplex below the caps, w = min(unlink(y - level), caps), and that level.
+def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
+    """The response by a search for its level.
 
     Newton on l(sum w) = 0, which is convex without caps and linear at alpha = 1 and 2 between kinks; bisection where
     Newton leaves the bracket.
@@ -185,12 +207,12 @@ def respond(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     return jnp.where(capped, w, w / jnp.sum(w)), level
 
 
-@respond.defjvp
-def _respond_jvp(given: Any, tangents: Any) -> Any:
+@_search.defjvp
+def _search_jvp(given: Any, tangents: Any) -> Any:
     y, caps, alpha = given
     dy, d_caps, d_alpha = tangents
-    w, level = respond(y, caps, alpha)
-    free = w < jnp.where(caps < 1.0, caps, 2.0)
+    w, level = _search(y, caps, alpha)
+    free = below_caps(w, caps)
     d = jnp.where(free, curvature_inverse(w, alpha), 0.0)
     held = jnp.where(free, 0.0, d_caps)
     pull = dy - link_by_alpha(w, alpha) * d_alpha
@@ -215,18 +237,19 @@ def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> tuple[jax.Array,
     """
     s, level = respond(y, caps, alpha)
     u = y - level
-    inside = (s > 0.0) & (s < caps) & (jnp.abs(weights - s) <= 0.5 * s)
+    inside = (s > 0.0) & below_caps(s, caps) & (jnp.abs(weights - s) <= 0.5 * s)
     relative = jnp.where(inside, (weights - s) / jnp.where(inside, s, 1.0), 0.0)
     grown = (1.0 + relative) * link(jnp.log1p(relative), alpha) - relative
-    near = s * jnp.exp((alpha - 1.0) * jnp.log(jnp.where(inside, s, 1.0))) * jnp.maximum(grown, 0.0) / alpha
+    scale, order = (1.0, 1.0) if alpha is None else (jnp.where(inside, s, 1.0) ** (alpha - 1.0), alpha)
+    near = s * scale * jnp.maximum(grown, 0.0) / order
     far = _potential(weights, alpha) - _potential(s, alpha) - jnp.where(weights == s, 0.0, u * (weights - s))
     return jnp.sum(jnp.where(inside, near, jnp.maximum(far, 0.0))), s, jnp.sum(jnp.abs(weights - s))
 
 
 def _potential(weights: Any, alpha: Any) -> jax.Array:
     """r(w) = w (l(w) - 1)/alpha, zero at zero."""
-    alive = weights > 0.0
-    return jnp.where(alive, weights * (link(jnp.log(jnp.where(alive, weights, 1.0)), alpha) - 1.0) / alpha, 0.0)
+    alive, order = weights > 0.0, 1.0 if alpha is None else alpha
+    return jnp.where(alive, weights * (link(jnp.log(jnp.where(alive, weights, 1.0)), alpha) - 1.0) / order, 0.0)
 
 
 def _order(alpha: Any) -> tuple[jax.Array, jax.Array]:
