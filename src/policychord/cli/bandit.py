@@ -330,7 +330,7 @@ def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bo
     drawn = {
         "model_comparison": partial(figures.comparison, result),
         "weights": partial(figures.weights, result, individuals),
-        "weights_in_course": partial(figures.course, result),
+        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
         "coefficients": partial(figures.coefficients, result),
         "evidence": partial(figures.evidence, result),
     }
