@@ -168,7 +168,8 @@ ATTACKS = {
         text("x.csv", ROWS.replace(",7\n", ",CODE\n")), lambda at: read_choices(at / "x.csv", TASKS["2"])
     ),
     **{
-        f"tracks: pickle as {kind}": Attack(pickled(f"t.{kind}"), partial(read_track_file, kind=kind)) for kind in TRACKS
+        f"tracks: pickle as {kind}": Attack(pickled(f"t.{kind}"), partial(read_track_file, kind=kind))
+        for kind in TRACKS
     },
     "tracks: objects": Attack(array_of_objects("t.npy"), partial(read_track_file, kind="npy")),
     "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
