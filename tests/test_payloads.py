@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +23,12 @@ import policychord
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import from_file
 from policychord.core import _folders
-from policychord.runs import cache, compare, fit, sweep
+from policychord.runs import cache, compare, fit, sweep, tracks
 from policychord.runs.plan import Plan, read_plan
 from policychord.runs.store import write_dataset
 from policychord.studio.uploads import Upload
 from policychord.studio.wire import Frame, pack, read_message, unpack
+from policychord.tracks.reading import read_tracks
 
 SOURCE = Path(policychord.__file__).parent
 PLAN = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
@@ -76,6 +78,11 @@ def objects(name: str) -> Callable[[Path, Path], Any]:
     return plant
 
 
+def array_of_objects(name: str) -> Callable[[Path, Path], Any]:
+    """One such array by itself."""
+    return lambda folder, ran: np.save(folder / name, np.array([Payload(ran)], dtype=object))
+
+
 def foreign_type(folder: Path, ran: Path) -> None:
     """A Parquet file with a type that old versions of Arrow unpickle, and with objects as pandas stores them."""
     payload = pickle.dumps(Payload(ran))
@@ -117,6 +124,11 @@ def read_wire(folder: Path) -> None:
     read_message((folder / "message").read_bytes().decode("latin-1"))
 
 
+def read_track_file(folder: Path, kind: str) -> None:
+    read_tracks(folder / f"t.{kind}", rate=10.0)
+
+
+TRACKS = ("npy", "h5", "nc", "csv")
 RECORD = '<script type="application/json" id="record">{"claims": [{"id": "CODE", "measured": "PICKLE"}]}</script>'
 PICKLE_CODEC = {"id": "pickle"}
 ATTACKS = {
@@ -155,6 +167,12 @@ ATTACKS = {
     "table: code": Attack(
         text("x.csv", ROWS.replace(",7\n", ",CODE\n")), lambda at: read_choices(at / "x.csv", TASKS["2"])
     ),
+    **{
+        f"tracks: pickle as {kind}": Attack(pickled(f"t.{kind}"), partial(read_track_file, kind=kind))
+        for kind in TRACKS
+    },
+    "tracks: objects": Attack(array_of_objects("t.npy"), partial(read_track_file, kind="npy")),
+    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
     "sidecar: pickle": Attack(
         lambda at, ran: ((at / "x.csv").write_text(ROWS), pickled("x.json")(at, ran)),
         lambda at: read_choices(at / "x.csv", TASKS["2"]),
@@ -184,6 +202,8 @@ READERS = {
     "runs/compare.py": ("claims: pickle", "report: pickle", "figure: pickle"),
     "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects"),
     "runs/plan.py": ("plan: pickle", "plan: code"),
+    "runs/tracks.py": ("plan of tracks: pickle",),
+    "tracks/reading.py": (*(f"tracks: pickle as {kind}" for kind in TRACKS), "tracks: objects"),
     "runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
     "studio/wire.py": ("message: pickle", "frame: pickle"),
 }
