@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..choices.checks import CrossValidation, PredictiveCheck, Recovery
     from ..choices.compare import Analysis, Plan, Rivals
     from ..choices.data import Choices, Reading, Task
+    from ..choices.models import Link
     from ..choices.quality import Examination
-    from ..stats.glm import Link
 
 bandit = typer.Typer(
     cls=Pages,
