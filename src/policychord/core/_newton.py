@@ -41,6 +41,7 @@ from .convex import ConvexProblem, Mixture, Own, certificate_from, judge, over_b
 
 DENSE_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
 MAX_PASSES = 2000
+PATIENCE = 3  # rejections before the first hot start, where steps in ln w are cut off and may still be too long
 SHORTENED = 9  # rejections before the step towards the response
 SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
 SHRINKINGS = 30  # before the search is stuck
@@ -51,6 +52,8 @@ SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser all
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+LOG_STEP = 12.0  # of a weight in one pass
+ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
@@ -101,7 +104,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
         whole = jnp.abs(jnp.sum(state.w) - 1.0) <= OFF_SIMPLEX
         broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
-        length, towards = _length(one, state.rejections)
+        length, towards = _length(state.rejections)
         slope = jnp.where(towards, -kept.gap, kept.slope)
         enough = kept.energy + ARMIJO * length * slope
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
@@ -132,10 +135,11 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > FINISHING_PASSES))
         settled = settled | ((state.finishing > 0) & ~accepted)
 
-        # rejected for the first time, although there is somewhere hotter to begin
+        # rejected, although there is somewhere hotter to begin
         stuck = ~accepted & (rejections >= SHORTENED + SHRINKINGS)
         again = (state.attempt < 2) & (stuck | (state.passes == RETRY_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
-        first = ~accepted & (state.attempt == 0) & (hottest > eps)
+        patience = 1 if one.alpha is None else PATIENCE
+        first = ~accepted & (state.attempt == 0) & (hottest > eps) & (rejections >= patience)
         restart = (first | again) & (state.finishing == 0)
         stuck = stuck & ~restart
         hopeless = state.unconditional & broken
@@ -197,26 +201,32 @@ def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     return jnp.where(jnp.any(w > one.caps * jnp.sum(w)), jnp.where(w > 0.0, filled, 0.0), w / jnp.sum(w))
 
 
-def _length(one: ConvexProblem, rejections: Any) -> tuple[jax.Array, jax.Array]:
+def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
     """The length of the present trial step, and whether it is one towards the response."""
     towards = rejections >= SHORTENED
-    turns = rejections if one.alpha is None else rejections // 2  # both paths at each length
-    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**turns), towards
+    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**rejections), towards
 
 
 def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
-    length, towards = _length(one, rejections)
+    length, towards = _length(rejections)
     log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w) > 0.0
     step = length * kept.newton
-    rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
+    rate = step if one.alpha is None else length * _bounded(one, kept.newton * jnp.exp((1.0 - one.alpha) * log_w))
     positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
     between = kept.w + length * (kept.response - kept.w)
     if one.alpha is None:
         return _fit(one, jnp.where(towards, between, positive))
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
     straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)
+    straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
     in_logs = inside & (kept.bent | (rejections % 2 == 1))
-    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, jnp.minimum(straight, 2.0))))
+    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
+
+
+def _bounded(one: ConvexProblem, rate: Any) -> jax.Array:
+    """A step in ln w; without the entropy, nothing but F bounds it, and F may bend little there and much nearer zero."""
+    most = jnp.where(one.alpha > 1.0, LOG_STEP, np.inf)
+    return jnp.clip(rate, -most, most)
 
 
 def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
