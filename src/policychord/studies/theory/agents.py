@@ -1,7 +1,7 @@
 """What is posed, and generic methods that solve it without this library's solver, flow or circuit.
 
-Problems are random ones, with the paper's complexity and with five others; those that were recorded in the paper's three
-studies are handed over.
+Problems are random ones, with the paper's complexity and with five others; those that were recorded in the paper's
+three studies are handed over.
 """
 
 from collections.abc import Callable, Sequence

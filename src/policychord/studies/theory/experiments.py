@@ -17,7 +17,6 @@ from ..study import Recorded
 from . import agents
 from .agents import SHAPES, STATED, geometric_ladder, pick, random_problems, random_weights
 from .measures import (
-    decay_rate,
     Certificates,
     Followed,
     Identities,
@@ -30,6 +29,7 @@ from .measures import (
     TheoryEvidence,
     Units,
     Variants,
+    decay_rate,
 )  # fmt: skip
 from .settings import TheorySettings
 
@@ -296,7 +296,7 @@ def _dissipate(batch: Problem, w: np.ndarray) -> float:
 
 
 def _dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
-    """The relative error of the identity against the derivative of V along the velocity, by automatic differentiation."""
+    """The relative error of the identity against the derivative of V along the velocity, by autodiff."""
     along = jax.jit(lambda batch, w, velocity: jax.jvp(lambda w: energy(batch, w), (w,), (velocity,))[1])
     response = np.asarray(gate(batch, w))
     with jax.enable_x64(True):
