@@ -184,19 +184,19 @@ FAST = ("a", "b", "y")
 def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     """The circuit: its layers, which excites (arrow) or inhibits (bar) which, and their time constants."""
     fig = blank(7.4, 3.0)
-    ax = fig.add_axes((0.0, 0.0, 1.0, 1.0))
-    ax.set(xlim=(-0.6, 7.1), ylim=(-1.35, 1.75))
+    ax = fig.add_subplot()
+    ax.set(xlim=(-0.6, 7.1), ylim=(-1.45, 1.6))
     ax.axis("off")
     where = {name: np.array([x, 0.0]) for name, (x, _) in LAYERS.items()} | {"m": np.array([4.0, 0.75])}
-    where |= {"s": np.array([2.5, 1.35]), "out": np.array([6.4, 0.0]), "r": np.array([5.0, 0.0])}
+    where |= {"s": np.array([3.0, 1.3]), "out": np.array([6.4, 0.0]), "r": np.array([5.0, 0.0])}
     for low, high, text, colour in (
         (0.6, 3.45, r"fast unit: $\tau_g$ (a, b), $\tilde\tau_g/\epsilon$ (y)", COLOURS[0]),
         (3.55, 6.85, r"slow unit: $\tau_s$ (m, r), $\tau$ (w)", COLOURS[2]),
     ):
         ax.add_patch(
-            Rectangle((low, -0.62), high - low, 1.75 if high > 4 else 1.2, color=colour, alpha=0.09, linewidth=0)
+            Rectangle((low, -0.75), high - low, 1.85 if high > 4 else 1.25, color=colour, alpha=0.09, linewidth=0)
         )
-        ax.text((low + high) / 2, -0.85, text, ha="center", fontsize=8, color=colour)
+        ax.text((low + high) / 2, -0.98, text, ha="center", fontsize=8, color=colour)
     at = where | {"w": where["out"]}
     for name in ("a", "b", "y", "m", "r", "w"):
         _layer(ax, at[name], name, LAYERS[name][1], COLOURS[0] if name in FAST else COLOURS[2])
@@ -206,9 +206,9 @@ def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     ):  # fmt: skip
         _synapse(ax, at[start], at[end], sign, label, broad)
     ax.text(*where["s"] + [0.0, 0.12], "input $s$: cost of each action", ha="center", fontsize=8)
-    _synapse(ax, where["s"] + [0.0, 0.05], at["y"], "-", r"$\Pi^\top$", True)
+    _synapse(ax, where["s"] + [0.0, 0.1], at["y"] + [0.0, 0.28], "-", r"$\Pi^\top$", True)
     # the weights go back to the first layer, below everything
-    ax.plot([6.4, 6.4, 0.05, 0.05], [-0.24, -1.15, -1.15, 0.0], color="0.25", linewidth=2.4)
+    ax.plot([6.4, 6.4, 0.05, 0.05], [-0.66, -1.25, -1.25, 0.0], color="0.25", linewidth=2.4)
     _synapse(ax, np.array([-0.17, 0.0]), at["a"], "+", r"$\Pi$", True)
     return fig
 
@@ -218,8 +218,8 @@ def _layer(ax: Any, at: np.ndarray, name: str, rest: str, colour: str) -> None:
     for dy in (0.0,) if name == "m" else (-0.28, 0.0, 0.28):
         ax.add_patch(Circle((at[0], at[1] + dy), 0.115, facecolor=colour, edgecolor="white", linewidth=1.0, zorder=4))
     ax.text(*at, f"${name}$", color="white", ha="center", va="center", fontsize=8, fontweight="bold", zorder=5)
-    top = (at[0], at[1] + (0.2 if name == "m" else 0.46))
-    ax.text(*top, rest, ha="center", fontsize=7, color="0.25")
+    below = (at[0], at[1] - (0.28 if name == "m" else 0.58))
+    ax.text(*below, rest, ha="center", fontsize=7, color="0.25")
 
 
 def _synapse(ax: Any, start: np.ndarray, end: np.ndarray, sign: str, label: str, broad: bool) -> None:
