@@ -15,7 +15,7 @@ QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibr
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce test quick thorough coverage docs check format audit bench bench-agents bench-studies stress attack mutants clean
+.PHONY: install reproduce record test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
 
 install: $(READY)
 
@@ -27,6 +27,11 @@ $(READY): pyproject.toml constraints.txt
 reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report; DATA=fetch gets people's choices first
 	$(if $(filter fetch,$(DATA)),$(BIN)/policychord bandit data fetch)
 	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper $(if $(filter-out fetch,$(DATA)),--data $(DATA))
+
+record: install  ## a full run with people's choices becomes the record that the site shows; DATA is their folder, or fetch
+	$(if $(filter-out fetch,$(DATA)),,$(BIN)/policychord bandit data fetch)
+	$(BIN)/policychord reproduce all --full --fresh --out $(OUT)/record $(if $(filter-out fetch,$(DATA)),--data $(DATA))
+	$(BIN)/python docs/record.py $(OUT)/record
 
 test: install  ## run the tests on all cores
 	$(TEST)
@@ -61,9 +66,15 @@ audit: install  ## known weaknesses of the installed packages, where their datab
 	echo "make audit: $$(grep -c 'could not be audited' build/audit.txt) packages could not be checked, because the database that was reached does not know them."; \
 	exit $$code
 
-bench: install  ## speed against other solvers, then that of agents; prints tables, writes build/bench*.json
-	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json
-	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
+bench: install  ## speed against other solvers, then that of agents; prints tables, writes build/bench*.json, fails if a target is missed
+	$(BIN)/python -m benchmarks.equilibrium --out build/bench.json; code=$$?; \
+	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json && exit $$code
+
+bench-compare: install  ## the ratios of `make bench` beside those of the last version; fails if one became worse
+	$(BIN)/python -m benchmarks.record compare build/bench.json build/bench-agents.json
+
+bench-record: install  ## record the ratios of `make bench` as those of this version
+	$(BIN)/python -m benchmarks.record add build/bench.json build/bench-agents.json
 
 bench-studies: install  ## speed of the three studies against what the paper's scripts do, and of sweeps and the studio
 	$(BIN)/python -m benchmarks.flock
@@ -80,6 +91,12 @@ stress: install  ## 100,000 random and adversarial problems
 
 attack: install  ## broken tables and plans, wild messages to the studio
 	$(BIN)/python -m benchmarks.attack
+
+soak: install  ## four rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
+	$(BIN)/python -m benchmarks.attack --tables 0 --plans 0 --messages 0 --soak 20
+
+kill: install  ## kill -9 of a whole run ten times, then its end: are the claims the same, bit for bit?
+	$(BIN)/python -m benchmarks.kill --out build/kill
 
 mutants: install  ## small wrong changes of the source: which do the tests not notice? takes hours, goes on where it stopped
 	$(BIN)/python -m benchmarks.mutants --out build/mutants.json

@@ -21,7 +21,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from policychord.choices.beliefs import believe  # noqa: E402
-from policychord.choices.data import TASKS, read_choices  # noqa: E402
+from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate  # noqa: E402
 from policychord.envs.bandit import Belief  # noqa: E402
@@ -48,7 +48,8 @@ def show(found: Any) -> None:
         opened = 0 if profiled is None else int(np.isinf(found.profiled[name]).any(axis=1).sum())
         after += f" ({opened} open)" if profiled else ""
         print(f"  {name} | {found.truth[j]:.3f} | {found.bias[j]:+.3f} | {found.sd[j]:.3f} | "
-              f"{np.median(found.errors[:, j]):.3f} | {wald.share:.3f} | {after} | {found.needed[j]:.0f}")  # fmt: skip
+              f"{np.median(found.errors[:, j]):.3f} | {wald.share:.3f} | {after} | {found.needed[j]:.0f} | "
+              + ", ".join(f"{grade} {share:.2f}" for grade, share in found.grades[name].items()))  # fmt: skip
     for first, second, value in found.pairs:
         print(f"  cannot be told apart well: {first} and {second}, correlation {value:.2f}")
 
@@ -58,7 +59,9 @@ def run_flock(options: argparse.Namespace) -> None:
     for free in (("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
-        found = recover(design.family, FLOCK, design.simulate, options.repeats, free=free, profiles=("ln eps",))
+        found = recover(
+            design.family, FLOCK, design.simulate, options.repeats, free=free, profiles=("ln eps",), seed=options.seed
+        )
         show(found)
         print(f"  CPU {time.process_time() - begun:.0f} s", flush=True)
     seen = design.simulate(FLOCK, 2000, 1)
@@ -75,7 +78,17 @@ def run_bandit(options: argparse.Namespace) -> None:
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
     for free in (("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
-        show(recover(design.family, truth, design.simulate, options.repeats, free=free, profiles=("ln eps",)))
+        show(
+            recover(
+                design.family,
+                truth,
+                design.simulate,
+                options.repeats,
+                free=free,
+                profiles=("ln eps",),
+                seed=options.seed,
+            )
+        )
 
 
 # ------------------------------------------------------------------------------------------------- people
@@ -129,11 +142,12 @@ def alone(given: Any, starts: int = 4) -> Any:
 def run_people(options: argparse.Namespace) -> None:
     if options.data is None:
         raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
-    for number in ("1", "2"):
+    for number in (options.experiment,) if options.experiment else ("1", "2"):
         task = TASKS[number]
-        seen = people(believe(read_choices(options.data / f"data{number}.csv", task)))
-        fold = validate.folds_of(seen.block, options.folds)
-        print(f"Experiment {number}: {seen.size} trials; folds of blocks: {options.folds}", flush=True)
+        how = Reading(doubtful="drop")  # as published: slow trials are neither learned from nor scored
+        seen = people(believe(read_choices(options.data / f"data{number}.csv", task, how=how)))
+        fold = np.unique(seen.block, return_inverse=True)[1].reshape(-1) % options.folds
+        print(f"Experiment {number}: {seen.size} trials; {options.folds} folds of blocks in turn", flush=True)
         models = {
             "Hybrid": hybrids(seen, False),
             "Hybrid with a lapse": hybrids(seen, True),
@@ -176,6 +190,8 @@ def run_planted(options: argparse.Namespace) -> None:
     """Cohorts that mix people of known models: who finds the frequencies better?"""
     task = TASKS["2"]
     for names in (("Thompson", "Value"), ("Thompson", "UCB", "Value")):
+        if options.models not in (None, len(names)):
+            continue
         print("planted:", ", ".join(names), flush=True)
         rows = []
         for cohort in range(options.cohorts):
@@ -284,7 +300,12 @@ def main() -> None:
     parser.add_argument("part", nargs="+", choices=tuple(parts))
     parser.add_argument("--repeats", type=int, default=200, help="experiments of a recovery")
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
-    parser.add_argument("--folds", type=int, default=5, help="of blocks, for people")
+    parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
+    parser.add_argument("--experiment", choices=("1", "2"), default=None, help="of people; both unless given")
+    parser.add_argument(
+        "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of a recovery: so it can be done in parts")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()
     for part in options.part:

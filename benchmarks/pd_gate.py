@@ -21,10 +21,10 @@ import numpy as np
 from rich.console import Console
 
 from policychord import rollout
-from policychord.envs.quadrotor import KF, PWM_OFFSET, PWM_SLOPE
+from policychord.envs.quadrotor import DT, KF, PWM_OFFSET, PWM_SLOPE
 from policychord.runs.compiled import keep_programs
 from policychord.stats.effect_size import effect_size
-from policychord.studies.quadrotor.agents import DT, agent_and_world, roster
+from policychord.studies.quadrotor.agents import agent_and_world, roster
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 GATE, BATCH = "one-step gate", 100

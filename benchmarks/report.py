@@ -62,22 +62,26 @@ def show(lines: list[Record], title: str, console: Console) -> None:
     console.print(table)
 
 
-def judge(lines: list[Record], targets: list[Target], console: Console) -> None:
-    """Say in words which targets are met; a missed one is news, not an error."""
+def judge(lines: list[Record], targets: list[Target], console: Console) -> list[str]:
+    """Print which targets are met; the names of those that are not."""
     measured = {(line.name, line.reference): line.ratio for line in lines}
+    missed = []
+    table = Table(title="targets")
+    for name, justify in (("target", "left"), ("bound", "right"), ("measured", "right"), ("", "left")):
+        table.add_column(name, justify=justify, no_wrap=True)
     for target in targets:
         ratio = measured[target.name, target.reference]
         met = ratio <= target.bound if target.most else ratio >= target.bound
         against = f"times the {target.reference}" if target.most else f"times faster than {target.reference}"
-        bound = f"{'at most' if target.most else 'at least'} {target.bound:g}"
-        verdict = "met" if met else "NOT met"
-        console.print(
-            f"{target.name}: {ratio:,.1f} {against}; target {bound}: {verdict}", style=None if met else "yellow"
-        )
+        bound = f"{'<=' if target.most else '>='} {target.bound:g}"
+        table.add_row(f"{target.name}: {against}", bound, f"{ratio:,.2f}", "met" if met else "MISSED")
+        missed += [] if met else [target.name]
+    console.print(table)
+    return missed
 
 
 def report(about: str, parts: Callable[[int], Parts], title: str, targets: list[Target], out: str) -> None:
-    """Read the command line, measure the parts that a seed gives, write and print."""
+    """Read the command line, measure the parts that a seed gives, write and print; a missed target is an error."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(out), help="where to write the records")
     parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
@@ -88,5 +92,7 @@ def report(about: str, parts: Callable[[int], Parts], title: str, targets: list[
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps([line._asdict() for line in lines], indent=2))
     show(lines, title, console)
-    judge(lines, targets, console)
-    console.print(f"{time.perf_counter() - begun:.0f} s; written to {given.out}")
+    missed = judge(lines, targets, console)
+    console.print(f"{time.perf_counter() - begun:.0f} s; written to {given.out}. Next: make bench-compare")
+    if missed:
+        sys.exit(f"missed: {', '.join(missed)}. On a busy machine measure again before you believe it.")

@@ -18,8 +18,8 @@ class Contender(NamedTuple):
 class Record(NamedTuple):
     """One line of the table.
 
-    `ratio` is reference_us / ours_us, with two exceptions: for gradients it is ours_us / reference_us, because their
-    target is a share, and next to "fitted exponent" it is the exponent.
+    `ratio` is reference_us / ours_us, with two exceptions, for which less is better: for gradients it is
+    ours_us / reference_us, because their target is a share, and next to "fitted exponent" it is the exponent.
     """
 
     name: str
@@ -29,6 +29,11 @@ class Record(NamedTuple):
     ratio: float | None = None
     certificate: float | None = None
     note: str = ""
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether a smaller ratio is good news."""
+        return self.reference in ("value alone", "fitted exponent")
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -14,13 +14,13 @@ from .timing import Contender, Record, take_turns
 BATCH = 100
 
 
-def gradients(seed: int) -> list[Record]:
-    """Value and gradient with respect to everything, against the value alone; both in jit, on size A.
+def gradients(size: str, seed: int) -> list[Record]:
+    """Value and gradient with respect to everything, against the value alone; both in jit.
 
     Once through `solve`, and once through `problem` as well, whose normalisation has a derivative of its own.
     """
     rng = np.random.default_rng(seed)
-    plain = problem(**SIZES["A"].draw(rng, BATCH)._asdict())
+    plain = problem(**SIZES[size].draw(rng, min(BATCH, SIZES[size].batch))._asdict())
     pi, cost, eps, log_prior = (jnp.asarray(a) for a in plain)
     aim = jnp.asarray(rng.normal(size=log_prior.shape))
 
@@ -31,8 +31,8 @@ def gradients(seed: int) -> list[Record]:
         return solve_loss(problem(**given))
 
     cases = {
-        "size A": (solve_loss, Problem(pi, cost, eps, log_prior)),
-        "size A, with problem()": (
+        f"size {size}": (solve_loss, Problem(pi, cost, eps, log_prior)),
+        f"size {size}, with problem()": (
             problem_loss, {"pi": pi, "action_cost": cost, "eps": eps, "prior": jnp.exp(log_prior)},
         ),
     }  # fmt: skip
@@ -47,7 +47,8 @@ def gradients(seed: int) -> list[Record]:
 
 def timed(call: Callable, given) -> Contender:
     """A compiled function on a batch, waited for, because JAX returns before it has computed."""
-    return Contender(lambda: jax.block_until_ready(call(given)), BATCH)
+    solves = jax.tree.leaves(given)[0].shape[0]
+    return Contender(lambda: jax.block_until_ready(call(given)), solves)
 
 
 def routes(size: str, seed: int) -> list[Record]:
@@ -71,4 +72,4 @@ def routes(size: str, seed: int) -> list[Record]:
 def records(seed: int) -> list[Record]:
     """Everything that happens inside jit, in float64."""
     jax.config.update("jax_enable_x64", True)
-    return [*gradients(seed), *routes("A", seed), *routes("D", seed)]
+    return [*(line for size in "ABDE" for line in gradients(size, seed)), *routes("A", seed), *routes("D", seed)]

@@ -228,7 +228,7 @@ def test_an_agent_prints_as_a_card():
     assert card[0] == "Composer of 2 primitives"
     assert card[1:3] == ["  push: Gaussian, prior 0.3", "  pull: Gaussian, prior 0.7"]
     assert "  actions: Grid, 41 of shape (1,)" in card
-    assert "  gate: AtEquilibrium, selection: sample, fallback: previous" in card
+    assert "  gate: equilibrium, selection: sample, fallback: previous" in card
     assert "eps: follows the observation" in str(BASE.replace(eps=lambda x, k: 0.1))
 
 

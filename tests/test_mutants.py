@@ -51,6 +51,7 @@ def test_the_tool_tells_noticed_from_survived(tmp_path):
 def test_a_result_is_stored_until_its_file_or_tests_change(tmp_path, monkeypatch):
     tried = []
     monkeypatch.setattr(mutants, "try_out", lambda mutation, *_: tried.append(mutation) or "noticed")
+    monkeypatch.setattr(mutants, "reason", lambda _: "a test")
     chosen, out = list(MUTATIONS[:2]), tmp_path / "results.json"
     mutants.run_all(chosen, out, fresh=False)
     mutants.run_all(chosen, out, fresh=False)

@@ -229,10 +229,11 @@ def tally() -> str:
     verdicts = list(current.values())
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
     where, missing = record["environment"], _made() - len(verdicts)
+    took = f", in {where['seconds'] / 60:.0f} minutes on {where['cores']} cores" if "seconds" in where else ""
     later = f" {missing} more claims have rules that are newer than this record." if missing else ""
     return (
         f"**{len(verdicts)} claims: {counts}.** Recorded on {where['started'][:10]} with policychord "
-        f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}.{later}\n"
+        f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}{took}.{later}\n"
     )
 
 
@@ -285,6 +286,25 @@ def panels() -> str:
     return "\n".join(rows) + "\n"
 
 
+def factors() -> str:
+    """What moves the released PD gate's delta: the record of `python -m benchmarks.pd_gate`."""
+    found = json.loads((RECORD.parent / "pd_gate.json").read_text(encoding="utf-8"))
+    rows = ["| flown | delta (95% interval) | p | median, gate | median, PID |", "|---|---|---|---|---|"]
+    for name, one in found.items():
+        delta = f"{one['delta']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+        rows.append(f"| {name} | {delta} | {one['p']:.1g} | {one['gate']:.1f} | {one['PID']:.1f} |")
+    beside = [one for name, one in found.items() if name.startswith(("as in", "rounding"))]
+    span = {key: (min(one[key] for one in beside), max(one[key] for one in beside)) for key in beside[0]}
+    interval = f"{span['low'][0]:.3f} to {span['high'][1]:.3f}"
+    said = (
+        f"Starts that differ by 1e-15 m ({len(beside)} times {beside[0]['seeds']} seeds) move delta between "
+        f"{span['delta'][0]:.3f} and {span['delta'][1]:.3f}, p between {span['p'][0]:.1g} and {span['p'][1]:.1g}, the "
+        f"gate's median between {span['gate'][0]:.2f} and {span['gate'][1]:.2f} and PID's between {span['PID'][0]:.2f} "
+        f"and {span['PID'][1]:.2f}. The interval of delta that includes rounding is {interval}."
+    )
+    return "\n".join(rows) + f"\n\n{said}\n"
+
+
 def _recorded() -> "list[ClaimRecord]":
     from policychord.runs.compare import read_claims
 
@@ -293,7 +313,9 @@ def _recorded() -> "list[ClaimRecord]":
 
 # -------------------------------------------------------------
 
-MAKERS = {maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels)}
+MAKERS = {
+    maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors)
+}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._types import enable_x64
+    from .actions import Finite, Grid, Sampled
     from .agent import Composer
     from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
     from .core.convex import ConvexProblem
@@ -24,24 +26,40 @@ if TYPE_CHECKING:
     from .fitting import fit
     from .loops.replay import replay
     from .loops.rollout import rollout
-    from .population import Population
+    from .loops.trace import to_dataset
+    from .models import Cost, GaussianTarget, Reference, Rollouts, Sum
+    from .population import Groups, Population
+    from .primitives import Categorical, Gaussian, Policy, Table
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Categorical",
     "Certificate",
     "CircuitPath",
     "Composer",
     "ConvergenceError",
     "ConvexProblem",
+    "Cost",
     "Entropy",
     "Equilibrium",
+    "Finite",
+    "Gaussian",
+    "GaussianTarget",
+    "Grid",
+    "Groups",
     "Layers",
     "Outcome",
     "Path",
+    "Policy",
     "Population",
     "Problem",
+    "Reference",
+    "Rollouts",
+    "Sampled",
     "Stability",
+    "Sum",
+    "Table",
     "TimeScales",
     "Tsallis",
     "best_response",
@@ -50,6 +68,7 @@ __all__ = [
     "circuit_stability",
     "complexity",
     "dissipation",
+    "enable_x64",
     "energy",
     "fit",
     "flow",
@@ -61,6 +80,7 @@ __all__ = [
     "rollout",
     "solve",
     "time_scales",
+    "to_dataset",
 ]
 
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
@@ -74,10 +94,14 @@ _HOME = {
     ),
     "core.regularisers": ("Entropy", "Tsallis", "best_response", "prox"),
     "core.stability": ("Stability", "circuit_stability"),
+    "_types": ("enable_x64",),
+    "actions": ("Finite", "Grid", "Sampled"),
+    "primitives": ("Categorical", "Gaussian", "Policy", "Table"),
+    "models": ("Cost", "GaussianTarget", "Reference", "Rollouts", "Sum"),
     "agent": ("Composer",),
-    "population": ("Population",),
+    "population": ("Groups", "Population"),
     "fitting": ("fit",),
-    "loops": ("replay", "rollout"),
+    "loops": ("replay", "rollout", "to_dataset"),
 }  # fmt: skip
 _ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}
 

@@ -45,10 +45,15 @@ def jax_has_float64() -> bool:
     return jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
 
+def enable_x64() -> None:
+    """Let JAX compute in float64, for the whole program: call it at the start, before the first array is made."""
+    jax.config.update("jax_enable_x64", True)
+
+
 def require_float64() -> None:
     """Certificates computed in float32 understate the gap, so JAX must be allowed to compute in float64."""
     if not jax_has_float64():
         raise ValueError(
-            "JAX is restricted to float32, in which no certificate is honest: call "
-            'jax.config.update("jax_enable_x64", True) at the start of the program, or pass NumPy arrays.'
+            "JAX is restricted to float32, in which no certificate is honest: call policychord.enable_x64() at the "
+            "start of the program, or pass NumPy arrays."
         )

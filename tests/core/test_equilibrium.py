@@ -103,6 +103,16 @@ def test_every_vertex_is_a_good_start_where_all_have_the_same_energy(d, n):
     assert max(found.passes.max(), by_jax.passes.max()) < RETRY_AFTER
 
 
+@pytest.mark.parametrize("route", ["compiled", "jax"])
+@pytest.mark.parametrize("minority", [0.3, 0.45])
+def test_primitives_of_negligible_weight_are_heard_beside_many_tied_ones(route, minority):
+    """Conjugate gradients did not hear them: from a vertex it took thousands of passes until they had grown."""
+    pi = np.where(np.arange(41) % 2, [[minority], [1.0 - minority]], [[1.0 - minority], [minority]])
+    found = solve(problem(pi=pi, action_cost=[0.0, 0.0], eps=1e-4), start=np.eye(41)[0], route=route)
+    np.testing.assert_allclose(pi @ found.weights, 0.5, atol=1e-3)
+    assert found.passes < 50
+
+
 def test_sharp_columns_at_the_lowest_temperatures_need_many_shorter_steps():
     """From the prior, about one in fifty used to fail: four shorter steps are not enough before the mirror step."""
     rng = np.random.default_rng([6, 5])

@@ -1,4 +1,4 @@
-"""The flock's physics: motion within limits, zones and vision, search by a tree, and the rules of the literature."""
+"""The flock's physics: motion within limits, zones and vision, search by cells, and the rules of the literature."""
 
 import equinox as eqx
 import jax
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from policychord.envs import Couzin, CuckerSmale, Flock, FlockState, Vicsek, Zones, in_ring, in_square
-from policychord.envs.neighbours import look, look_by_tree
+from policychord.envs.cells import look_by_cells
+from policychord.envs.neighbours import look
 
 KEY = jax.random.key(3)
 
@@ -74,28 +75,75 @@ def all_pairs(position, velocity):
     return jax.vmap(lambda i: look(Zones(), position, velocity, i))(jnp.arange(len(position)))
 
 
-@pytest.mark.parametrize("size", [1.5, 10.0, 40.0])
-def test_a_tree_sees_what_all_pairs_see(size, monkeypatch):
-    monkeypatch.setattr("policychord.envs.neighbours.SLAB", 37)  # several slabs, the last one short
-    position, velocity = in_square(size)(KEY, 150)
-    velocity = velocity.at[3].set(0.0)
-    position = position.at[5].set(position[4])
-    pairs = all_pairs(position, velocity)
-    tree = look_by_tree(Zones(), np.asarray(position), np.asarray(velocity), 150)
-    for name, a, b in zip(pairs._fields, pairs, tree, strict=True):
+by_cells = jax.jit(look_by_cells, static_argnums=3)
+ZONES = Zones(*(jnp.asarray(zone) for zone in Zones()))
+
+
+def assert_same_view(pairs, cells):
+    for name, a, b in zip(pairs._fields, pairs, cells, strict=True):
         if name == "closeness":  # listed in another order
-            a, b = jnp.sum(jnp.abs(a), axis=1), np.abs(b).sum(axis=1)
+            a, b = jnp.sum(jnp.abs(a), axis=1), jnp.sum(jnp.abs(b), axis=1)
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
-def test_the_tree_works_in_batches_and_says_when_a_crowd_is_too_large():
-    env = Flock(30, search="tree", crowd=30)
+@pytest.mark.parametrize("size", [1.5, 10.0, 40.0, 400.0])
+@pytest.mark.parametrize("offset", [0.0, -1e4])
+def test_cells_see_what_all_pairs_see(size, offset):
+    position, velocity = in_square(size)(KEY, 150)
+    velocity = velocity.at[3].set(0.0)
+    position = position.at[5].set(position[4]) + offset
+    cells, most = by_cells(ZONES, position, velocity, 150)
+    pairs = all_pairs(position, velocity)
+    assert_same_view(pairs, cells)
+    assert most == jnp.max(jnp.sum(jnp.any(pairs.closeness != 0, axis=-1), axis=1))
+
+
+@pytest.mark.parametrize(
+    "zones", [Zones(0.5, 0.7, 0.9, 90.0), Zones(1.0, 3.0, 12.0, 360.0), Zones(20.0, 30.0, 40.0, 0.0)]
+)
+def test_cells_keep_to_the_zones(zones):
+    position, velocity = in_square(6.0)(KEY, 80)
+    zones = Zones(*(jnp.asarray(zone) for zone in zones))
+    pairs = jax.vmap(lambda i: look(zones, position, velocity, i))(jnp.arange(80))
+    assert_same_view(pairs, by_cells(zones, position, velocity, 80)[0])
+
+
+def test_boids_on_a_lattice_stand_on_the_borders_of_cells():
+    """Distances equal to the reach, and boids exactly between two cells."""
+    axis = jnp.arange(-36.0, 37.0, 12.0)
+    position = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    velocity = jnp.ones_like(position)
+    assert_same_view(all_pairs(position, velocity), by_cells(ZONES, position, velocity, 50)[0])
+
+
+@pytest.mark.parametrize("place", [jnp.nan, jnp.inf, -1e200])
+def test_a_boid_that_is_nowhere_disturbs_nobody(place):
+    position, velocity = in_square(3.0)(KEY, 20)
+    position = position.at[7, 0].set(place)
+    velocity = velocity.at[2].set(jnp.nan)
+    cells, _ = by_cells(ZONES, position, velocity, 20)
+    assert_same_view(all_pairs(position, velocity), cells)
+    assert np.isfinite(cells.cohesion[jnp.arange(20) != 2]).all()
+
+
+def test_cells_work_in_batches():
+    env = Flock(30, search="cells", crowd=30)
     states = jax.vmap(env.reset)(jax.random.split(KEY, 3))
     together = jax.jit(jax.vmap(env.observe))(states)
-    alone = all_pairs(states.position[1], states.velocity[1])
-    np.testing.assert_allclose(together.cohesion[1], alone.cohesion, atol=1e-12)
-    with pytest.raises(ValueError, match="raise crowd"):
-        look_by_tree(Zones(), np.random.default_rng(0).uniform(0, 0.3, (9, 2)), np.ones((9, 2)), 3)
+    for k in range(3):
+        assert_same_view(all_pairs(states.position[k], states.velocity[k]), jax.tree.map(lambda x, k=k: x[k], together))
+
+
+def test_a_crowd_that_is_too_large_is_an_error_that_says_what_to_do():
+    env = Flock(9, search="cells", crowd=3, start=in_square(0.15))
+    with pytest.raises(RuntimeError, match="raise crowd"):
+        jax.jit(lambda state: env.observe(state))(env.reset(KEY))
+
+
+def test_without_cells_a_flock_looks_at_all_pairs(monkeypatch):
+    monkeypatch.setattr("policychord.envs.cells.are_available", lambda: False)
+    env = Flock(5, search="cells")
+    assert env.observe(env.reset(KEY)).closeness.shape == (5, 5, 2)
 
 
 def test_starts_are_where_they_should_be():

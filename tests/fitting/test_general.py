@@ -132,6 +132,29 @@ def test_open_profiles_bounds_and_correlations_are_told():
     assert "open on both sides" in told[2].reasons[0]
 
 
+@pytest.mark.parametrize(("width", "grade"), [(2.2, "identified"), (2.4, "weakly identified")])
+def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
+    """Beyond a factor of ten; a real number has no unit, so its width says nothing."""
+    declared = [parameters.positive("eps"), parameters.real("coef")]
+    ends = (uncertainty.Interval(-width / 2, width / 2),) * 2
+    found = uncertainty.Uncertainty(np.eye(2), np.eye(2), np.eye(2), ends, False)
+    told = uncertainty.verdicts(declared, np.zeros(2), found)
+    assert [one.grade for one in told] == [grade, "identified"]
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 100.0])
+def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
+    """The end is counted in standard errors: the same estimates, whatever the unit of the features."""
+    given, _ = cohort
+    other = likelihoods.likelihood(
+        by_logit, {**given.data, "x": given.data["x"] * [1.0, scale]}, given.parameters, groups=given.group
+    )
+    found = optimise.maximise(other, starts=1)
+    plain = sm.Logit(given.data["y"], given.data["x"]).fit(disp=0)
+    np.testing.assert_allclose(found.z * [1.0, scale], plain.params, atol=1e-5)
+    assert found.converged
+
+
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)

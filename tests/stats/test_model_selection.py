@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
+from scipy.special import betaln
+from scipy.stats import beta, binom
 
 from policychord.stats import (
     compare_conditions,
@@ -208,13 +209,28 @@ def test_conditions_agree_with_plain_loops(rng):
 
 
 def test_power_grows_with_people_and_names_a_size(rng):
-    found = power(evidence(rng, 200, (3.0, 0.0)), 0, (5, 20, 80), draws=40)
-    assert (np.diff(found.power) >= -0.1).all()
-    assert found.power[-1] > 0.8
-    assert found.enough in (5, 20, 80)
+    """A lead of .8 nats with a spread of 2.8 between people: some 60% use the model, so hundreds are needed."""
+    found = power(evidence(rng, 400, (0.8, 0.0)), 0, (20, 80, 320), draws=40)
+    assert (np.diff(found.power) > 0).all()
+    assert found.power[0] < 0.4
+    assert found.power[2] > 0.5
+    assert found.enough == (320 if found.power[2] >= 0.8 else None)
     assert (found.wrong <= 0.1).all()
     with pytest.raises(ValueError, match="model = 7"):
         power(evidence(rng), 7)
+
+
+def test_power_is_that_of_coins_where_everybody_is_decided():
+    """Evidence of 50 nats: k of n people use the model, and PXP has a closed form by the beta function."""
+    pilot = np.where(np.arange(100)[:, None] < 70, [[50.0, 0.0]], [[0.0, 50.0]])
+    sizes, draws = (10, 30, 60), 400
+    found = power(pilot, 0, sizes, draws=draws)
+    for size, share in zip(sizes, found.power, strict=True):
+        k = np.arange(size + 1)
+        bor = 1 / (1 + np.exp(betaln(k + 1, size - k + 1) + size * np.log(2)))
+        pxp = beta.sf(0.5, k + 1, size - k + 1) * (1 - bor) + bor / 2
+        expected = binom.pmf(k, size, 0.7)[pxp > 0.95].sum()
+        assert share == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / draws) + 1e-9)
 
 
 def test_models_that_are_not_excluded(rng):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite, Grid, Sampled
 from ..core._checks import as_floats, check_eps, normalised_prior
@@ -16,7 +17,7 @@ from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.gaussian import Gaussian
 from ..primitives.table import Table
-from .gates import AbstractGate, AtEquilibrium, Prior
+from .gates import AbstractGate, AtEquilibrium, Prior, words_of
 from .selection import Selection
 
 MOVED, LOST = 0.25, 0.2  # a grid says so if it moves a primitive's mean by so many sd, or loses so much of its mass
@@ -82,7 +83,9 @@ def prior_of(log_prior: Any) -> Any:
 
 def _log_of_habit(prior: Callable[[Observation, Time], ArrayLike], observation: Observation, k: Time) -> jax.Array:
     """A prior that follows the situation, on the logarithmic scale."""
-    return normalised_prior("prior(observation, k)", jnp.asarray(prior(observation, k), dtype=float), 1e-6)
+    return normalised_prior(
+        "prior(observation, k)", jnp.asarray(call("prior", prior, observation, k), dtype=float), 1e-6
+    )
 
 
 def check_together(
@@ -127,7 +130,7 @@ def check_general(
         return
     if not isinstance(gate, AtEquilibrium | Prior):
         raise ValueError(
-            f"gate {type(gate).__name__} is made for mixtures with the entropy: with a regulariser or "
+            f"gate {words_of(gate)} is made for mixtures with the entropy: with a regulariser or "
             f'combine="{combine}" use "equilibrium" or "prior".'
         )
     if isinstance(actions, Sampled):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Key
 
+from .._calls import call
 from .._types import Array, ArrayLike, Observation, Time, is_traced, require_float64
 from ..actions import AbstractActions, Finite, Sampled
 from ..core._checks import check_number
@@ -32,7 +33,7 @@ from .arguments import (
     temperature,
     warn_of_grid,
 )
-from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, share, standard_error
+from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, share, standard_error, words_of
 from .records import FAILED, Decision, Memory, Weighing, remember
 from .selection import Selection, select
 
@@ -132,7 +133,7 @@ class Composer(AbstractPrimitive):
             f"  model: {type(self.model).__name__}",
             f"  actions: {type(self.actions).__name__}, {self.actions.size} of shape {shape}",
             f"  eps: {eps}",
-            f"  gate: {type(self.gate).__name__}, selection: {self.selection}, fallback: {self.fallback}",
+            f"  gate: {words_of(self.gate)}, selection: {self.selection}, fallback: {self.fallback}",
         ]
         return "\n".join(lines)
 
@@ -213,7 +214,7 @@ class Composer(AbstractPrimitive):
         else:
             pi, well = filled_columns(self.primitives, actions, observation, k, self.by_axes)
         cost = action_cost(self.model, actions, observation, k)
-        eps = jnp.asarray(self.eps(observation, k) if callable(self.eps) else self.eps, dtype=float)
+        eps = jnp.asarray(call("eps", self.eps, observation, k) if callable(self.eps) else self.eps, dtype=float)
         log_prior = self.log_prior(observation, k) if callable(self.log_prior) else self.log_prior
         if eps.shape != () or log_prior.shape != (len(self.names),):
             raise ValueError(
@@ -269,12 +270,12 @@ class Composer(AbstractPrimitive):
         if self.fallback == "prior":
             pi = jnp.where(jnp.any(weighed.well), pi, 1.0 / pi.shape[0])
         drawn = weighed.drawn
-        actions, log_volume = (self.actions, None) if drawn is None else (drawn.actions, drawn.offset)
+        actions = self.actions if drawn is None else drawn.actions
         if self.combine != "mixture":  # all experts act as one
             pi, one = self._compose(pi, weights)[:, None], jnp.ones(1)
             action, debt = select(self.selection, actions, key, pi, one, memory.debt)
         else:
-            action, debt = select(self.selection, actions, key, pi, weights, memory.debt, log_volume)
+            action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)
         debt = jnp.where(failed, memory.debt, debt)
         if self.fallback == "previous":
             action = jnp.where(failed, memory.action, action)

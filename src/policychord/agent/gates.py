@@ -185,6 +185,15 @@ def gate_of(gate: "Gate | AbstractGate") -> AbstractGate:
     return GATES[gate]()
 
 
+def words_of(gate: AbstractGate) -> str:
+    """A gate as users write it: its name, and how long it runs if that is not the usual time."""
+    name = next((name for name, kind in GATES.items() if type(gate) is kind), type(gate).__name__)
+    if not isinstance(gate, Flow | Circuit) or is_traced(gate.duration, gate.tau):
+        return name
+    ratio = np.asarray(gate.duration) / np.asarray(gate.tau)
+    return name if np.all(ratio == DURATION) else f"{name} for {', '.join(f'{r:g}' for r in ratio.ravel())} tau"
+
+
 def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
     """A gate by its name, with these two for the gates that have them: what settings say."""
     kind = GATES[name]
@@ -215,18 +224,22 @@ def judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -
 def standard_error(problem: Problem, drawn: Drawn, weights: Float[Array, " n"]) -> Float[Array, " n"]:
     """The standard error of optimal weights that were found on sampled actions.
 
-    Each scramble of the points gives its own gradient h at the weights. Cov(w) = G Cov(h) G^T, with G the inverse of
-    K + eps diag(1/w) on the simplex, K = Pi^T diag(1/Pi w) Pi; intervals take the t distribution with scrambles - 1
-    degrees of freedom.
+    Each scramble of the points gives its own gradient h at the weights, by what the control variates leave, and by what
+    the sums of its columns still do. Cov(w) = G Cov(h) G^T, with G the inverse of K + eps diag(1/w) on the simplex,
+    K = Pi^T diag(1/Pi w) Pi; intervals take the t distribution with scrambles - 1 degrees of freedom.
     """
-    pi, cost, eps, _ = problem
+    pi, _, eps, _ = problem
     scrambles, n = drawn.actions.uniforms.shape[0], pi.shape[1]
     mixture = jnp.maximum(pi @ weights, MIXTURE_FLOOR)
-    apart = pi.reshape(scrambles, -1, n)
-    value = (jnp.log(mixture) + cost)[:, None] - drawn.control
-    h = jnp.sum(apart * value.reshape(apart.shape), axis=1) / jnp.sum(apart, axis=1)
+    kernel = pi.T @ (pi / mixture[:, None])
+    # ln of the mixture's density against ln pi_a, which is known on average
+    value = (jnp.log(mixture) + drawn.log_q)[:, None] - drawn.log_pi + drawn.residual
+    value = value - jnp.sum(pi * value, axis=0)
+    h = scrambles * jnp.sum((pi * value).reshape(scrambles, -1, n), axis=1)
+    sums = scrambles * jnp.sum(pi.reshape(scrambles, -1, n), axis=1) - 1.0
+    h = h + sums @ (drawn.blame - kernel * weights).T
     root = jnp.sqrt(weights)
-    system = root[:, None] * (pi.T @ (pi / mixture[:, None])) * root + eps * jnp.eye(n)
+    system = root[:, None] * kernel * root + eps * jnp.eye(n)
     moves = jnp.linalg.solve(system, jnp.concatenate([root[:, None] * (h - jnp.mean(h, axis=0)).T, root[:, None]], 1))
     change, along = moves[:, :-1], moves[:, -1]
     change = root[:, None] * (change - along[:, None] * (root @ change) / (root @ along))

@@ -8,28 +8,30 @@ import jax.numpy as jnp
 
 from .._types import Array
 from ..actions import AbstractActions, Finite
+from ..primitives.columns import Drawn
 
 Selection = Literal["sample", "mean", "mode", "dither"]
 
 
 def select(
     selection: Selection, actions: AbstractActions, key: Array, pi: jax.Array, weights: Array, debt: Array,
-    log_volume: Array | None = None,
+    drawn: Drawn | None = None,
 ) -> tuple[jax.Array, Array]:  # fmt: skip
     """An action of the mixture Pi w, and what each primitive is owed afterwards.
 
-    `log_volume` is minus the logarithm of what a point stands for, if that is not the same for all.
+    Of `drawn` points each stands for another volume, and the means of the primitives are known better.
     """
     if selection == "mean":
-        return actions.mean(pi @ weights), debt
+        return actions.mean(pi @ weights) if drawn is None else jnp.asarray(weights) @ drawn.means, debt
     if selection == "mode":
         prob = pi @ weights
-        return actions.at(jnp.argmax(prob if log_volume is None else jnp.log(prob) + log_volume)), debt
+        return actions.at(jnp.argmax(prob if drawn is None else jnp.log(prob) + drawn.offset)), debt
     if selection == "sample":
         return actions.at(draw(key, pi @ weights)), debt
     debt = jnp.asarray(debt + weights)
     turn = jnp.argmax(debt)
-    return _act_by(actions, key, pi[:, turn]), debt.at[turn].add(-1.0)
+    action = _act_by(actions, key, pi[:, turn]) if drawn is None else drawn.means[turn]
+    return action, debt.at[turn].add(-1.0)
 
 
 def _act_by(actions: AbstractActions, key: Array, prob: jax.Array) -> jax.Array:

@@ -21,7 +21,7 @@ __all__ = ["app", "main", "screen"]
 PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
-    "From behaviour back to parameters": ("fit",),
+    "From behaviour back to parameters": ("fit", "tracks"),
     "See it": ("studio",),
     "Many episodes": ("sweep",),
     "This machine": ("doctor",),

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich import box
@@ -15,9 +15,13 @@ from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..choices.compare import Analysis, Plan
-    from ..choices.data import Choices, Task
+    from collections.abc import Callable
+
+    from ..choices.checks import CrossValidation, PredictiveCheck, Recovery
+    from ..choices.compare import Analysis, Plan, Rivals
+    from ..choices.data import Choices, Reading, Task
     from ..choices.quality import Examination
+    from ..stats.glm import Link
 
 bandit = typer.Typer(
     cls=Pages,
@@ -189,131 +193,184 @@ def fit(
     guess is printed; block, trial, RT, condition, offered (arms that could be taken) and group are used where they are
     there, and so is a JSON file beside the table (BIDS, Psych-DS).
     """
-    from ..choices.compare import plan_models
-    from ..choices.data import Reading, read_choices
-    from ..choices.learners import learner_of
-    from ..choices.schemas import CLASSIC, KNOWN
+    from ..choices.data import Reading
     from ..choices.tables import parse_columns
     from ..runs.store import prepare
 
     options.check_eps(eps)
-    for name in _words(primitives):
-        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
     options.require(longest_rt > 0, "--longest-rt", longest_rt, "must be more than 0")
-    known = experiment in ("1", "2")
-    how = Reading(parse_columns(columns), _words(arms), _words(missed), longest_rt,
-                  doubtful or ("drop" if known else "learn"))  # fmt: skip
-    given = _given(experiment, variance, noise, prior_mean)
+    kind = doubtful or ("drop" if experiment in ("1", "2") else "learn")
+    how = Reading(parse_columns(columns), _words(arms), _words(missed), longest_rt, kind)
+    _check_primitives(_words(primitives))
     # all that is wrong with the table is said before anything is written
+    choices = _read(table, how, experiment, _given(experiment, variance, noise, prior_mean))
+    plan = _plan(choices, eps, link, _Learning(learner, _words(free), drift, decay),
+                 _Compared(_words(models), reference, _words(primitives)))  # fmt: skip
+    options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
+    folder = prepare(Path("out") / "bandit-fit" if out is None else out)
+    with watching() as watch:
+        fitted = _fit(choices, plan, _Checks(recover, cross_validate, ppc), watch)
+        watch("writing and drawing", 3, 4)
+        files = _write(fitted, folder, empirical_bayes, arviz, individuals)
+    _tell(fitted, folder, files, json)
+
+
+class _Learning(NamedTuple):
+    """What --learner and its options say."""
+
+    learner: str
+    free: tuple[str, ...]
+    drift: float
+    decay: float
+
+
+class _Compared(NamedTuple):
+    """What --models, --reference and --primitives say."""
+
+    models: tuple[str, ...]
+    reference: str
+    primitives: tuple[str, ...]
+
+
+class _Checks(NamedTuple):
+    """Which checks are asked for."""
+
+    recover: bool
+    cross_validate: bool
+    ppc: bool
+
+
+class _Fitted(NamedTuple):
+    """All that `bandit fit` computes; checks that were not asked for are None."""
+
+    choices: "Choices"
+    plan: "Plan"
+    analysis: "Analysis"
+    examined: "Examination"
+    rivals: "Rivals"
+    recovered: "Recovery | None"
+    others: "CrossValidation | None"
+    predicted: "PredictiveCheck | None"
+    said: tuple[str, ...]  # about the data, before any result
+
+
+def _check_primitives(names: tuple[str, ...]) -> None:
+    from ..choices.schemas import KNOWN
+
+    for name in names:
+        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+
+
+def _read(table: Path, how: "Reading", experiment: str, given: dict[str, Any]) -> "Choices":
+    """The choices with their task, which is measured where it is not given."""
+    from ..choices.data import measure_task, read_choices
+
     choices = read_choices(table, _task(experiment, given), how=how)
-    if experiment == "auto":
-        choices = choices._replace(task=_measured(choices, given))
-    task = choices.task
-    chosen = link or ("probit" if task.arms == 2 and choices.offered is None else "logit")
-    options.require(chosen != "probit" or (task.arms == 2 and choices.offered is None), "--link", chosen,
-                    "is for two arms that are always on offer; use logit")  # fmt: skip
+    return choices._replace(task=measure_task(choices, **given)) if experiment == "auto" else choices
+
+
+def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learning, compared: _Compared) -> "Plan":
+    """What is fitted, from what was given and from what is usual for this task and learner."""
+    from ..choices.compare import plan_models
+    from ..choices.learners import learner_of
+    from ..choices.schemas import CLASSIC
+
+    task, (learner, free, drift, decay) = choices.task, learning
+    two = task.arms == 2 and choices.offered is None
+    chosen = link or ("probit" if two else "logit")
+    options.require(chosen != "probit" or two, "--link", chosen, "is for two arms that are always on offer; use logit")
     if learner != "kalman":
         moved = "--drift" if drift else "--decay" if decay != 1.0 else ""
         options.require(not moved, moved, drift or decay, "belongs to --learner kalman")
-    own = learner_of(
-        learner, task, _words(free) or None, **({"drift": drift, "decay": decay} if learner == "kalman" else {})
-    )
+    dynamics = {"drift": drift, "decay": decay} if learner == "kalman" else {}
+    own = learner_of(learner, task, free or None, **dynamics)
     uncertain = learner in ("kalman", "bernoulli")
-    names = _words(primitives) or (("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random"))
-    usual = ("none+stickiness",) if learner == "none" else ("Value", "Value+stickiness")
-    wanted = _words(models) or (CLASSIC if uncertain else usual)
-    plain = learner == "kalman" and not own.free and not drift and decay == 1.0
-    plan = plan_models(task, chosen, eps, names, models=wanted, reference=reference, learner=None if plain else own)
-    options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
-    _run(choices, plan, prepare(Path("out") / "bandit-fit" if out is None else out), json,
-         {"empirical_bayes": empirical_bayes, "recover": recover, "cross_validate": cross_validate, "ppc": ppc,
-          "arviz": arviz, "individuals": individuals})  # fmt: skip
-
-
-def _run(choices: "Choices", plan: "Plan", out: Path, json: bool, asked: dict[str, Any]) -> None:
-    """Fit, check, write, print."""
-    from ..choices import checks, figures
-    from ..choices.compare import OURS, analyse, fit_rivals
-    from ..choices.data import as_csv
-    from ..choices.quality import examine
-    from ..choices.report import (
-        check_table,
-        confusion_table,
-        describe,
-        describe_groups,
-        describe_task,
-        model_table,
-        recovery_table,
-        shrunk_table,
-        subject_table,
-        verdict,
-        weight_table,
+    names = compared.primitives or (
+        ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
     )
+    usual = ("none+stickiness",) if learner == "none" else ("Value", "Value+stickiness")
+    wanted = compared.models or (CLASSIC if uncertain else usual)
+    plain = learner == "kalman" and not own.free and not drift and decay == 1.0
+    return plan_models(task, chosen, eps, names, models=wanted, reference=compared.reference,
+                       learner=None if plain else own)  # fmt: skip
+
+
+def _fit(choices: "Choices", plan: "Plan", asked: _Checks, watch: "Callable[[str, int, int], None]") -> _Fitted:
+    """Fit every model to every person, and run the checks that were asked for."""
+    from ..choices import checks
+    from ..choices.compare import analyse, fit_rivals
+    from ..choices.quality import examine
+    from ..choices.report import describe_groups, describe_task
+
+    watch("fitting models to every person", 0, 4)
+    result = analyse(choices, plan=plan)
+    watch("held-out predictions and the delta rule", 1, 4)
+    examined = examine(choices, result, plan)
+    watch("fitting controls", 2, 4)
+    rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
+    recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
+    others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
+    predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
+    said = (describe_task(choices.task), *choices.said, *describe_groups(choices, result))
+    return _Fitted(choices, plan, result, examined, rivals, recovered, others, predicted, said)
+
+
+def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
+    """Summary, tables and figures, and the draws of the model `arviz` if it is named."""
+    from ..choices import checks, figures, report
+    from ..choices.compare import several_blocks
+    from ..choices.data import as_csv
     from ..runs.store import save_figure, write_dataset, write_text
     from ..studies.drawing import styled
 
-    with watching() as watch:
-        watch("fitting models to every person", 0, 4)
-        result = analyse(choices, plan=plan)
-        watch("held-out predictions and the delta rule", 1, 4)
-        examined = examine(choices, result, plan)
-        watch("fitting controls", 2, 4)
-        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
-        recovered = checks.recover(choices, plan, result.models, progress=watch) if asked["recover"] else None
-        others = checks.predict_others(plan, result.trials, progress=watch) if asked["cross_validate"] else None
-        predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked["ppc"] else None
-        watch("writing and drawing", 3, 4)
-        said = (describe_task(choices.task), *choices.said, *describe_groups(choices, result))
-        tables = {
-            "weights.csv": weight_table(result), "subjects.csv": subject_table(result, examined),
-            "models.csv": model_table(result, examined.quality),
-        }  # fmt: skip
-        drawn = {
-            "model_comparison": partial(figures.comparison, result),
-            "weights": partial(figures.weights, result, asked["individuals"]),
-            "weights_in_course": partial(figures.course, result),
-            "coefficients": partial(figures.coefficients, result),
-            "evidence": partial(figures.evidence, result),
-        }
-        if recovered is not None:
-            tables |= {"recovery.csv": recovery_table(recovered), "confusion.csv": confusion_table(recovered)}
-        if predicted is not None:
-            tables["predictions.csv"] = check_table(predicted)
-            drawn["predictions"] = partial(figures.predictions, predicted, result.trials.source)
-        if asked["empirical_bayes"]:
-            tables["shrunk.csv"] = shrunk_table(plan, result.trials)
-        files = [write_text(out / "summary.md", describe(result, rivals, examined, said, recovered, others, predicted))]
-        files += [write_text(out / name, as_csv(one)) for name, one in tables.items()]
-        for name, draw in drawn.items():
-            files += save_figure(out / "figures" / name, styled(draw))
-        if asked["arviz"]:
-            model, fitted = plan.everything[asked["arviz"]], result.models[asked["arviz"]]
-            files.append(write_dataset(out / "posterior.zarr", checks.posterior_tree(model, fitted, result.trials)))
-    rows, against = tables["models.csv"].to_dict("records"), result.against_hybrid
-    quality = examined.quality
-    found = {
-        "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
-        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
-        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
-            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
-        "verdict": verdict(result), "warnings": list(examined.warnings),
-        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
-        "controls": {one.name: {key: getattr(one, key) for key in ("log_likelihood", "pxp", "bor")}
-                     for one in rivals.known()},
+    _, plan, result, examined, rivals, recovered, others, predicted, said = fitted
+    tables = {
+        "weights.csv": report.weight_table(result), "subjects.csv": report.subject_table(result, examined),
+        "models.csv": report.model_table(result, examined.quality),
     }  # fmt: skip
-    if others is not None:
-        found["other_people"] = {name: others.mean(name) for name in others.models}
+    drawn = {
+        "model_comparison": partial(figures.comparison, result),
+        "weights": partial(figures.weights, result, individuals),
+        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
+        "coefficients": partial(figures.coefficients, result),
+        "evidence": partial(figures.evidence, result),
+    }
+    if recovered is not None:
+        tables["recovery.csv"] = report.recovery_table(recovered)
+        tables["confusion.csv"] = report.confusion_table(recovered)
+    if predicted is not None:
+        tables["predictions.csv"] = report.check_table(predicted)
+        drawn["predictions"] = partial(figures.predictions, predicted, result.trials.source)
+    if shrunk:
+        tables["shrunk.csv"] = report.shrunk_table(plan, result.trials)
+    summary = report.describe(result, rivals, examined, said, recovered, others, predicted)
+    files = [write_text(out / "summary.md", summary)]
+    files += [write_text(out / name, as_csv(one)) for name, one in tables.items()]
+    for name, draw in drawn.items():
+        files += save_figure(out / "figures" / name, styled(draw))
+    if arviz:
+        tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
+        files.append(write_dataset(out / "posterior.zarr", tree))
+    return files
+
+
+def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool) -> None:
+    """Print the comparison with its warnings, or the record for programs."""
+    from ..choices.report import model_table, verdict
+
+    choices, plan, result, examined = fitted[:4]
+    rows = model_table(result, examined.quality).to_dict("records")
     record = {
         "command": "bandit fit",
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.models), "reference": plan.reference},
-        "results": found, "out": out, "files": files,
-        "notes": [verdict(result), *examined.warnings, *said, *result.notes],
+        "results": _results(fitted, rows), "out": out, "files": files,
+        "notes": [verdict(result), *examined.warnings, *fitted.said, *result.notes],
     }  # fmt: skip
     emit(
         json,
         record,
-        *said,
+        *fitted.said,
         *result.notes,
         _models(result, rows, examined),
         *(f"Warning: {line}" for line in examined.warnings),
@@ -324,6 +381,26 @@ def _run(choices: "Choices", plan: "Plan", out: Path, json: bool, asked: dict[st
         f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
         f"coefficients with their errors are in {out / 'subjects.csv'}.",
     )
+
+
+def _results(fitted: _Fitted, rows: list[dict[Any, Any]]) -> dict[str, Any]:
+    """The numbers of the record."""
+    from ..choices.compare import OURS
+    from ..choices.report import verdict
+
+    result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
+    quality, against = examined.quality, result.against_hybrid
+    found = {
+        "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
+        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
+        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
+            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
+        "verdict": verdict(result), "warnings": list(examined.warnings),
+        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
+        "controls": {one.name: {key: getattr(one, key) for key in ("log_likelihood", "pxp", "bor")}
+                     for one in rivals.known()},
+    }  # fmt: skip
+    return found if others is None else found | {"other_people": {name: others.mean(name) for name in others.models}}
 
 
 @bandit.command(
@@ -486,12 +563,6 @@ def _task(experiment: str, given: dict[str, Any]) -> "Task | None":
     if experiment in ("1", "2"):
         return TASKS[experiment]
     return Task("own data", **({"noise": 10.0} | given)) if "variance" in given else None
-
-
-def _measured(choices: "Choices", given: dict[str, Any]) -> "Task":
-    from ..choices.data import measure_task
-
-    return measure_task(choices, **given)
 
 
 def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examination") -> Table:

@@ -88,7 +88,7 @@ def quadrotor(
     ] = None,
     impulse: Annotated[
         float | None,
-        options.option("lqr: force of the push, for 20 ms.", "NEWTON", "1", rich_help_panel=WORLD),
+        options.option("lqr: force of the push, for one decision.", "NEWTON", "1", rich_help_panel=WORLD),
     ] = None,
     seeds: Annotated[int | None, options.seeds(str(SEEDS), "Episodes, each with random forces of its own.")] = None,
     seed: Annotated[int | None, options.seed()] = None,

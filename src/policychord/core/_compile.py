@@ -50,9 +50,13 @@ def once(make: Callable) -> Callable:
     return get
 
 
-def compiled(reassociate: bool = True) -> Callable:
-    """Decorate a helper that is compiled into the kernels that call it."""
-    flags = _FAST if reassociate else _FAST - {"reassoc"}
+def compiled(reassociate: bool = True, signed_zeros: bool = False) -> Callable:
+    """Decorate a helper that is compiled into the kernels that call it.
+
+    Where the sign of zero counts, `total + (x if c else 0)` stays a sum of selected numbers, which vectorises, and is
+    not made into a jump.
+    """
+    flags = _FAST - ({"nsz"} if signed_zeros else set()) - (set() if reassociate else {"reassoc"})
     # Wrappers for Python and C would take a fifth of the compilation. Without them a call from Python crashes the
     # process, so a helper is called from compiled code only; tests put it into a kernel of their own.
     no_wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

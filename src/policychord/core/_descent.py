@@ -24,6 +24,7 @@ from ._method import (
     GENTLE_COOLING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
+    NEGLIGIBLE,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
     RETRY_AFTER,
@@ -167,7 +168,11 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
 def _newton(pi, p, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > DENSE_UP_TO:
-        return by_cg(pi, p, root_w, force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+        # conjugate gradients would not hear those of negligible weight; to these their own diagonal is all
+        light = (root_w > 0.0) & (root_w * root_w <= NEGLIGIBLE)
+        heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
+        y = by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+        return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p) + temperature), y)
     system = _scaled_curvature(pi, p, root_w) + temperature * jnp.eye(force.size)
     return cho_solve(cho_factor(system), force)
 
@@ -223,8 +228,13 @@ def _cool(w, g, energy, gap, floor, temperature, eps, cooling, log_ratio, noise)
 
 def _extend(z, w, g, mean, temperature, pi, p):
     """Give primitives on the floor, and no others, their log-weight, by the diagonal of a Newton step."""
-    own = w * jnp.sum(pi * (pi / p[:, None]), axis=0)
+    own = w * _diagonal(pi, p)
     return jnp.where(z <= LOG_FLOOR, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
+
+
+def _diagonal(pi, p):
+    """The diagonal of the curvature K."""
+    return jnp.sum(pi * (pi / p[:, None]), axis=0)
 
 
 def _normalise(z):

@@ -24,6 +24,7 @@ from ._method import (
     GAP_ROUNDING,
     GENTLE_COOLING,
     LOG_FLOOR,
+    NEGLIGIBLE,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
     RETRY_AFTER,
@@ -232,8 +233,18 @@ def _direction_dense(_matrix, _over_p, squares, root_w, force, temperature, _gap
 
 @compiled()
 def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vectors, y):
+    """Conjugate gradients for those that matter; to those of negligible weight their own diagonal is all."""
     reduction = min(CG_FORCING, math.sqrt(gap / temperature))
-    _direction_cg(rows, over_p, root_w, force, temperature, reduction, vectors[9:], y)
+    heavy, heavy_force = vectors[13], vectors[14]
+    for a in range(y.size):
+        light = root_w[a] > 0.0 and root_w[a] * root_w[a] <= NEGLIGIBLE
+        heavy[a] = 0.0 if light else root_w[a]
+        heavy_force[a] = 0.0 if light else force[a]
+    _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y)
+    for a in range(y.size):
+        if heavy[a] < root_w[a]:
+            own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, _squares, a)
+            y[a] = force[a] / (own + temperature)
 
 
 @compiled()
@@ -394,7 +405,7 @@ def _solve_wide(
     log_weights, gap, passes, outcome, ln_p, over_p, _curvature,
 ):  # fmt: skip
     batch, n = eps.size, pi.shape[2]
-    vectors, nothing, unused = np.empty((13, n)), np.empty((2, 0, 0)), np.empty((2, 0))
+    vectors, nothing, unused = np.empty((15, n)), np.empty((2, 0, 0)), np.empty((2, 0))
     linear, magnitude = np.empty(n), np.empty(n)
     step = 1 if ln_p.shape[0] == batch else 0
     for k in range(batch):

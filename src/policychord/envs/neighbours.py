@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._types import Array, namespace
@@ -11,7 +10,6 @@ from .._types import Array, namespace
 Boid = Int[Array, ""] | int  # the number of one
 
 SOFTENING = 1e-6  # m, keeps the closeness of touching boids finite
-SLAB = 500  # boids looked after at once by the tree: bounds its memory to some 100 MB
 
 
 class Zones(NamedTuple):
@@ -107,79 +105,3 @@ def _mean(members: Any, values: Any, otherwise: Any) -> Any:
     count = jnp.sum(members)
     total = jnp.stack([jnp.sum(jnp.where(members, axis, 0.0)) for axis in values])
     return jnp.where(count > 0, total / jnp.maximum(count, 1), otherwise)
-
-
-# ------------------------------------------------------------------------ large flocks: a tree, in NumPy
-
-
-def look_by_tree(zones: Zones, position: np.ndarray, velocity: np.ndarray, crowd: int) -> View:
-    """What all boids see, by looking at those within reach only; up to `crowd` of them in the separation zone.
-
-    A k-d tree lists the pairs within the cohesion radius, slab by slab, so that neither time nor memory grow with the
-    square of the flock's size as long as the zones are small against it.
-    """
-    from scipy.spatial import cKDTree  # small flocks need not wait for it
-
-    zones = Zones(*(float(z) for z in zones))
-    position, velocity = np.asarray(position), np.asarray(velocity)
-    tree = cKDTree(position)
-    rows = []
-    for low in range(0, len(position), SLAB):
-        slab = slice(low, low + SLAB)
-        # the tree's distances may differ from ours in the last digit, so it is asked for slightly more
-        pairs = cKDTree(position[slab]).sparse_distance_matrix(tree, zones.cohesion * (1 + 1e-9), output_type="ndarray")
-        rows.append(_look_from(zones, pairs["i"], pairs["j"], position, velocity, slab, crowd))
-    return View(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-
-
-def _look_from(
-    zones: Zones,
-    i: np.ndarray,
-    j: np.ndarray,
-    position: np.ndarray,
-    velocity: np.ndarray,
-    slab: slice,
-    crowd: int,
-) -> View:
-    """What the boids of a slab see, i counted within it, of those boids j that are within reach."""
-    own, moving = position[slab], velocity[slab]
-    count = len(own)
-    offset = position[j] - own[i]
-    distance = _length(offset)
-    seen = is_seen(zones, offset, distance, moving[i])
-    push, pull = _strengths(zones, distance)
-    towards = offset / np.where(distance > 0, distance, 1.0)[:, None]
-    near, middle, far = (np.flatnonzero(seen & inside) for inside in _zones_of(zones, distance))
-
-    def mean(members: np.ndarray, values: Any, otherwise: Any) -> np.ndarray:
-        rows = i[members]
-        number = np.bincount(rows, minlength=count)[:, None]
-        total = np.stack([np.bincount(rows, values[:, axis], minlength=count) for axis in range(2)], axis=-1)
-        return np.where(number > 0, total / np.maximum(number, 1), otherwise)
-
-    return View(
-        position=own,
-        velocity=moving,
-        separation=mean(near, -push[near, None] * towards[near], 0.0),
-        alignment=mean(middle, unit(velocity[j[middle]]), unit(moving)),
-        cohesion=mean(far, pull[far, None] * towards[far], 0.0),
-        mean_velocity=mean(middle, velocity[j[middle]], moving),
-        mean_position=mean(far, position[j[far]], own),
-        closeness=_listed(i[near], towards[near] / (distance[near] + SOFTENING)[:, None], count, crowd),
-    )
-
-
-def _listed(rows: np.ndarray, values: np.ndarray, count: int, crowd: int) -> np.ndarray:
-    """The values of each row side by side, filled up with zeros; nothing if no row has any."""
-    if crowd == 0:
-        return np.zeros((count, 0, 2))
-    order = np.argsort(rows, kind="stable")
-    rows, values = rows[order], values[order]
-    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    if len(place) and place.max() >= crowd:
-        raise ValueError(
-            f"a boid has {place.max() + 1} neighbours in its separation zone but crowd = {crowd}: raise crowd."
-        )
-    listed = np.zeros((count, crowd, 2))
-    listed[rows, place] = values
-    return listed

@@ -1,9 +1,10 @@
-"""A planar Crazyflie that follows a path in gusts: two thrusts, six numbers of state, 20 physics steps a decision."""
+"""A planar Crazyflie that follows a path in gusts: two thrusts, six numbers of state, 1000 physics steps a second."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,7 @@ HOVER = MASS * GRAVITY / 2  # N, each thrust of a drone that hangs in the air
 KF, PWM_SLOPE, PWM_OFFSET = 3.16e-10, 0.2685, 4070.3  # thrust of one side: 2 KF (slope PWM + offset)^2
 LEAST_PWM, LARGEST_PWM = 20000.0, 65535.0
 LEAST_THRUST, LARGEST_THRUST = (2 * KF * (PWM_SLOPE * pwm + PWM_OFFSET) ** 2 for pwm in (LEAST_PWM, LARGEST_PWM))  # N
-SUBSTEPS, SUBSTEP = 20, 1e-3  # s; a decision holds for 20 ms
+SUBSTEP, DT = 1e-3, 0.02  # s: a step of the physics; how long a decision holds
 FLOOR = -0.0365  # m, height at which the recorded drone comes to rest
 FRICTION = 0.5  # of the drone on the floor, read off the recorded crashes
 
@@ -55,8 +56,9 @@ class Quadrotor(AbstractEnv):
     of `force_sd` newtons on each axis, drawn anew at every decision, plus `impulse` newtons on both for one decision at
     a random time. `disturbance="centre"` lets it act at the centre of mass. "stale-point" lets it act where the drone
     was when the decision was made, as the recorded simulator does, which adds a torque (z0 - z) Fx - (x0 - x) Fz while
-    it moves. `drag` d is an acceleration -d (1 + |v|) v. A drone that touches the floor stays there, flat or on its
-    back, until its thrust lifts it.
+    it moves. `drag` d is an acceleration -d (1 + |v|) v. A decision holds for `dt` seconds, a whole number of physics
+    steps of 1 ms; a path that is handed in has a row for each of them. A drone that touches the floor stays there, flat
+    or on its back, until its thrust lifts it.
 
     Reward: -(e^T diag(state_weights) e + thrust_weight |u - hover|^2), e the state after the step minus the path's
     next row, u the thrusts after noise and limits. `signals`: the six numbers of the state as seen, then the path's row
@@ -75,6 +77,7 @@ class Quadrotor(AbstractEnv):
     floor: Float[Array, ""]
     state_weights: Float[Array, "6"]
     thrust_weight: Float[Array, ""]
+    substeps: int = eqx.field(static=True)  # of the physics, in a decision
 
     variables: ClassVar[Mapping[str, Variable]] = MappingProxyType(
         {
@@ -84,8 +87,8 @@ class Quadrotor(AbstractEnv):
             "rate": Variable(unit="rad/s"),
             "lag": Variable(("pose",), "m, m, rad"),
             "previous_pitch": Variable(unit="rad"),
-            "time": Variable(unit="20 ms"),
-            "impulse_time": Variable(unit="20 ms"),
+            "time": Variable(unit="decisions"),
+            "impulse_time": Variable(unit="decisions"),
         }
     )
 
@@ -103,8 +106,10 @@ class Quadrotor(AbstractEnv):
         floor: float = FLOOR,
         state_weights: ArrayLike = (1.0, 0.1, 1.0, 0.1, 0.1, 0.1),
         thrust_weight: float = 0.1,
+        dt: float = DT,
     ):
-        self.path = _path(path)
+        self.substeps = substeps(dt)
+        self.path = _path(path, dt)
         self.start = _numbers("start", start, 6)
         self.stale = jnp.asarray(float(_known(disturbance) == "stale-point"))
         self.force_sd, self.thrust_sd, self.drag, self.thrust_weight = (
@@ -145,7 +150,7 @@ class Quadrotor(AbstractEnv):
         return self.thrust_sd * normal[:2], self.force_sd * normal[2:] + impulse
 
     def move(self, state: QuadrotorState, thrust: Float[Array, "2"], force: Float[Array, "2"]) -> QuadrotorState:
-        """20 ms under these thrusts and this force: semi-implicit Euler with the pose of one physics step ago.
+        """A decision under these thrusts and this force: semi-implicit Euler with the pose of one physics step ago.
 
         The recorded simulator turns the thrust, and places the force, by the pose before its last step.
         """
@@ -168,7 +173,7 @@ class Quadrotor(AbstractEnv):
             return new_x, new_z, new_vx, new_vz, new_pitch, new_rate, (x, z, pitch)
 
         begin = (x0, z0, *state.velocity, state.pitch, state.rate, tuple(state.lag))
-        x, z, vx, vz, pitch, rate, lag = jax.lax.fori_loop(0, SUBSTEPS, substep, begin)
+        x, z, vx, vz, pitch, rate, lag = jax.lax.fori_loop(0, self.substeps, substep, begin)
         moved = (jnp.stack([x, z]), jnp.stack([vx, vz]), pitch, rate, jnp.stack(lag))
         return QuadrotorState(*moved, folded(state.pitch), state.time + 1, state.impulse_time)
 
@@ -186,6 +191,14 @@ class Quadrotor(AbstractEnv):
         anywhere = np.full(18, np.inf)
         anywhere[4] = np.pi / 2
         return Spaces(Box(-anywhere, anywhere), Box(np.full(2, LEAST_THRUST), np.full(2, LARGEST_THRUST)))
+
+
+def substeps(dt: float) -> int:
+    """How many steps of the physics a decision has."""
+    whole = round(dt / SUBSTEP) if np.isfinite(dt) else 0
+    if whole < 1 or abs(dt - whole * SUBSTEP) > 1e-9:
+        raise ValueError(f"dt = {dt!r}: pass a whole number of milliseconds, in seconds; the physics has such steps.")
+    return whole
 
 
 def seen(state: QuadrotorState) -> Float[Array, "6"]:
@@ -210,8 +223,8 @@ def actuated(thrust: ArrayLike, noise: ArrayLike) -> Float[Array, "..."]:
     return saturated(saturated(thrust) + noise)
 
 
-def _path(given: Any) -> Float[Array, "sample 6"]:
-    rows = path(given) if isinstance(given, str) else np.asarray(given, dtype=float)
+def _path(given: Any, dt: float) -> Float[Array, "sample 6"]:
+    rows = path(given, dt=dt) if isinstance(given, str) else np.asarray(given, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != 6 or len(rows) < 2 or not np.all(np.isfinite(rows)):
         raise ValueError(f"path has shape {rows.shape}: pass a name, or two or more rows (x, vx, z, vz, pitch, rate).")
     return jnp.asarray(rows)

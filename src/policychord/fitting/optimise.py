@@ -1,6 +1,8 @@
 """`maximise`: the best parameters of one likelihood, from several starts; `climb_groups`: of every group at once.
 
 Climbs from many starts use a part of the data, which is cheap and finds the hills; the best of them go on with all.
+How far the top is, is counted in standard errors, g^T C g with C the inverse of the scores' outer products: so the
+end of a climb does not depend on the units of a parameter.
 """
 
 from collections.abc import Callable
@@ -8,18 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import minimize
 
 from .._types import ArrayLike
-from .likelihoods import Likelihood, by_group, restrict, value_and_gradient
-from .parameters import FARTHEST, log_prior, size, unconstrained
+from .likelihoods import Likelihood, by_group, restrict, scores, value_and_gradient
+from .parameters import FARTHEST, log_prior, prior_precision, size, unconstrained
 
 Progress = Callable[[str, int, int], Any]  # of (what is done, how far, of how much)
 SCREENED = 800  # units of the part on which many starts are tried
 SPREAD = 1.0  # standard deviation of the starts around the declared one, on the unconstrained scale
 SAME_HILL = 0.02  # climbs that end closer than this, in nats a hundred units, are on the same hill
 FINAL = 3  # hills at most that are climbed with all data
-GRADIENT = 1e-3  # a climb ends where no slope is larger: with a curvature of one, 5e-7 nats below the top
+NEAR = 1e-5  # standard errors from the top at which a climb ends: 5e-11 nats, which rounding of a long sum hides
+NEAR_A_HILL = 0.3  # the same while hills are looked for: .05 nats, less than what tells two hills apart
+GRADIENT = 1e-3  # climbs of groups end where no slope is larger: for a standard error of one, 1e-3 of it from the top
+LONGEST = 3.0  # of a step on the unconstrained scale: a factor of 20
 MOST_TURNS = 200
 FAR_OUT, NEARER = 8.0, 3.0  # |z| of an end that may be a plateau, and of where the climb begins once more
 
@@ -45,14 +49,34 @@ class _Best:
         self.given, self.method = given, method
         self.value, self.z, self.count = -np.inf, np.zeros(0), 0
 
-    def loss(self, z: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = log_posterior(self.given, z, self.method)
+    def at(self, z: np.ndarray) -> "_Point":
+        here = _point(self.given, z, self.method)
         self.count += 1
-        if not np.isfinite(value) or not np.isfinite(gradient).all():
-            return 1e10, np.zeros_like(z)
-        if value > self.value:
-            self.value, self.z = value, np.array(z)
-        return -value, -gradient
+        if here.value > self.value:
+            self.value, self.z = here.value, here.z
+        return here
+
+
+class _Point(NamedTuple):
+    """The objective at a point, with the outer products of its scores, whose mean is the curvature's."""
+
+    z: np.ndarray
+    value: float
+    gradient: np.ndarray
+    spread: np.ndarray  # (K, K)
+
+
+def _point(given: Likelihood, z: np.ndarray, method: str) -> _Point:
+    found = scores(given, z)
+    value, gradient = float(found.log_likelihood.sum()), found.gradient.sum(axis=0)
+    spread = found.gradient.T @ found.gradient
+    if method == "map":
+        prior, slope = log_prior(given.parameters, z)
+        value, gradient = value + prior, gradient + slope
+        spread = spread + np.diag(prior_precision(given.parameters))
+    if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(spread).all()):
+        return _Point(np.array(z), -np.inf, np.zeros_like(z), np.zeros((len(z), len(z))))
+    return _Point(np.array(z), value, gradient, spread)
 
 
 def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> tuple[float, np.ndarray]:
@@ -73,7 +97,7 @@ def maximise(
     progress: Progress | None = None,
     resume: Optimum | None = None,
 ) -> Optimum:
-    """The parameters that maximise the likelihood (`ml`) or the posterior (`map`), by L-BFGS-B.
+    """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
@@ -91,27 +115,28 @@ def maximise(
     try:
         screen = _Best(part, method)
         if points.shape[1] == 0:
-            best.loss(points[0])
+            best.at(points[0])
             converged = True
         hills = np.full(len(points), -np.inf)
         for i, start in enumerate(points if points.shape[1] else ()):
             _tell(progress, "climbing from several starts", i, len(points) + FINAL)
             if np.isnan(tried[i]).any():
-                tried[i] = _climb(screen, start)[0]
-            hills[i] = -screen.loss(tried[i])[0]
+                tried[i], hills[i], _ = _climb(screen, start, NEAR_A_HILL)
+            else:
+                hills[i] = screen.at(tried[i]).value
         best.count += screen.count
         ends = _distinct(hills, part.units) if points.shape[1] else []
         for i in ends[:FINAL]:
             if not np.isfinite(heights[i]):
                 _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
-                tried[i], heights[i], fine = _climb(best, tried[i])
+                tried[i], heights[i], fine = _climb(best, tried[i], NEAR)
                 converged = converged or fine
             else:
                 converged = True
     except KeyboardInterrupt:
         complete = False
         if not best.z.size and screen.z.size:  # what a part of the data says is better than nothing
-            best.z, best.value = screen.z, -best.loss(screen.z)[0]
+            best.at(screen.z)
     log_likelihood = value_and_gradient(given, best.z)[0] if best.z.size or not points.shape[1] else -np.inf
     return Optimum(
         best.z, best.value, log_likelihood, points, tried, heights, best.count, converged and complete, complete
@@ -123,25 +148,71 @@ def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
         progress(what, done, total)
 
 
-def _climb(objective: _Best, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
+def _climb(objective: _Best, start: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
     """(where a climb ends, how high that is, whether it arrived).
 
     A climb that ran far out may lie on a plateau, where every slope is zero: it begins once more from nearer, and the
     higher end counts.
     """
-    first = _ascend(objective, np.clip(start, -FARTHEST, FARTHEST))
+    first = _ascend(objective, np.clip(start, -FARTHEST, FARTHEST), near)
     if np.abs(first[0]).max(initial=0.0) <= FAR_OUT:
         return first
-    second = _ascend(objective, np.clip(first[0], -NEARER, NEARER))
+    second = _ascend(objective, np.clip(first[0], -NEARER, NEARER), near)
     return max(first, second, key=lambda end: end[1])
 
 
-def _ascend(objective: _Best, begin: np.ndarray) -> tuple[np.ndarray, float, bool]:
-    found = minimize(
-        objective.loss, begin, jac=True, method="L-BFGS-B", bounds=[(-FARTHEST, FARTHEST)] * len(begin),
-        options={"maxcor": 20, "maxiter": MOST_TURNS, "ftol": 1e-13, "gtol": GRADIENT},
-    )  # fmt: skip
-    return found.x, -float(found.fun), bool(found.success or found.status == 2)
+def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
+    """Climb by the scores' outer products while the top is far, by BFGS from them once it is close.
+
+    The products cost nothing beside the gradient and know the scale of every direction, also where a gradient is small;
+    where the model is wrong they are not the curvature, and secants mend that.
+    """
+    here = objective.at(begin)
+    metric, close = _inverse(here.spread), False
+    for _ in range(MOST_TURNS):
+        uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
+        metric = metric if close else _inverse(here.spread)
+        step = metric @ uphill
+        left = float(uphill @ step)
+        if left <= near**2:
+            return here.z, here.value, np.isfinite(here.value)
+        close = close or left <= 1.0
+        step *= min(1.0, LONGEST / np.abs(step).max())
+        there = _line(objective, here, step, uphill)
+        if there is None:
+            if not close:
+                return here.z, here.value, False
+            metric, close = _inverse(here.spread), False  # secants went wrong: once more without them
+            there = _line(objective, here, metric @ uphill, uphill)
+            if there is None:
+                return here.z, here.value, False
+        if close:
+            s, y = there.z - here.z, here.gradient - there.gradient
+            metric = _bfgs(metric[None], s[None], y[None], np.zeros(1, bool))[0]
+        here = there
+    return here.z, here.value, False
+
+
+def _line(objective: _Best, here: _Point, step: np.ndarray, uphill: np.ndarray) -> _Point | None:
+    """A point along the step that is higher by a part of what the slope promises; None if rounding hides any gain."""
+    length = 1.0
+    for _ in range(12):
+        aim = np.clip(here.z + length * step, -FARTHEST, FARTHEST)
+        there = objective.at(aim)
+        promised = float(uphill @ (aim - here.z))
+        if there.value >= here.value + 1e-4 * promised - 1e-12 * abs(here.value):
+            return there
+        # the top of the parabola through both values and the slope, within a tenth and a half of the way
+        bend = here.value + promised - there.value
+        length *= float(np.clip(0.5 * promised / bend, 0.1, 0.5)) if np.isfinite(bend) and bend > 0 else 0.1
+    return None
+
+
+def _inverse(spread: np.ndarray) -> np.ndarray:
+    """The inverse of the scores' products; directions of which the data say next to nothing get a bounded one."""
+    values, vectors = np.linalg.eigh(spread)
+    least = max(1e-10 * float(values.max(initial=0.0)), 1e-12)
+    return (vectors / np.maximum(values, least)) @ vectors.T
 
 
 def _starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:

@@ -141,6 +141,12 @@ def log_prior(parameters: Sequence[Parameter], z: np.ndarray) -> tuple[float, np
     return total, gradient
 
 
+def prior_precision(parameters: Sequence[Parameter]) -> np.ndarray:
+    """1/sd^2 of every unconstrained number's prior, zero without one."""
+    each = [0.0 if one.prior is None else one.prior.sd**-2 for one in parameters for _ in range(one.free)]
+    return np.array(each, dtype=float)
+
+
 def _natural(parameter: Parameter, z: Any) -> Any:
     if parameter.transform == "positive":
         return jnp.exp(z)

@@ -4,7 +4,7 @@ Both are a power analysis: how many decisions a wanted error needs, and which pa
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,19 @@ from .decisions import Family, Observations, choice, composed, family_of, log_we
 from .fits import likelihood_of, setup_of
 from .optimise import Objective, Progress, climb_groups, of_groups
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
-from .uncertainty import LEVEL, MOST_CORRELATED, correlation_of, curvature, inverse_of, profile
+from .uncertainty import (
+    LEVEL,
+    MOST_CORRELATED,
+    Grade,
+    Interval,
+    Uncertainty,
+    Verdict,
+    correlation_of,
+    curvature,
+    inverse_of,
+    profile,
+    verdicts,
+)
 
 Design = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
 WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
@@ -34,6 +46,14 @@ class Recovery(NamedTuple):
     correlations: Float[np.ndarray, "K K"]  # median over experiments
     profiled: dict[str, Float[np.ndarray, "repeats 2"]]  # profile intervals, by name
     converged: Bool[np.ndarray, " repeats"]
+    verdicts: tuple[tuple[Verdict, ...], ...] = ()  # (repeats, K): what each experiment would have said
+
+    @property
+    def grades(self) -> dict[str, dict[str, float]]:
+        """By name: the share of experiments that call the number identified, weakly or not identified."""
+        told = list(zip(*self.verdicts, strict=True))
+        return {name: {grade: float(np.mean([one.grade == grade for one in of])) for grade in get_args(Grade)}
+                for name, of in zip(self.names, told, strict=True)}  # fmt: skip
 
     @property
     def bias(self) -> Float[np.ndarray, " K"]:
@@ -142,14 +162,23 @@ def recover(
                 converged=np.where(higher, found.converged, best.converged),
             )  # fmt: skip
     assert best is not None
-    covariance, _ = inverse_of(curvature(objective, best.z))
+    bend = curvature(objective, best.z)
+    covariance, flat = inverse_of(bend)
     intervals = {}
     for i, name in enumerate(profiles):
         _tell(progress, f"profiles of {name}", starts + i, starts + len(profiles))
         intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
     correlations = np.median([correlation_of(one) for one in covariance], axis=0)
     errors = np.sqrt(np.einsum("gii->gi", covariance))
-    return Recovery(names, truth, decisions, best.z, errors, correlations, intervals, best.converged)
+    wide = norm.ppf(0.5 + LEVEL / 2) * errors
+    told = []
+    for i, z in enumerate(best.z):
+        ends = [Interval(*intervals[name][i]) if name in intervals else Interval(z[j] - wide[i, j], z[j] + wide[i, j])
+                for j, name in enumerate(names)]  # fmt: skip
+        unknown_dependence = np.full_like(bend[i], np.nan)
+        sure = Uncertainty(bend[i], covariance[i], unknown_dependence, tuple(ends), bool(flat[i]))
+        told.append(verdicts(chosen, z, sure))
+    return Recovery(names, truth, decisions, best.z, errors, correlations, intervals, best.converged, tuple(told))
 
 
 def _metric(objective: Objective, begin: np.ndarray, repeats: int) -> Float[np.ndarray, "repeats K K"]:

@@ -17,7 +17,9 @@ from .parameters import FARTHEST, Parameter, free_names
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
 LEVEL = 0.95  # of intervals
 WIDEST = 6.0  # a profile that is still inside after so many units of z (a factor of 400) is open
-VAGUE = 4.0  # an interval wider than this (a factor of 50) says little
+VAGUE = float(
+    np.log(10.0)
+)  # an interval wider than a factor of ten (of values, or of odds): not even the order of magnitude
 MOST_CORRELATED = 0.9  # two parameters beyond this cannot be told apart well
 LARGEST_EPS = 30.0  # above it the weights stay at the prior, whatever the cost
 LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is below this do not gate
@@ -221,10 +223,13 @@ def verdicts(
     """A verdict for each unconstrained number. `reasons` says of parameters, by name, why they cannot be identified.
 
     Not identified: at a bound, a profile open on both sides, a flat likelihood, or a reason that is given. Weakly: a
-    profile open on one side, an interval wider than a factor of 50, or a correlation beyond .9 with another.
+    profile open on one side, a correlation beyond .9 with another, or an interval that does not even tell the order of
+    magnitude: wider than a factor of ten, in values of a positive number, in odds of a bounded one or of a simplex. A
+    real number has no unit of its own, so no width is asked of it.
     """
     names = free_names(parameters)
     owners = [parameter.name for parameter in parameters for _ in range(parameter.free)]
+    scales = [parameter.transform for parameter in parameters for _ in range(parameter.free)]
     correlation = found.correlation
     answers = []
     for j, (name, owner) in enumerate(zip(names, owners, strict=True)):
@@ -238,8 +243,8 @@ def verdicts(
             hard.append("its profile is open on both sides")
         elif np.isinf(low) or np.isinf(high):
             soft.append(f"its profile is open {'below' if np.isinf(low) else 'above'}")
-        elif high - low > VAGUE:
-            soft.append(f"its interval is {high - low:.1f} wide on the unconstrained scale")
+        elif high - low > VAGUE and scales[j] != "real":
+            soft.append(f"its interval spans a factor of {np.exp(high - low):.0f}: its order of magnitude is not known")
         if not found.intervals and found.errors[j] > WIDEST / 2:
             hard.append(f"its standard error is {found.errors[j]:.2g} on the unconstrained scale")
         for i, other in enumerate(names):

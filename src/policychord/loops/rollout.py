@@ -33,6 +33,11 @@ def rollout(
     `decide(key, observation, k, memory)`. With `in_turn` the members of a population move one after another, in an
     environment with `only(i)`.
     """
+    if not isinstance(env, AbstractEnv):
+        raise ValueError(
+            f"env is a {type(env).__name__}: rollout compiles one of policychord.envs; for a Gymnasium environment use "
+            "policychord.gym.play."
+        )
     numbers = episode_numbers(episodes)
     if not (isinstance(steps, int | np.integer) and steps >= 1):
         raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")

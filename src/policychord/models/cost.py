@@ -7,16 +7,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time
 from ..actions import AbstractActions
 from .base import AbstractModel, Terms
+from .worlds import AbstractOutcomes
 
 
 class Cost(AbstractModel):
     """q proportional to q~ exp(-c), so s(u) = c_action(x, u) + c_state(x'), x' = predict(x, u), up to a constant.
 
     - `action_cost`: a number for each action of the set, or a function of (observation, action, k).
-    - `predict`: a function of (observation, action, k) that gives the next one.
+    - `predict`: a function of (observation, action, k) that gives the next one; `Random` or `Tabular` for chance (the
+      cost is then the expected one), `BlackBox` for a simulator.
     - `state_cost`: a function of (next state, its time k + 1).
     - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term.
 
@@ -26,7 +29,7 @@ class Cost(AbstractModel):
     """
 
     action_cost: Callable[[Observation, Action, Time], ArrayLike] | Float[Array, " d"] | None
-    predict: Callable[[Observation, Action, Time], Observation] | None
+    predict: Callable[[Observation, Action, Time], Observation] | AbstractOutcomes | None
     state_cost: Callable[[Observation, Time], ArrayLike] | Float[Array, "dim dim"] | None
     cost_to_go: Callable[[Observation, Time], ArrayLike] | Float[Array, "dim dim"] | None
     target: Callable[[Time], ArrayLike] | Float[Array, " dim"] | None
@@ -35,7 +38,7 @@ class Cost(AbstractModel):
         self,
         action_cost: Callable[[Observation, Action, Time], ArrayLike] | ArrayLike | None = None,
         *,
-        predict: Callable[[Observation, Action, Time], Observation] | None = None,
+        predict: Callable[[Observation, Action, Time], Observation] | AbstractOutcomes | None = None,
         state_cost: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
         cost_to_go: Callable[[Observation, Time], ArrayLike] | ArrayLike | None = None,
         target: Callable[[Time], ArrayLike] | ArrayLike | None = None,
@@ -61,32 +64,44 @@ class Cost(AbstractModel):
         terms = {}
         price, predict = self.action_cost, self.predict
         if callable(price):
-            terms["action"] = jax.vmap(lambda action: price(observation, action, k))(actions.points)
+            terms["action"] = jax.vmap(lambda action: call("action_cost", price, observation, action, k))(
+                actions.points
+            )
         elif price is not None:
             if price.shape != (actions.size,):
                 raise ValueError(f"action_cost has shape {price.shape}: one number for each of {actions.size} actions.")
             terms["action"] = price
         name, pricing = ("state", self.state_cost) if self.cost_to_go is None else ("cost_to_go", self.cost_to_go)
         if predict is not None and pricing is not None:
-            following = jax.vmap(lambda action: predict(observation, action, k))(actions.points)
-            if callable(pricing):
-                terms[name] = jax.vmap(lambda x: pricing(x, k + 1))(following)
+            if isinstance(predict, AbstractOutcomes):
+                possible, prob = jax.vmap(lambda action: predict.outcomes(observation, action, k))(actions.points)
+                prices = jax.vmap(lambda states: self._price(name, pricing, states, k))(possible)
+                # what cannot happen costs nothing, whatever its price
+                terms[name] = jnp.sum(jnp.where(prob > 0, prob * prices, 0.0), axis=-1)
             else:
-                following = _as_vectors(following)
-                if following.shape[1:] != (len(pricing),):
-                    raise ValueError(
-                        f"predict gives a state of {following.shape[1]} numbers, but {name} is priced by a matrix of "
-                        f"shape {pricing.shape}: pass one row for each number of the state, or a function."
-                    )
-                target = self.target(k + 1) if callable(self.target) else self.target
-                offset = following if target is None else following - target
-                terms[name] = jnp.sum((offset @ pricing) * offset, axis=-1)
+                following = jax.vmap(lambda action: call("predict", predict, observation, action, k))(actions.points)
+                terms[name] = self._price(name, pricing, following, k)
         for name, term in terms.items():
             if jnp.shape(term) != (actions.size,):
                 raise ValueError(
                     f"the {name} cost of one action has shape {jnp.shape(term)[1:]}: it must be one number."
                 )
         return {name: jnp.asarray(term, dtype=float) for name, term in terms.items()}
+
+    def _price(self, name: str, pricing: Any, states: Observation, k: Time) -> Array:
+        """What each of these next states costs."""
+        if callable(pricing):
+            part = "state_cost" if name == "state" else name
+            return jax.vmap(lambda x: call(part, pricing, x, k + 1))(states)
+        states = _as_vectors(states)
+        if states.shape[1:] != (len(pricing),):
+            raise ValueError(
+                f"predict gives a state of {states.shape[1]} numbers, but {name} is priced by a matrix of shape "
+                f"{pricing.shape}: pass one row for each number of the state, or a function."
+            )
+        target = call("target", self.target, k + 1) if callable(self.target) else self.target
+        offset = states if target is None else states - target
+        return jnp.sum((offset @ pricing) * offset, axis=-1)
 
 
 def _as_vectors(states: Any) -> Array:

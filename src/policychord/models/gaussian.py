@@ -9,6 +9,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions
 from .base import AbstractModel, Terms
@@ -51,12 +52,12 @@ class GaussianTarget(AbstractModel):
         self.target_covariance = _checked("target_covariance", target_covariance)
 
     def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
-        target = jnp.atleast_1d(self.target(observation, k) if callable(self.target) else self.target)
+        target = jnp.atleast_1d(call("target", self.target, observation, k) if callable(self.target) else self.target)
         wanted = self.target_covariance(observation, k) if callable(self.target_covariance) else self.target_covariance
         root = _cholesky(wanted, target.shape[0])
 
         def for_action(action: Array) -> tuple[Array, Array]:
-            mean = jnp.atleast_1d(self.predict(observation, action, k))
+            mean = jnp.atleast_1d(call("predict", self.predict, observation, action, k))
             if mean.shape != target.shape:
                 raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
             given = self.covariance(observation, action, k) if callable(self.covariance) else self.covariance

@@ -11,9 +11,11 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time
 from ..actions import AbstractActions, Finite
 from ..primitives.base import AbstractPrimitive
+from .worlds import Random, Tabular
 
 Follow = Literal["each", "prior"]
 Reduce = Literal["min", "softmin"]
@@ -24,7 +26,8 @@ class Rollouts(eqx.Module):
 
     - `primitives`: the agent's own, the dict that `Composer` is given; each is followed by its mean, or, on labels, by
       its most probable action.
-    - `predict(observation, action, k)`: the next observation; `stage_cost(observation, action, k)`: what a step costs.
+    - `predict(observation, action, k)`: the next observation, `Random` for a world with chance, of which the mean over
+      its futures counts; `stage_cost(observation, action, k)`: what a step costs.
     - `follow`: `each` follows one primitive after another, and takes the least of their costs (`reduce="min"`) or
       -ln mean exp(-cost) (`"softmin"`); `prior` follows the equal mixture of their means.
 
@@ -33,7 +36,7 @@ class Rollouts(eqx.Module):
 
     primitives: tuple[AbstractPrimitive, ...]
     actions: AbstractActions
-    predict: Callable[[Observation, Action, Time], Observation]
+    predict: Callable[[Observation, Action, Time], Observation] | Random
     stage_cost: Callable[[Observation, Action, Time], ArrayLike]
     steps: int = eqx.field(static=True)
     follow: Follow = eqx.field(static=True)
@@ -43,13 +46,18 @@ class Rollouts(eqx.Module):
         self,
         primitives: Mapping[str, AbstractPrimitive] | Sequence[AbstractPrimitive],
         actions: AbstractActions,
-        predict: Callable[[Observation, Action, Time], Observation],
+        predict: Callable[[Observation, Action, Time], Observation] | Random,
         stage_cost: Callable[[Observation, Action, Time], ArrayLike],
         *,
         steps: int = 30,
         follow: Follow = "each",
         reduce: Reduce = "min",
     ):
+        if isinstance(predict, Tabular):
+            raise ValueError(
+                "predict is Tabular: in a finite world the cost-to-go is a linear system, so pass it to Cost as a "
+                "function of the state, or follow the table by Random."
+            )
         if not (isinstance(steps, int | np.integer) and steps >= 1):
             raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")
         if follow not in ("each", "prior"):
@@ -64,25 +72,43 @@ class Rollouts(eqx.Module):
 
     def __call__(self, observation: Observation, k: Time) -> Float[Array, ""]:
         """The cost of the next steps from here."""
+        costs = self.each(observation, k)
+        return jnp.min(costs) if self.reduce == "min" else np.log(len(costs)) - logsumexp(-costs)
+
+    def each(self, observation: Observation, k: Time) -> Float[Array, " followed"]:
+        """The cost of following each primitive from here, or the one of following their mixture."""
 
         def mean(x: Observation, t: Time) -> Array:
             return jnp.mean(jnp.stack([self._act(p, x, t) for p in self.primitives]), axis=0)
 
         if self.follow == "prior":
-            return self._cost(mean, observation, k)
-        costs = jnp.stack([self._cost(partial(self._act, p), observation, k) for p in self.primitives])
-        return jnp.min(costs) if self.reduce == "min" else np.log(len(costs)) - logsumexp(-costs)
+            return self._cost(mean, observation, k)[None]
+        return jnp.stack([self._cost(partial(self._act, p), observation, k) for p in self.primitives])
 
     def _cost(self, act: Callable[[Observation, Time], Array], observation: Observation, k: Time) -> Float[Array, ""]:
-        def advance(x: Observation, i: Array) -> tuple[Observation, Array]:
+        def advance(x: Observation, i: Array, number: Array | int = 0) -> tuple[Observation, Array]:
             action = act(x, k + i)
-            cost = jnp.asarray(self.stage_cost(x, action, k + i), dtype=float)
-            following = self.predict(x, action, k + i)
+            cost = jnp.asarray(call("stage_cost", self.stage_cost, x, action, k + i), dtype=float)
+            following = self._follow(x, action, k + i, number)
             return jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x), cost
 
         observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
-        _, costs = jax.lax.scan(advance, observation, jnp.arange(self.steps))
-        return jnp.sum(costs)
+        if not isinstance(self.predict, Random):
+            _, costs = jax.lax.scan(advance, observation, jnp.arange(self.steps))
+            return jnp.sum(costs)
+
+        def future(number: Array) -> Array:
+            _, costs = jax.lax.scan(partial(advance, number=number), observation, jnp.arange(self.steps))
+            return jnp.sum(costs)
+
+        return jnp.mean(jax.vmap(future)(jnp.arange(self.predict.samples)))
+
+    def _follow(self, x: Observation, action: Array, k: Time, number: Array | int) -> Observation:
+        """The next observation; in a world with chance that of the future with this number."""
+        if not isinstance(self.predict, Random):
+            return call("predict", self.predict, x, action, k)
+        stream = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.predict.seed), number), k)
+        return call("predict", self.predict.predict, x, action, k, stream)
 
     def _act(self, primitive: AbstractPrimitive, observation: Observation, k: Time) -> Array:
         mean = getattr(primitive, "centre", None)

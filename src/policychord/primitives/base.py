@@ -23,7 +23,7 @@ class Moments(NamedTuple):
 
     log_density: Float[Array, ""]  # E[ln pi], minus the entropy
     first: Float[Array, " dim"]  # E[y]
-    second: Float[Array, " dim"]  # E[y^2], of each axis
+    second: Float[Array, "dim dim"]  # E[y y^T]
 
 
 @runtime_checkable

@@ -1,5 +1,6 @@
 """`columns`: all primitives for one observation, as the matrix that a gating problem needs."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -9,8 +10,11 @@ from jaxtyping import Array, Bool, Float
 
 from .._types import Observation, Time
 from ..actions import AbstractActions, Grid, Sampled
-from .base import AbstractPrimitive, Draws
+from .base import AbstractPrimitive, Draws, Moments
 from .gaussian import Gaussian, factors, product_of
+
+MOST_FEATURES = 0.75  # of a fit, for each point
+RIDGE = 1e-10
 
 
 def separable(primitives: tuple[AbstractPrimitive, ...], actions: AbstractActions) -> bool:
@@ -71,9 +75,14 @@ class Drawn(NamedTuple):
 
     actions: Sampled  # with the points
     own: Float[Array, "d dim"]  # the same in the primitives' own numbers, before they are squashed
+    log_pi: Float[Array, "d n"]  # ln of the densities of the primitives
+    log_q: Float[Array, " d"]  # ln of that of their equal mixture
     offset: Float[Array, " d"]  # added to the cost of each: ln(N q), q the equal mixture, minus ln |du/dy|
-    control: Float[Array, "d n"]  # a function of the point, for each primitive, whose expectation is known
-    correction: Float[Array, " n"]  # that expectation minus the mean over the points: a linear term of the objective
+    log_sums: Float[Array, " n"]  # ln of each column's sum before it was made one
+    blame: Float[Array, "n n"]  # how much the sum of column b moves the gradient of primitive a, at equal weights
+    means: Float[Array, "n dim"]  # the mean action of each primitive
+    residual: Float[Array, "d n"]  # what the control variates leave of ln pi_a + cost: the error bars are made of it
+    correction: Float[Array, " n"]  # what is known minus what the points say: a linear term of the objective
 
 
 def draw_columns(
@@ -97,10 +106,15 @@ def draw_columns(
     densities = [[p.log_density(together, actions, observation, k)] for p in parts]
     log_pi = jnp.stack([column for (column,) in _filled(densities, well)], axis=-1)
     log_q = logsumexp(log_pi, axis=-1) - np.log(n)
-    pi = jnp.exp(log_pi - log_q[:, None])
-    offset = log_q + np.log(len(log_q)) - actions.log_stretch(together)
-    none = jnp.zeros(n)
-    return pi / jnp.sum(pi, axis=0), jnp.stack(well), Drawn(actions.at_points(together), together, offset, log_pi, none)
+    ratio = jnp.exp(log_pi - log_q[:, None])
+    sums = jnp.mean(ratio, axis=0)
+    pi, placed = ratio / (len(ratio) * sums), actions.at_points(together)
+    nothing = jnp.zeros(n)
+    drawn = Drawn(
+        placed, together, log_pi, log_q, log_q + np.log(len(log_q)) - actions.log_stretch(together), jnp.log(sums),
+        pi.T @ ratio / n, pi.T @ placed.points, jnp.zeros_like(pi), nothing,
+    )  # fmt: skip
+    return pi, jnp.stack(well), drawn
 
 
 def control(
@@ -109,27 +123,73 @@ def control(
 ) -> Drawn:  # fmt: skip
     """The points with the control variates of the cost that it has there.
 
-    For each primitive: ln pi_a, and the quadratic in the axes that fits cost minus ln |du/dy| best. Their expectations
-    are known for a primitive with `moments`; a quadratic cost then has no error left.
+    For each primitive: ln pi_a, and the quadratic that predicts cost minus ln |du/dy| best. Their expectations are
+    known for a primitive with `moments`, and of a quadratic cost no error is left. Making the sum of a column one
+    divides pi_a by it wherever the mixture's logarithm is taken: to first order that is taken back.
     """
-    actions, own = drawn.actions, drawn.own
-    target = cost - actions.log_stretch(own)
-    features = jnp.concatenate([own, own**2], axis=1)
-    middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
-    scaled = (features - middle) / width
-    ridge = 1e-10 * len(own) * jnp.eye(scaled.shape[1])
-    slope = jnp.linalg.solve(scaled.T @ scaled + ridge, scaled.T @ (target - jnp.mean(target)))
-    slope = jnp.where(jnp.all(jnp.isfinite(slope)), slope, 0.0)  # an infinite cost has no quadratic
-    fitted, values, expected = scaled @ slope, [], []
-    for i, primitive in enumerate(primitives):
-        known = primitive.moments(actions, observation, k) if isinstance(primitive, Draws) else None
-        if known is None:
-            values.append(jnp.zeros(len(own)))
-            expected.append(jnp.zeros(()))
+    actions = drawn.actions
+    target = cost - actions.log_stretch(drawn.own)
+    known = [p.moments(actions, observation, k) if isinstance(p, Draws) else None for p in primitives]
+    fitted, leverage, expect = _quadratic(drawn.own, target)
+    left = target - fitted
+    # what the fit leaves of a point that it has not seen, or error bars would take its freedom for precision
+    unseen = (left - jnp.mean(left)) / (1.0 - leverage) + jnp.mean(left)
+    residual, correction, means = [], [], []
+    for i, moments in enumerate(known):
+        if moments is None:
+            residual.append(drawn.log_pi[:, i] + target)
+            correction.append(jnp.zeros(()))
+            means.append(drawn.means[i])
             continue
-        moments = (jnp.concatenate([known.first, known.second]) - middle) / width
-        values.append(drawn.control[:, i] + fitted)
-        expected.append(known.log_density + moments @ slope)
-    together = jnp.stack(values, axis=-1)
-    correction = jnp.stack(expected) - jnp.sum(pi * together, axis=0)
-    return drawn._replace(control=together, correction=jnp.where(jnp.isfinite(correction), correction, 0.0))
+        residual.append(unseen)
+        correction.append(moments.log_density + expect(moments) - pi[:, i] @ (drawn.log_pi[:, i] + fitted))
+        means.append(drawn.means[i] if actions.squash else moments.first)
+    found = jnp.stack(correction) + drawn.blame @ drawn.log_sums
+    means = [jnp.where(jnp.all(jnp.isfinite(mean)), mean, drawn.means[i]) for i, mean in enumerate(means)]
+    return drawn._replace(
+        residual=jnp.stack(residual, axis=-1), correction=jnp.where(jnp.isfinite(found), found, 0.0),
+        means=jnp.stack(means),
+    )  # fmt: skip
+
+
+def _quadratic(
+    own: Float[Array, "d dim"], target: Float[Array, " d"]
+) -> tuple[Float[Array, " d"], Float[Array, " d"], Callable[[Moments], Array]]:
+    """(values, leverage of each point, expectation under a primitive) of the quadratic that predicts the target best.
+
+    Of none, one without and one with products of axes, that with the least error on points left out of the fit.
+    """
+    count, dim = own.shape
+    rows, columns = np.triu_indices(dim, 1)
+    kinds = [(np.arange(dim), np.arange(dim))]
+    if dim > 1:
+        kinds.append((np.concatenate([np.arange(dim), rows]), np.concatenate([np.arange(dim), columns])))
+    centred, fitted, leverage = target - jnp.mean(target), jnp.zeros(count), jnp.full(count, 1.0 / count)
+    best_error = jnp.sum(centred**2) / (1 - 1 / count) ** 2
+    slopes = [jnp.zeros(dim + len(kind[0])) for kind in kinds]
+    for j, (first, second) in enumerate(kinds):
+        features = jnp.concatenate([own, own[:, first] * own[:, second]], axis=1)
+        if features.shape[1] > MOST_FEATURES * count:
+            continue
+        middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
+        scaled = (features - middle) / width
+        gram = scaled.T @ scaled + RIDGE * count * jnp.eye(scaled.shape[1])
+        solved = jnp.linalg.solve(gram, scaled.T)
+        slope, hat = solved @ centred, 1.0 / count + jnp.sum(scaled * solved.T, axis=1)
+        values = scaled @ slope
+        error = jnp.sum(((centred - values) / (1.0 - hat)) ** 2)
+        better = error < best_error  # not where a cost is infinite
+        best_error = jnp.where(better, error, best_error)
+        fitted, leverage = (
+            jnp.where(better, values + middle @ (slope / width), fitted),
+            jnp.where(better, hat, leverage),
+        )
+        slopes = [jnp.where(better, slope / width if i == j else 0.0, old) for i, old in enumerate(slopes)]
+
+    def expect(moments: Moments) -> Array:
+        parts = [
+            jnp.concatenate([moments.first, moments.second[kind]]) @ s for kind, s in zip(kinds, slopes, strict=True)
+        ]
+        return sum(parts, jnp.zeros(()))
+
+    return fitted, leverage, expect

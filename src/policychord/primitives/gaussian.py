@@ -11,6 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from jaxtyping import Array, Float
 
+from .._calls import call, check_hashable
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive, Moments
@@ -52,19 +53,21 @@ class Gaussian(AbstractPrimitive):
         self.mean = mean if callable(mean) else _constant(mean)
         self.sd, self.cholesky = (sd, None) if callable(sd) else _spread(sd, covariance)
         self.outside = outside
+        check_hashable("mean", self.mean)
+        check_hashable("sd", self.sd)
 
     def at(self, observation: Observation, k: Time) -> "Gaussian":
         """The same primitive with the spread that it has for this observation; one that is not positive is NaN."""
         if not callable(self.sd):
             return self
-        sd = jnp.asarray(self.sd(observation, k), dtype=float)
+        sd = jnp.asarray(call("sd", self.sd, observation, k), dtype=float)
         whole = jnp.where(jnp.all(jnp.isfinite(sd) & (sd > 0)), sd, jnp.nan)
         return eqx.tree_at(lambda one: one.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
         """The mean for this observation, where it will be used."""
         dim = actions.points.shape[1:]
-        mean = jnp.asarray(self.mean(observation, k), dtype=float)
+        mean = jnp.asarray(call("mean", self.mean, observation, k), dtype=float)
         if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
             mean = mean.reshape(dim)  # one number is one number
         if mean.shape != dim:
@@ -111,15 +114,15 @@ class Gaussian(AbstractPrimitive):
         here, centre = self._for_sampling(actions, observation, k)
         volume = here._log_volume(actions, centre)
         if here.cholesky is not None:
-            square = jnp.sum(here.cholesky**2, axis=-1)
-            return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, centre**2 + square)
+            covariance = here.cholesky @ here.cholesky.T
+            return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, jnp.outer(centre, centre) + covariance)
         sd, low, high = here._in_sd(actions, centre)
         heights = [jnp.exp(-0.5 * z**2 - _log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
         edges = [jnp.where(jnp.isfinite(z), z, 0.0) * height for z, height in zip((low, high), heights, strict=True)]
         first, second = heights[0] - heights[1], 1.0 + edges[0] - edges[1]
-        return Moments(
-            -0.5 * jnp.sum(second) - volume, centre + sd * first, centre**2 + 2 * centre * sd * first + sd**2 * second
-        )
+        mean = centre + sd * first
+        variance = sd**2 * jnp.maximum(second - first**2, 0.0)
+        return Moments(-0.5 * jnp.sum(second) - volume, mean, jnp.outer(mean, mean) + jnp.diag(variance))
 
     def _for_sampling(
         self, actions: Sampled, observation: Observation, k: Time

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite
 from .base import AbstractPrimitive
@@ -135,7 +136,8 @@ class _Asker:
         if self.own is not None or hasattr(self.policy, "predict"):
             answer = self._batch(many, state, first.shape[len(batch) :])
         else:
-            answer = [self.policy(jax.tree_util.tree_map(lambda a, i=i: a[i], many)) for i in range(count)]
+            rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
+            answer = [call("the policy", self.policy, row) for row in rows]
         answer = np.asarray(answer)
         if answer.size != count * int(np.prod(self.shape)):
             raise ValueError(

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._calls import call
 from .._types import ArrayLike, Observation, Time
 from ..actions import AbstractActions
 from .base import AbstractPrimitive
@@ -68,7 +69,7 @@ class Categorical(AbstractPrimitive):
             )
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
-        logits = jnp.asarray(self.logits(observation, k), dtype=float)
+        logits = jnp.asarray(call("logits", self.logits, observation, k), dtype=float)
         if logits.shape != (actions.size,):
             raise ValueError(
                 f"logits(observation, k) has shape {logits.shape}: one for each of the {actions.size} actions."

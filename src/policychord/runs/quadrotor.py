@@ -39,12 +39,12 @@ def fly(experiment: Experiment, settings: QuadrotorSettings, out: Path, animatio
     files += save_figure(out / "figures" / "costs", styled(draw_comparison, experiment, flights))
     files.append(write_dataset(out / "data" / "flights.zarr", dataset(settings, flights)))
     if animation:
-        from ..studies.quadrotor.animation import FPS, animate, can_write
+        from ..studies.quadrotor.animation import animate, can_write, pictures_per_second
 
         watch("filming", 2, total)
         for ending in filter(can_write, (".gif", ".mp4")):
             motion = animate(settings, flights["composed"], title=f"{experiment.upper()} pair, composed")
-            files.append(save_animation(out / f"animation{ending}", motion, FPS))
+            files.append(save_animation(out / f"animation{ending}", motion, pictures_per_second(settings)))
         if not can_write(".mp4"):
             notes.append("No animation.mp4: ffmpeg is not installed here; animation.gif shows the same.")
     return Flown(rows, compare(settings, flights, "composed", FIXED), files, notes)

@@ -1,9 +1,10 @@
 """What a run leaves behind, as data: the report is written from it, and from nothing else."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..studies.claim import JudgedClaim
-from ..studies.study import Control, Finding
+from ..studies.study import Control, Finding, Objection
 
 
 class Drawn(NamedTuple):
@@ -30,6 +31,7 @@ class Chapter(NamedTuple):
     controls: list[Control]
     findings: list[Finding]
     data: list[str]  # Zarr folders, relative to the run's folder
+    objections: Sequence[Objection] = ()
 
 
 def simulated(chapter: Chapter) -> bool:

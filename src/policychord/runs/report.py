@@ -37,7 +37,8 @@ SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 
 RESERVED = (
-    "top", "summary", "claims", "claims-title", "ledger", "panels", "panels-title", "run", "run-title",
+    "top", "summary", "claims", "claims-title", "ledger", "panels", "panels-title", "changes",
+    "changes-title", "run", "run-title",
     "again", "again-title", "cite", "cite-title", "record", "zoom",
 )  # fmt: skip
 
@@ -121,6 +122,7 @@ def render(report: Report, folder: Path) -> str:
         lines=lines,
         panels=_panels(report, sections),
         judged=judged,
+        changed=[line for line in judged if line.claim.history],
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,

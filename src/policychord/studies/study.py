@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from ..core.objective import Problem
 from .claim import Claim, E, Measured, S
@@ -44,6 +44,15 @@ class Finding(NamedTuple):
     text: str
 
 
+class Objection(NamedTuple):
+    """What a reader of the page would say against a verdict, and what on the page answers it."""
+
+    claims: tuple[str, ...]
+    reader: Literal["author", "reviewer"]  # of the paper
+    says: str
+    answer: str
+
+
 # Gating problems as they occurred in runs of the studies, by study and experiment.
 Recorded = Mapping[str, Problem]
 
@@ -78,6 +87,7 @@ class Study(NamedTuple, Generic[S, E]):
     datasets: "Callable[[S, E], Mapping[str, xr.Dataset]]"  # what is stored as labelled data, by name
     controls: Callable[[S, E], Sequence[Control]] = lambda settings, evidence: ()
     findings: Callable[[S, E], Sequence[Finding]] = lambda settings, evidence: ()
+    objections: Sequence[Objection] = ()
     recording: Recording[S] | None = None
     on_recorded: Callable[[S], Mapping[str, Callable[[Recorded], Any]]] = lambda settings: MappingProxyType({})
     # (settings, evidence, number of the draw) -> the same with seeds or people drawn anew, with replacement

@@ -11,7 +11,7 @@ from ...choices.conftest import cohort, data_folder, people, table  # noqa: F401
 @pytest.fixture(scope="session")
 def small():
     sizes = {"splits": 2, "recovery_cohorts": 1, "subjects": 8, "blocks": 8, "trials": 8}
-    return BanditSettings(seed=3, **sizes, temperatures=(0.01, 1.0), own_likelihood=False)
+    return BanditSettings(seed=3, **sizes, temperatures=(0.01, 1.0), own_likelihood=False, durations=())
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,16 @@ import pytest
 
 from policychord import cli
 from policychord.choices import fetch, figures
-from policychord.choices.compare import analyse, weights_in_course
+from policychord.choices.compare import OURS, analyse, weights_in_course
 from policychord.choices.data import TASKS
 from policychord.choices.fetch import VARIABLE
 from policychord.choices.report import describe, weight_table
 from policychord.runs.reproduce import chapter_of
-from policychord.studies.bandit.agents import choices_of
+from policychord.studies.bandit.agents import choices_of, trials_of
 from policychord.studies.bandit.claims import CLAIMS
+from policychord.studies.bandit.experiments import stop_early
 from policychord.studies.bandit.figures import FIGURES
+from policychord.studies.bandit.measures import lead_over_hybrid
 from policychord.studies.bandit.report import STUDY
 from policychord.studies.bandit.settings import BanditSettings, build_settings
 from policychord.studies.claim import judge
@@ -171,6 +173,19 @@ def test_tasks_are_those_of_the_paper():
     assert (TASKS["1"].variance, TASKS["2"].variance) == ((10.0, 0.0), (100.0, 100.0))
     assert TASKS["1"].noise == TASKS["2"].noise == 10.0
     assert (BanditSettings().eps, BanditSettings().blocks, BanditSettings().trials) == (0.01, 20, 10)
+
+
+def test_a_flow_that_runs_long_ends_at_the_optimum_of_the_claims(small, evidence):
+    """Stopped early its weights are elsewhere; at the end likelihood and PXP are those that the claims take."""
+    found = stop_early(trials_of(small, "1"), small.eps, small.tau, (30.0, 0.5))
+    assert found.durations == (0.5, 30.0)
+    assert found.distance[0] > 0.1 > 1e-6 > found.distance[1]
+    fit = evidence.first.probit.fit
+    assert found.log_likelihood[1] == pytest.approx(fit.models[OURS].log_likelihood.sum(), abs=1e-5)
+    assert found.pxp[1] == pytest.approx(lead_over_hybrid(evidence.first.probit), abs=1e-5)
+    both = evidence._replace(**{e: getattr(evidence, e)._replace(stopped=found) for e in ("first", "second")})
+    assert [c.name for c in STUDY.controls(small, both)][-1] == "Integration time"
+    assert len(STUDY.controls(small, evidence)) == len(STUDY.controls(small, both)) - 1
 
 
 def test_without_data_it_is_synthetic(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from policychord.studies.quadrotor.agents import roster
-from policychord.studies.quadrotor.experiments import DISPUTED, Evidence, Flight, Pairs
+from policychord.studies.quadrotor.experiments import DISPUTED, PUSHED, TWICE, Evidence, Flight, Pairs
 from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 SMALL = QuadrotorSettings(seeds=40, resamples=200)
@@ -52,4 +52,6 @@ def evidence(settings=SMALL, **levels):
     )
     text = Pairs(*(flights(f"{e}, accelerations", DISPUTED, True) for e in ("pd", "lqr")))
     by_eps = {eps: invented(90.0 - 10 * i, i, settings=settings) for i, eps in enumerate(settings.temperatures)}
-    return Evidence(stale, centre, text, flights("script's weight", DISPUTED), by_eps, by_eps)
+    beside = {name: stale.pd[name] for name in TWICE}  # as if rounding moved nothing
+    weak = flights("lqr, weak push", PUSHED)
+    return Evidence(stale, centre, text, flights("script's weight", DISPUTED), weak, beside, by_eps, by_eps)

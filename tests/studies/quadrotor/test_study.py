@@ -8,10 +8,10 @@ import pytest
 from policychord.studies.claim import Quantity, check, judge
 from policychord.studies.drawing import styled
 from policychord.studies.quadrotor.agents import roster
-from policychord.studies.quadrotor.animation import FPS, animate, can_write
+from policychord.studies.quadrotor.animation import animate, can_write, pictures_per_second
 from policychord.studies.quadrotor.claims import CLAIMS
 from policychord.studies.quadrotor.figures import FIGURES, draw_comparison, draw_flown, draw_one_flight, silhouette
-from policychord.studies.quadrotor.measures import alternation, compare, recovery
+from policychord.studies.quadrotor.measures import alternation, compare, recovery, stabilising_rises
 from policychord.studies.quadrotor.report import STUDY
 from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
 
@@ -34,6 +34,7 @@ def test_defaults_are_the_tables_of_the_paper():
     assert (given.steps, given.force_sd, given.thrust_sd, given.impulse, given.seeds) == (300, 0.03, 0.01, 1.0, 1000)
     assert given.cost.state == (1.0, 0.1, 1.0, 0.1, 0.1, 0.1)
     assert (given.composition.eps, given.composition.points) == (0.05, 30)
+    assert (given.dt, given.composition.tau) == (0.02, 1.0)
     assert given.lqr_stabilise.state[1] == 0.1  # as Table S4; the released script has 0.05
     assert STUDY.settings(quick=True, seed=4).seed == 4
     assert STUDY.settings(quick=False).seeds == 1000 > STUDY.settings(quick=True).seeds
@@ -267,6 +268,35 @@ def test_the_test_for_pairs_sees_what_disturbances_hide():
     assert not composed.cheaper  # the paper's test judges
 
 
+def test_who_takes_turns_does_not_rise_by_rounding():
+    """Means before and after the impulse that differ by rounding alone are equal."""
+    turns, rises = invented(1.0, swaps=True), invented(1.0, rises=True)
+    lifted = turns._replace(stabilising=turns.stabilising + 1e-12 * np.arange(SMALL.steps))
+    assert stabilising_rises(SMALL, lifted).value == 0
+    counted = stabilising_rises(SMALL, rises)
+    assert counted.value == counted.of == np.sum((rises.impulse_time >= 50) & (rises.impulse_time <= 250))
+
+
+def test_the_interval_of_delta_includes_rounding():
+    """The same seeds, flown again from a start that rounding moved, widen the interval and may put the paper's in."""
+    measured = judge(CLAIMS[1], SMALL, EVIDENCE).measured
+    low, high = measured[f"delta, {RELEASED}"].interval
+    gate, pid = (EVIDENCE.stale_point.pd[name] for name in (RELEASED, "baseline"))
+    moved = EVIDENCE._replace(beside={RELEASED: gate._replace(cost=gate.cost * 1.1), "baseline": pid})
+    wider = judge(CLAIMS[1], SMALL, moved).measured
+    assert wider[f"delta, {RELEASED}"].value == measured[f"delta, {RELEASED}"].value
+    assert wider[f"delta, {RELEASED}"].interval[0] == low
+    assert wider[f"delta, {RELEASED}"].interval[1] > high
+    assert wider[f"start 1e-15 m beside: delta, {RELEASED}"].value > measured[f"delta, {RELEASED}"].value
+
+
+def test_times_are_seconds_whatever_the_sampling_time():
+    half = SMALL.model_copy(update={"dt": 0.04})
+    np.testing.assert_allclose(recovery(half, invented(1.0, error=0.2)).time, 2.0)  # 50 decisions of 40 ms
+    with pytest.raises(pydantic.ValidationError, match=r"dt = 0\.0205"):
+        QuadrotorSettings(dt=0.0205)
+
+
 def test_alternation():
     assert alternation(invented(1.0, swaps=True)) == 1.0
     assert alternation(invented(1.0)) == 0.0
@@ -288,7 +318,7 @@ def test_figures_of_one_experiment_and_an_animation(tmp_path):
     assert not can_write(".avi")
     short = SMALL.model_copy(update={"steps": 12})
     cut = flights["composed"]._replace(states=flights["composed"].states[:, :13])
-    animate(short, cut).save(tmp_path / "flight.gif", writer="pillow", fps=FPS)
+    animate(short, cut).save(tmp_path / "flight.gif", writer="pillow", fps=pictures_per_second(short))
     assert (tmp_path / "flight.gif").stat().st_size > 2_000
     with pytest.raises(ValueError, match="episode = 16"):
         animate(short, cut, episode=16)

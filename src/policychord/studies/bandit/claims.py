@@ -231,6 +231,8 @@ def controls(settings: BanditSettings, evidence: Evidence) -> list[Control]:
     made = [_floors(evidence), _one_more(evidence), _ties(evidence), _links(evidence)]
     if _each(by_experiment(evidence), "own"):
         made.append(_own(evidence))
+    if all(one.stopped for one in evidence):
+        made.append(_stopped(evidence))
     return [c._replace(answer=f"{c.answer} (Simulated choices.)") for c in made] if settings.synthetic else made
 
 
@@ -279,6 +281,27 @@ def _links(evidence: Evidence) -> Control:
     same = all(len({pxp[e, link] > 0.5 for link in LINKS}) == 1 for e in EXPERIMENTS)
     answer = "No: the same model is ahead with either link." if same else "Yes: the link decides which model is ahead."
     return Control("Probit or logit", "Does the comparison depend on the link?", measured, answer)
+
+
+def _stopped(evidence: Evidence) -> Control:
+    measured: Numbers = {}
+    early, enough = [], []
+    for e, one in zip(EXPERIMENTS, evidence, strict=True):
+        found, end = one.stopped, lead_over_hybrid(one.probit)
+        assert found is not None
+        for time, pxp, far in zip(found.durations, found.pxp, found.distance, strict=True):
+            measured[f"Exp {e}: PXP against the Hybrid, stopped at {time:g}"] = pxp
+            measured[f"Exp {e}: largest distance from the optimum, stopped at {time:g}"] = far
+        other = [time for time, pxp in zip(found.durations, found.pxp, strict=True) if (pxp > 0.5) != (end > 0.5)]
+        early += [f"Experiment {e} up to {max(other):g}"] if other else []
+        enough.append(abs(found.pxp[-1] - end))
+    if early:
+        answer = f"Yes: stopped too early, the other model is ahead ({', '.join(early)}, in the unit of tau). "
+    else:
+        answer = "No time that was tried turns the comparison round. "
+    answer += f"At the longest the PXP is within {max(enough):.2g} of that at the optimum, which the claims take."
+    question = "The paper integrates the flow at each trial and gives no time: does it matter how long?"
+    return Control("Integration time", question, measured, answer)
 
 
 def _own(evidence: Evidence) -> Control:

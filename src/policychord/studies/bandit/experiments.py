@@ -10,9 +10,11 @@ from ...choices.beliefs import Trials, believe
 from ...choices.checks import CrossValidation, Recovered, Recovery
 from ...choices.compare import OURS, ROUNDING, analyse, compare, fit_hybrid, fit_rivals
 from ...choices.data import TASKS, Choices
-from ...choices.models import coefficients_of, compose, composed, evaluate, fit, log_proba
+from ...choices.models import LEAST, coefficients_of, compose, composed, evaluate, fit, log_proba, weigh
 from ...choices.schemas import CLASSIC, FEATURES, PAPER, columns, exploit, features
 from ...choices.simulate import GROUPS, draw_people, simulate
+from ...core.flow import flow
+from ...core.objective import problem
 from ...envs.bandit import Belief, learn
 from ...stats.glm import Link, fit_choices, log_choice_prob
 from .agents import MODELS, choices_of, model_of, reference_of, trials_of
@@ -35,6 +37,8 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
             steps[f"cross-validation {e} {link}"] = partial(on_trials, cross_validate, link, **sizes)
             steps[f"temperature {e} {link}"] = partial(on_trials, sweep, link, tried)
             steps[f"rare choices {e} {link}"] = partial(on_trials, rare_choices, link, eps)
+        if settings.durations:
+            steps[f"stopped {e}"] = partial(on_trials, stop_early, eps, settings.tau, settings.durations)
         released = partial(on_trials, cross_validate, "probit", **sizes, only_first=True)
         steps |= {f"cross-validation as released {e}": released, f"rounding {e}": partial(on_choices, rounding, eps)}
     return steps
@@ -105,6 +109,37 @@ def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
         rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
     pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
     return Sweep(temperatures, pxp, bor, total, np.stack(evidence))
+
+
+class Stopped(NamedTuple):
+    """The composed model (probit) with weights from a flow that is stopped at these times."""
+
+    durations: tuple[float, ...]
+    pxp: np.ndarray  # against the Hybrid
+    log_likelihood: np.ndarray
+    distance: np.ndarray  # of the weights from the optimum, the largest over trials
+
+
+def stop_early(trials: Trials, eps: float, tau: float, durations: tuple[float, ...]) -> Stopped:
+    """tau dw/dt = -w + S(w) from uniform weights at each trial, as the paper integrates it, for this long."""
+    hybrid, model = fit_hybrid(trials, "probit"), composed(eps=eps)
+    coef, pi = coefficients_of(hybrid, trials), columns(PAPER, trials)
+    best = weigh(model, trials, coef).weights
+    log_q = log_choice_prob(features("Hybrid", trials), coef, "probit")
+    problems = problem(pi=pi, action_cost=-np.maximum(log_q, np.log(LEAST)), eps=eps)
+    made = np.arange(len(trials.choice)), trials.choice
+    rows = []
+    weights, before = np.full(pi.shape[::2], 1 / pi.shape[-1]), 0.0
+    for time in sorted(durations):
+        weights = np.asarray(flow(problems, t1=time - before, start=weights, tau=tau, save=2).weights)[:, -1]
+        before = time
+        log_p = np.log(np.maximum(np.einsum("tan,tn->ta", pi, weights)[made], LEAST))
+        total = np.array([log_p[trials.subject == one].sum() for one in hybrid.subjects])
+        gain = total - hybrid.log_likelihood  # as many parameters, so evidence gains what the likelihood does
+        ours = hybrid._replace(log_likelihood=total, log_evidence=hybrid.log_evidence + gain)
+        against = compare({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
+        rows.append((against.pxp[1], total.sum(), np.abs(weights - best).sum(axis=1).max()))
+    return Stopped(tuple(sorted(durations)), *(np.array(column) for column in zip(*rows, strict=True)))
 
 
 class Gain(NamedTuple):

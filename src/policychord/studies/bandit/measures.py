@@ -11,7 +11,7 @@ from ...choices.schemas import PAPER, columns, features
 from ...core.objective import Problem, problem
 from ...stats.glm import Link, log_choice_prob
 from ...stats.model_selection import select_models
-from .experiments import CrossValidation, Gain, Recovery, Rounding, Sweep
+from .experiments import CrossValidation, Gain, Recovery, Rounding, Stopped, Sweep
 from .settings import EXPERIMENTS, BanditSettings
 
 
@@ -33,6 +33,7 @@ class ExperimentEvidence(NamedTuple):
     as_released: CrossValidation  # the cross-validation as the released script reads
     rounding: Rounding
     recovery: Recovery
+    stopped: Stopped | None = None  # None in a quick run
 
 
 class Evidence(NamedTuple):
@@ -50,10 +51,11 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
         return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
 
     def of_experiment(e: str) -> ExperimentEvidence:
-        steps = ("cross-validation as released", "rounding", "recovery")
-        return ExperimentEvidence(
-            of_link(e, "probit"), of_link(e, "logit"), *(results[f"{step} {e}"] for step in steps)
+        released, rounding, recovery = (
+            results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery")
         )
+        links = of_link(e, "probit"), of_link(e, "logit")
+        return ExperimentEvidence(*links, released, rounding, recovery, results.get(f"stopped {e}"))
 
     return Evidence(*map(of_experiment, EXPERIMENTS))
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from ...choices.fetch import find_data
 from ...choices.simulate import SUBJECTS, SYNTHETIC
@@ -23,6 +23,11 @@ class BanditSettings(BaseModel):
     eps: float = Field(default=0.01, gt=0, description="temperature (Table S2)")
     temperatures: tuple[float, ...] = Field(
         default=(0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0), description="that are tried besides eps (Fig. S5b)"
+    )
+    tau: float = Field(default=1.0, gt=0, description="time constant of the weights (Table S2)")
+    durations: tuple[PositiveFloat, ...] = Field(
+        default=(1.0, 2.0, 5.0, 10.0),
+        description="times at which the flow is stopped at each trial, a control; the claims take its end",
     )
     folds: int = Field(default=3, ge=2, description="of the cross-validation over participants")
     splits: int = Field(default=20, ge=1, description="random splits into folds")
@@ -48,5 +53,6 @@ class BanditSettings(BaseModel):
 
 
 def build_settings(*, quick: bool = True, seed: int = 0, data: Path | None = None) -> BanditSettings:
-    """Quick and full differ in the recovery only, which is what takes time; the rules need all 20 splits."""
-    return BanditSettings(seed=seed, data=find_data(data), recovery_cohorts=1 if quick else 6, own_likelihood=not quick)
+    """Quick and full differ in what takes time and judges nothing; the rules need all 20 splits."""
+    fewer = {"recovery_cohorts": 1, "own_likelihood": False, "durations": ()} if quick else {}
+    return BanditSettings(seed=seed, data=find_data(data), **fewer)

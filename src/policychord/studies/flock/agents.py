@@ -20,7 +20,6 @@ from ...primitives import Categorical, Gaussian
 from .settings import FlockSettings
 
 FORCES = ("separation", "alignment", "cohesion")
-LARGE = 500  # boids from which it is faster to list neighbours by a tree than to look at all pairs
 CHUNK = 125  # boids of a large flock that decide at once: more do not fit into a processor's cache
 
 
@@ -30,8 +29,7 @@ def world(settings: FlockSettings) -> Flock:
     radii = settings.separation_radius, settings.alignment_radius, settings.cohesion_radius
     zones = Zones(*radii, settings.vision_angle)
     if search == "auto":
-        large = composed and settings.update == "synchronous" and settings.boids >= LARGE
-        search = "tree" if large and settings.collision_term else "pairs"
+        search = "cells" if composed and settings.update == "synchronous" else "pairs"
     start = in_square(settings.start_size, settings.start_pace)
     all_lead = settings.leaders == settings.boids
     return Flock(

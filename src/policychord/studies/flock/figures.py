@@ -221,7 +221,7 @@ def informed(settings: FlockStudySettings, evidence: Evidence) -> Figure:
 
 def _guided(flights: Mapping[str, tuple[Flight, Flight]]) -> Figure:
     """Fig. S3a-b and S4: a row for each flight with leaders and the same flock without, by title."""
-    fig = blank(7.4, 2.5 * len(flights))
+    fig = blank(7.4, 2.7 * len(flights))
     grid = fig.add_gridspec(len(flights), 3, width_ratios=(1.25, 1.25, 0.9))
     for row, (title, (flight, alone)) in enumerate(flights.items()):
         ax = fig.add_subplot(grid[row, 0])

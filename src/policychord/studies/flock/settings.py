@@ -71,7 +71,7 @@ class FlockSettings(BaseModel):
     form: Form = Field(default="released", description="constants and form of the followers from the literature")
     selection: Literal["sample", "mean", "mode"] = Field(default="sample", description="how actions are chosen")
     tol: float = Field(default=1e-10, gt=0, description="bound on the certified gap of every decision")
-    search: Literal["auto", "pairs", "tree"] = Field(default="auto", description="how neighbours are found")
+    search: Literal["auto", "pairs", "cells"] = Field(default="auto", description="how neighbours are found")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -86,8 +86,8 @@ class FlockSettings(BaseModel):
         if self.fixed_weights and self.gate != "equilibrium":
             raise ValueError(f"with fixed_weights no gate is asked, so gate = {self.gate!r} would be ignored.")
         check_used(self.gate, self.duration, self.tau)
-        if self.search == "tree" and (self.followers != "composed" or self.update == "sequential"):
-            raise ValueError("search = 'tree' serves composed boids that are updated synchronously.")
+        if self.search == "cells" and (self.followers != "composed" or self.update == "sequential"):
+            raise ValueError("search = 'cells' serves composed boids that are updated synchronously.")
         return self
 
 

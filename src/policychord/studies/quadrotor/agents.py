@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.linalg import expm, solve_discrete_are
+from scipy.linalg import expm
 
 from ..._types import Time
 from ...actions import Grid
@@ -16,6 +16,7 @@ from ...core.objective import Certificate
 from ...envs.paths import path
 from ...envs.quadrotor import (
     ARM,
+    DT,
     GRAVITY,
     HOVER,
     INERTIA,
@@ -27,13 +28,12 @@ from ...envs.quadrotor import (
     MASS,
     PWM_OFFSET,
     PWM_SLOPE,
-    SUBSTEP,
-    SUBSTEPS,
     Quadrotor,
     QuadrotorView,
     saturated,
 )
 from ...models.cost import Cost
+from ...models.riccati import Regulator, riccati
 from ...primitives.gaussian import Gaussian
 from .settings import Composition, CostWeights, Experiment, Gains, QuadrotorSettings
 
@@ -42,7 +42,6 @@ Matrices = tuple[np.ndarray, np.ndarray]
 Thrusts = Float[Array, "2"]
 Integrals = Float[Array, "2"]  # of the position's error
 
-DT = SUBSTEP * SUBSTEPS
 MOST_TURN = 3200.0  # PWM
 MOST_INTEGRAL = np.array([2.0, 0.15])  # of x and z, in m s
 
@@ -73,11 +72,13 @@ class Controller(eqx.Module):
     gain: Float[Array, "2 6"]
     lqr: Float[Array, ""]  # 1 if it is the LQR
     hold: Float[Array, ""]
+    dt: float = eqx.field(static=True)
 
-    def __init__(self, path: Path, gains: Gains, weights: CostWeights, lqr: bool, hold: bool = False):
+    def __init__(self, path: Path, gains: Gains, weights: CostWeights, lqr: bool, dt: float, hold: bool = False):
+        self.dt = dt
         self.path = jnp.asarray(path)
         self.position_gains = jnp.asarray(np.stack([gains.x, gains.z], axis=-1))
-        self.pitch_gains, self.gain = jnp.asarray(gains.pitch, dtype=float), jnp.asarray(regulator(weights)[0])
+        self.pitch_gains, self.gain = jnp.asarray(gains.pitch, dtype=float), jnp.asarray(regulator(weights, dt)[0])
         self.lqr, self.hold = jnp.asarray(float(lqr)), jnp.asarray(float(hold))
 
     def start(self) -> Integrals:
@@ -88,14 +89,14 @@ class Controller(eqx.Module):
         here = view.x * jnp.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0])
         error = jnp.where(self.hold > 0, here, self.path[jnp.minimum(k, len(self.path) - 1)]) - view.x
         position, velocity = jnp.stack([error[0], error[2]]), jnp.stack([error[1], error[3]])
-        integral = jnp.clip(integral + DT * position, -MOST_INTEGRAL, MOST_INTEGRAL)
+        integral = jnp.clip(integral + self.dt * position, -MOST_INTEGRAL, MOST_INTEGRAL)
         proportional, integrating, derivative = self.position_gains
         fx, fz = proportional * position + integrating * integral + derivative * velocity
         fz = fz + MASS * GRAVITY
         pitch = view.x[4]
         lift = jnp.maximum(0.0, fx * jnp.sin(pitch) + fz * jnp.cos(pitch))
         base = (jnp.sqrt(lift / (4 * KF)) - PWM_OFFSET) / PWM_SLOPE
-        swing = 2.0 * jnp.sin(pitch - jnp.arctan2(fx, fz)), (pitch - view.previous_pitch) / DT
+        swing = 2.0 * jnp.sin(pitch - jnp.arctan2(fx, fz)), (pitch - view.previous_pitch) / self.dt
         turn = jnp.clip(-self.pitch_gains @ jnp.stack(swing), -MOST_TURN, MOST_TURN)
         pwm = jnp.clip(base + jnp.array([-0.5, 0.5]) * turn, LEAST_PWM, LARGEST_PWM)
         cascade = 2 * KF * (PWM_SLOPE * pwm + PWM_OFFSET) ** 2
@@ -167,7 +168,7 @@ class Tracking(eqx.Module):
         return (aa * a + 2 * ab * b + linear[0]) * a + (bb * b + linear[1]) * b + constant
 
 
-def hover_model(exact: bool = False) -> Matrices:
+def hover_model(exact: bool = False, dt: float = DT) -> Matrices:
     """(A, B) of x' = A x + B (u - hover) over one decision: I + A dt, B dt, or the exact solution."""
     rates, inputs = np.zeros((6, 6)), np.zeros((6, 2))
     rates[0, 1] = rates[2, 3] = rates[4, 5] = 1.0
@@ -175,24 +176,21 @@ def hover_model(exact: bool = False) -> Matrices:
     inputs[3] = 1 / MASS
     inputs[5] = np.array([-1.0, 1.0]) * ARM / np.sqrt(2) / INERTIA
     if not exact:
-        return np.eye(6) + DT * rates, DT * inputs
+        return np.eye(6) + dt * rates, dt * inputs
     both = np.zeros((8, 8))
     both[:6, :6], both[:6, 6:] = rates, inputs
-    over = expm(DT * both)
+    over = expm(dt * both)
     return over[:6, :6], over[:6, 6:]
 
 
-def regulator(weights: CostWeights) -> Matrices:
+def regulator(weights: CostWeights, dt: float = DT) -> Regulator:
     """(K, P): the infinite-horizon gain and cost-to-go of the Euler model, P = Q + A^T P A - A^T P B K."""
-    A, B = hover_model()
-    Q, R = np.diag(weights.state), weights.thrust * np.eye(2)
-    P = solve_discrete_are(A, B, Q, R)
-    return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), P
+    return riccati(*hover_model(dt=dt), np.diag(weights.state), weights.thrust * np.eye(2))
 
 
 def course(settings: QuadrotorSettings) -> Path:
     """The path to follow, a row for each decision and one more."""
-    return path(settings.path, steps=settings.steps, scale=settings.scale, period=settings.period)
+    return path(settings.path, steps=settings.steps, dt=settings.dt, scale=settings.scale, period=settings.period)
 
 
 def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:
@@ -207,16 +205,17 @@ def world(settings: QuadrotorSettings, experiment: Experiment) -> Quadrotor:
         drag=settings.drag,
         state_weights=settings.cost.state,
         thrust_weight=settings.cost.thrust,
+        dt=settings.dt,
     )
 
 
 def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Controller]:
     """The two primitives and the baseline."""
-    along, lqr = course(settings), experiment == "lqr"
+    along, lqr, dt = course(settings), experiment == "lqr", settings.dt
     return {
-        "stabilise": Controller(along, settings.pd_stabilise, settings.lqr_stabilise, lqr, hold=True),
-        "track": Controller(along, settings.pd_track, settings.lqr_track, lqr),
-        "baseline": Controller(along, settings.pid_baseline, settings.lqr_baseline, lqr),
+        "stabilise": Controller(along, settings.pd_stabilise, settings.lqr_stabilise, lqr, dt, hold=True),
+        "track": Controller(along, settings.pd_track, settings.lqr_track, lqr, dt),
+        "baseline": Controller(along, settings.pid_baseline, settings.lqr_baseline, lqr, dt),
     }
 
 
@@ -236,8 +235,12 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     """
     flown = controllers(settings, experiment)
     # the released scripts, whose gate this is, predict by the exact solution of the linear model
-    A, B = hover_model(exact=how.gate == "one-step")
-    M = regulator(settings.lqr_baseline)[1] if how.horizon == "cost-to-go" else np.diag(settings.cost.state)
+    A, B = hover_model(exact=how.gate == "one-step", dt=settings.dt)
+    M = (
+        regulator(settings.lqr_baseline, settings.dt)[1]
+        if how.horizon == "cost-to-go"
+        else np.diag(settings.cost.state)
+    )
     model = Cost(Tracking(flown["track"].path, A, B, M, settings.cost.thrust))
     primitives = {name: Gaussian(Within(flown[name]), how.spread) for name in ("stabilise", "track")}
     grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points)

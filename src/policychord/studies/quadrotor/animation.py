@@ -8,13 +8,17 @@ from matplotlib.animation import FuncAnimation, writers
 from matplotlib.collections import LineCollection
 
 from ..drawing import COLOURS, STYLE, blank
-from .agents import DT, course
+from .agents import course
 from .experiments import Flight
 from .figures import silhouette
 from .settings import QuadrotorSettings
 
 EVERY = 4  # decisions from one picture to the next
-FPS = 1 / (EVERY * DT)  # as fast as it flew
+
+
+def pictures_per_second(settings: QuadrotorSettings) -> float:
+    """So many that the drone moves as fast as it flew."""
+    return 1 / (EVERY * settings.dt)
 
 
 def can_write(ending: str) -> bool:
@@ -55,7 +59,8 @@ def _animate(settings: QuadrotorSettings, flight: Flight, episode: int, title: s
         target.set_data(row[k : k + 1, 0], row[k : k + 1, 2])
         drone.set_segments(silhouette(states[k, 0], states[k, 2], states[k, 4]))
         bar.set_height(weight[min(k, len(weight) - 1)])
-        clock.set_text(f"{DT * k:.1f} s")
+        clock.set_text(f"{settings.dt * k:.1f} s")
         return [trail, target, drone, bar, clock]
 
-    return FuncAnimation(fig, show, frames=range(0, len(states), EVERY), interval=1000 / FPS, blit=False)
+    between = 1000 / pictures_per_second(settings)  # ms
+    return FuncAnimation(fig, show, frames=range(0, len(states), EVERY), interval=between, blit=False)

@@ -29,6 +29,11 @@ LONGEST, DEAR = 1_000_000, 3
 # as accelerations, the script has another second weight of the stabilising LQR.
 SCRIPT_VALUE = 0.05
 DISPUTED = (*ALONE, "one-step gate", "equilibrium, sample", FIXED)
+PUSHED = ("baseline", "equilibrium, sample")
+# PID and the PD primitives fly chaotically: a start that differs in the last digit leads to another flight. How far
+# that moves what is said about all flights is measured by flying them twice.
+ROUNDING = 1e-15  # m
+TWICE = ("baseline", "one-step gate")
 T = TypeVar("T")
 
 
@@ -59,6 +64,8 @@ class Evidence(NamedTuple):
     centre: Pairs  # the same forces at the centre of mass
     accelerations: Pairs  # with the text's own disturbances: accelerations, at the centre of mass
     script_weight: Flights  # LQR pair, with the script's weight
+    weak_push: Flights  # LQR pair, with the text's own disturbances and the impulse as an acceleration too
+    beside: Flights  # PD pair, from a start that differs by rounding alone
     one_step: Mapping[float, Flight]  # PD pair by temperature: mean action, wide grid, cost of one step
     cost_to_go: Mapping[float, Flight]  # the same with the cost-to-go
 
@@ -66,7 +73,9 @@ class Evidence(NamedTuple):
 class FlightKey(NamedTuple):
     """Which flight of the study."""
 
-    series: Literal[Disturbance, "accelerations", "script's weight", Horizon]  # a Literal in another is flattened
+    series: Literal[
+        Disturbance, "accelerations", "script's weight", "weak push", "beside", Horizon
+    ]  # a Literal in another is flattened
     experiment: Experiment
     controller: str = ""  # by its name in the roster
     eps: float = 0.0  # of the flights by temperature, whose series is the horizon
@@ -151,7 +160,7 @@ def experiments(settings: QuadrotorSettings) -> dict[str, Any]:
 
 def plan(settings: QuadrotorSettings) -> dict[str, list[Leg]]:
     """All legs, by step: what shares a program is one step, cut where that would be too long."""
-    legs = [*_everybody(settings), *_temperatures(settings), *_disputed(settings)]
+    legs = [*_everybody(settings), *_temperatures(settings), *_disputed(settings), *_beside(settings)]
     groups = _by_program((leg, leg.how) for leg in legs)
     steps: dict[str, list[Leg]] = {}
     # the longest first: two workers then end at about the same time
@@ -177,7 +186,10 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]])
     stale, centre = (Pairs(*(flights(world, e, everybody) for e in get_args(Experiment))) for world in WORLDS)
     by_eps = ({eps: found[FlightKey(h, "pd", eps=eps)] for eps in settings.temperatures} for h in get_args(Horizon))
     text = Pairs(*(flights("accelerations", e, DISPUTED) for e in get_args(Experiment)))
-    return Evidence(stale, centre, text, flights("script's weight", "lqr", DISPUTED), *by_eps)
+    others = (
+        flights("script's weight", "lqr", DISPUTED), flights("weak push", "lqr", PUSHED), flights("beside", "pd", TWICE)
+    )  # fmt: skip
+    return Evidence(stale, centre, text, *others, *by_eps)
 
 
 JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")
@@ -192,7 +204,7 @@ def redraw(settings: QuadrotorSettings, evidence: Evidence, number: int) -> tupl
 
     stale, centre, text = (Pairs(*map(drawn, pairs)) for pairs in evidence[:3])
     fewer = settings.model_copy(update={"resamples": min(settings.resamples, FEWER_RESAMPLES)})
-    return fewer, evidence._replace(stale_point=stale, centre=centre, accelerations=text)
+    return fewer, evidence._replace(stale_point=stale, centre=centre, accelerations=text, beside=drawn(evidence.beside))
 
 
 def _drawn(flight: Flight, number: int) -> Flight:
@@ -256,7 +268,9 @@ def _temperatures(settings: QuadrotorSettings) -> Iterator[Leg]:
 
 def _disputed(settings: QuadrotorSettings) -> Iterator[Leg]:
     fewer, who = _fewer(settings), roster(settings)
-    change = {"force_sd": settings.force_sd * MASS, "impulse": settings.impulse * MASS, "disturbance": "centre"}
+    # the table gives the impulse no unit; as an acceleration it would change a speed by 2 cm/s and push nothing, so
+    # that it stays a force here, and is an acceleration in flights that judge nothing
+    change = {"force_sd": settings.force_sd * MASS, "disturbance": "centre"}
     # what is judged under them has as many seeds as under the scripts' forces
     text, text_fewer = (one.model_copy(update=change) for one in (settings, fewer))
     first, _, *others = settings.lqr_stabilise.state
@@ -267,6 +281,14 @@ def _disputed(settings: QuadrotorSettings) -> Iterator[Leg]:
         for experiment in get_args(Experiment):
             yield Leg(FlightKey("accelerations", experiment, name), text if judged else text_fewer, who[name])
         yield Leg(FlightKey("script's weight", "lqr", name), script, who[name])
+    weak = text_fewer.model_copy(update={"impulse": settings.impulse * MASS})
+    yield from (Leg(FlightKey("weak push", "lqr", name), weak, who[name]) for name in PUSHED)
+
+
+def _beside(settings: QuadrotorSettings) -> Iterator[Leg]:
+    x, *rest = settings.start
+    there = settings.model_copy(update={"disturbance": WORLDS[0], "start": (x + ROUNDING, *rest)})
+    yield from (Leg(FlightKey("beside", "pd", name), there, roster(settings)[name]) for name in TWICE)
 
 
 def _fewer(settings: QuadrotorSettings) -> QuadrotorSettings:

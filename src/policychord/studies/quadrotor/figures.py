@@ -12,14 +12,15 @@ from matplotlib.ticker import LogLocator
 
 from ..drawing import COLOURS, blank
 from ..study import StudyFigure
-from .agents import ALONE, BASELINE, DT, FIXED, course
+from .agents import ALONE, BASELINE, FIXED, course
 from .claims import LOOKING_AHEAD, RELEASED, WRITTEN
 from .experiments import Evidence, Flight, Flights
+from .measures import decisions_in
 from .settings import Experiment, QuadrotorSettings
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = COLOURS
 TITLES = {"pd": "PD pair", "lqr": "LQR pair, impulse"}
-BEFORE, AFTER = 25, 75  # steps around the impulse that are shown
+BEFORE, AFTER = 0.5, 1.5  # s around the impulse that are shown
 TIME = "time (s)"
 SPAN = 0.16  # m; drawn larger than the drone is (0.08), so that its pitch can be read
 
@@ -41,7 +42,7 @@ def draw_flights(
     """Flights (sample, 6) over the path, with the drone drawn along the first of them."""
     row = course(settings)
     ax.plot(row[:, 0], row[:, 2], color="0.75", linewidth=3, label="path")
-    for (name, states), colour in reversed(list(zip(shown.items(), (BLUE, PINK, GREEN), strict=False))):
+    for (name, states), colour in reversed(list(zip(shown.items(), (BLUE, PINK, ORANGE), strict=False))):
         ax.plot(states[:, 0], states[:, 2], color=colour, linewidth=1.0, label=name)
     drone = next(iter(shown.values()))
     for k in range(10, len(drone), 29):
@@ -58,7 +59,7 @@ def typical(flights: Flights, name: str) -> int:
     return int(np.argmin(sum(off)[: len(flights[name].states)]))
 
 
-_TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (green) and one of
+_TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (orange) and one of
 the baseline (pink) through the same disturbances, over the path (grey), from the red cross; silhouettes show the
 pitch of the first. The episode is one in which released gate and baseline cost about as much as in the median. Left,
 PD primitives beside PID; right, LQR primitives beside LQR, with the impulse marked. Look at how far each line parts
@@ -135,16 +136,18 @@ def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     return figure
 
 
-def around_impulse(flight: Flight, values: np.ndarray) -> np.ndarray:
+def around_impulse(settings: QuadrotorSettings, flight: Flight, values: np.ndarray) -> np.ndarray:
     """Rows of `values` (episode, time) from 0.5 s before the impulse to 1.5 s after, where there is so much."""
-    inside = np.flatnonzero((flight.impulse_time >= BEFORE) & (flight.impulse_time + AFTER < values.shape[1]))
-    rows = [values[i, flight.impulse_time[i] - BEFORE : flight.impulse_time[i] + AFTER] for i in inside]
-    return np.stack(rows or [np.full(BEFORE + AFTER, np.nan)])  # lines that are not drawn, if there is no such flight
+    before, after = (decisions_in(settings, time) for time in (BEFORE, AFTER))
+    inside = np.flatnonzero((flight.impulse_time >= before) & (flight.impulse_time + after < values.shape[1]))
+    rows = [values[i, flight.impulse_time[i] - before : flight.impulse_time[i] + after] for i in inside]
+    return np.stack(rows or [np.full(before + after, np.nan)])  # lines that are not drawn, if there is no such flight
 
 
 _IMPULSE = """LQR pair, around the impulse (vertical line). Left: the stabilising weight of the released gate in one
 flight, a dot for each decision; where dots lie on both borders, the two controllers take turns. Middle: its mean over
-all flights, averaged over two neighbouring steps so that the turns do not hide it. Right: median distance from the
+all flights of the released gate, of the optimum and of the gate that looks ahead, averaged over two neighbouring steps
+so that the turns do not hide it. Right: median distance from the
 path; the dotted line is the radius that counts as back. Faster recovery means a line that returns below it
 earlier."""
 
@@ -152,26 +155,26 @@ earlier."""
 def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
     """Weight of the stabilising primitive, and distance from the path, around the impulse."""
     flights = evidence.stale_point.lqr
-    time = DT * np.arange(-BEFORE, AFTER)
+    time = settings.dt * np.arange(-decisions_in(settings, BEFORE), decisions_in(settings, AFTER))
     figure = blank(7.2, 2.9)
     one, many, far = figure.subplots(1, 3)
-    released = around_impulse(flights[RELEASED], flights[RELEASED].stabilising)
+    released = around_impulse(settings, flights[RELEASED], flights[RELEASED].stabilising)
     one.plot(time, released[0], ".", markersize=3, color=BLUE)
     one.plot(time, released[0], color=BLUE, linewidth=0.4, alpha=0.6)
     one.set(ylabel="weight of stabilising", ylim=(-0.04, 1.04))
     one.set_title("Released gate, one flight", loc="left")
     labels = {
-        "baseline": (PINK, "LQR baseline"), RELEASED: (BLUE, "released gate"), WRITTEN: (ORANGE, "equilibrium, drawn"),
+        "baseline": (PINK, "LQR baseline"), RELEASED: (BLUE, "released gate"), WRITTEN: (ORANGE, "optimum"),
         FIXED: (GREY, FIXED), LOOKING_AHEAD: (GREEN, LOOKING_AHEAD),
     }  # fmt: skip
     for name in (RELEASED, WRITTEN, LOOKING_AHEAD):
-        weight = around_impulse(flights[name], flights[name].stabilising).mean(0)
+        weight = around_impulse(settings, flights[name], flights[name].stabilising).mean(0)
         # over two steps, or the released gate's turns would hide everything else
         many.plot(time[1:], (weight[1:] + weight[:-1]) / 2, color=labels[name][0])
     many.set(ylim=(-0.04, 1.04), ylabel="its mean, over two steps")
     many.set_title("All flights", loc="left")
     for name, (colour, label) in labels.items():
-        distance = around_impulse(flights[name], flights[name].distance[:, :-1])
+        distance = around_impulse(settings, flights[name], flights[name].distance[:, :-1])
         far.plot(time, np.median(distance, axis=0), color=colour, label=label)
     far.axhline(settings.recovered, color="0.6", linewidth=0.8, linestyle=":")
     far.set(ylabel="distance from the path (m)", ylim=(0, None))
@@ -213,7 +216,7 @@ def temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
 FIGURES = {
     "trajectories": StudyFigure(trajectories, _TRAJECTORIES, ("Q1", "Q5"), {"5b": ("Q1",), "S7a": ("Q5", "Q6")}),
     "costs": StudyFigure(costs, _COSTS, ("Q1", "Q2", "Q3", "Q4"), {"5c": ("Q2", "Q3"), "S7b": ("Q4",)}),
-    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5", "Q6")),
+    "impulse": StudyFigure(impulse, _IMPULSE, ("Q5", "Q6"), {"S7a": ("Q5", "Q6")}),
     "temperature": StudyFigure(temperature, _TEMPERATURE, ("Q2",)),
 }
 
@@ -249,12 +252,13 @@ def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: A
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.42), ncols=3, fontsize=8)  # below the label of x
     distance, weight = data.distance.values[0, 0], data.stabilising.values[0, 0]
     above = figure.add_subplot(grid[0, 1] if composed else grid[:, 1])
-    above.plot(DT * np.arange(len(distance)), distance, color=BLUE)
-    above.set(ylabel="from the path (m)", ylim=(0, None), xlim=(0, DT * len(weight)), xlabel="" if composed else TIME)
+    above.plot(settings.dt * np.arange(len(distance)), distance, color=BLUE)
+    above.set(ylabel="from the path (m)", ylim=(0, None), xlim=(0, settings.dt * len(weight)))
+    above.set_xlabel("" if composed else TIME)
     above.set_title(f"total cost {float(data.cost.values[0, 0]):.1f}", loc="left")
     if composed:
         below = figure.add_subplot(grid[1, 1], sharex=above)
-        below.plot(DT * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8)
+        below.plot(settings.dt * np.arange(len(weight)), weight, color=ORANGE, linewidth=0.8)
         below.set(ylabel="weight of stabilise", ylim=(-0.03, 1.03), xlabel=TIME)
     words = f"{name}, seed {settings.seed}, episode {int(data.episode.values[0])}, forces: {settings.disturbance}"
     figure.suptitle(words, fontsize=9.5, fontweight="bold", x=0.01, ha="left")

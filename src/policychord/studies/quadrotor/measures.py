@@ -9,14 +9,14 @@ from scipy.stats import norm, wilcoxon
 
 from ...stats.effect_size import EffectSize, Spread, effect_size, spread
 from ..claim import Quantity
-from .agents import DT
 from .experiments import Flight, Flights, Pairs
 from .settings import Experiment, QuadrotorSettings
 
 LEAST_EVIDENCE = 0.05  # a p-value above it is no difference
-LOOK_FOR_PEAK = 50  # steps after the impulse within which the excursion peaks
-SECOND = 50  # steps
-FOLLOW_FOR = 100  # steps after the impulse over which the error is summed up; later impulses are left out
+LOOK_FOR_PEAK = 1.0  # s after the impulse within which the excursion peaks
+BESIDE = 1.0  # s before and after the impulse over which weights are compared
+LEAST_RISE = 1e-3  # of a weight: two controllers that take turns have equal means before and after, up to rounding
+FOLLOW_FOR = 2.0  # s after the impulse over which the error is summed up; later impulses are left out
 
 
 class Comparison(NamedTuple):
@@ -113,17 +113,23 @@ def expected_p(delta: float, count: int) -> float:
     return float(2 * norm.sf(abs(delta) / np.sqrt((2 * count + 1) / (3 * count**2))))
 
 
+def decisions_in(settings: QuadrotorSettings, seconds: float) -> int:
+    """How many decisions are made in this time."""
+    return round(seconds / settings.dt)
+
+
 def recovery(settings: QuadrotorSettings, flight: Flight) -> Recovery:
     """Time from the impulse until the drone, past the peak of its excursion, is within the radius again."""
-    chosen = np.flatnonzero(flight.impulse_time + FOLLOW_FOR <= settings.steps)
+    dt, (look, follow) = settings.dt, (decisions_in(settings, time) for time in (LOOK_FOR_PEAK, FOLLOW_FOR))
+    chosen = np.flatnonzero(flight.impulse_time + follow <= settings.steps)
     times, errors, peaks = [], [], []
     for episode in chosen:
         after = flight.distance[episode, flight.impulse_time[episode] :]
-        peak = int(np.argmax(after[: LOOK_FOR_PEAK + 1]))
+        peak = int(np.argmax(after[: look + 1]))
         back = np.flatnonzero(after[peak:] <= settings.recovered)
-        returned = DT * (peak + back[0]) if back.size else np.inf
+        returned = dt * (peak + back[0]) if back.size else np.inf
         times.append(0.0 if after[peak] <= settings.recovered else returned)
-        errors.append(DT * after[: FOLLOW_FOR + 1].sum())
+        errors.append(dt * after[: follow + 1].sum())
         peaks.append(after[peak])
     return Recovery(np.array(times), np.array(errors), np.array(peaks))
 
@@ -134,15 +140,22 @@ def share_near(settings: QuadrotorSettings, flight: Flight) -> Quantity:
     return Quantity(int(near.sum()), of=len(near))
 
 
-def stabilising_rises(flight: Flight) -> Quantity:
-    """In how many flights the stabilising primitive weighs more in the second after the impulse than before it.
+def rise_of_stabilising(
+    settings: QuadrotorSettings, flight: Flight, seconds: float = BESIDE
+) -> Float[np.ndarray, " flight"]:
+    """By how much the stabilising primitive weighs more after the impulse than before it, in means over this time.
 
-    Flights whose impulse leaves less than a second on one side are left out.
+    Flights whose impulse leaves less time on one side are left out.
     """
-    weight, impulse = flight.stabilising, flight.impulse_time
-    inside = np.flatnonzero((impulse >= SECOND) & (impulse + SECOND <= weight.shape[1]))
-    rises = [weight[i, impulse[i] :][:SECOND].mean() > weight[i, impulse[i] - SECOND :][:SECOND].mean() for i in inside]
-    return Quantity(int(np.sum(rises)), of=len(inside))
+    weight, impulse, span = flight.stabilising, flight.impulse_time, decisions_in(settings, seconds)
+    inside = np.flatnonzero((impulse >= span) & (impulse + span <= weight.shape[1]))
+    return np.array([weight[i, (k := impulse[i]) :][:span].mean() - weight[i, k - span : k].mean() for i in inside])
+
+
+def stabilising_rises(settings: QuadrotorSettings, flight: Flight, seconds: float = BESIDE) -> Quantity:
+    """In how many flights it weighs more after the impulse, by more than nothing."""
+    rise = rise_of_stabilising(settings, flight, seconds)
+    return Quantity(int(np.sum(rise >= LEAST_RISE)), of=len(rise))
 
 
 def median(values: Float[np.ndarray, " n"]) -> float:

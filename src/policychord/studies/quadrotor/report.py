@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from ...stats.effect_size import spread
-from ..study import Finding, Recording, Study
+from ..study import Finding, Objection, Recording, Study
 from .agents import ALONE, BASELINE, FIXED
 from .claims import CLAIMS, LOOKING_AHEAD, PAPERS_SEEDS, RELEASED, REPORTED, WRITTEN, controls
 from .experiments import SCRIPT_VALUE, Evidence, Flights, experiments, gather, recorded, recorded_steps, redraw
@@ -20,7 +20,8 @@ for a pair of PD primitives, LQR for a pair of LQR primitives that also meets an
 under the same disturbances, seed by seed, and each claim is judged for three readings: for the gate that the paper's
 scripts compute (the released gate, `one-step gate` in the tables), for the optimum that its text defines
 (`equilibrium, sample`), both under the forces of the scripts, and for that optimum under the text's own disturbances
-(`accelerations`). A claim is reproduced if its rule holds for all, and partly if for some.
+(`accelerations`; the impulse, to which the table gives no unit, stays a force). A claim is reproduced if its rule holds
+for all, and partly if for some.
 
 Random forces act where the drone was when the control step began, as in the paper's simulator (`stale-point`); once the
 drone has moved, they also turn it. Values marked `centre` come from the same forces at the centre of mass, which only
@@ -134,9 +135,9 @@ def one_step(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     title = "One step does not see where a thrust leads" if blind else "One step sees little of where a thrust leads"
     return Finding(
         title,
-        f"""The generative model prices the state after one step of 20 ms. In the drone's Euler model only the
-vertical speed and the pitch rate depend on the thrusts within that step; where the drone will be does not, so the gate
-cannot prefer a thrust for leading back to the path. With the mean action and the wide grid,
+        f"""The generative model prices the state after one step of {1000 * settings.dt:g} ms. In the drone's Euler
+model only the vertical speed and the pitch rate depend on the thrusts within that step; where the drone will be does
+not, so the gate cannot prefer a thrust for leading back to the path. With the mean action and the wide grid,
 {pairs(control, "the fixed mixture")}. With the cost-to-go in place of the cost of one step and nothing else changed,
 {pairs(ahead, "the same gate with one step")}.""",
     )
@@ -190,6 +191,7 @@ def differs(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
         )
     script = evidence.script_weight
     changed, count = compare(settings, script, RELEASED), len(script[RELEASED].cost)
+    here, beside = (compare(settings, flights, RELEASED) for flights in (evidence.stale_point.pd, evidence.beside))
     table = both["lqr"]
     return Finding(
         "This run beside the paper's numbers",
@@ -197,7 +199,13 @@ def differs(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
 
 An exact match is not to be expected. The cascade's turns are limited to a difference of thrusts about as large as the
 noise of the motors, so that a change in the last digit becomes another flight: costs of single seeds are not portable,
-their distributions are. Text and scripts also differ in numbers. The table gives the stabilising LQR a second weight of
+their distributions are. With a start that differs by 1e-15 m, and the same disturbances, the PD pair's delta is
+{beside.against.delta:+.4f} instead of {here.against.delta:+.4f}, the gate's median {beside.cost.median:.2f} instead of
+{here.cost.median:.2f}, PID's {beside.other:.2f} instead of {here.other:.2f}, p {_p_value(beside.against.p)} instead of
+{_p_value(here.against.p)}. The interval of Q2 holds both. `python -m benchmarks.pd_gate` flies them from more such
+starts, with other random numbers, and with one factor changed at a time that paper and scripts leave open.
+
+Text and scripts also differ in numbers. The table gives the stabilising LQR a second weight of
 {settings.lqr_stabilise.state[1]:g}, the script {SCRIPT_VALUE:g}: with the script's weight ({count} seeds) the released
 gate {changed.verb} LQR {figures_of(changed)}, with the table's it {table.verb} LQR {figures_of(table)}. The size of
 the figure of eight, {settings.scale:g} m, is in the scripts alone.""",
@@ -233,7 +241,7 @@ def dataset(settings: QuadrotorSettings, flights: Flights) -> xr.Dataset:
         "cost": (dims, stacked("cost"), {"long_name": "total cost of the episode", "units": "1"}),
         "distance": ((*dims, "sample"), stacked("distance").astype("float32"), {"units": "m"}),
         "stabilising": ((*dims, "time"), stacked("stabilising").astype("float32"), {"units": "1"}),
-        "impulse_time": (("episode",), next(iter(flights.values())).impulse_time, {"units": "20 ms"}),
+        "impulse_time": (("episode",), next(iter(flights.values())).impulse_time, {"units": "decisions"}),
         "state": (("controller", "shown_episode", "sample", "component"), states, {"units": "m, m/s, rad, rad/s"}),
     }
     names = ["x", "vx", "z", "vz", "pitch", "pitch_rate"]
@@ -250,6 +258,67 @@ def datasets(settings: QuadrotorSettings, evidence: Evidence) -> dict[str, xr.Da
     }
 
 
+OBJECTIONS = (
+    Objection(
+        ("Q1", "Q2", "Q3", "Q4", "Q5"),
+        "author",
+        "The released scripts are our method. What you call the optimum was not flown.",
+        "The scripts' gate is a reading of its own, listed first, and what it fulfils counts. But text, "
+        "theorem and figure describe the optimum, and a thrust that is sampled from its mixture; so that is "
+        "judged too. A claim that holds for one of them is partly reproduced.",
+    ),
+    Objection(
+        ("Q2",),
+        "author",
+        "Your delta of the released gate is larger than ours, so the claim holds more strongly.",
+        "Sign and p are parts of their own, and count. The size is a part because the paper gives one. "
+        "Rounding and other random numbers move delta; its interval includes rounding, and the finding on the "
+        "paper's numbers says by how much.",
+    ),
+    Objection(
+        ("Q4",),
+        "author",
+        "A p-value of 1e-38 is missed or met by a hair.",
+        "It is the number that the paper gives. Delta, sign and size are parts of their own, and p is judged "
+        "apart, so that it cannot hide them.",
+    ),
+    Objection(
+        ("Q1",),
+        "author",
+        "No distance was claimed.",
+        "*Tracking is possible* needs one. 0.25 m is the radius that counts as back after the impulse; the "
+        "share of PID's flights within it stands beside, and so do all medians.",
+    ),
+    Objection(
+        ("Q6",),
+        "author",
+        "The stabilising primitive acts within the first moments.",
+        "Shares for shorter times before and after the impulse are measured as well. The released gate takes "
+        "turns, so its mean weight is a half before and after: there, a rise is not what helps.",
+    ),
+    Objection(
+        ("Q2", "Q4"),
+        "reviewer",
+        "A fixed average does as well; then the costs are no evidence for a gate.",
+        "That is the first control, and a finding of its own. The claims compare with PID and LQR, and are judged so.",
+    ),
+    Objection(
+        ("Q2", "Q3"),
+        "reviewer",
+        "Costs of chaotic flights are not portable, so an interval over seeds is too narrow.",
+        "All flights of the released gate and of PID were flown a second time from a start that differs by "
+        "1e-15 m. The interval of delta spans both.",
+    ),
+    Objection(
+        ("Q1", "Q4"),
+        "reviewer",
+        "The simulator's forces turn the drone as no wind would.",
+        "The same controllers were flown with forces at the centre of mass, and with the text's "
+        "accelerations. The latter are a reading that counts.",
+    ),
+)
+
+
 STUDY = Study(
     name="quadrotor",
     title="A drone and two controllers: the layered-control study",
@@ -262,6 +331,7 @@ STUDY = Study(
     datasets=datasets,
     controls=controls,
     findings=findings,
+    objections=OBJECTIONS,
     recording=Recording(recorded_steps, recorded),
     redraw=redraw,
 )

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 
 from ...agent import DURATION, Gate, Selection, check_used
 from ...envs.paths import PathName
-from ...envs.quadrotor import Disturbance
+from ...envs.quadrotor import DT, Disturbance, substeps
 
 Experiment = Literal["pd", "lqr"]  # which pair of controllers is composed
 Horizon = Literal["one-step", "cost-to-go"]
@@ -44,7 +44,9 @@ class Composition(_Frozen):
     duration: PositiveFloat = Field(
         default=DURATION, description="how long flow or circuit run at each decision, in the unit of tau"
     )
-    tau: PositiveFloat = Field(default=1.0, description="time constant of the weights in flow and circuit")
+    tau: PositiveFloat = Field(
+        default=1.0, description="time constant of the weights in flow and circuit (Tables S3, S4)"
+    )
     selection: Selection = Field(
         default="sample", description="what is done with the mixture: its mean, its mode, a draw, or turns"
     )
@@ -72,7 +74,11 @@ class QuadrotorSettings(_Frozen):
     seed: int = Field(default=0, ge=0, description="of all random draws")
     seeds: int = Field(default=1000, ge=2, description="episodes for each controller; 1000 in Fig. 5c")
     control_seeds: int = Field(default=200, ge=2, description="episodes at most, wherever something is only a control")
-    steps: int = Field(default=300, ge=1, description="decisions in an episode, 20 ms each (T, Table S3)")
+    dt: PositiveFloat = Field(
+        default=DT,
+        description="sampling time dt, Tables S3, S4: how long a decision holds, a whole number of milliseconds (s)",
+    )
+    steps: int = Field(default=300, ge=1, description="decisions in an episode (T, Table S3)")
     path: PathName = Field(default="lemniscate", description="what is to be followed")
     scale: PositiveFloat = Field(default=0.75, description="half width of the path, as in the released scripts (m)")
     period: PositiveFloat = Field(default=6.0, description="time for one round (s)")
@@ -89,7 +95,7 @@ class QuadrotorSettings(_Frozen):
     thrust_sd: float = Field(
         default=0.01, ge=0, description="standard deviation of the actuators' noise, Sigma_u of Table S3 again (N)"
     )
-    impulse: float = Field(default=1.0, description="push of the LQR experiment, for 20 ms; m_i, Table S4 (N)")
+    impulse: float = Field(default=1.0, description="push of the LQR experiment, for one decision; m_i, Table S4 (N)")
     drag: float = Field(default=0.0, ge=0, description="air drag d in a = -d (1 + |v|) v")
     cost: CostWeights = Field(
         default=CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1), description="what flights cost: Q, R"
@@ -104,6 +110,11 @@ class QuadrotorSettings(_Frozen):
     )
     recovered: PositiveFloat = Field(default=0.25, description="distance from the path that counts as back (m)")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples for the interval of Cliff's delta")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        substeps(self.dt)
+        return self
 
     # the baseline's gains are those of the simulator's own PID
     pid_baseline: Gains = Field(

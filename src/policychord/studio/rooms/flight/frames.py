@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ....envs.paths import path
-from ....studies.quadrotor.agents import BASELINE, DT
+from ....studies.quadrotor.agents import BASELINE
+from ....studies.quadrotor.agents import course as path_of
 from ....studies.quadrotor.experiments import program
 from ...wire import Frame
 from .flying import Drone, flight, fly_on, gusts
@@ -33,7 +33,7 @@ def frame(live: Live) -> tuple[Live, Frame]:
 
 def catch_up(live: Live) -> Live:
     """Every drone, flown at least to the moment that is shown."""
-    needed = min(math.ceil(live.moment / DT + 1e-6) + 1, live.settings.steps)
+    needed = min(math.ceil(live.moment / live.settings.dt + 1e-6) + 1, live.settings.steps)
     numbers = (live.settings.seed, live.view.flight)
     drones = tuple(fly_on(drone, *numbers, live.pushes, needed) for drone in live.drones)
     wind = live.wind
@@ -58,7 +58,7 @@ def record(live: Live) -> Frame:
     """All that was flown: states, weights, certificates, costs, the path and the wind."""
     known, steps, view = reach(live), live.settings.steps, live.view
     rows = [flight(drone, known) for drone in live.drones]
-    course = path(live.settings.path, steps=steps, scale=live.settings.scale, period=live.settings.period)[:, [0, 2]]
+    course = path_of(live.settings)[:, [0, 2]]
     states = np.stack([one.states for one in rows])
     arrays = {
         "states": states,
@@ -73,12 +73,12 @@ def record(live: Live) -> Frame:
     }
     meets = view.experiment == "lqr" and live.settings.impulse > 0
     header = {
-        **now(live), "dt": DT, "steps": steps, "known": known, "flight": view.flight,
+        **now(live), "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
         "drones": [_describe(drone, view) for drone in live.drones],
         "pushes": [list(one) for one in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
         "force_sd": live.settings.force_sd,
-        "round": math.ceil(live.settings.period / DT) + 1,  # rows of the path until it repeats itself
+        "round": math.ceil(live.settings.period / live.settings.dt) + 1,  # rows of the path until it repeats itself
     }  # fmt: skip
     return Frame("flight", header, arrays)
 

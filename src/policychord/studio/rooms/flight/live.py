@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ....studies.quadrotor.agents import DT, FIXED, Composed, Roster, roster
+from ....studies.quadrotor.agents import FIXED, Composed, Roster, roster
 from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
 from ...inputs import Input
 from .flying import FASTEST, LONGEST, Drone, Push, launch
@@ -126,7 +126,7 @@ def launch_missing(live: Live) -> Live:
 
 
 def length(live: Live) -> float:
-    return live.settings.steps * DT
+    return live.settings.steps * live.settings.dt
 
 
 def over(live: Live) -> bool:

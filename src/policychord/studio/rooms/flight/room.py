@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....studies.quadrotor.agents import DT
 from ....studies.quadrotor.settings import Composition, QuadrotorSettings
 from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...wire import LARGEST
@@ -76,7 +75,7 @@ def act(live: Live, given: Mapping[str, Any]) -> Live:
         live = live._replace(moment=min(max(float(moment), 0.0), length(live)), drawn=False)
     if "push" not in given:
         return live
-    towards, k = given["push"], math.ceil(live.moment / DT - 1e-6)
+    towards, k = given["push"], math.ceil(live.moment / live.settings.dt - 1e-6)
     if not (isinstance(towards, list) and len(towards) == 2):
         raise ValueError(f"push = {str(towards)[:60]}: pass two velocities, to the right and upwards, in m/s.")
     if k >= live.settings.steps:

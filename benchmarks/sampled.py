@@ -1,0 +1,131 @@
+"""How far the weights on `Sampled` actions are from those of all actions, and how often the error bars hold.
+
+python -m benchmarks.sampled --repeats 24 --dims 1 2 6 17
+
+144 problems: 1, 2, 6, 17 dimensions; 2, 4, 8 Gaussian primitives whose means are typically .7, 1.4 or 4.2 sd apart;
+quadratic costs with coupled axes and others; eps .2 and 1. Each is drawn anew in every repeat. The judge knows nothing
+of control variates: it solves the problem on 2^16 points that the primitives drew.
+"""
+
+import argparse
+import time
+from itertools import product
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import binomtest, norm, qmc
+from scipy.stats import t as student
+
+from policychord import Composer, problem, solve
+from policychord.actions import Sampled
+from policychord.models import Cost
+from policychord.primitives import Gaussian
+
+COUNTS, APART, EPS, JUDGE = (2, 4, 8), (0.5, 1.0, 3.0), (0.2, 1.0), 2**16
+
+
+class Case(NamedTuple):
+    """The numbers of a problem: it is the observation of an agent that has none of its own."""
+
+    mean: Any  # (n, dim)
+    sd: Any  # (n, dim)
+    goal: Any  # (dim,)
+    bend: Any  # (dim, dim)
+    eps: Any
+
+
+def quadratic(case: Case, u: Any, k: Any) -> Any:
+    """(u - g)^T M (u - g)."""
+    return (u - case.goal) @ case.bend @ (u - case.goal)
+
+
+def wavy(case: Case, u: Any, k: Any) -> Any:
+    """Linear far out, with waves."""
+    return jnp.sqrt(1 + quadratic(case, u, k)) + jnp.mean(jnp.sin(3 * u))
+
+
+COSTS = {"quadratic": quadratic, "other": wavy}
+
+
+def draw_case(dim: int, n: int, apart: float, eps: float, cost: str) -> Case:
+    """A problem, the same for the same arguments."""
+    rng = np.random.default_rng([dim, n, int(10 * apart), int(10 * eps), cost == "other"])
+    root = rng.normal(size=(dim, dim)) / np.sqrt(dim)
+    bend = root @ root.T + 0.1 * np.eye(dim)
+    mean, goal = (rng.normal(size=size) * apart / np.sqrt(dim) for size in ((n, dim), dim))
+    sd = np.exp(0.2 * rng.normal(size=(n, dim)))
+    return Case(*map(jnp.asarray, (mean, sd, goal, 2 * bend / np.trace(bend), eps)))
+
+
+def judge(case: Case, cost: Any, seed: int = 0) -> np.ndarray:
+    """The weights on very many points, by importance sampling alone."""
+    mean, sd = np.asarray(case.mean), np.asarray(case.sd)
+    n, dim = mean.shape
+    rng = np.random.default_rng(seed)
+    drawn = [qmc.Sobol(dim, scramble=True, rng=rng).random(JUDGE // n) for _ in range(n)]
+    u = np.concatenate(
+        [m + s * norm.ppf(np.clip(z, 1e-12, 1 - 1e-12)) for m, s, z in zip(mean, sd, drawn, strict=True)]
+    )
+    log_pi = np.stack([norm.logpdf(u, m, s).sum(axis=1) for m, s in zip(mean, sd, strict=True)], axis=1)
+    log_q = logsumexp(log_pi, axis=1) - np.log(n)
+    pi = np.exp(log_pi - log_q[:, None])
+    price = np.asarray(jax.vmap(lambda one: cost(case, one, 0))(jnp.asarray(u)))
+    return np.asarray(solve(problem(pi=pi / pi.sum(0), action_cost=price + log_q, eps=float(case.eps))).weights)
+
+
+def agent_of(dim: int, n: int, cost: Any, **options: Any) -> Composer:
+    """An agent whose primitives and cost are what the observation says."""
+    primitives = [Gaussian(lambda x, k, a=a: x.mean[a], lambda x, k, a=a: x.sd[a]) for a in range(n)]
+    return Composer(primitives, Cost(cost), Sampled(dim=dim, **options), lambda x, k: x.eps, tol=1e-12, route="jax")
+
+
+@eqx.filter_jit
+def repeat(agent: Composer, case: Case, uniforms: Any) -> Any:
+    """(weights, standard errors) with each set of uniform numbers."""
+
+    def one(own: Any) -> Any:
+        found = eqx.tree_at(lambda a: a.actions.uniforms, agent, own).weigh(case)
+        return found.weights, found.standard_error
+
+    return jax.lax.map(one, uniforms)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=24)
+    parser.add_argument("--dims", type=int, nargs="+", default=[1, 2, 6, 17])
+    parser.add_argument("--count", type=int, default=256)
+    told = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    print(f"{told.count} points, {told.repeats} repeats of each problem; off: RMS over repeats of the largest |dw|")
+    for dim, (name, cost) in product(told.dims, COSTS.items()):
+        typical, largest, held, per = [], [], [], 0.0
+        sets = jnp.stack([Sampled(dim=dim, count=told.count, seed=s).uniforms for s in range(told.repeats)])
+        for n in COUNTS:
+            agent = agent_of(dim, n, cost, count=told.count)
+            for apart, eps in product(APART, EPS):
+                case = draw_case(dim, n, apart, eps, name)
+                weights, error = map(np.asarray, repeat(agent, case, sets))
+                off = np.abs(weights - judge(case, cost))
+                typical.append(np.median(off))
+                largest.append(np.sqrt(np.mean(off.max(axis=1) ** 2)))
+                held.append(off <= student.ppf(0.975, sets.shape[1] - 1) * error)
+            begun = time.perf_counter()
+            jax.block_until_ready(repeat(agent, case, sets))
+            per = (time.perf_counter() - begun) / len(sets) * 1e6
+        inside = np.concatenate([one.ravel() for one in held])
+        # weights of one problem sum to one and share their points: a repeat of a problem counts once
+        low, high = binomtest(round(inside.mean() * (m := len(held) * told.repeats)), m).proportion_ci()
+        print(
+            f"{dim:>2} dimensions, {name:<9}: median |dw| {np.median(typical):.4f}; off median {np.median(largest):.4f}"
+            f", 90% {np.quantile(largest, 0.9):.4f}; 95% intervals hold {inside.mean():.3f} [{low:.3f}, {high:.3f}]; "
+            f"{per:.0f} us a decision (n 8)", flush=True,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Planted groups: are weights, temperature and gains recovered from tracks with noise and gaps?
+
+And are groups that gate told from groups that do not?
+
+    python benchmarks/tracks_recovery.py --kind gating --first 100 --count 20 --out gating.json
+    python benchmarks/tracks_recovery.py --show gating.json constant.json
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+jax.config.update("jax_enable_x64", True)
+from policychord.core.equilibrium import solve  # noqa: E402
+from policychord.envs.neighbours import Zones  # noqa: E402
+from policychord.fitting import folds_of, likelihood, paired  # noqa: E402
+from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
+from policychord.tracks.compare import AT_ONCE, call_of, score_one  # noqa: E402
+from policychord.tracks.decisions import cells_of, decide  # noqa: E402
+from policychord.tracks.family import accounts_of, family_of, units_of  # noqa: E402
+from policychord.tracks.forces import USUAL, Layout  # noqa: E402
+from policychord.tracks.motion import Smoothing, move  # noqa: E402
+from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # noqa: E402
+
+LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
+TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
+         "tilt": 0.0, "tail": 6.0}  # fmt: skip
+FREE = ("eps", "prior", "gain", "sd")
+HELD = {name: np.asarray(value) for name, value in TRUTH.items() if name not in FREE}
+ANIMALS, TRIALS, STEPS, FRAMES = 15, 4, 26, 8
+NOISE, GAPS = 0.003, 0.02  # lengths; share of positions
+CELLS = cells_of(1.3 * np.random.default_rng(0).standard_t(4, size=(20_000, 2)))
+
+
+def tracks_of(kind: str, seed: int, noise: float, gaps: float):
+    """Some groups from random starts, filmed."""
+    rng = np.random.default_rng(seed)
+    trials, made = [], None
+    for number in range(TRIALS):
+        angle = rng.uniform(0, 2 * np.pi, ANIMALS)
+        start = rng.uniform(-2.5, 2.5, (ANIMALS, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        group = simulate(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, STEPS, 1000 * seed + number,
+                         gate="composed" if kind == "gating" else "constant")  # fmt: skip
+        made = as_tracks(group, LAYOUT, FRAMES, noise=noise, gaps=gaps, seed=1000 * seed + number)
+        trials.append(made.trials[0]._replace(name=str(number)))
+    return made._replace(trials=tuple(trials))
+
+
+def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> list[dict]:
+    programs, rows = {}, []
+    for seed in range(first, first + count):
+        begin = time.process_time()
+        motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
+        given = decide(motion, layout=LAYOUT, cells=CELLS)
+        family, units, fold = family_of(given, FREE), units_of(given), folds_of(given.block)
+        found = {}
+        for account in accounts_of(given, family, HELD):
+            if account.name in ("composed", "constant mixture"):
+                if account.name not in programs:
+                    programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
+                posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
+                found[account.name] = account.parameters, *score_one(posed, fold)
+        parameters, z, _, own = found["composed"]
+        theta = natural(parameters, z)
+        at_start = {one.name: np.asarray(one.start, float) for one in family.parameters} | HELD
+        if "weights" not in programs:
+            programs["weights"] = jax.jit(
+                lambda theta, all_seen, build=family.build: jax.lax.map(
+                    lambda seen: solve(build(theta).problem(seen, 0)).weights, all_seen, batch_size=AT_ONCE
+                )
+            )
+        weights = np.asarray(programs["weights"]({**at_start, **theta}, given.seen))
+        gain, moved = paired(own, found["constant mixture"][3], given.block), float(weights.std(axis=0).max())
+        constant = found["constant mixture"]
+        rows.append({
+            "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "gain": gain.mean,
+            "error": gain.error, "moved": moved, "call": call_of(gain, moved), "z": z.tolist(),
+            "names": free_names(parameters), "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta}).tolist(),
+            "weights": np.asarray(natural(constant[0], constant[1])["weights"]).tolist(),
+            "cpu_seconds": time.process_time() - begin,
+        })  # fmt: skip
+        print(kind, seed, rows[-1]["call"], f"{gain.mean:+.4f} ± {gain.error:.4f}", f"sd {moved:.3f}",
+              f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
+    return rows
+
+
+def show(files: list[str]) -> None:
+    rows = [row for file in files for row in json.loads(Path(file).read_text())]
+    for kind in sorted({row["kind"] for row in rows}):
+        some = [row for row in rows if row["kind"] == kind]
+        calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
+        gains = np.array([row["gain"] for row in some])
+        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; "
+              f"called {calls}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
+        z, truth = np.array([row["z"] for row in some]), np.array(some[0]["truth"])
+        if kind == "gating":
+            print(f"{'free number':36s} {'truth':>7s} {'mean':>7s} {'bias':>7s} {'sd':>6s}")
+            for j, name in enumerate(some[0]["names"]):
+                print(f"{name:36s} {truth[j]:7.3f} {z[:, j].mean():7.3f} {z[:, j].mean() - truth[j]:+7.3f} "
+                      f"{z[:, j].std(ddof=1):6.3f}")  # fmt: skip
+        else:
+            mean = np.mean([row["weights"] for row in some], axis=0)
+            sd = np.std([row["weights"] for row in some], axis=0, ddof=1)
+            for name, true, a, b in zip(USUAL, TRUTH["prior"], mean, sd, strict=True):
+                print(f"constant weight of {name:17s} {true:7.3f} {a:7.3f} {a - true:+7.3f} {b:6.3f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=["gating", "constant"], default="gating")
+    parser.add_argument("--first", type=int, default=100)
+    parser.add_argument("--count", type=int, default=2)
+    parser.add_argument("--noise", type=float, default=NOISE)
+    parser.add_argument("--gaps", type=float, default=GAPS)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--show", nargs="+")
+    given = parser.parse_args()
+    if given.show:
+        show(given.show)
+    else:
+        made = replicates(given.kind, given.first, given.count, given.noise, given.gaps)
+        if given.out:
+            given.out.write_text(json.dumps(made))

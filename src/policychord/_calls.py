@@ -1,0 +1,72 @@
+"""`call`: functions that users wrote, and a sentence about which part failed and what to do if they do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+OURS = __name__.partition(".")[0]
+
+
+class PartError(ValueError):
+    """A function that is part of an agent failed. Its own error is the cause."""
+
+
+def call(part: str, function: Callable[..., Any], *given: Any) -> Any:
+    """function(*given). If it fails, an error that names the part, what it was given and the remedy.
+
+    Parts of ours speak for themselves.
+    """
+    if type(function).__module__.partition(".")[0] == OURS:
+        return function(*given)
+    try:
+        return function(*given)
+    except PartError:
+        raise
+    except Exception as error:  # other people's code may raise anything
+        raise PartError(f"{part} {_remedy(error, given)}") from error
+
+
+def _remedy(error: Exception, given: tuple[Any, ...]) -> str:
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return (
+            "gives a value that is not known yet to NumPy, or to plain Python: write it with jax.numpy, or wrap it in "
+            "models.BlackBox."
+        )
+    if isinstance(error, jax.errors.ConcretizationTypeError):
+        return (
+            "asks for a value that is not known yet, by a Python if, while, and, or, float() or bool(): use jnp.where "
+            "and jnp.clip, or wrap it in models.BlackBox."
+        )
+    if isinstance(error, jax.errors.TracerIntegerConversionError):
+        return "takes a value that is not known yet as a Python index: make the list a jax.numpy array."
+    said = str(error).strip().partition("\n")[0]
+    return (
+        f"failed ({type(error).__name__}: {said}). It is called with {_shapes(given)}: make it work for these shapes, "
+        "or pass observe=... where the agent plays."
+    )
+
+
+def _shapes(given: tuple[Any, ...]) -> str:
+    def one(value: Any) -> str:
+        leaves, tree = jax.tree_util.tree_flatten(value)
+        if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(tree):
+            return f"shape {np.shape(leaves[0])}"
+        return f"{type(value).__name__} of shapes {', '.join(str(np.shape(leaf)) for leaf in leaves)}"
+
+    return "; ".join(one(value) for value in given)
+
+
+def check_hashable(part: str, value: Any) -> None:
+    """Everything in a part that is not an array must be hashable: a compiled program is known by it."""
+    for leaf in jax.tree_util.tree_leaves(value):
+        if isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int | complex):
+            continue
+        try:
+            hash(leaf)
+        except TypeError as error:
+            raise PartError(
+                f"{part} is a {type(leaf).__name__} that cannot be hashed, so no program can be compiled for it: pass "
+                "a function, make its class an equinox.Module, or give the class __hash__."
+            ) from error

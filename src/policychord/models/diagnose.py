@@ -1,0 +1,130 @@
+"""`diagnose`: is the horizon long enough, is the model right, and which selection suits an agent?"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Observation
+from ..actions import Finite
+from .base import action_cost
+from .cost import Cost
+from .rollouts import Rollouts
+
+MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves too much
+WRONG = 0.25  # a model whose error is such a share of what an action changes is off
+HOLLOW = 0.5  # a mean is hollow where its action has less than this share of the greatest probability
+OFTEN = 0.1  # share of the states
+
+
+class Diagnosis(NamedTuple):
+    """What `diagnose` found. `print` it; `warnings` are the sentences that ask for a change."""
+
+    steps: int | None  # of the horizon, None if there is none
+    moved: float | None  # how far weights move with twice the horizon: the mean over states of the largest
+    model_error: float | None  # RMS error of the prediction as a share of the RMS change; None without transitions
+    hollow: float  # share of the states in which the mean of the mixture is an improbable action
+    cost_of: dict[str, float]  # what the model says each selection costs more than the cheapest one, on average
+    suits: str  # the selection with the least of these
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A line for each question."""
+        horizon = "one step" if self.steps is None else f"{self.steps} steps"
+        moved = "" if self.moved is None else f", weights move by {self.moved:.2f} with twice as many"
+        model = "not asked" if self.model_error is None else f"error {self.model_error:.0%} of what a step changes"
+        dear = ", ".join(f"{name} {cost:+.3g}" for name, cost in self.cost_of.items())
+        lines = [f"horizon: {horizon}{moved}", f"model: {model}", f"selection: {self.suits} suits ({dear})"]
+        return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
+
+
+def diagnose(
+    agent: Any, states: Observation, *, actions: Any = None, following: Observation | None = None, k: int = 0
+) -> Diagnosis:
+    """Look at a composer in these states (a leading axis), which should be those that it meets.
+
+    Give the `actions` that were taken there and the states `following` them, and it tells how far off the model is.
+    """
+    if (actions is None) != (following is None):
+        raise ValueError("actions and following belong together: what was done in each state, and what came of it.")
+    weigh = eqx.filter_jit(lambda one, x: jax.vmap(lambda state: one.weigh(state, k).weights)(x))
+    weights = np.asarray(weigh(agent, states))
+    steps, longer = _horizon(agent)
+    moved = None if longer is None else float(np.mean(np.max(np.abs(weigh(longer, states) - weights), axis=1)))
+    error = None if actions is None else _model_error(agent, states, actions, following, k)
+    hollow, cost_of = _selections(agent, states, k)
+    suits = min(cost_of, key=lambda name: cost_of[name])
+    return Diagnosis(
+        steps, moved, error, hollow, cost_of, suits, _warnings(agent, steps, moved, error, hollow, cost_of)
+    )
+
+
+def _warnings(
+    agent: Any, steps: int | None, moved: float | None, error: float | None, hollow: float, cost_of: dict[str, float]
+) -> tuple[str, ...]:
+    said = []
+    if steps is None and isinstance(agent.model, Cost) and agent.model.state_cost is not None:
+        said.append("the model sees one step: if what is good shows later, give it cost_to_go=Rollouts(...).")
+    if moved is not None and moved > MOVES:
+        said.append(f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {moved:.2f}. Raise steps.")
+    if error is not None and error > WRONG:
+        said.append(
+            f"the model is off: its error is {error:.0%} of what a step changes. Correct predict, or its time step."
+        )
+    if agent.selection == "mean" and hollow > OFTEN and cost_of["mode"] < cost_of["mean"]:
+        said.append(
+            f"in {hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by the "
+            "model it costs more: use selection='mode', or 'sample'."
+        )
+    return tuple(said)
+
+
+def _horizon(agent: Any) -> tuple[int | None, Any]:
+    """(steps, the agent with twice as many), None where there are no rollouts."""
+    model = agent.model
+    if not (isinstance(model, Cost) and isinstance(model.cost_to_go, Rollouts)):
+        return None, None
+    old = model.cost_to_go
+    to_go = Rollouts(
+        old.primitives, old.actions, old.predict, old.stage_cost,
+        steps=2 * old.steps, follow=old.follow, reduce=old.reduce,
+    )  # fmt: skip
+    return old.steps, agent.replace(model=eqx.tree_at(lambda one: one.cost_to_go, model, to_go))
+
+
+def _model_error(agent: Any, states: Observation, actions: Any, following: Observation, k: int) -> float:
+    predict = getattr(agent.model, "predict", None)
+    if not callable(predict):
+        raise ValueError(
+            "the agent's model predicts no next state, so it cannot be compared with one: leave out actions."
+        )
+    told = jax.jit(jax.vmap(lambda x, u: predict(x, u, k)))(states, jnp.asarray(actions))
+    flat = [np.concatenate([np.asarray(a).reshape(len(a), -1) for a in jax.tree_util.tree_leaves(tree)], axis=1)
+            for tree in (states, told, following)]  # fmt: skip
+    before, said, after = flat
+    return float(np.sqrt(np.mean((said - after) ** 2) / max(float(np.mean((after - before) ** 2)), 1e-300)))
+
+
+def _selections(agent: Any, states: Observation, k: int) -> tuple[float, dict[str, float]]:
+    """(share of states with a hollow mean, mean cost of each selection above the cheapest)."""
+    labels = isinstance(agent.actions, Finite) and bool(agent.actions.labels)
+
+    def look(state: Any) -> tuple[Any, ...]:
+        weighed = agent.weigh(state, k)
+        actions = agent.actions if weighed.drawn is None else weighed.drawn.actions
+        prob, cost = weighed.mixture, action_cost(agent.model, actions, state, k)
+        density = prob if weighed.drawn is None else jnp.exp(jnp.log(prob) + weighed.drawn.offset)
+        sample, mode = prob @ cost, cost[jnp.argmax(density)]
+        if labels:
+            return sample, mode, sample, jnp.zeros((), bool)
+        mean = actions.mean(prob)
+        offsets = (actions.points - mean).reshape(actions.size, -1)
+        near = jnp.argmin(jnp.sum(offsets**2, axis=-1))
+        return sample, mode, cost[near], density[near] < HOLLOW * jnp.max(density)
+
+    sample, mode, mean, hollow = (np.asarray(a) for a in jax.jit(jax.vmap(look))(states))
+    costs = {"sample": sample, "mode": mode} | ({} if labels else {"mean": mean})
+    least = np.min(np.stack(list(costs.values())), axis=0)
+    return float(np.mean(hollow)), {name: float(np.mean(one - least)) for name, one in costs.items()}

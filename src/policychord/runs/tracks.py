@@ -1,0 +1,242 @@
+"""Tracks of a file: read, decide, fit, compare, predict, draw, write.
+
+A file that cannot be read leaves nothing behind.
+"""
+
+import resource
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..fitting import fit, output
+from ..studies.drawing import styled
+from ..studies.flock.animation import endings
+from ..tracks.compare import Answer, answer, score_rows
+from ..tracks.decisions import Decisions, decide, thin, to_observations
+from ..tracks.family import family_of
+from ..tracks.forces import ForceSettings
+from ..tracks.leadership import leadership
+from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
+from ..tracks.reading import Tracks, read_tracks
+from ..tracks.simulate import Predicted, predict
+from ..wording import in_words
+from .fit import page
+from .records import Drawn
+from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
+
+Watch = Callable[[str, int, int], None]
+
+
+class TrackPlan(BaseModel):
+    """How a file of tracks is read, smoothed and explained."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rate: float | None = Field(default=None, gt=0, description="frames a second, where the file does not say")
+    scale: float = Field(default=1.0, gt=0, description="length of one unit of the file")
+    unit: str = Field(default="", max_length=12, description="of lengths, such as m or cm")
+    columns: dict[str, str] = Field(default={}, description="what a table calls trial, frame, time, id, x, y")
+    smoothing: Smoothing = Smoothing()
+    forces: ForceSettings = ForceSettings()
+    free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
+    most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
+    starts: int = Field(default=3, ge=1, le=100)
+    groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
+    seconds: float = Field(default=5.0, gt=0, description="how long each of them is followed")
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+
+class Explained(NamedTuple):
+    """What a fit of tracks gave."""
+
+    answer: Answer
+    card: Card
+    predicted: tuple[Predicted, ...]
+    seconds: float
+    megabytes: float  # the most memory that the process has held
+    files: list[Path]
+    notes: list[str]
+
+
+def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
+    """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
+    given: dict[str, Any] = {}
+    if path is not None:
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    for name, value in changes.items():
+        inner, _, field = name.rpartition(".")
+        (given.setdefault(inner, {}) if inner else given)[field] = value
+    try:
+        return TrackPlan.model_validate(given)
+    except ValidationError as error:
+        raise ValueError(in_words(error, TrackPlan)) from None
+
+
+def load(file: Path, plan: TrackPlan) -> tuple[Tracks, Motion]:
+    """The tracks of a file and their motion."""
+    tracks = read_tracks(file, rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
+    return tracks, move(tracks, plan.smoothing)
+
+
+def run_card(file: Path, plan: TrackPlan, out: Path | None) -> tuple[Card, list[Path]]:
+    """The card of a file; with a folder also as a figure and a record."""
+    from ..tracks.figures import draw_card
+
+    tracks, motion = load(file, plan)
+    card = card_of(tracks, motion)
+    if out is None:
+        return card, []
+    prepare(out)
+    files = save_figure(out / "card", styled(draw_card, card, motion))
+    return card, [*files, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
+
+
+def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
+    """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
+    begin = time.process_time()
+    tracks, motion = load(file, plan)
+    every = decide(motion, plan.forces)
+    given = thin(every, plan.most)
+    prepare(out)
+    found = answer(given, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
+    watch("simulating groups with the estimates", 0, 2)
+    predicted, notes = _predicted(motion, given, found, plan)
+    card = card_of(tracks, motion)
+    watch("drawing and writing", 1, 2)
+    spent = time.process_time() - begin
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if given.size < every.size:
+        notes.append(f"{given.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
+    made = Explained(found, card, predicted, spent, memory, [], notes)
+    return made._replace(files=_write(made, motion, plan, out))
+
+
+def _predicted(
+    motion: Motion, given: Decisions, found: Answer, plan: TrackPlan
+) -> tuple[tuple[Predicted, ...], list[str]]:
+    alone = {"predator", "leader"} & set(given.names)
+    if alone:
+        return (), [f"No groups were simulated: they would need a {' and a '.join(sorted(alone))} that moves."]
+    try:
+        theta = {name: np.asarray(value) for name, value in found.fit.theta.items()}
+        return predict(motion, given, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed), []
+    except ValueError as error:
+        return (), [f"No groups were simulated: {error}"]
+
+
+def run_film(file: Path, plan: TrackPlan, trial: int, out: Path, watch: Watch) -> list[Path]:
+    """A film of one trial in the colours of the fitted weights."""
+    from ..tracks.figures import FRAMES_PER_SECOND, film
+
+    _, motion = load(file, plan)
+    if not 0 <= trial < len(motion.trials):
+        raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
+    given = decide(motion, plan.forces)
+    prepare(out)
+    some = thin(given, plan.most)
+    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, hold_out="block",
+                compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
+    watch("filming", 0, 1)
+    return [
+        save_animation(out / f"film{ending}", film(some, found.weights, motion, trial), FRAMES_PER_SECOND)
+        for ending in endings()
+    ]
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
+    from ..tracks import figures as draw
+
+    found = made.answer
+    pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+        "accounts": (draw.draw_scores, (found,), "What each account explains of decisions that it had not seen, with "
+                     "95% intervals over blocks."),
+        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from the "
+                      "curvature of the likelihood, on the scales on which they are free."),
+        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
+                    "simplex has the three forces whose weights move most; the orange point is their mean."),
+        "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
+                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions stay empty."),
+        "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
+        "card": (draw.draw_card, (made.card, motion), "The file itself."),
+    }  # fmt: skip
+    if made.predicted:
+        pictures["predictions"] = (draw.draw_predicted, (made.predicted,), "Groups that start where the data were, "
+                                   "simulated with the estimates, and the data of the same seconds.")  # fmt: skip
+    files, drawn = [], []
+    for name, (drawing, given, caption) in pictures.items():
+        files += save_figure(out / "figures" / name, styled(drawing, *given))
+        drawn.append(Drawn(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    words = words_of(made)
+    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
+    record = {
+        "plan": plan.model_dump(), "sentence": found.sentence, "call": found.call, "accounts": score_rows(found),
+        "gain_over_constant": found.gain._asdict(), "estimates": output.estimate_rows(found.fit),
+        "predicted": [{"measure": one.name, "distance": one.distance, "inside": one.inside} for one in made.predicted],
+        "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
+    }  # fmt: skip
+    return [
+        write_text(out / "report.html", page(f"{made.card.source}: {found.sentence}", words, drawn, out)),
+        write_text(out / "summary.md", f"# {made.card.source}\n\n{found.sentence}\n\n{text}\n"),
+        write_json(out / "tracks.json", record),
+        write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
+        *files,
+    ]
+
+
+def _estimates(found: Answer) -> str:
+    """A table of the composed agent's parameters."""
+    rows = [
+        [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
+         row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
+        for row in output.estimate_rows(found.fit)
+    ]  # fmt: skip
+    told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
+    return "\n".join(told) + (
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
+        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost, whose scale is fixed."
+    )
+
+
+def words_of(made: Explained) -> list[tuple[str, str]]:
+    """The sections of the page."""
+    found, given = made.answer, made.answer.decisions
+    layout = given.layout
+    accounts = [
+        [row["account"], str(row["parameters"]), f"{row['held_out']:.4f}",
+         f"{row['over_random_walk']:+.4f} ± {row['error']:.4f}", row["description"]]
+        for row in score_rows(found)
+    ]  # fmt: skip
+    zones = layout.zones
+    how = (
+        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.3g}, {zones.alignment:.3g} "
+        f"and {zones.cohesion:.3g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
+        f"of velocity {layout.change:.3g} {made.card.unit}/s. {100 * given.clipped:.1f}% of the changes lie outside of "
+        f"the grid and count in its outermost cells. Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
+        f"{made.seconds:.0f} s of processor time, {made.megabytes:.0f} MB."
+    )
+    columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
+    words = [
+        ("Do they gate?", f"{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
+         f"under estimates without the decision's fold; errors over the {given.held_out_by}s, which all individuals "
+         "share."),
+        ("Estimates", _estimates(found)),
+        ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
+    ]  # fmt: skip
+    if made.predicted:
+        rows = [[one.name, f"{np.median(one.data):.3g}", f"{np.median(one.simulated):.3g}", f"{one.distance:.2f}"]
+                for one in made.predicted]  # fmt: skip
+        told = output.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
+        words.append(("What the estimates predict", "\n".join(told)))
+    notes = [*made.card.notes, *made.notes]
+    return [*words, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else words

@@ -1,0 +1,146 @@
+"""Do these animals gate? All accounts on the same held-out decisions, and the sentence that follows from them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ..fitting import Family, Fit, Likelihood, cross_validate, fit, folds_of, likelihood, maximise, paired
+from ..fitting.parameters import natural, size
+from ..fitting.uncertainty import LEAST_MOVEMENT
+from ..fitting.validate import Difference
+from .decisions import Decisions, to_observations
+from .family import Account, accounts_of, family_of, units_of
+
+Progress = Callable[[str, int, int], Any]
+Call = Literal["gating", "constant", "worse than constant"]
+AT_ONCE = 64
+STARTS = 2  # of every rival: the declared values, and a point near them
+
+
+class Scored(NamedTuple):
+    """How well one account explains decisions that were held out, in nats a decision."""
+
+    name: str
+    description: str
+    parameters: int
+    theta: dict[str, Any]
+    log_likelihood: float  # of all decisions, under estimates from all
+    held_out: float  # mean, each decision under estimates without its fold
+    over_random_walk: Difference
+    each: Float[np.ndarray, " N"]  # held-out ln p of each decision
+
+
+class Answer(NamedTuple):
+    """What was found about one file."""
+
+    decisions: Decisions
+    family: Family
+    fit: Fit  # of the composed agent: estimates, errors, verdicts, weights with their certificates
+    scores: tuple[Scored, ...]  # best first
+    gain: Difference  # of the composed agent over constant weights
+    call: Call
+    sentence: str
+
+
+def answer(
+    given: Decisions,
+    *,
+    free: tuple[str, ...] = (),
+    fixed: dict[str, Any] | None = None,
+    starts: int = 4,
+    profiles: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Answer:
+    """Fit the composed agent, score it and its rivals on the same folds, and say whether gating is needed."""
+    family = family_of(given, free)
+    found = fit(family, to_observations(given), None, fixed, starts=starts, hold_out="block", compare=False,
+                profiles=profiles, seed=seed, progress=progress)  # fmt: skip
+    accounts = accounts_of(given, family, fixed or {})
+    begun = {"composed": found.z, "composed, by mean": found.z}
+    scores = score(given, accounts, begun, progress)
+    by_name = {one.name: one for one in scores}
+    gain = paired(by_name["composed"].each, by_name["constant mixture"].each, given.block)
+    moved = float(found.weights.std(axis=0).max())
+    call = call_of(gain, moved)
+    return Answer(given, family, found, scores, gain, call, sentence(scores, gain, moved, given))
+
+
+def score(
+    given: Decisions, accounts: Sequence[Account], begun: dict[str, np.ndarray], progress: Progress | None = None
+) -> tuple[Scored, ...]:
+    """All accounts on the same folds of blocks, best first. `begun` says where some climbs begin."""
+    units, fold = units_of(given), folds_of(given.block)
+    rows = []
+    for i, account in enumerate(accounts):
+        if progress is not None:
+            progress(f"held out: {account.name}", i, len(accounts))
+        of_account = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
+        rows.append((account, *score_one(of_account, fold, begun.get(account.name))))
+    walk = next(each for account, _, _, each in rows if account.name == "random walk")
+    scored = [
+        Scored(account.name, account.description, size(account.parameters), _theta(account, z), total,
+               float(each.mean()), paired(each, walk, given.block), each)
+        for account, z, total, each in rows
+    ]  # fmt: skip
+    return tuple(sorted(scored, key=lambda one: -one.held_out))
+
+
+def score_one(
+    given: Likelihood, fold: np.ndarray, begin: np.ndarray | None = None
+) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
+    """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
+    best = maximise(given, starts=STARTS if begin is None else begin[None])
+    return best.z, best.log_likelihood, cross_validate(given, fold, start=best.z)
+
+
+def _theta(account: Account, z: np.ndarray) -> dict[str, Any]:
+    return {name: np.asarray(value) for name, value in natural(account.parameters, z).items()}
+
+
+def call_of(gain: Difference, moved: float) -> Call:
+    """Gating, if held-out decisions are clearly better explained by weights that move; constant otherwise.
+
+    A gain is clear if it is more than twice its error over blocks, and weights move if their standard deviation over
+    the decisions is at least `LEAST_MOVEMENT` for some force.
+    """
+    if not gain.clear or moved < LEAST_MOVEMENT:
+        return "constant"
+    return "gating" if gain.mean > 0 else "worse than constant"
+
+
+def sentence(scores: Sequence[Scored], gain: Difference, moved: float, given: Decisions) -> str:
+    """The answer in words, made of the numbers."""
+    amount = f"{gain.mean:+.4f} ± {gain.error:.4f} nats a decision"
+    call = call_of(gain, moved)
+    if call == "gating":
+        words = f"Weights that follow the situation add {amount} over constant weights: gating is needed here."
+    elif call == "worse than constant":
+        words = (
+            f"Weights that follow the model of good motion explain less than constant weights ({amount}): this gate "
+        )
+        words += "is the wrong account here."
+    elif moved < LEAST_MOVEMENT:
+        words = (
+            f"The fitted weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
+        )
+        words += f"({amount}) is not gating: constant weights do, gating is not needed."
+    else:
+        words = f"Weights that follow the situation add {amount} over constant weights: gating is not needed here."
+    best, own = scores[0], next(one for one in scores if one.name == "composed")
+    if best.name != "composed":
+        ahead = paired(best.each, own.each, given.block)
+        words += f" Best of all: {best.name} ({ahead.mean:+.4f} ± {ahead.error:.4f} over the composed agent)."
+    return f"{words} (Held out by {given.held_out_by}.)"
+
+
+def score_rows(found: Answer) -> list[dict[str, Any]]:
+    """One row for each account, best first."""
+    return [
+        {"account": one.name, "parameters": one.parameters, "held_out": one.held_out,
+         "over_random_walk": one.over_random_walk.mean, "error": one.over_random_walk.error,
+         "description": one.description}
+        for one in found.scores
+    ]  # fmt: skip

@@ -1,0 +1,212 @@
+"""Figures of tracks: the card, the accounts, weights where neighbours are, leadership, predictions, and the film."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import FuncAnimation
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from ..studies.drawing import COLOURS, blank
+from .compare import Answer
+from .decisions import Decisions
+from .leadership import Leadership
+from .motion import Card, Motion
+from .simulate import Predicted
+
+GREY, DARK = "#B0B0B0", "#333333"
+TAIL = 12  # frames that stay visible behind an individual
+FRAMES_PER_SECOND = 20
+MOST_FRAMES = 240
+LEAST = 10  # decisions in a bin of the map, at least
+
+
+def draw_card(card: Card, motion: Motion) -> Figure:
+    """The tracks of the first trial, order in time, speeds and distances."""
+    figure = blank(8.4, 4.6)
+    grid = figure.add_gridspec(2, 3)
+    one = motion.trials[0]
+    ax = figure.add_subplot(grid[:, 0])
+    for i in range(len(one.ids)):
+        ax.plot(*one.position[:, i].T, linewidth=0.5, color=COLOURS[i % len(COLOURS)], alpha=0.7)
+    ax.set(aspect="equal", xlabel=f"x ({card.unit})", ylabel=f"y ({card.unit})", title=f"Trial {one.name}")
+    ax = figure.add_subplot(grid[0, 1:])
+    for number in np.unique(card.series["trial"]):
+        rows = card.series["trial"] == number
+        for name, colour in (("polarization", COLOURS[0]), ("milling", COLOURS[1])):
+            label = name if number == card.series["trial"].min() else None
+            ax.plot(card.series["time"][rows], card.series[name][rows], color=colour, linewidth=0.7, label=label,
+                    alpha=1.0 if card.trials == 1 else 0.4)  # fmt: skip
+    ax.set(xlabel="time (s)", ylim=(0, 1), title="Order")
+    ax.legend(ncols=2, fontsize=7.5)
+    speeds = np.concatenate([np.linalg.norm(m.velocity, axis=-1).ravel() for m in motion.trials])
+    turns = np.concatenate([np.linalg.norm(m.acceleration, axis=-1).ravel() for m in motion.trials])
+    for column, (values, label) in enumerate(
+        ((speeds, f"speed ({card.unit}/s)"), (turns, f"acceleration ({card.unit}/s²)")), start=1
+    ):
+        ax = figure.add_subplot(grid[1, column])
+        values = values[np.isfinite(values)]
+        ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column - 1])
+        ax.set(xlabel=label, yticks=[])
+    return figure
+
+
+def draw_scores(found: Answer) -> Figure:
+    """What each account explains beyond a random walk, held out, with 95% intervals."""
+    rows = [one for one in found.scores if one.name != "random walk"]
+    figure = blank(5.6, 0.8 + 0.32 * len(rows))
+    ax = figure.add_subplot()
+    for row, one in enumerate(rows):
+        colour = COLOURS[1] if one.name == "composed" else COLOURS[2] if one.name == "constant mixture" else COLOURS[0]
+        mean, error = one.over_random_walk
+        ax.errorbar(mean, row, xerr=1.96 * error, fmt="o", color=colour, markersize=5)
+    ax.axvline(0.0, color=DARK, linewidth=0.8)
+    ax.set_yticks(range(len(rows)), [one.name for one in rows])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="nats a decision above a random walk (held out)")
+    return figure
+
+
+def draw_weights(found: Answer) -> Figure:
+    """Weights over all decisions on a simplex: the three forces whose weights move most, and how each is spread."""
+    weights, names = found.fit.weights, found.fit.primitives
+    order = np.argsort(-weights.std(axis=0), kind="stable")[:3]
+    figure = blank(7.6, 3.4)
+    grid = figure.add_gridspec(len(names), 2, width_ratios=(1.2, 1))
+    if len(order) == 3:
+        _draw_simplex(figure.add_subplot(grid[:, 0]), weights[:, order], [names[a] for a in order])
+    for a, name in enumerate(names):
+        ax = figure.add_subplot(grid[a, 1])
+        ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=COLOURS[a % len(COLOURS)])
+        ax.set(xlim=(0, 1), yticks=[])
+        ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+        if a < len(names) - 1:
+            ax.set_xticklabels([])
+    ax.set_xlabel("weight")
+    return figure
+
+
+def _draw_simplex(ax: Any, weights: np.ndarray, names: list[str]) -> None:
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+    share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+    some = share[np.random.default_rng(0).permutation(len(share))[:3000]]
+    ax.plot(*np.vstack([corners, corners[:1]]).T, color=DARK, linewidth=0.8)
+    ax.scatter(*(some @ corners).T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
+    ax.plot(*(share.mean(axis=0) @ corners), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
+    places = ((0, -0.06, "left", "top"), (1, -0.06, "right", "top"), (0.5, 0.9, "center", "bottom"))
+    for (x, y, across, up), name in zip(places, names, strict=True):
+        ax.text(x, y, name, ha=across, va=up)
+    ax.set(aspect="equal", xlim=(-0.05, 1.05), ylim=(-0.16, 1.0))
+    ax.axis("off")
+
+
+def draw_map(found: Answer) -> Figure:
+    """Mean weight of each force, by where the nearest neighbour is: ahead is up."""
+    given, weights, names = found.decisions, found.fit.weights, found.fit.primitives
+    distance, bearing = given.neighbour.T
+    fine = np.isfinite(distance)
+    figure = blank(2.3 * len(names), 2.9)
+    if fine.sum() < LEAST:
+        figure.text(0.5, 0.5, "nobody has a neighbour", ha="center")
+        return figure
+    rings = np.quantile(distance[fine], [0, 0.2, 0.4, 0.6, 0.8, 0.95])
+    rings[0] = 0.0
+    # few decisions fill few bins
+    sectors = np.linspace(-np.pi, np.pi, int(np.clip(fine.sum() // (15 * LEAST), 4, 12)) + 1)
+    counts, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors))
+    for a, name in enumerate(names):
+        ax: Any = figure.add_subplot(1, len(names), a + 1, projection="polar")
+        total, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors), weights=weights[fine, a])
+        mean = np.where(counts >= LEAST, total / np.maximum(counts, 1), np.nan)
+        image = ax.pcolormesh(sectors, rings, mean, cmap="viridis")
+        ax.set_theta_zero_location("N")
+        ax.set_xticks(np.radians([0, 90, 180, 270]), ["ahead", "left", "", "right"], fontsize=7)
+        ax.set_yticks([])
+        ax.set_title(name)
+        ax.grid(visible=False)
+        bar = figure.colorbar(image, ax=ax, orientation="horizontal", shrink=0.8, pad=0.08)
+        bar.ax.tick_params(labelsize=7)
+        bar.ax.locator_params(nbins=3)
+    return figure
+
+
+def draw_leadership(found: Leadership) -> Figure:
+    """Individuals by how early their heading comes, and the delays of all pairs."""
+    order = np.argsort(-np.where(np.isfinite(found.lead), found.lead, -np.inf), kind="stable")
+    names = [found.ids[i] for i in order]
+    figure = blank(7.2, 3.4)
+    left, right = figure.subplots(1, 2)
+    left.barh(range(len(order)), np.nan_to_num(found.lead[order]), color=COLOURS[0])
+    left.axvline(0.0, color=DARK, linewidth=0.8)
+    shown = np.arange(0, len(names), max(1, len(names) // 20))
+    left.set_yticks(shown, [names[i] for i in shown], fontsize=7)
+    left.set(ylim=(len(order) - 0.5, -0.5), xlabel="mean delay of the others (s)", ylabel="individual")
+    finite = np.abs(found.delay[np.isfinite(found.delay)])
+    limit = float(np.quantile(finite, 0.95)) if finite.size else 1.0
+    image = right.imshow(found.delay[np.ix_(order, order)], cmap="RdBu_r", vmin=-(limit or 1.0), vmax=limit or 1.0)
+    right.set(xlabel="follows", ylabel="leads", xticks=[], yticks=[])
+    figure.colorbar(image, ax=right, label="delay (s)", shrink=0.8)
+    return figure
+
+
+def draw_predicted(predicted: tuple[Predicted, ...]) -> Figure:
+    """Distributions of the data and of groups simulated with the estimates."""
+    figure = blank(2.3 * len(predicted), 2.3)
+    for ax, one in zip(np.atleast_1d(figure.subplots(1, len(predicted))), predicted, strict=True):
+        both = np.concatenate([one.data, one.simulated])
+        bins = np.linspace(both.min(), np.quantile(both, 0.99) + 1e-12, 31)
+        for values, colour, label in ((one.data, DARK, "data"), (one.simulated, COLOURS[1], "simulated")):
+            ax.hist(values, bins, density=True, histtype="step", color=colour, label=label, linewidth=1.3)
+        ax.set(title=f"{one.name}\nKS {one.distance:.2f}", yticks=[])
+    ax.legend(fontsize=7)
+    return figure
+
+
+def colours_of(weights: np.ndarray) -> np.ndarray:
+    """A colour for each row of weights: a mixture of the forces' colours, sharpened so that it is no grey."""
+    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[1])])
+    share = weights**2 / np.maximum((weights**2).sum(axis=1, keepdims=True), 1e-12)
+    return share @ tones
+
+
+def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) -> FuncAnimation:
+    """One trial: individuals as arrows in the colour of their weights at their last decision, with a tail."""
+    one = motion.trials[trial]
+    rows = given.trial == trial
+    tint = np.full((len(one.position), len(one.ids), 3), np.nan)
+    tint[given.frame[rows], given.individual[rows]] = colours_of(weights[rows])
+    last = np.array(to_rgb(GREY)) * np.ones((len(one.ids), 3))
+    for frame in range(len(tint)):  # a decision colours its individual until the next
+        fresh = np.isfinite(tint[frame, :, 0])
+        last = np.where(fresh[:, None], tint[frame], last)
+        tint[frame] = last
+    shown = np.arange(0, len(one.position), -(-len(one.position) // MOST_FRAMES))
+    figure = blank(5.0, 5.2)
+    FigureCanvasAgg(figure)
+    ax = figure.add_subplot()
+    low, high = (np.nanquantile(one.position.reshape(-1, 2), q, axis=0) for q in (0.0, 1.0))
+    half, middle = float((high - low).max()) / 2 * 1.06 or 1.0, (low + high) / 2
+    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal",
+           xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})")  # fmt: skip
+    for a, name in enumerate(given.names):
+        ax.plot([], [], "o", color=COLOURS[a % len(COLOURS)], label=name)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.06), ncols=4, fontsize=7.5)
+    tails = [ax.plot([], [], linewidth=0.6, color=GREY)[0] for _ in one.ids]
+    arrows = ax.quiver(*np.zeros((2, len(one.ids))), *np.zeros((2, len(one.ids))), pivot="mid", scale=26,
+                       width=0.006, headwidth=4, headlength=5, headaxislength=4.5)  # fmt: skip
+    clock = ax.set_title("", loc="left")
+
+    def draw(number: int) -> list[Any]:
+        now = int(shown[number])
+        there = np.isfinite(one.velocity[now]).all(axis=-1)
+        speed = np.linalg.norm(one.velocity[now], axis=-1, keepdims=True)
+        heading = np.where(there[:, None], one.velocity[now] / np.where(speed > 0, speed, 1.0), 0.0)
+        arrows.set_offsets(np.where(there[:, None], one.position[now], middle + 10 * half))
+        arrows.set_UVC(*heading.T)
+        arrows.set_facecolor(list(map(tuple, tint[now])))
+        for i, tail in enumerate(tails):
+            tail.set_data(*one.position[max(now - TAIL, 0) : now + 1, i].T)
+        clock.set_text(f"trial {one.name}   {now / motion.rate:6.1f} s")
+        return [arrows, *tails, clock]
+
+    return FuncAnimation(figure, draw, frames=len(shown), interval=1000 / FRAMES_PER_SECOND)

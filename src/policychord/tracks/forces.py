@@ -1,0 +1,198 @@
+"""Social forces in body coordinates: what an individual sees of its group, and where each force would push it.
+
+Neighbours, zones, separation, alignment and cohesion are those of the flock (`envs/neighbours.py`). One thing differs:
+a flock's speed limit takes away what alignment adds along the own heading, and tracks have no such limit, so the own
+heading is taken off. Forces have no unit; lengths are in those of the file.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from .._types import Array
+from ..envs.neighbours import View, Zones, look, unit
+
+CROWD = 6  # closest neighbours in the separation zone that the collision term counts
+FAR = 1e9  # where those who are not there are put: outside of every zone
+USUAL = ("persist", "separation", "alignment", "cohesion")
+RATIOS = (1.0, 3.0, 12.0)  # radii of the flock's zones, here in median distances to the nearest neighbour
+
+
+class ForceSettings(BaseModel):
+    """Which forces an individual may follow, and what it sees."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    forces: tuple[str, ...] = Field(default=USUAL, description="which forces are primitives, two or more")
+    radii: tuple[float, float, float] | None = Field(default=None, description="of separation, alignment and cohesion "
+                                                     "(1, 3 and 12 median distances to neighbours)")  # fmt: skip
+    nearest: int | None = Field(default=None, ge=1, description="only so many nearest neighbours count")
+    vision_angle: float = Field(default=320.0, gt=0, le=360, description="degrees")
+    arena: tuple[float, ...] = Field(default=(), description="circle (x, y, radius) or box (x, y, x, y), for the wall")
+    goal: tuple[float, float] | None = Field(default=None, description="a place, for the goal")
+    predator: str | None = Field(default=None, description="the individual from which the others flee")
+    leader: str | None = Field(default=None, description="the individual that the others follow")
+    leave_out: tuple[str, ...] = Field(default=(), description="individuals that belong to no group")
+    reach: float | None = Field(default=None, gt=0, description="how far a predator is seen; twice the cohesion radius")
+    every: float = Field(default=0.25, gt=0, description="seconds from one decision to the next")
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "ForceSettings":
+        if len(set(self.forces)) != len(self.forces) or len(self.forces) < 2:
+            raise ValueError(f"forces = {', '.join(self.forces)}: name two or more, each once.")
+        if self.radii is not None and not 0 < self.radii[0] < self.radii[1] < self.radii[2]:
+            raise ValueError(f"radii = {self.radii}: three positive lengths that grow.")
+        if len(self.arena) not in (0, 3, 4) or (len(self.arena) == 3 and self.arena[2] <= 0):
+            raise ValueError(f"arena = {self.arena}: a circle (x, y, radius) or the corners of a box (x, y, x, y).")
+        if len(self.arena) == 4 and not (self.arena[0] < self.arena[2] and self.arena[1] < self.arena[3]):
+            raise ValueError(f"arena = {self.arena}: the lower left corner of the box comes first.")
+        for force, needs in NEEDS.items():
+            if force in self.forces and not getattr(self, needs):
+                raise ValueError(f"forces have {force!r}, which needs to know the {needs}: set {needs}.")
+            if force not in self.forces and getattr(self, needs):
+                raise ValueError(f"{needs} is set, but {force!r} is not among the forces: add it to them.")
+        return self
+
+
+NEEDS = {"wall": "arena", "goal": "goal", "predator": "predator", "leader": "leader"}
+
+
+class Layout(NamedTuple):
+    """All that stays the same while a group moves."""
+
+    zones: Zones
+    nearest: int | None
+    speed: float  # the usual speed, length a second
+    change: float  # the usual change of velocity from one decision to the next, length a second
+    every: float  # s
+    arena: tuple[float, ...]
+    goal: tuple[float, float] | None
+    reach: float
+
+
+class World(NamedTuple):
+    """A group at one moment. Those who are not there are at `FAR`."""
+
+    position: Float[Array, "id 2"]
+    velocity: Float[Array, "id 2"]
+    predator: Float[Array, " 2"]
+    leader: Float[Array, " 2"]
+
+
+class Seen(NamedTuple):
+    """What one individual decides on, in body coordinates: the first axis points ahead, the second to the left."""
+
+    force: Float[Array, "*decision n 2"]
+    speed: Float[Array, "*decision"]  # in usual speeds
+    wanted: Float[Array, "*decision 2"]  # change of velocity to the neighbours' mean velocity, in usual changes
+    closeness: Float[Array, "*decision crowd 2"]  # direction over distance, in separation radii
+
+
+class Sight(NamedTuple):
+    """What a force is computed from."""
+
+    layout: Layout
+    world: World
+    view: View  # what the individual sees of its neighbours, as a boid does
+    heading: Float[Array, " 2"]  # zero while it stands
+
+
+Force = Callable[[Sight], Any]  # in the coordinates of the file, (2)
+
+
+def _persist(sight: Sight) -> Any:
+    """Go on, at the usual speed."""
+    return sight.heading * (1.0 - _length(sight.view.velocity) / sight.layout.speed)
+
+
+def _alignment(sight: Sight) -> Any:
+    return sight.view.alignment - sight.heading
+
+
+def _wall(sight: Sight) -> Any:
+    """Away from walls nearer than the alignment radius."""
+    place, arena, near = sight.view.position, sight.layout.arena, sight.layout.zones.alignment
+    if len(arena) == 3:
+        outward = place - jnp.asarray(arena[:2])
+        return -unit(outward) * jnp.clip(1.0 - (arena[2] - _length(outward)) / near, 0.0, 1.0)
+    low, high = jnp.asarray(arena[:2]), jnp.asarray(arena[2:])
+    return jnp.clip(1.0 - (place - low) / near, 0.0, 1.0) - jnp.clip(1.0 - (high - place) / near, 0.0, 1.0)
+
+
+def _goal(sight: Sight) -> Any:
+    return unit(jnp.asarray(sight.layout.goal) - sight.view.position) - sight.heading
+
+
+def _leader(sight: Sight) -> Any:
+    offset = sight.world.leader - sight.view.position
+    return jnp.where(_length(offset) < FAR / 2, unit(offset) - sight.heading, 0.0)
+
+
+def _predator(sight: Sight) -> Any:
+    offset = sight.world.predator - sight.view.position
+    return -unit(offset) * jnp.clip(1.0 - _length(offset) / sight.layout.reach, 0.0, 1.0)
+
+
+FORCES: Mapping[str, Force] = {
+    "persist": _persist,
+    "separation": lambda sight: sight.view.separation,
+    "alignment": _alignment,
+    "cohesion": lambda sight: sight.view.cohesion,
+    "wall": _wall,
+    "goal": _goal,
+    "predator": _predator,
+    "leader": _leader,
+}
+
+
+def forces_of(settings: ForceSettings, own: Mapping[str, Force] | None = None) -> dict[str, Force]:
+    """The functions of the forces by name; `own` adds to those that are known, written with `jax.numpy`."""
+    known = {**FORCES, **(own or {})}
+    if unknown := [name for name in settings.forces if name not in known]:
+        raise ValueError(f"forces have {', '.join(unknown)}: use {', '.join(known)}, or pass own functions.")
+    return {name: known[name] for name in settings.forces}
+
+
+def see(layout: Layout, forces: Mapping[str, Force], world: World, i: Int[Array, ""] | int) -> Seen:
+    """What individual i decides on."""
+    position = world.position if layout.nearest is None else _nearest(world.position, i, layout.nearest)
+    view = look(layout.zones, position, world.velocity, i)
+    heading = unit(view.velocity)
+    sight = Sight(layout, world, view, heading)
+    body = to_body(heading)
+    pushes = jnp.stack([jnp.asarray(force(sight), dtype=float) for force in forces.values()])
+    order = jnp.argsort(-jnp.sum(view.closeness**2, axis=-1))[:CROWD]
+    close = view.closeness[order] * layout.zones.separation
+    close = jnp.concatenate([close, jnp.zeros((CROWD - len(order), 2))]) if len(order) < CROWD else close
+    wanted = (view.mean_velocity - view.velocity) / layout.change
+    speed = _length(view.velocity) / layout.speed
+    return Seen(pushes @ body.T, speed, body @ wanted, close @ body.T)
+
+
+def to_body(heading: Float[Array, " 2"]) -> Float[Array, "2 2"]:
+    """The matrix from the coordinates of the file to those of a body; the file's own for one that stands."""
+    ahead = jnp.where(_length(heading) > 0, heading, jnp.array([1.0, 0.0]))
+    return jnp.stack([ahead, jnp.stack([-ahead[1], ahead[0]])])
+
+
+def _nearest(position: Any, i: Any, count: int) -> Any:
+    """Positions with all but i and its nearest neighbours far away."""
+    distance = _length(position - position[i]).at[i].set(jnp.inf)
+    if count >= len(distance) - 1:
+        return position
+    limit = jnp.sort(distance)[count - 1]
+    stays = (distance <= limit) | (jnp.arange(len(distance)) == i)
+    return jnp.where(stays[:, None], position, FAR)
+
+
+def _length(vector: Any) -> Any:
+    return jnp.sqrt(vector[..., 0] ** 2 + vector[..., 1] ** 2)
+
+
+def absent_far(place: np.ndarray) -> np.ndarray:
+    """Places with numbers for those who are not there."""
+    return np.where(np.isfinite(place), place, FAR)

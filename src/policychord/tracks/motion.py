@@ -1,0 +1,228 @@
+"""From positions to motion: gaps, Savitzky-Golay smoothing, velocities and accelerations; and the card of the data."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.signal import savgol_coeffs, savgol_filter
+from scipy.spatial import cKDTree
+
+from ..studies.flock.measures import milling, polarization
+from .reading import TrackError, Tracks
+
+MOST_SERIES = 2000  # moments at which order is measured for the card
+
+
+class Smoothing(BaseModel):
+    """How velocities are found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    window: float = Field(default=0.3, gt=0, description="seconds under the moving polynomial; at least 3 frames")
+    order: int = Field(default=2, ge=1, le=5, description="of the polynomial")
+    causal: bool = Field(default=False, description="use no frame after the moment itself")
+    longest_gap: float = Field(default=0.2, ge=0, description="seconds: gaps up to this are filled by straight lines")
+
+
+class Moved(NamedTuple):
+    """The motion of one trial; NaN where an individual is not there."""
+
+    name: str
+    ids: tuple[str, ...]
+    position: Float[np.ndarray, "frame id 2"]
+    velocity: Float[np.ndarray, "frame id 2"]
+    acceleration: Float[np.ndarray, "frame id 2"]
+
+
+class Motion(NamedTuple):
+    """All trials, smoothed, with what was done to them."""
+
+    trials: tuple[Moved, ...]
+    rate: float
+    unit: str
+    window: int  # frames
+    smoothing: Smoothing
+    gaps: int  # stretches without positions inside tracks
+    filled: int  # positions that were put into short gaps
+    dropped: int  # positions in stretches too short to be smoothed
+
+
+def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
+    """Positions, velocities and accelerations by a polynomial that moves along each unbroken stretch of a track.
+
+    A causal polynomial ends at its moment, so the first frames of a stretch have no velocity yet.
+    """
+    how = Smoothing() if smoothing is None else smoothing
+    window = window_of(how, tracks.rate)
+    longest = int(np.floor(how.longest_gap * tracks.rate + 1e-9))
+    counts = np.zeros(3, int)  # gaps, filled, dropped
+    moved = []
+    for trial in tracks.trials:
+        motion = np.full((3, *trial.position.shape), np.nan)
+        for i in range(len(trial.ids)):
+            track, gaps, filled = _bridged(trial.position[:, i], longest)
+            counts[:2] += gaps, filled
+            for begin, end in _stretches(np.isfinite(track[:, 0])):
+                if end - begin < window:
+                    counts[2] += end - begin
+                else:
+                    motion[:, begin:end, i] = _smoothed(track[begin:end], window, how, tracks.rate)
+        moved.append(Moved(trial.name, trial.ids, *motion))
+    if not any(np.isfinite(one.velocity).any() for one in moved):
+        raise TrackError(f"{tracks.source}: no track has {window} frames without a gap: smooth over less "
+                         "(--smooth SECONDS) or fill longer gaps.")  # fmt: skip
+    return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, *(int(count) for count in counts))
+
+
+def window_of(how: Smoothing, rate: float) -> int:
+    """Frames under the polynomial: odd, and more than its order."""
+    least = how.order + 1 if how.causal else how.order + 1 + how.order % 2
+    frames = max(3, round(how.window * rate), least)
+    return int(frames + 1 - frames % 2)
+
+
+def _stretches(there: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Begin and end of each run of frames in which an individual is there."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], there.astype(int), [0]])))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _bridged(track: np.ndarray, longest: int) -> tuple[np.ndarray, int, int]:
+    """A track with its short gaps filled, its number of gaps, and of positions filled in."""
+    runs = list(_stretches(np.isfinite(track[:, 0])))
+    track, filled = track.copy(), 0
+    for (_, end), (begin, _) in itertools.pairwise(runs):
+        if begin - end <= longest:
+            share = (np.arange(end, begin) - (end - 1)) / (begin - end + 1)
+            track[end:begin] = track[end - 1] + share[:, None] * (track[begin] - track[end - 1])
+            filled += begin - end
+    return track, max(len(runs) - 1, 0), filled
+
+
+def _smoothed(track: np.ndarray, window: int, how: Smoothing, rate: float) -> list[np.ndarray]:
+    """Position and its first two derivatives along one stretch."""
+    found = []
+    for derivative in range(3):
+        if derivative > how.order:
+            found.append(np.zeros_like(track))
+        elif how.causal:
+            weights = savgol_coeffs(window, how.order, derivative, 1 / rate, pos=window - 1, use="dot")
+            views = np.lib.stride_tricks.sliding_window_view(track, window, axis=0)
+            late = np.full_like(track, np.nan)
+            late[window - 1 :] = views @ weights
+            found.append(late)
+        else:
+            found.append(savgol_filter(track, window, how.order, derivative, 1 / rate, axis=0, mode="interp"))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- card
+
+
+class Card(NamedTuple):
+    """What a file of tracks holds, in numbers."""
+
+    source: str
+    unit: str
+    rate: float
+    trials: int
+    individuals: tuple[int, int]  # fewest and most in a trial
+    present: tuple[float, int]  # at once: mean and most
+    frames: int
+    duration: float  # s, all trials
+    positions: int
+    missing: float  # share of the places inside tracks that have no position
+    gaps: int
+    filled: int
+    dropped: int
+    window: int
+    smoothing: Smoothing
+    speed: tuple[float, float, float]  # 5%, median, 95%
+    acceleration: tuple[float, float, float]
+    nearest: tuple[float, float, float]  # distance to the nearest neighbour
+    polarization: tuple[float, float, float]
+    milling: tuple[float, float, float]
+    series: dict[str, np.ndarray]  # trial, time, polarization, milling
+    notes: tuple[str, ...]
+
+
+def card_of(tracks: Tracks, motion: Motion) -> Card:
+    """The card of a file. Order is measured where at least two individuals are there, as in the study of flocks."""
+    speeds = np.concatenate([np.linalg.norm(one.velocity, axis=-1).ravel() for one in motion.trials])
+    accelerations = np.concatenate([np.linalg.norm(one.acceleration, axis=-1).ravel() for one in motion.trials])
+    present = np.concatenate([np.isfinite(one.position[..., 0]).sum(axis=1) for one in tracks.trials])
+    inside = sum(_inside(trial.position[:, i]) for trial in tracks.trials for i in range(len(trial.ids)))
+    positions = sum(int(np.isfinite(trial.position[..., 0]).sum()) for trial in tracks.trials)
+    frames = sum(len(trial.position) for trial in tracks.trials)
+    series, near = _order(motion)
+    counts = [len(trial.ids) for trial in tracks.trials]
+    return Card(
+        tracks.source, tracks.unit, tracks.rate, len(tracks.trials), (min(counts), max(counts)),
+        (float(present[present > 0].mean()), int(present.max())), frames, frames / tracks.rate, positions,
+        1 - positions / max(inside, 1), motion.gaps, motion.filled, motion.dropped, motion.window, motion.smoothing,
+        _three(speeds), _three(accelerations), _three(near), _three(series["polarization"]), _three(series["milling"]),
+        series, tracks.notes,
+    )  # fmt: skip
+
+
+def _inside(track: np.ndarray) -> int:
+    there = np.flatnonzero(np.isfinite(track[:, 0]))
+    return int(there[-1] - there[0] + 1) if len(there) else 0
+
+
+def _three(values: np.ndarray) -> tuple[float, float, float]:
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return (float("nan"),) * 3
+    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
+    return float(low), float(middle), float(high)
+
+
+def _order(motion: Motion) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """(polarization and milling at some moments of every trial, distances to nearest neighbours at them)."""
+    rows: list[tuple[Any, ...]] = []
+    near = []
+    every = max(1, sum(len(one.position) for one in motion.trials) // MOST_SERIES)
+    for number, one in enumerate(motion.trials):
+        for frame in range(0, len(one.position), every):
+            there = np.isfinite(one.velocity[frame]).all(axis=-1)
+            if there.sum() < 2:
+                continue
+            p, v = one.position[frame, there], one.velocity[frame, there]
+            near.append(cKDTree(p).query(p, k=2)[0][:, 1])
+            order = polarization(v[None, None])[0, 0], milling(p[None, None], v[None, None])[0, 0]
+            rows.append((number, frame / motion.rate, *order))
+    columns = np.array(rows).reshape(-1, 4).T
+    series = dict(zip(("trial", "time", "polarization", "milling"), columns, strict=True))
+    return series, np.concatenate(near) if near else np.zeros(0)
+
+
+def describe(card: Card) -> list[tuple[str, str]]:
+    """The card as rows of (what, how much)."""
+    unit, how = card.unit, card.smoothing
+    few, many = card.individuals
+    causal = "causal, " if how.causal else ""
+
+    def three(values: tuple[float, float, float], of: str = "") -> str:
+        low, middle, high = values
+        return f"{middle:.3g}{of} (5% {low:.3g}, 95% {high:.3g})"
+
+    return [
+        ("trials", f"{card.trials}"),
+        ("individuals in a trial", f"{few}" if few == many else f"{few} to {many}"),
+        ("there at once", f"{card.present[0]:.1f} on average, {card.present[1]} at most"),
+        ("frames", f"{card.frames:,} at {card.rate:g} Hz: {card.duration:,.1f} s"),
+        ("positions", f"{card.positions:,}; {100 * card.missing:.2f}% missing inside tracks"),
+        ("gaps", f"{card.gaps:,}; {card.filled:,} positions filled (gaps up to {how.longest_gap:g} s), "
+                 f"{card.dropped:,} in stretches shorter than the window"),
+        ("smoothing", f"Savitzky-Golay, {causal}order {how.order}, {card.window} frames "
+                      f"({card.window / card.rate:.3g} s)"),
+        ("speed", three(card.speed, f" {unit}/s")),
+        ("acceleration", three(card.acceleration, f" {unit}/s²")),
+        ("nearest neighbour", three(card.nearest, f" {unit}")),
+        ("polarization", three(card.polarization)),
+        ("milling", three(card.milling)),
+    ]  # fmt: skip

@@ -1,0 +1,423 @@
+"""From a file to tracks: long tables, idtracker.ai's HDF5 and CSV, numeric .npy arrays, and `movement` datasets.
+
+Nothing in a file is executed: arrays of Python objects are refused, and links out of an HDF5 file are not followed.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
+LONGEST_QUOTE = 60  # characters of a file that a message repeats
+MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
+EXPORT = "idtrackerai_format SESSION --formats h5 csv"
+
+# What other labs call the columns of a long table, without case and punctuation; the first that is there is taken.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "trial": ("trial", "video", "session", "recording", "drive", "replicate"),
+    "frame": ("frame", "frameid", "framenumber", "frameindex", "frameidx", "t"),
+    "time": ("time", "times", "seconds", "timestamp"),
+    "id": ("id", "individual", "individuals", "track", "trackid", "animal", "animalid", "identity", "agent",
+           "pedestrian", "fish", "bird", "particle"),
+    "x": ("x", "posx", "xpos", "positionx", "xcm", "xpx", "xm", "centroidx"),
+    "y": ("y", "posy", "ypos", "positiony", "ycm", "ypx", "ym", "centroidy"),
+}  # fmt: skip
+
+
+class TrackError(ValueError):
+    """A file of tracks cannot be used; the message names the file, what is wrong, and the remedy."""
+
+
+class Trial(NamedTuple):
+    """One recording: positions of all individuals in all frames, NaN where one is not there."""
+
+    name: str
+    ids: tuple[str, ...]
+    position: Float[np.ndarray, "frame id 2"]
+
+
+class Tracks(NamedTuple):
+    """What a file holds."""
+
+    source: str
+    trials: tuple[Trial, ...]
+    rate: float  # frames a second
+    unit: str  # of lengths
+    notes: tuple[str, ...]  # what was assumed or guessed
+
+
+def read_tracks(
+    path: Path,
+    *,
+    rate: float | None = None,
+    scale: float = 1.0,
+    unit: str = "",
+    columns: Mapping[str, str] | None = None,
+) -> Tracks:
+    """Tracks from a file, or a `TrackError`. `rate` (Hz) wins over what the file says; one unit of the file's lengths
+    is `scale` times `unit`. `columns` says what a long table calls `trial`, `frame` or `time`, `id`, `x`, `y`.
+    """
+    path = Path(path)
+    if rate is not None and not (np.isfinite(rate) and rate > 0):
+        raise TrackError(f"rate = {rate!r}: pass frames a second, a positive number.")
+    if not (np.isfinite(scale) and scale > 0):
+        raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, a positive number.")
+    if not path.exists():
+        raise TrackError(f"{_shown(path)} does not exist: check the path.")
+    if path.is_dir():
+        if not (path / "trajectories.csv").is_file():
+            raise TrackError(f"{_shown(path)} is a folder without trajectories.csv: pass a file, or the folder "
+                             f"trajectories_csv of idtracker.ai ({EXPORT}).")  # fmt: skip
+        path = path / "trajectories.csv"
+    if not path.is_file():
+        raise TrackError(f"{_shown(path)} is a pipe or a device: pass a file.")
+    readers = {".npy": _read_npy, ".h5": _read_hdf5, ".hdf5": _read_hdf5, ".nc": _read_netcdf, ".csv": _read_table,
+               ".tsv": _read_table, ".txt": _read_table}  # fmt: skip
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise TrackError(f"{_shown(path)} ends with {path.suffix or 'nothing'}: pass a table (.csv, .tsv, .txt), .npy, "
+                         "idtracker.ai's .h5, or a movement dataset (.nc).")  # fmt: skip
+    if columns and reader is not _read_table:
+        raise TrackError(f"columns are given but {path.name} is no table: leave them out.")
+    trials, found_rate, found_unit, notes = reader(path, dict(columns or {}))
+    for trial in trials:
+        _check(path, trial)
+    if rate is None and found_rate is None:
+        raise TrackError(f"{_shown(path)} does not say how many frames a second it has: pass --rate HZ.")
+    frames_a_second = float(rate if rate is not None else found_rate or 0.0)
+    if not (np.isfinite(frames_a_second) and frames_a_second > 0):
+        raise TrackError(f"{_shown(path)} has the frame rate {frames_a_second!r}: pass --rate HZ.")
+    if rate is not None and found_rate is not None and abs(found_rate / rate - 1) > 0.01:
+        notes.append(f"The file says {found_rate:g} frames a second; {rate:g} were asked for and are used.")
+    scaled = tuple(trial._replace(position=trial.position * scale) for trial in trials)
+    return Tracks(path.name, scaled, frames_a_second, unit or found_unit or "units", tuple(notes))
+
+
+Found = tuple[list[Trial], float | None, str, list[str]]  # trials, rate and unit as the file says, notes
+
+
+def _check(path: Path, trial: Trial) -> None:
+    frames, count = trial.position.shape[:2]
+    where = f"{_shown(path)}, trial {trial.name}" if trial.name != "0" else _shown(path)
+    if frames < 3 or count < 1:
+        raise TrackError(f"{where} has {frames} frames of {count} individuals: at least 3 frames of one are needed.")
+    if np.isinf(trial.position).any():
+        raise TrackError(f"{where} has infinite positions: mark missing ones as NaN or leave them out.")
+    if not np.isfinite(trial.position).all(axis=-1).any():
+        raise TrackError(f"{where} has no position that is a number: check the file or its columns.")
+
+
+def _shown(path: Path) -> str:
+    return "".join(c if c.isprintable() else "?" for c in str(path))[:1000]
+
+
+def _quoted(text: object) -> str:
+    seen = "".join(c if c.isprintable() else "?" for c in str(text))
+    return repr(seen if len(seen) <= LONGEST_QUOTE else seen[: LONGEST_QUOTE - 3] + "...")
+
+
+# ----------------------------------------------------------------------------------------------- arrays
+
+
+def _read_npy(path: Path, columns: dict[str, str]) -> Found:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        if "pickle" in str(error).lower() or "object" in str(error).lower():
+            raise TrackError(
+                f"{_shown(path)} holds Python objects or is damaged: opening objects would run code from the file, so "
+                f"it is refused. Export it with  {EXPORT}  and pass the .h5 or .csv file."
+            ) from None
+        raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
+    except (OSError, EOFError, MemoryError) as error:
+        raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
+    return [_of_array(path, np.asarray(array), "the array")], None, "", []
+
+
+def _of_array(path: Path, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
+    """One trial from an array of any numbers with axes (frame, individual, x and y)."""
+    if array.dtype.kind not in "iuf":
+        raise TrackError(f"{_shown(path)}: {what} has entries of type {array.dtype}: numbers are needed.")
+    if array.ndim != 3 or array.shape[2] != 2:
+        raise TrackError(f"{_shown(path)}: {what} has shape {array.shape}: (frames, individuals, 2) is needed.")
+    _check_size(path, array.shape[0], array.shape[1])
+    names = tuple(str(i) for i in range(array.shape[1])) if ids is None else ids
+    return Trial("0", names, _without_halves(array.astype(float)))
+
+
+def _without_halves(position: np.ndarray) -> np.ndarray:
+    """A position of which one number is missing is missing."""
+    return np.where(np.isnan(position).any(axis=-1, keepdims=True), np.nan, position)
+
+
+def _check_size(path: Path, frames: int, count: int) -> None:
+    if frames * count > MOST_PLACES:
+        raise TrackError(f"{_shown(path)} has {frames} frames of {count} individuals: more than {MOST_PLACES:,} places "
+                         "in one trial; split it into trials.")  # fmt: skip
+
+
+@contextmanager
+def _opened(path: Path, kind: str) -> Iterator[None]:
+    """What libraries say about broken files, in our words."""
+    try:
+        yield
+    except TrackError:
+        raise
+    except ImportError as error:
+        raise TrackError(f"{_shown(path)} needs {error.name}: pip install 'policychord[studies]'.") from None
+    except Exception as error:
+        raise TrackError(f"{_shown(path)} is not a whole {kind} file ({_quoted(error)}): save it once more.") from None
+
+
+def _read_hdf5(path: Path, columns: dict[str, str]) -> Found:
+    with _opened(path, "HDF5"):
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            link = file.get("trajectories", getlink=True) if "trajectories" in file else None
+            if not isinstance(link, h5py.HardLink) or not isinstance(file["trajectories"], h5py.Dataset):
+                held = ", ".join(sorted(file)[:6]) or "nothing"
+                raise TrackError(f"{_shown(path)} has no dataset 'trajectories' (it has {held[:80]}): pass the "
+                                 f"trajectories.h5 of idtracker.ai ({EXPORT}).")  # fmt: skip
+            dataset = file["trajectories"]
+            if dataset.external or dataset.is_virtual:
+                raise TrackError(
+                    f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT})."
+                )
+            if dataset.ndim >= 2:
+                _check_size(path, *dataset.shape[:2])
+            trial = _of_array(path, np.asarray(dataset[()]), "'trajectories'")
+            rate = _number(file, "frames_per_second")
+            body, length = _number(file, "body_length"), _number(file, "length_unit")
+    notes = [f"idtracker.ai's body length is {body:g} pixels."] if body else []
+    if length and length > 0:
+        notes.append(f"idtracker.ai has a length unit of {length:g} pixels: --scale {1 / length:.6g} uses it.")
+    return [trial], rate, "px", notes
+
+
+def _number(file: Any, name: str) -> float | None:
+    """A number that is an attribute or a small dataset; None for anything else."""
+    value = file.attrs.get(name)
+    if value is None and name in file and getattr(file[name], "size", 0) == 1:
+        value = file[name][()]
+    try:
+        number = float(np.asarray(value).reshape(()))
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number) and number > 0 else None
+
+
+def _read_netcdf(path: Path, columns: dict[str, str]) -> Found:
+    """A dataset of the package `movement`: position with time, space, individual(s), and perhaps keypoint(s)."""
+    with _opened(path, "netCDF"):
+        import xarray as xr
+
+        classic = path.open("rb").read(3) == b"CDF"
+        with xr.open_dataset(path, engine="scipy" if classic else "h5netcdf", decode_times=False) as dataset:
+            if "position" not in dataset:
+                raise TrackError(f"{_shown(path)} has no variable 'position': save a movement dataset with to_netcdf.")
+            array, notes = dataset["position"], []
+            plural = {name: name[:-1] for name in ("individuals", "keypoints") if name in array.dims}
+            array = array.rename(plural)
+            if missing := {"time", "space", "individual"} - set(map(str, array.dims)):
+                raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)} and no "
+                                 f"{', '.join(sorted(missing))}: save a movement dataset.")  # fmt: skip
+            _check_size(path, array.sizes["time"], array.sizes["individual"])
+            if "keypoint" in array.dims:
+                notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
+                array = array.mean("keypoint", skipna=True)
+            if set(map(str, array.dims)) != {"time", "space", "individual"}:
+                raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)}: time, space, individual "
+                                 "and keypoint are known.")  # fmt: skip
+            if "space" in array.coords:
+                axes = [str(name) for name in array["space"].to_numpy()]
+                if sorted(axes) != ["x", "y"]:
+                    raise TrackError(
+                        f"{_shown(path)}: space is {', '.join(axes)}: tracks in a plane (x, y) are needed."
+                    )
+                array = array.sel(space=["x", "y"])
+            ids = tuple(str(name) for name in array["individual"].to_numpy())
+            values = array.transpose("time", "individual", "space").to_numpy()
+            rate = _rate_of(dataset)
+            unit = str(dataset.attrs.get("space_unit", ""))[:12]
+    return [_of_array(path, values, "position", ids)], rate, unit, notes
+
+
+def _rate_of(dataset: Any) -> float | None:
+    try:
+        fps = float(dataset.attrs.get("fps", "nan"))
+    except (TypeError, ValueError):
+        fps = float("nan")
+    if np.isfinite(fps) and fps > 0:
+        return fps
+    in_seconds = str(dataset.attrs.get("time_unit", "")).startswith("s")
+    if in_seconds and "time" in dataset.coords and dataset.sizes["time"] > 1:
+        return _rate_from(dataset["time"].to_numpy().astype(float))
+    return None
+
+
+def _rate_from(times: np.ndarray) -> float | None:
+    """Frames a second from the times of frames."""
+    steps = np.diff(np.unique(times[np.isfinite(times)]))
+    return float(1.0 / np.median(steps)) if len(steps) and np.median(steps) > 0 else None
+
+
+# ----------------------------------------------------------------------------------------------- tables
+
+
+def _read_table(path: Path, columns: dict[str, str]) -> Found:
+    raw = path.read_bytes()
+    if b"\0" in raw[:4096]:
+        raise TrackError(f"{_shown(path)} is not text: pass a table of tracks.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TrackError(f"{_shown(path)} is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
+    head = next((line for line in text.splitlines() if line.strip()), "")
+    separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
+    import io
+
+    try:
+        table = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, index_col=False,
+                            engine="c" if len(separator) == 1 else "python", on_bad_lines="error")  # fmt: skip
+    except (ValueError, pd.errors.ParserError) as error:
+        raise TrackError(f"{_shown(path)} is not a whole table ({_quoted(error)}): every row needs the cells of the "
+                         "header.") from None  # fmt: skip
+    table.columns = pd.Index([str(name).strip() for name in table.columns])
+    if table.empty:
+        raise TrackError(f"{_shown(path)} has a header but no rows: pass a table of tracks.")
+    pairs = _wide_pairs(list(table.columns))
+    if pairs and not columns:
+        return _wide(path, table, pairs)
+    return _long(path, table, columns)
+
+
+def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
+    """(individual, its x column, its y column) of a table with the columns x1, y1, x2, y2 and so on."""
+    names = {name.lower(): name for name in header}
+    numbers = [match[1] for name in names if (match := re.fullmatch(r"x_?(\d+)", name))]
+    found = []
+    for number in numbers:
+        x, y = (next((names[c] for c in (f"{a}{number}", f"{a}_{number}") if c in names), None) for a in "xy")
+        if x is not None and y is not None:
+            found.append((number, x, y))
+    return found
+
+
+def _wide(path: Path, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> Found:
+    _check_size(path, len(table), len(pairs))
+    position = np.stack(
+        [np.stack([_numbers(path, table[x]), _numbers(path, table[y])], axis=-1) for _, x, y in pairs], axis=1
+    )
+    rate, notes = None, []
+    beside = path.parent / "attributes.json"
+    if beside.is_file() and beside.stat().st_size < 1_000_000:
+        try:
+            rate = float(json.loads(beside.read_text(encoding="utf-8"))["frames_per_second"])
+            notes.append(f"The frame rate is that of {beside.name}.")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            notes.append(f"{beside.name} has no frame rate that can be read.")
+    if rate is None and "time" in table:
+        rate = _rate_from(_numbers(path, table["time"]))
+    return [_of_array(path, position, "the table", tuple(number for number, _, _ in pairs))], rate, "px", notes
+
+
+def _long(path: Path, table: pd.DataFrame, columns: dict[str, str]) -> Found:
+    names = _column_names(path, list(table.columns), columns)
+    notes = [f"{ours} is the column {theirs!r}." for ours, theirs in names.items() if ours != theirs.lower()]
+    x, y = (_numbers(path, table[names[axis]]) for axis in ("x", "y"))
+    rate = None
+    if "frame" in names:
+        moment = _numbers(path, table[names["frame"]], whole=True, needed=True)
+    else:
+        time = _numbers(path, table[names["time"]], needed=True)
+        rate = _rate_from(time)
+        if rate is None:
+            raise TrackError(f"{_shown(path)}: all rows have the same {names['time']}: tracks need several frames.")
+        moment = np.round(time * rate)
+        notes.append(f"Frames are the times {names['time']!r} at {rate:.6g} a second.")
+    who = table[names["id"]].str.strip().to_numpy()
+    trial = table[names["trial"]].str.strip().to_numpy() if "trial" in names else np.full(len(table), "0")
+    found = []
+    for name in dict.fromkeys(trial):
+        rows = trial == name
+        found.append(_one_trial(path, str(name), moment[rows], who[rows], np.stack([x[rows], y[rows]], axis=-1)))
+    steps = {step for _, step in found}
+    if steps - {1}:
+        every = ", ".join(str(step) for step in sorted(steps))
+        notes.append(f"The file has every {every}. frame number only; --rate counts the frames that are there.")
+    return [one for one, _ in found], rate, "", notes
+
+
+def _column_names(path: Path, header: list[str], given: dict[str, str]) -> dict[str, str]:
+    known = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in reversed(header)}
+    found = {}
+    for ours, theirs in given.items():
+        if ours not in ALIASES:
+            raise TrackError(f"columns have {ours!r}: use {', '.join(ALIASES)}.")
+        if theirs not in header:
+            raise TrackError(f"{_shown(path)} has no column {theirs!r}: it has {_quoted(', '.join(header))}.")
+        found[ours] = theirs
+    for ours, aliases in ALIASES.items():
+        name = next((known[alias] for alias in aliases if alias in known and known[alias] not in found.values()), None)
+        if ours not in found and name is not None:
+            found[ours] = name
+    missing = [ours for ours in ("id", "x", "y") if ours not in found]
+    missing += [] if "frame" in found or "time" in found else ["frame"]
+    if missing:
+        raise TrackError(f"{_shown(path)} has no column for {', '.join(missing)} (it has {_quoted(', '.join(header))}):"
+                         f" name it, such as --columns {missing[0]}=THEIRS.")  # fmt: skip
+    if "frame" in found:
+        found.pop("time", None)
+    return found
+
+
+def _numbers(path: Path, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
+    """A column as numbers; what is neither a number nor missing is an error with its line."""
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
+    empty = cells.str.strip().str.lower().isin(MISSING).to_numpy()
+    wrong = np.isnan(values) & (~empty | needed)
+    if whole:
+        wrong |= np.isfinite(values) & (values != np.round(values)) | (np.abs(values) > 2**53)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        wanted = "a whole number" if whole else "a number"
+        raise TrackError(f"{_shown(path)}, line {row + 2}: {cells.name} is {_quoted(cells.iloc[row])}, not {wanted} "
+                         f"({int(wrong.sum())} such rows).")  # fmt: skip
+    return values
+
+
+def _in_order(name: str) -> tuple[bool, int, str]:
+    """Numbers by their size, then names by the alphabet."""
+    number = name.isascii() and name.isdigit() and len(name) < 19
+    return not number, int(name) if number else 0, name
+
+
+def _one_trial(path: Path, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
+    """(a trial, how many frame numbers lie between two frames)."""
+    ids, column = np.unique(who, return_inverse=True)
+    order = sorted(range(len(ids)), key=lambda i: _in_order(str(ids[i])))
+    rank = np.argsort(order)
+    numbers = np.unique(moment)
+    step = max(1, int(np.gcd.reduce(np.diff(numbers).astype(np.int64)))) if len(numbers) > 1 else 1
+    row = ((moment - numbers[0]) / step).astype(np.int64)
+    frames = int(row.max()) + 1
+    _check_size(path, frames, len(ids))
+    flat = row * len(ids) + rank[column]
+    if len(np.unique(flat)) < len(flat):
+        values, counts = np.unique(flat, return_counts=True)
+        twice = int(values[np.argmax(counts > 1)])
+        who_twice, frame = ids[order[twice % len(ids)]], int(numbers[0] + step * (twice // len(ids)))
+        raise TrackError(f"{_shown(path)}: individual {_quoted(who_twice)} is twice in frame {frame} of trial {name}: "
+                         "name the column of trials, or delete one row.")  # fmt: skip
+    position = np.full((frames * len(ids), 2), np.nan)
+    position[flat] = place
+    shaped = _without_halves(position.reshape(frames, len(ids), 2))
+    return Trial(name, tuple(str(ids[i]) for i in order), shaped), step

@@ -1,0 +1,194 @@
+"""Groups simulated with given or estimated parameters: as synthetic tracks, and as what the estimates predict."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import require_float64
+from ..agent import Composer
+from ..core.equilibrium import solve
+from ..envs.neighbours import unit
+from ..studies.flock.measures import polarization, spread
+from .decisions import Cells, Decisions
+from .family import family_of
+from .forces import FAR, Force, ForceSettings, Layout, World, forces_of, see, to_body
+from .motion import Motion
+from .reading import Tracks, Trial
+
+Gate = Literal["composed", "constant"]
+
+
+class Group(NamedTuple):
+    """A group that moved: at every decision its state, and the weights with their certified gap."""
+
+    position: Float[np.ndarray, "time id 2"]
+    velocity: Float[np.ndarray, "time id 2"]
+    weights: Float[np.ndarray, "time id n"]
+    gap: Float[np.ndarray, "time id"]
+
+
+def simulate(
+    given: Decisions,
+    theta: Mapping[str, Any],
+    start: tuple[np.ndarray, np.ndarray],
+    steps: int,
+    seed: int = 0,
+    *,
+    gate: Gate = "composed",
+    forces: Mapping[str, Force] | None = None,
+    settings: ForceSettings | None = None,
+) -> Group:
+    """A group that decides as `theta` says, from positions and velocities at the start.
+
+    Each draws a change of velocity from its mixture of forces; velocity grows evenly until the next decision. With
+    `gate="constant"` all decisions have the prior as weights. There is no predator and no leader to see.
+    """
+    require_float64()
+    family = family_of(given)
+    known = {one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters}
+    settings = ForceSettings(forces=given.names) if settings is None else settings
+    pushes = forces_of(settings) if forces is None else dict(forces)
+    keys = jax.random.split(jax.random.key(seed), steps)
+    begin = jnp.asarray(start[0], float), jnp.asarray(start[1], float)
+    moved = _move_on(family.build(known), given.layout, pushes, begin, keys, gate == "constant")
+    return Group(*(np.asarray(part) for part in moved))
+
+
+@eqx.filter_jit
+def _move_on(
+    agent: Composer, layout: Layout, pushes: dict[str, Force], start: Any, keys: Any, constant: bool
+) -> tuple[Any, ...]:
+    """State, weights and gap at every decision; compiled once for all groups of a size."""
+    away = jnp.full(2, FAR)
+
+    def one(world: World, i: Any, key: Any) -> Any:
+        posed = agent.problem(see(layout, pushes, world, i), 0)
+        found = solve(posed)
+        w = jnp.exp(posed.log_prior) if constant else found.weights
+        gap = jnp.zeros(()) if constant else found.certificate.gap
+        cell = jax.random.categorical(key, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
+        return agent.actions.points[cell] @ to_body(unit(world.velocity[i])) * layout.change, w, gap
+
+    def step(carry: Any, key: Any) -> Any:
+        position, velocity = carry
+        count = len(position)
+        change, w, gap = jax.vmap(lambda i, own: one(World(position, velocity, away, away), i, own))(
+            jnp.arange(count), jax.random.split(key, count)
+        )
+        later = velocity + change
+        return (position + 0.5 * (velocity + later) * layout.every, later), (position, velocity, w, gap)
+
+    return jax.lax.scan(step, start, keys)[1]
+
+
+def blank_decisions(layout: Layout, cells: Cells, names: tuple[str, ...]) -> Decisions:
+    """No decisions, but all that a simulation needs to know: forces, layout and cells."""
+    none, pairs = np.zeros(0, int), np.zeros((0, 2))
+    seen: Any = None
+    return Decisions(names, layout, cells, seen, none, pairs, none, none, none, pairs, pairs, pairs, none, "", 1, 0.0)
+
+
+def as_tracks(
+    group: Group, layout: Layout, frames: int, *, noise: float = 0.0, gaps: float = 0.0, seed: int = 0
+) -> Tracks:
+    """A simulated group as if it had been filmed: `frames` from one decision to the next, with errors and gaps.
+
+    `noise` is the sd of an error of positions, in lengths; `gaps` the share of positions that are missing, in
+    stretches of up to five frames.
+    """
+    rng = np.random.default_rng(seed)
+    p, v = group.position[:-1], group.velocity[:-1]
+    change = np.diff(group.velocity, axis=0)
+    time = np.arange(frames) / frames
+    # velocity grows evenly between decisions
+    paths = [p + (v * s + 0.5 * change * s**2) * layout.every for s in time]
+    position = np.stack(paths, axis=1).reshape(-1, *p.shape[1:])
+    position = position + noise * rng.normal(size=position.shape)
+    total, count = position.shape[:2]
+    for _ in range(int(gaps * total * count / 3)):
+        begin, who = rng.integers(total), rng.integers(count)
+        position[begin : begin + rng.integers(1, 6), who] = np.nan
+    trial = Trial("0", tuple(str(i) for i in range(count)), position)
+    return Tracks("simulated", (trial,), frames / layout.every, "units", ())
+
+
+# --------------------------------------------------------------------------- what the estimates predict
+
+
+class Predicted(NamedTuple):
+    """One measure of the data and of simulated groups, and how far apart their distributions are."""
+
+    name: str
+    data: Float[np.ndarray, " a"]
+    simulated: Float[np.ndarray, " b"]
+    distance: float  # of Kolmogorov and Smirnov: the largest difference of the two distributions
+    inside: float  # where the median of the data lies among the simulated values, from 0 to 1
+
+
+def predict(
+    motion: Motion,
+    given: Decisions,
+    theta: Mapping[str, Any],
+    settings: ForceSettings,
+    *,
+    groups: int = 10,
+    seconds: float = 5.0,
+    seed: int = 0,
+    own: Mapping[str, Force] | None = None,
+) -> tuple[Predicted, ...]:
+    """Let groups start where the data were at some moments, and compare the next seconds of both.
+
+    Polarization and spread of the group, speeds, and turning (the angle of the heading from one decision to the next).
+    """
+    steps = max(2, round(seconds / given.layout.every))
+    real, made = [], []
+    for number, (trial, frame) in enumerate(_moments(motion, given, steps, groups, seed)):
+        one = motion.trials[trial]
+        rows = frame + given.step * np.arange(steps)
+        there = np.unique(given.individual[(given.trial == trial) & (given.frame == frame)])
+        stays = there[np.isfinite(one.velocity[rows][:, there]).all(axis=(0, 2))]
+        if len(stays) < 2:
+            continue
+        p, v = one.position[rows][:, stays], one.velocity[rows][:, stays]
+        group = simulate(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
+                         forces=forces_of(settings, own))  # fmt: skip
+        real.append(_measured(p, v))
+        made.append(_measured(group.position, group.velocity))
+    if not real:
+        raise ValueError(f"no moment has two individuals that are followed for {seconds:g} s: ask for fewer seconds.")
+    found = []
+    for name in real[0]:
+        a, b = (np.concatenate([one[name] for one in many]) for many in (real, made))
+        found.append(Predicted(name, a, b, _distance(a, b), float((b < np.median(a)).mean())))
+    return tuple(found)
+
+
+def _moments(motion: Motion, given: Decisions, steps: int, groups: int, seed: int) -> list[tuple[int, int]]:
+    """Frames at which simulated groups start: some of those with decisions and enough time left."""
+    pairs = np.unique(np.stack([given.trial, given.frame], axis=1), axis=0)
+    lengths = np.array([len(one.position) for one in motion.trials])
+    pairs = pairs[pairs[:, 1] + steps * given.step < lengths[pairs[:, 0]]]
+    order = np.random.default_rng(seed).permutation(len(pairs))[:groups]
+    return [(int(trial), int(frame)) for trial, frame in pairs[np.sort(order)]]
+
+
+def _measured(position: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarray]:
+    angle = np.arctan2(velocity[..., 1], velocity[..., 0])
+    turn = np.abs((np.diff(angle, axis=0) + np.pi) % (2 * np.pi) - np.pi)
+    return {
+        "polarization": polarization(velocity[None])[0],
+        "spread": spread(position[None])[0],
+        "speed": np.linalg.norm(velocity, axis=-1).ravel(),
+        "turning (rad)": turn.ravel(),
+    }
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    both = np.sort(np.concatenate([a, b]))
+    shares = [np.searchsorted(np.sort(values), both, side="right") / len(values) for values in (a, b)]
+    return float(np.abs(shares[0] - shares[1]).max())

@@ -1,0 +1,103 @@
+"""Cost-to-go from a matrix and from a fit, and what `diagnose` says about horizon, model and selection."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord import Composer
+from policychord.actions import Grid
+from policychord.models import Cost, Rollouts, diagnose, fit_cost_to_go, linearise, riccati
+from policychord.primitives import Gaussian
+
+A, B = np.array([[1.0, 0.3], [0.0, 1.0]]), np.array([[0.0], [0.3]])
+Q, R = np.diag([1.0, 0.1]), np.array([[0.1]])
+LINE = Grid(-1.0, 1.0, 21)
+
+
+def predict(x, u, k):
+    return jnp.asarray(A) @ x + jnp.asarray(B) @ u
+
+
+def stage(x, u, k):
+    return x @ jnp.asarray(Q) @ x + 0.1 * u[0] ** 2
+
+
+def test_riccati_is_the_cost_of_its_own_controller():
+    gain, P = riccati(A, B, Q, R)
+    x, total = np.array([0.7, -0.4]), 0.0
+    for _ in range(400):
+        u = -gain @ x
+        total += x @ Q @ x + u @ R @ u
+        x = A @ x + B @ u
+    np.testing.assert_allclose(total, np.array([0.7, -0.4]) @ P @ np.array([0.7, -0.4]), rtol=1e-10)
+    found = linearise(predict, [0.2, 0.1], [0.3])
+    np.testing.assert_allclose(found[0], A, atol=1e-12)
+    np.testing.assert_allclose(found[1], B, atol=1e-12)
+    with pytest.raises(ValueError, match="no controller keeps the cost finite"):
+        riccati(2 * np.eye(2), [[1.0], [0.0]], np.eye(2), [[1.0]])
+    with pytest.raises(ValueError, match="Q has shape"):
+        riccati(A, B, np.eye(3), R)
+
+
+def test_a_fit_to_rollouts_is_as_good_as_it_says(rng):
+    pair = [Gaussian(lambda x, k: -x[1:], 0.1), Gaussian(lambda x, k: -0.2 * x[:1] - 0.5 * x[1:], 0.1)]
+    rollouts = Rollouts(pair, Grid(-50.0, 50.0, 3), predict, stage, steps=5)
+    states = jnp.asarray(rng.uniform(-1, 1, (200, 2)))
+    exact = fit_cost_to_go(rollouts, states, degree=2)  # linear controllers in a linear world: a quadratic
+    assert exact.error < 1e-6
+    assert exact.explained > 1 - 1e-9
+    fresh = jnp.asarray(rng.uniform(-1, 1, (50, 2)))
+    np.testing.assert_allclose(
+        jax.vmap(lambda x: exact(x, 0))(fresh), jax.vmap(lambda x: rollouts(x, 0))(fresh), atol=1e-5
+    )
+    poor = fit_cost_to_go(rollouts, states, degree=1)
+    off = np.asarray(
+        jax.vmap(lambda x: poor._values(jnp.asarray(x)))(fresh) - jax.vmap(lambda x: rollouts.each(x, 0))(fresh)
+    )
+    assert poor.error == pytest.approx(np.sqrt(np.mean(off**2)), rel=0.4)  # and it says so
+    network = fit_cost_to_go(rollouts, states, features=lambda x: x, hidden=16)
+    assert network.explained > 0.95 > poor.explained
+    with pytest.raises(ValueError, match=r"held_out = 1\.5"):
+        fit_cost_to_go(rollouts, states, held_out=1.5)
+
+
+PUSHES = {"left": Gaussian([-0.8], 0.15), "right": Gaussian([0.8], 0.15)}
+
+
+def pushed(steps, price=stage):
+    later = Rollouts(PUSHES, LINE, predict, price, steps=steps)
+    return Composer(PUSHES, Cost(predict=predict, cost_to_go=later), LINE, 0.05, selection="mean")
+
+
+def test_diagnose_tells_a_short_horizon_from_a_long_one(rng):
+    states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
+    short = diagnose(pushed(1, lambda x, u, k: 100 * x[0] ** 2), states)  # a push shows two steps later
+    assert short.moved > 0.1
+    assert any("1 steps are too few" in one for one in short.warnings)
+    assert "weights move by" in str(short)
+    ends = diagnose(pushed(20, lambda x, u, k: jnp.where(k < 4, 5 * x[0] ** 2, 0.0)), states)
+    assert ends.moved < 1e-6
+    assert not any("too few" in one for one in ends.warnings)
+    near = Composer(PUSHES, Cost(predict=predict, state_cost=lambda x, k: x[0] ** 2), LINE, 0.05)
+    assert any("one step" in one for one in diagnose(near, states).warnings)
+
+
+def test_diagnose_measures_the_model_and_warns_of_hollow_means(rng):
+    states, actions = jnp.asarray(rng.uniform(-1, 1, (12, 2))), rng.uniform(-1, 1, (12, 1))
+    agent = pushed(2)
+    truly = jax.vmap(lambda x, u: predict(x, u, 0))(states, jnp.asarray(actions))
+    assert diagnose(agent, states, actions=actions, following=truly).model_error < 1e-12
+    late = states + 0.3 * (truly - states)
+    off = diagnose(agent, states, actions=actions, following=late)
+    assert off.model_error == pytest.approx(0.7 / 0.3, rel=1e-6)
+    assert any("model is off" in one for one in off.warnings)
+    # either push is good, none is not: the mean of both is the worst of all
+    apart = Composer(PUSHES, Cost(lambda x, u, k: -4.0 * u[0] ** 2), LINE, 0.5, selection="mean")
+    found = diagnose(apart, states)
+    assert found.hollow == 1.0
+    assert found.suits == "mode"
+    assert any("no primitive wants" in one for one in found.warnings)
+    assert not diagnose(apart.replace(selection="mode"), states).warnings
+    with pytest.raises(ValueError, match="belong together"):
+        diagnose(agent, states, actions=actions)

@@ -1,0 +1,180 @@
+"""Files of tracks: every format gives the same positions, and every broken file one sentence."""
+
+import json
+
+import numpy as np
+import pytest
+
+from policychord.cli import app
+from policychord.tracks.motion import Smoothing, card_of, move
+from policychord.tracks.reading import TrackError, read_tracks
+
+FRAMES, COUNT = 12, 3
+PLACES = np.random.default_rng(0).normal(size=(FRAMES, COUNT, 2)).cumsum(axis=0).round(3)
+PLACES[4, 1] = np.nan
+
+
+def write_long(path, header="trial,frame,id,x,y", separator=","):
+    rows = [header.replace(",", separator)]
+    for frame in range(FRAMES):
+        for i in range(COUNT):
+            x, y = PLACES[frame, i]
+            if frame == 4 and i == 1:
+                continue  # a gap is a row that is not there
+            rows.append(separator.join(map(str, (0, frame, i, x, y))))
+    path.write_text("\n".join(rows) + "\n")
+
+
+def write_wide(path):
+    path.parent.mkdir()
+    header = "time," + ",".join(f"{axis}{i}" for i in range(1, COUNT + 1) for axis in "xy")
+    body = np.column_stack([np.arange(FRAMES) / 25, PLACES.reshape(FRAMES, -1)])
+    np.savetxt(path, body, delimiter=",", header=header, fmt="%.3f", comments="")
+    (path.parent / "attributes.json").write_text(json.dumps({"frames_per_second": 25}))
+
+
+def write_hdf5(path):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("trajectories", data=PLACES)
+        file.attrs["frames_per_second"] = 25.0
+        file.attrs["body_length"] = 40.0
+
+
+def write_netcdf(path, plural=False):
+    import xarray as xr
+
+    who = "individuals" if plural else "individual"
+    both = PLACES.transpose(0, 2, 1)[..., None]
+    both = np.concatenate([both - 1, both + 1], axis=-1)  # two keypoints around the place
+    dims = ("time", "space", who, "keypoints" if plural else "keypoint")
+    coords = {"time": np.arange(FRAMES) / 25, "space": ["x", "y"], who: ["a", "b", "c"]}
+    xr.Dataset({"position": (dims, both)}, coords, {"fps": 25.0}).to_netcdf(path, engine="h5netcdf")
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_long(tmp_path / "long.csv")
+    write_long(tmp_path / "other.tsv", "video,Frame,track_id,pos_x,pos_y", "\t")
+    write_wide(tmp_path / "trajectories_csv" / "trajectories.csv")
+    write_hdf5(tmp_path / "trajectories.h5")
+    write_netcdf(tmp_path / "poses.nc")
+    write_netcdf(tmp_path / "older.nc", plural=True)
+    np.save(tmp_path / "plain.npy", PLACES)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["long.csv", "other.tsv", "trajectories_csv", "trajectories.h5", "poses.nc",
+                                  "older.nc",
+                                  "plain.npy"])  # fmt: skip
+def test_every_format_gives_the_same_positions(files, name):
+    rate = None if name in ("trajectories_csv", "trajectories.h5", "poses.nc", "older.nc") else 25.0
+    found = read_tracks(files / name, rate=rate)
+    assert found.rate == 25.0
+    assert len(found.trials) == 1
+    np.testing.assert_allclose(found.trials[0].position, PLACES, atol=1e-9)
+
+
+def test_columns_scale_and_times(tmp_path):
+    rows = ["seconds,who,east,north"] + [f"{0.1 * k:.1f},{i},{k},{i}" for k in range(6) for i in "ab"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    with pytest.raises(TrackError, match="line 2: north is 'a'"):
+        read_tracks(tmp_path / "t.csv", columns={"id": "who", "x": "east", "y": "north"})
+    text = (tmp_path / "t.csv").read_text().replace(",a\n", ",0\n").replace(",b\n", ",1\n").removesuffix(",b") + ",1"
+    (tmp_path / "t.csv").write_text(text)
+    found = read_tracks(tmp_path / "t.csv", columns={"id": "who", "x": "east", "y": "north"}, scale=0.5, unit="m")
+    assert found.unit == "m"
+    assert found.rate == pytest.approx(10.0)
+    np.testing.assert_allclose(found.trials[0].position[:, 0, 0], 0.5 * np.arange(6))
+
+
+def broken(folder):
+    """(file, what its sentence says) of each kind."""
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("frame,id,x,y\n")
+    (folder / "words.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0,here,3\n2,0,1,1\n")
+    (folder / "twice.csv").write_text("frame,id,x,y\n0,0,1,2\n0,0,1,3\n1,0,1,1\n2,0,2,2\n")
+    (folder / "nameless.csv").write_text("a,b,c\n1,2,3\n")
+    (folder / "uneven.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0,1,2,3,4\n")
+    (folder / "binary.csv").write_bytes(b"\x00\x01\x02" * 40)
+    (folder / "latin.csv").write_bytes("frame,id,x,y\n0,\xe4,1,2\n".encode("latin-1"))
+    np.save(folder / "objects.npy", np.array({"trajectories": PLACES}, dtype=object), allow_pickle=True)
+    np.save(folder / "flat.npy", PLACES.reshape(FRAMES, -1))
+    np.save(folder / "text.npy", np.full((4, 2, 2), "a"))
+    (folder / "cut.npy").write_bytes((folder / "flat.npy").read_bytes()[:150])
+    (folder / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"0" * 50)
+    (folder / "cut.nc").write_bytes(b"CDF\x01nonsense")
+    (folder / "tracks.xlsx").write_bytes(b"PK")
+    write_hdf5(folder / "other.h5")
+    import h5py
+
+    with h5py.File(folder / "other.h5", "a") as file:
+        file.move("trajectories", "elsewhere")
+        file["trajectories"] = h5py.ExternalLink("plain.h5", "trajectories")
+    np.save(folder / "nowhere.npy", np.full((5, 2, 2), np.nan))
+    return {
+        "missing.csv": "does not exist", "empty.csv": "not a whole table", "header.csv": "no rows",
+        "words.csv": "line 3: x is 'here', not a number", "twice.csv": "twice in frame 0",
+        "nameless.csv": "no column for id", "uneven.csv": "not a whole table", "binary.csv": "not text",
+        "latin.csv": "not UTF-8", "objects.npy": "idtrackerai_format", "flat.npy": "(frames, individuals, 2)",
+        "text.npy": "numbers are needed", "cut.npy": "refused|whole .npy", "cut.h5": "not a whole HDF5",
+        "cut.nc": "not a whole netCDF", "tracks.xlsx": "ends with .xlsx", "other.h5": "no dataset 'trajectories'",
+        "nowhere.npy": "no position that is a number",
+    }  # fmt: skip
+
+
+def test_broken_files_are_one_sentence_and_nothing_is_written(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    (tmp_path / "files").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name, words in broken(tmp_path / "files").items():
+        with pytest.raises(TrackError) as said:
+            read_tracks(tmp_path / "files" / name, rate=25.0)
+        assert any(word in str(said.value) for word in words.split("|")), (name, str(said.value))
+        assert "\n" not in str(said.value)
+        assert str(said.value).endswith(".")
+        for command in ("card", "fit", "film"):
+            run = CliRunner().invoke(app, ["tracks", command, f"files/{name}", "--rate", "25", "--out", "out"])
+            assert isinstance(run.exception, TrackError), (name, command, run.exception)
+        assert not (tmp_path / "out").exists(), name
+
+
+def test_a_file_without_a_rate_says_so(files):
+    with pytest.raises(TrackError, match="--rate HZ"):
+        read_tracks(files / "long.csv")
+
+
+def test_smoothing_is_exact_on_parabolas_and_causal_smoothing_sees_no_future(files):
+    found = read_tracks(files / "plain.npy", rate=10.0)
+    time = np.arange(40) / 10.0
+    curve = np.stack([time**2, 3 - time], axis=-1)[:, None]
+    tracks = found._replace(trials=(found.trials[0]._replace(ids=("0",), position=curve),))
+    for causal in (False, True):
+        moved = move(tracks, Smoothing(window=0.5, causal=causal)).trials[0]
+        there = np.isfinite(moved.velocity[:, 0, 0])
+        assert there.sum() == (36 if causal else 40)
+        np.testing.assert_allclose(moved.velocity[there, 0], np.stack([2 * time, -np.ones(40)], -1)[there], atol=1e-9)
+        np.testing.assert_allclose(moved.acceleration[there, 0, 0], 2.0, atol=1e-7)
+    later = curve.copy()
+    later[20:] += 5.0
+    other = tracks._replace(trials=(tracks.trials[0]._replace(position=later),))
+    a, b = (move(one, Smoothing(window=0.5, causal=True)).trials[0].velocity[:20] for one in (tracks, other))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_short_gaps_are_filled_and_long_ones_split_a_track(files):
+    place = np.stack([np.arange(30.0), np.zeros(30)], axis=-1)[:, None]
+    place[5:7] = np.nan
+    place[15:22] = np.nan
+    found = read_tracks(files / "plain.npy", rate=10.0)
+    tracks = found._replace(trials=(found.trials[0]._replace(ids=("0",), position=place),))
+    motion = move(tracks, Smoothing(window=0.3, longest_gap=0.2))
+    assert (motion.gaps, motion.filled, motion.dropped) == (2, 2, 0)
+    there = np.isfinite(motion.trials[0].velocity[:, 0, 0])
+    assert there.tolist() == [True] * 15 + [False] * 7 + [True] * 8
+    np.testing.assert_allclose(motion.trials[0].velocity[there, 0, 0], 10.0)
+    card = card_of(tracks, motion)
+    assert card.missing == pytest.approx(9 / 30)
+    assert np.isnan(card.polarization[0])  # one animal alone has no order
