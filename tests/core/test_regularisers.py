@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from policychord import Entropy, Tsallis, best_response, certify, energy, flow, gate, problem, prox, solve
 from policychord.core import regularisers as reg
 
+from ..studies.lending import flock_problems
 from .families import FAMILIES, generic
 
 BATCH, D, N = 12, 20, 5
@@ -102,6 +103,16 @@ def test_zeros_are_exact_and_stay_where_the_prior_is_if_nothing_speaks_against_i
     uncapped = Tsallis(np.resize(ALPHAS, BATCH), np.ones((BATCH, N)))
     same = solve(problem(**given("identical") | {"prior": prior}, regulariser=uncapped))
     np.testing.assert_allclose(same.weights, prior, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS[1:])
+def test_primitives_that_are_alone_on_their_actions_take_few_passes(alpha):
+    """Optimal weights down to 1e-13, neither zero nor large: steps in w alone needed hundreds of passes or failed."""
+    sharp = flock_problems(0, 48)
+    p = problem(pi=sharp.pi, action_cost=sharp.action_cost, eps=sharp.eps, regulariser=Tsallis(alpha))
+    found = solve(p)
+    assert np.all(certify(p, found.weights).gap <= 1e-10)
+    assert found.passes.max() <= 30
 
 
 def test_a_generic_optimiser_agrees():

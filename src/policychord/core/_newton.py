@@ -1,15 +1,16 @@
 """The solver for any convex complexity and any separable regulariser, in JAX, with implicit derivatives.
 
-With u = l(w) the link of the regulariser (ln w for the entropy, w itself for sparsemax), D = dw/du = w^(2-alpha) inside the
-bounds and 0 on them, g = grad F and H its curvature, the optimum is where rho = g + eps (u - l(w_hat)) is the same for
-all weights inside.
+With u = l(w) the link of the regulariser (ln w for the entropy, w itself for sparsemax), D = dw/du = w^(2-alpha) inside
+the bounds and 0 on them, g = grad F and H its curvature, the optimum is where rho = g + eps (u - l(w_hat)) is the same
+for all weights inside.
 
-1. Newton: solve (sqrt D H sqrt D + eps I) y = sqrt D (mu - rho) with sqrt D . y = 0, which moves w by sqrt D y. The step is
-   taken in ln w by weights that F bends more than the regulariser does, because F has a logarithm where a
-   primitive is alone; the others move in u, by y / sqrt D inside the bounds and (mu - rho - H D v)/eps on them, so
-   that zeros are exact. What the sum then misses is a common factor.
+1. Newton: solve (sqrt D H sqrt D + eps I) y = sqrt D (mu - rho) with sqrt D . y = 0, which moves w by sqrt D y. Weights
+   that F bends more than the regulariser does move in ln w, because F has a logarithm where a primitive is alone;
+   there the curvature is damped in proportion to rho's excess. The others move in u, by y / sqrt D inside the bounds
+   and (mu - rho - H D v)/eps on them, so that zeros are exact. What the sum then misses is a common factor.
 2. A step that does not lower the energy is rejected. The first time start again hot, at a temperature as large as the
-   curvature, and cool by 0.3 whenever the gap is below a tenth of it. Later shorten the step, in both or in ln w in turn.
+   curvature, and cool by 0.3 whenever the gap is below a tenth of it. Later shorten the step, every other time with all
+   weights in ln w.
 3. At last move from w towards its response S(w), by a fifth as much each time: there the energy of every smooth
    convex F falls.
 4. Where rounding hides whether the energy fell, the gap must fall by a tenth or g.(w - w_before) <= 0, as in
@@ -41,6 +42,7 @@ from .convex import ConvexProblem, Mixture, Own, certificate_from, judge, over_b
 
 DENSE_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
 MAX_PASSES = 2000
+PATIENCE = 3  # rejections before the first hot start, where steps in ln w are cut off and may still be too long
 SHORTENED = 9  # rejections before the step towards the response
 SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
 SHRINKINGS = 30  # before the search is stuck
@@ -51,6 +53,8 @@ SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser all
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+LOG_STEP = 40.0  # of a weight in one pass
+ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
@@ -101,7 +105,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
         whole = jnp.abs(jnp.sum(state.w) - 1.0) <= OFF_SIMPLEX
         broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
-        length, towards = _length(one, state.rejections)
+        length, towards = _length(state.rejections)
         slope = jnp.where(towards, -kept.gap, kept.slope)
         enough = kept.energy + ARMIJO * length * slope
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
@@ -130,10 +134,11 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > FINISHING_PASSES))
         settled = settled | ((state.finishing > 0) & ~accepted)
 
-        # rejected for the first time, although there is somewhere hotter to begin
+        # rejected, although there is somewhere hotter to begin
         stuck = ~accepted & (rejections >= SHORTENED + SHRINKINGS)
         again = (state.attempt < 2) & (stuck | (state.passes == RETRY_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
-        first = ~accepted & (state.attempt == 0) & (hottest > eps)
+        patience = 1 if one.alpha is None else PATIENCE
+        first = ~accepted & (state.attempt == 0) & (hottest > eps) & (rejections >= patience)
         restart = (first | again) & (state.finishing == 0)
         stuck = stuck & ~restart
         hopeless = state.unconditional & broken
@@ -195,15 +200,14 @@ def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     return jnp.where(jnp.any(w > one.caps * jnp.sum(w)), jnp.where(w > 0.0, filled, 0.0), w / jnp.sum(w))
 
 
-def _length(one: ConvexProblem, rejections: Any) -> tuple[jax.Array, jax.Array]:
+def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
     """The length of the present trial step, and whether it is one towards the response."""
     towards = rejections >= SHORTENED
-    turns = rejections if one.alpha is None else rejections // 2  # both paths at each length
-    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**turns), towards
+    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**rejections), towards
 
 
 def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
-    length, towards = _length(one, rejections)
+    length, towards = _length(rejections)
     log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w) > 0.0
     step = length * kept.newton
     rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
@@ -213,8 +217,9 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
         return _fit(one, jnp.where(towards, between, positive))
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
     straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)
+    straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
     in_logs = inside & (kept.bent | (rejections % 2 == 1))
-    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, jnp.minimum(straight, 2.0))))
+    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
 
 def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
@@ -223,10 +228,10 @@ def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
 
 
 def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
-    """The Newton step in u, the slope of the energy along it, where F bends most, and whether it bends the wrong way."""
+    """The Newton step in u, the slope of the energy along it, where F bends most, whether it bends wrongly."""
     d = _scaling(one, w)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend, own = _solve_system(one, w, d, rho, temperature, forcing)
+    v, moved, bend, own = _solve_system(one, w, d, rho, temperature, forcing, damped=True)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
@@ -234,7 +239,18 @@ def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
     return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
 
 
-def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
+def _damping(one: ConvexProblem, w, bent, rho) -> Any:
+    """What is added to the curvature so that no step in ln w is longer than `LOG_STEP`; it vanishes at the optimum.
+
+    Without the entropy nothing but F bounds such a step, and F may bend little here and much nearer zero.
+    """
+    if one.alpha is None:
+        return 0.0
+    excess = jnp.abs(rho - w @ rho) / LOG_STEP
+    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / jnp.where(w > 0.0, w, 1.0), 0.0)
+
+
+def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped: bool = False):
     """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H."""
     q = jnp.sqrt(d)
     total = jnp.sum(d)
@@ -243,14 +259,16 @@ def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction):
     force = q * (middle - rho)
     if w.size <= DENSE_UP_TO:
         curvature = one.complexity.curvature(one.parameters, w)
-        system = cho_factor(q[:, None] * curvature * q + temperature * jnp.eye(w.size))
+        own = jnp.diagonal(curvature)
+        damping = _damping(one, w, own * d > temperature, rho) if damped else 0.0
+        system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
         # apart, because under differentiation one of them is a tangent and the other is not
         pulled, level = cho_solve(system, force), cho_solve(system, q)
         along = q @ level
         y = pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0)
         moved = q * y
         moved = moved - d * (jnp.sum(moved) / safe)
-        bend, own = curvature @ moved, jnp.diagonal(curvature)
+        bend = curvature @ moved
     else:
 
         def project(x):

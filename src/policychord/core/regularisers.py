@@ -20,6 +20,7 @@ from .._types import Array, ArrayLike, Weights, is_traced, namespace
 from ._checks import as_floats, check_eps, normalised_prior, sum_tolerance
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
+SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
 ROOT_TURNS = 200  # of the search for the level; bisection alone would need about 100
 
 
@@ -195,7 +196,7 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
         inside = (slope > 0.0) & (newton >= low) & (newton <= high)
         # every fourth turn halves the bracket, so that kinks at the caps cannot hold it up
         after = jnp.where(inside & (turn % 4 < 3), newton, 0.5 * (low + high))
-        done = (jnp.abs(total - 1.0) <= 2.0 * UNIT_ROUNDOFF) | (after == level) | (high <= low)
+        done = (jnp.abs(total - 1.0) <= SUMMED * UNIT_ROUNDOFF) | (after == level) | (high <= low)
         return jnp.where(done, level, after), low, high, turn + 1, done
 
     begin = (low, low, high, 0, jnp.zeros((), bool))

@@ -1,19 +1,22 @@
 """What is posed, and generic methods that solve it without this library's solver, flow or circuit.
 
-Problems are random ones; those that were recorded in the paper's three studies are handed over.
+Problems are random ones, with the paper's complexity and with five others; those that were recorded in the paper's
+three studies are handed over.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize, root
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from ...core.circuit import TimeScales
-from ...core.objective import Problem, complexity, energy, gate, problem
+from ...core.objective import Problem, complexity, gate, problem
 
 # Few shapes, many problems: every shape costs a compilation.
 SHAPES = ((2, 3), (12, 3), (40, 6))  # (actions, primitives)
@@ -88,6 +91,31 @@ def illustration() -> Problem:
     return problem(pi=pi / pi.sum(0), action_cost=4.0 * (np.abs(actions) - 0.35) ** 2 + 0.8 * actions, eps=0.3)
 
 
+def everywhere(seed: int, batch: Problem, points: int) -> tuple[Problem, np.ndarray]:
+    """Each problem of a batch once for every start: all vertices, then random points, half of them on the border."""
+    n = batch.log_prior.shape[-1]
+    rng = np.random.default_rng(seed)
+    inside = rng.dirichlet(np.ones(n), (batch.eps.size, points))
+    inside[:, ::2] *= np.arange(n) != rng.integers(n, size=(batch.eps.size, (points + 1) // 2, 1))
+    vertices = np.broadcast_to(np.eye(n), (batch.eps.size, n, n))
+    starts = np.concatenate([vertices, inside / inside.sum(-1, keepdims=True)], axis=1)
+    return pick(batch, np.repeat(np.arange(batch.eps.size), n + points)), starts.reshape(-1, n)
+
+
+def generative_model(rng: np.random.Generator, d: int, states: int) -> tuple[np.ndarray, ...]:
+    """p(x|u), q(x|u), q(u) and a cost c(x, u) of finitely many states and actions: rows are actions."""
+    p, q = rng.dirichlet(np.ones(states), (2, d))
+    return p, q, rng.dirichlet(np.ones(d)), rng.normal(scale=2.0, size=(d, states))
+
+
+def joint_divergence(policy: np.ndarray, model: tuple[np.ndarray, ...]) -> tuple[float, float]:
+    """KL of p(x|u) policy(u) from q(x|u) q(u) exp(-c(x, u))/Z, summed over all pairs, and ln Z."""
+    p, q, prior, cost = model
+    twisted = q * prior[:, None] * np.exp(-cost)
+    joint = p * policy[:, None]
+    return float(np.sum(joint * np.log(joint * twisted.sum() / twisted))), float(np.log(twisted.sum()))
+
+
 def simplex_grid(steps: int) -> np.ndarray:
     """Points of the simplex of three, evenly spread."""
     i, j = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij")
@@ -101,35 +129,60 @@ def ring_of_starts() -> np.ndarray:
     return grid[np.isclose(grid.min(-1), 0.0)] * 0.94 + 0.02
 
 
-def minimise_energy(batch: Problem, index: int) -> np.ndarray:
-    """The weights of least energy of one problem of a batch: a quasi-Newton method, then a root of its gradient.
+class Judged(NamedTuple):
+    """An optimum of an independent method, and how far it is from being one: |w - softmax(-g/eps + ln prior)|."""
 
-    The energy alone cannot tell points apart that are closer than the root of its rounding, some 1e-8.
+    weights: np.ndarray
+    residual: float
+
+
+def minimise_energy(batch: Problem, index: int) -> Judged:
+    """The weights of least energy of one problem of a batch."""
+    pi, s, eps, log_prior = pick(batch, index)
+
+    def value(w: np.ndarray) -> float:
+        return float((pi @ w) @ (np.log(pi @ w) + s))
+
+    return minimise_with_entropy(value, lambda w: pi.T @ (np.log(pi @ w) + s), float(eps), log_prior)
+
+
+def minimise_with_entropy(value: Value, slope: Slope, eps: float, log_prior: np.ndarray) -> Judged:
+    """min F(w) + eps KL(w, prior) over the simplex: sequential quadratic programming, then a root of the conditions.
+
+    The energy alone cannot tell points apart that are closer than the root of its rounding, some 1e-8. At the optimum
+    slope + eps ln(w/prior) is the same for all, which is solved for in ln w. The residual needs no method at
+    all: it vanishes at the optimum and nowhere else.
     """
-    one = pick(batch, index)
 
-    def weights(z: np.ndarray) -> np.ndarray:
-        return softmax(np.append(z, 0.0))
+    def price(log_w: np.ndarray) -> np.ndarray:
+        return slope(np.exp(log_w)) + eps * (log_w - log_prior)
 
-    def slope(z: np.ndarray) -> np.ndarray:
-        w = weights(z)
-        price = one.pi.T @ (np.log(one.pi @ w) + one.action_cost) + one.eps * (np.log(w) - one.log_prior)
-        return (w * (price - w @ price))[:-1]
+    def differences(z: np.ndarray) -> np.ndarray:
+        prices = price(log_softmax(np.append(z, 0.0)))
+        return prices[:-1] - prices[-1]
 
-    start = np.zeros(one.log_prior.size - 1)
-    near = minimize(lambda z: float(energy(one, weights(z))), start, jac=slope, method="BFGS", options={"gtol": 1e-9})
-    return weights(root(slope, near.x, tol=1e-14).x)
+    near = minimise_on_simplex(
+        lambda w: value(w) + eps * float(w @ (np.log(w) - log_prior)), lambda w: price(np.log(w)), np.exp(log_prior)
+    )
+    log_w = np.log(near / near.sum())
+    found = softmax(np.append(root(differences, log_w[:-1] - log_w[-1], tol=1e-14).x, 0.0))
+    return Judged(found, float(np.abs(found - softmax(log_prior - slope(found) / eps)).max()))
 
 
 def minimise_complexity(batch: Problem, index: int) -> np.ndarray:
-    """The weights of least complexity F, the limit of no temperature, by sequential quadratic programming."""
+    """The weights of least complexity F, the limit of no temperature, by sequential quadratic programming.
+
+    It stays off the border; what is next to nothing is nothing.
+    """
     one = pick(batch, index)
     n = one.log_prior.size
-    return minimise_on_simplex(
+    found = minimise_on_simplex(
         lambda w: float(complexity(one, w)),
         lambda w: (np.log(np.maximum(one.pi @ w, 1e-300)) + one.action_cost + 1.0) @ one.pi,
         np.full(n, 1.0 / n),
     )
+    found = np.where(found < 1e-9, 0.0, found)
+    return found / found.sum()
 
 
 def minimise_on_simplex(value: Value, slope: Slope, start: np.ndarray) -> np.ndarray:
@@ -144,6 +197,112 @@ def minimise_on_simplex(value: Value, slope: Slope, start: np.ndarray) -> np.nda
         options={"ftol": 1e-16, "maxiter": 1000},
     )
     return found.x
+
+
+# ------------------------------------------------------------------------------ other complexities
+
+WEIGHTS = 4  # of every problem with another complexity
+
+
+class Complexity(NamedTuple):
+    """A convex F with its gradient by hand, and problems that are drawn for it."""
+
+    value: Callable[..., Any]  # (weights, parameters, array module)
+    slope: Callable[[np.ndarray, Any], np.ndarray]
+    draw: Callable[[np.random.Generator, int], Any]  # parameters of so many problems
+
+
+def quadratic(w: Any, given: Any, xp: Any = jnp) -> Any:
+    """|A w|^2/2 + b.w."""
+    a, b = given
+    return xp.sum((a @ w) ** 2) / 2 + b @ w
+
+
+def proportions(w: Any, likelihood: Any, xp: Any = jnp) -> Any:
+    """The mean surprise of observations under a mixture."""
+    return -xp.mean(xp.log(likelihood @ w))
+
+
+def congestion(w: Any, given: Any, xp: Any = jnp) -> Any:
+    """Beckmann's integral of travel times free + slope load^4 over the links of all routes."""
+    routes, free, slope = given
+    load = routes @ w
+    return free @ load + slope @ load**5 / 5
+
+
+def transport(w: Any, given: Any, xp: Any = jnp) -> Any:
+    """Entropic transport from sources w, which are free, to a fixed demand."""
+    cost, demand = given
+    return -demand @ xp.log(xp.exp(-cost) @ w)
+
+
+def log_sum_exp(w: Any, given: Any, xp: Any = jnp) -> Any:
+    """ln sum exp(A w + b)."""
+    a, b = given
+    x = a @ w + b
+    return xp.max(x) + xp.log(xp.sum(xp.exp(x - xp.max(x))))
+
+
+def _transport_slope(w: np.ndarray, given: Any) -> np.ndarray:
+    kernel, demand = np.exp(-given[0]), given[1]
+    return -kernel.T @ (demand / (kernel @ w))
+
+
+COMPLEXITIES = {
+    "quadratic": Complexity(
+        quadratic, lambda w, p: p[0].T @ (p[0] @ w) + p[1],
+        lambda rng, count: (2.0 * rng.normal(size=(count, 4, WEIGHTS)), rng.normal(size=(count, WEIGHTS))),
+    ),
+    "mixture proportions": Complexity(
+        proportions, lambda w, p: -(p.T @ (1.0 / (p @ w))) / len(p),
+        lambda rng, count: rng.gamma(0.7, size=(count, 30, WEIGHTS)) + 1e-3,
+    ),
+    "congestion game": Complexity(
+        congestion, lambda w, p: p[0].T @ (p[1] + p[2] * (p[0] @ w) ** 4),
+        lambda rng, count: (
+            (rng.random((count, 7, WEIGHTS)) < 0.5).astype(float), rng.random((count, 7)), 9 * rng.random((count, 7)),
+        ),
+    ),
+    "semi-relaxed transport": Complexity(
+        transport, _transport_slope,
+        lambda rng, count: (3.0 * rng.random((count, 8, WEIGHTS)), rng.dirichlet(np.ones(8), count)),
+    ),
+    "log-sum-exp": Complexity(
+        log_sum_exp, lambda w, p: p[0].T @ softmax(p[0] @ w + p[1]),
+        lambda rng, count: (3.0 * rng.normal(size=(count, 9, WEIGHTS)), rng.normal(size=(count, 9))),
+    ),
+}  # fmt: skip
+
+
+def one_of(w: Any, given: Any) -> Any:
+    """The complexity that `kind`, a one among zeros, points at: one program serves all of them."""
+    kind, parameters = given
+    return kind @ jnp.stack([one.value(w, parameters[name]) for name, one in COMPLEXITIES.items()])
+
+
+def other_problems(seed: int, count: int) -> Any:
+    """So many random problems of each other complexity in one batch: hot and cold, each with a prior."""
+    rng = np.random.default_rng(seed)
+    total = count * len(COMPLEXITIES)
+    parameters = {name: one.draw(rng, total) for name, one in COMPLEXITIES.items()}
+    return problem(
+        complexity=one_of, n=WEIGHTS, parameters=(np.repeat(np.eye(len(COMPLEXITIES)), count, axis=0), parameters),
+        eps=10 ** rng.uniform(-1.5, 0.5, total), prior=rng.dirichlet(np.full(WEIGHTS, 2.0), total),
+    )  # fmt: skip
+
+
+def minimise_other(batch: Any, index: int) -> Judged:
+    """The weights of least energy of one problem with another complexity, from its gradient by hand."""
+    kind, parameters = jax.tree.map(lambda leaf: leaf[index], batch.parameters)
+    name = list(COMPLEXITIES)[int(np.argmax(kind))]
+    one, given = COMPLEXITIES[name], parameters[name]
+    return minimise_with_entropy(
+        lambda w: float(one.value(w, given, np)), lambda w: one.slope(w, given), float(batch.eps[index]),
+        batch.log_prior[index],
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ flow and circuit
 
 
 def integrate_flow(one: Problem, start: np.ndarray, times: np.ndarray, **options: Any) -> np.ndarray:
@@ -180,6 +339,60 @@ def integrate_circuit(one: Problem, scales: TimeScales, times: np.ndarray) -> np
     start = np.concatenate([a, np.log(a), y, [log_sum(y)], y - log_sum(y), w])
     path = solve_ivp(velocity, (times[0], times[-1]), start, "LSODA", t_eval=times, rtol=1e-7, atol=1e-10)
     return path.y[-n:].T
+
+
+class Unit(NamedTuple):
+    """One unit of a circuit in time while the other is held: its distance from where it should go."""
+
+    times: np.ndarray
+    distance: np.ndarray
+
+
+def integrate_fast_unit(one: Problem, scales: TimeScales, held: np.ndarray, span: float) -> Unit:
+    """Layers a, b and y with the weights held, from rest at uniform weights: does y go to -grad F/eps + ln prior?
+
+    a = Pi v and y hears b through Pi^T b alone, so v and Pi^T b stand for both (an exact reduction).
+    """
+    pi, s, eps, log_prior = (np.asarray(field) for field in one)
+    n, hidden, gradient = log_prior.size, float(scales.hidden), float(scales.gradient)
+
+    def heard(v: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(pi @ v, 1e-300)) @ pi
+
+    def velocity(t: float, x: np.ndarray) -> np.ndarray:
+        v, b, y = x.reshape(3, n)
+        return np.concatenate([
+            (held - v) / hidden, (heard(v) - b) / hidden, (eps * (log_prior - y) - b - s @ pi) / gradient,
+        ])  # fmt: skip
+
+    even = np.full(n, 1.0 / n)
+    first = np.concatenate([even, heard(even), log_prior - (heard(even) + s @ pi) / eps])
+    return _approach(velocity, first, log_prior - (heard(held) + s @ pi) / eps, span)
+
+
+def integrate_slow_unit(one: Problem, scales: TimeScales, held: np.ndarray, span: float) -> Unit:
+    """Layers m, r and w with y held, from rest at uniform weights: does w go to softmax(y)?
+
+    m is taken in units of exp(max y), since y does not change.
+    """
+    n, middle, tau = held.size, float(scales.softmax), float(scales.weights)
+    y = held - held.max()
+
+    def velocity(t: float, x: np.ndarray) -> np.ndarray:
+        m, r, w = x[0], x[1 : n + 1], x[n + 1 :]
+        return np.concatenate([
+            [(np.exp(y).sum() - m) / middle], (y - np.log(max(m, 1e-300)) - r) / middle, (np.exp(r) - w) / tau,
+        ])  # fmt: skip
+
+    first = np.concatenate([[float(n)], np.full(n, -np.log(n)), np.full(n, 1.0 / n)])
+    return _approach(velocity, first, softmax(y), span)
+
+
+def _approach(velocity: Callable[..., np.ndarray], first: np.ndarray, target: np.ndarray, span: float) -> Unit:
+    """The distance of the last layer from its target in time."""
+    times = np.linspace(0.0, span, 401)
+    path = solve_ivp(velocity, (0.0, span), first, "LSODA", t_eval=times, rtol=1e-11, atol=1e-12)
+    return Unit(times, np.abs(path.y[-target.size :].T - target).max(-1))
 
 
 def geometric_ladder(ratio: float | np.ndarray, tau: float = 1.0) -> TimeScales:

@@ -1,4 +1,4 @@
-"""Claims T1 to T12 with their rules, and the controls that say how much they are worth."""
+"""Claims T1 to T19 with their rules, and the controls that say how much they are worth."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..claim import Claim, Condition, Measured, Quantity, Revision, all_of, in_parts
 from ..study import Control
-from .agents import STATED
+from .agents import SHAPES, STATED
 from .measures import TheoryEvidence, bounded_distances, bounded_gaps, compare_with_bounds, within_horizon
 from .settings import TheorySettings
 
@@ -70,9 +70,9 @@ def curve(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
 def approach_limits(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
     return {
         "|w - uniform| at eps 1e4": evidence.identities.hot,
-        "F - min F at eps 1e-4": Quantity(evidence.identities.cold, "nat"),
-        "|w - argmin F| at eps 1e-4, F curved": evidence.identities.placed,
-        "the same, F nearly flat": evidence.identities.anywhere,
+        COLD: evidence.identities.cold,
+        NOT_BELOW: Quantity(evidence.identities.least, "nat"),
+        "largest |w - argmin F| at eps 1e-4": evidence.identities.anywhere,
     }
 
 
@@ -110,6 +110,60 @@ def order_layers(settings: TheorySettings, evidence: TheoryEvidence) -> Measured
     }
 
 
+def hold_for_others(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    """The worst number of each statement over all other complexities, and of each complexity the end of its flow."""
+    found = evidence.others
+    worst = {name: max(getattr(one, field) for one in found.values()) for name, field in OTHERS.items()}
+    return {
+        **worst,
+        "smallest weight": min(one.smallest for one in found.values()),
+        "complexities": len(found),
+        "fewest problems of a complexity": min(one.problems for one in found.values()),
+        "largest residual of the judge's optima": max(one.judge for one in found.values()),
+        **{f"{name}: largest |w - optimum|": one.end for name, one in found.items()},
+    }
+
+
+def start_anywhere(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    paths = sum(len(one.distance) for one in evidence.starts)
+    vertices = sum(one.vertices for one in evidence.starts)
+    return {
+        "largest |w - w*| after 40 tau": max(float(one.distance.max()) for one in evidence.starts),
+        "random starts of a problem": settings.starts,
+        "paths from a vertex": Quantity(vertices, of=paths),
+    }
+
+
+def cool_gate(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    found = evidence.identities
+    return {"largest |S(w) - e_i*|": found.corner, "the same at eps = gap": found.blunt, "points": _problems(evidence)}
+
+
+def bias_by_input(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    """The largest distance from the weights of the prior-weighted gate, with enough actions and without."""
+    moved = evidence.variants.prior_as_input
+    few = {f"{d} actions, {n} primitives" for d, n in SHAPES if d < n}
+    return {
+        ENOUGH: max(off for shape, off in moved.items() if shape not in few),
+        TOO_FEW: max(off for shape, off in moved.items() if shape in few),
+    }
+
+
+def sum_over_pairs(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    return {"largest |joint KL - (F + ln Z)|": Quantity(evidence.identities.joint, "nat"), "models": settings.judged}
+
+
+def hold_units(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
+    found = evidence.units
+    return {
+        "fast unit: largest |y - (ln prior - grad F/eps)|": max(one.fast_end for one in found.values()),
+        "slow unit: largest |w - softmax(y)|": max(one.slow_end for one in found.values()),
+        "fast unit: least rate": Quantity(min(one.fast_rate for one in found.values()), "eps/tau~_g"),
+        "slow unit: least rate": Quantity(min(one.slow_rate for one in found.values()), "1/tau"),
+        **{f"{study}: problems": one.problems for study, one in found.items()},
+    }
+
+
 def support(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
     least = {name: min(p for study, p in evidence.support.items() if study.startswith(name)) for name in STUDIED}
     return {f"{name}: least probability": p for name, p in least.items()} | {
@@ -142,6 +196,26 @@ ORDERED = in_parts(
         ),
     ),
 )  # fmt: skip
+OTHERS = {
+    "largest |sum - 1|": "sum_off",
+    "largest |w - optimum|": "end",
+    "largest relative error of the dissipation": "dissipation",
+    "largest gap - bound": "energy",
+    "largest distance - bound": "distance",
+    "largest (V - V*) - eps KL(w,S)": "above",
+    "largest eps KL(w,w*) - (V - V*)": "below",
+}
+COLD, NOT_BELOW = "largest (F - min F)/(eps ln n) at eps 1e-4", "least F - min F at eps 1e-4"
+ENOUGH, TOO_FEW = "d >= n: largest |w - w of the prior|", "d < n: largest |w - w of the prior|"
+NEW = (Revision("", None, "new in the second edition, written after the first had been measured"),)
+LIMITS = (
+    Revision(
+        "|w - uniform| <= 1e-3 at eps 1e4; F - min F <= 1e-3 and, where F is curved by at least 1/4, |w - argmin F| <= "
+        "1e-3 at eps 1e-4, on 60 problems", "reproduced",
+        "the curvature from which weights count had been chosen after they were seen to miss the minimiser where F is "
+        "flat; now the bound of the theory is asked for, on every problem",
+    ),
+)  # fmt: skip
 PROVED = "no number given: a statement with a proof"
 
 CLAIMS: tuple[Claim[TheorySettings, TheoryEvidence], ...] = (
@@ -170,9 +244,8 @@ CLAIMS: tuple[Claim[TheorySettings, TheoryEvidence], ...] = (
                  context="against automatic differentiation"),
           curve, "L_F = n pi_max/pi_min, with a proof"),
     Claim("T9", "eps to infinity gives uniform weights, eps to 0 the minimiser of F", "Sec. 3",
-          all_of(*at_most(1e-3, "|w - uniform| at eps 1e4", "F - min F at eps 1e-4",
-                          "|w - argmin F| at eps 1e-4, F curved"),
-                 context="F curved: by at least 1/4 along the simplex, enough to place its minimiser"),
+          all_of(*at_most(1e-3, "|w - uniform| at eps 1e4"), *at_most(1, COLD), Condition(NOT_BELOW, ">=", -1e-12),
+                 context="every random problem, with a uniform prior; -1e-12 is rounding", history=LIMITS),
           approach_limits, "no number given: stated in words"),
     Claim("T10", "a bias makes the gate a prior-weighted softmax", "Sec. 4 (biases)",
           all_of(*at_most(1e-10, "largest |w - S(w)|", "identical primitives, largest |w - prior|")),
@@ -184,12 +257,47 @@ CLAIMS: tuple[Claim[TheorySettings, TheoryEvidence], ...] = (
           settle, "no number given: the same weights as the flow on a subset of the experiments"),
     Claim("T12", "the stated ordering of the time scales is enough for the circuit to settle", "Neural circuit",
           ORDERED, order_layers, "no number given: tau_g << tau~_g << tau_s << tau, without a condition on eps"),
+    Claim("T13", "lemmas and theorem hold for any convex, continuously differentiable F", "Supplement Sec. 3",
+          all_of(*at_most(1e-12, "largest |sum - 1|"), Condition("smallest weight", ">", 0.0),
+                 *at_most(1e-8, "largest |w - optimum|"), *at_most(1e-6, "largest relative error of the dissipation"),
+                 *at_most(1e-10, "largest gap - bound"), *at_most(1e-8, "largest distance - bound"),
+                 *at_most(1e-12, "largest (V - V*) - eps KL(w,S)", "largest eps KL(w,w*) - (V - V*)"),
+                 Condition("complexities", ">=", 5), Condition("fewest problems of a complexity", ">=", 40),
+                 context="the rules of T1, T2 and T4 to T7 with quadratics, mixture proportions, congestion games, "
+                 "semi-relaxed transport and log-sum-exp", history=NEW),
+          hold_for_others, PROVED),
+    Claim("T14", "the flow converges from any start, borders included", "Sec. 3",
+          all_of(*at_most(1e-6, "largest |w - w*| after 40 tau"), Condition("random starts of a problem", ">=", 50),
+                 context="from every vertex and from random points, half of them on the border", history=NEW),
+          start_anywhere, PROVED),
+    Claim("T15", "as eps goes to 0 the gate tends to the vertex of steepest descent", "Sec. 3",
+          all_of(Condition("largest |S(w) - e_i*|", "<", 1e-3),
+                 context="eps = 1e-3 of the gap between the two lowest entries of the gradient", history=NEW),
+          cool_gate, "no number given: stated in words"),
+    Claim("T16", "a bias can be given through the circuit's input s", "Sec. 4 (biases)",
+          in_parts({"d >= n": at_most(1e-6, ENOUGH), "d < n": at_most(1e-6, TOO_FEW)},
+                   "the best change of s against the prior-weighted gate",
+                   history=(Revision("", None, "new in the second edition, written when it was known that weights "
+                                     "differ where there are fewer actions than primitives"),)),
+          bias_by_input, "no number given: stated in words"),
+    Claim("T17", "the cost form of the generative model differs by a constant", "Results",
+          all_of(*at_most(1e-12, "largest |joint KL - (F + ln Z)|"),
+                 context="joint distributions of states and actions, summed pair by pair", history=NEW),
+          sum_over_pairs, "the constant ln Z, derived"),
     Claim("T18", "the primitives of the studies have full support", "Assumption 2",
           in_parts({name: (Condition(f"{name}: least probability", ">", 0.0),) for name in STUDIED},
                    "problems recorded in the studies' runs",
                    history=(Revision("", None, "new in the second edition, written when it was known that one "
                                      "primitive of Experiment 1 excludes an arm"),)),
           support, "assumed: every primitive gives every action a positive probability"),
+    Claim("T19", "with the other unit held, the fast unit converges exponentially to -grad F/eps and the slow one to "
+          "the softmax", "Neural circuit",
+          all_of(*at_most(1e-8, "fast unit: largest |y - (ln prior - grad F/eps)|",
+                          "slow unit: largest |w - softmax(y)|"),
+                 *(Condition(f"{unit} unit: least rate", ">", 0.0) for unit in ("fast", "slow")),
+                 context="problems recorded in the studies' runs; rates fitted between 1e-2 and 1e-6 of the first "
+                 "distance", history=NEW),
+          hold_units, "exponentially stable, with a proof"),
 )  # fmt: skip
 
 
@@ -199,8 +307,8 @@ SAME_WEIGHTS = 1e-6  # weights that differ by less are the same
 
 
 def controls(settings: TheorySettings, evidence: TheoryEvidence) -> Sequence[Control]:
-    """What happens if the flow, its integrator, the place of the prior or the time scales are changed."""
-    return [_integrator(evidence), _iteration(evidence), _prior(evidence), _ladder(settings, evidence)]
+    """What happens if the flow, its integrator or the time scales are changed."""
+    return [_integrator(evidence), _iteration(evidence), _ladder(settings, evidence)]
 
 
 def paths_beyond_bound(excesses: np.ndarray) -> Quantity:
@@ -243,26 +351,6 @@ def _iteration(evidence: TheoryEvidence) -> Control:
             "problems for which the linearisation says so (mu > eps)": Quantity(found.predicted, of=found.tried),
         },
         fails if found.stuck else "On these problems it does.",
-    )
-
-
-def _prior(evidence: TheoryEvidence) -> Control:
-    moved = evidence.variants.prior_as_input
-    wrong = [shape for shape, off in moved.items() if off > SAME_WEIGHTS]
-    if not wrong:
-        answer = "Yes, on all of these problems."
-    elif len(wrong) == len(moved):
-        answer = "No, on none of these shapes: the weights differ from those of the prior."
-    else:
-        answer = (
-            f"Only where there are enough actions to carry it. With {', '.join(wrong)} no change of the input has the "
-            "effect of the prior, and the weights differ; a circuit that adds eps ln(prior) to layer y is always exact."
-        )
-    return Control(
-        "A prior as an input",
-        "The supplement says that a bias can be given to the unchanged circuit through its input s. Can it?",
-        {f"{shape}: weights off by up to": off for shape, off in moved.items()},
-        answer,
     )
 
 

@@ -10,21 +10,26 @@ from scipy.special import logsumexp
 
 from ...core.circuit import circuit, time_scales
 from ...core.equilibrium import solve
-from ...core.flow import dissipation, flow
-from ...core.objective import Problem, certify, complexity, energy, gate, primitive_cost
+from ...core.flow import flow
+from ...core.objective import Problem, certify, complexity, energy, gate, primitive_cost, problem
 from ...core.stability import circuit_stability, curvatures
 from ..study import Recorded
-from . import agents, measures
+from . import agents
 from .agents import SHAPES, STATED, geometric_ladder, pick, random_problems, random_weights
 from .measures import (
     Certificates,
+    Followed,
     Identities,
     Ladders,
     Oscillation,
+    OtherComplexity,
     Paths,
     Settling,
+    Starts,
     TheoryEvidence,
+    Units,
     Variants,
+    decay_rate,
 )  # fmt: skip
 from .settings import TheorySettings
 
@@ -33,6 +38,9 @@ EXACT = 1e-20  # a gap at which the optimum is known to all digits that matter h
 FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}
 CIRCUITS = {"circuit, three primitives": 3, "circuit, two primitives": 2}
 PER_TAU = 10  # moments of the circuit that are stored
+EVERYWHERE = 4  # problems of each shape whose flow starts everywhere
+LONG = 40.0  # tau, after which it is looked at
+SPANS = 40.0  # time constants for which one unit of a circuit is followed
 
 
 def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
@@ -41,6 +49,7 @@ def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
         name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()
     }
     alone = {
+        "other complexities": check_others,
         "variants": try_variants,
         "identities": check_identities,
         "judged optima": judge_optima,
@@ -54,20 +63,29 @@ def on_recorded(settings: TheorySettings) -> Mapping[str, Callable[[Recorded], A
     steps: dict[str, Callable[[Recorded], Any]] = {
         name: partial(settle, settings, primitives) for name, primitives in CIRCUITS.items()
     }
-    alone = {"ladders": compare_ladders, "oscillation": oscillate, "support": look_at_support}
+    alone = {
+        "ladders": compare_ladders,
+        "oscillation": oscillate,
+        "units": hold_units,
+        "support": look_at_support,
+    }
     return steps | {name: partial(step, settings) for name, step in alone.items()}
 
 
 def gather(settings: TheorySettings, results: Mapping[str, Any]) -> TheoryEvidence:
     """The evidence, from the results of the steps by name."""
-    *three, ring = results["flow, three primitives"]
+    followed = [results[step] for step in FLOWS]
+    *three, ring = followed[0].paths
     return TheoryEvidence(
-        paths=[*three, *results["flow, six primitives"]],
+        paths=[*three, *followed[1].paths],
         ring=ring,
         judged_optima=results["judged optima"],
+        starts=[one.starts for one in followed],
+        others=results["other complexities"],
         certificates=results["certificates"],
         identities=results["identities"],
         circuits={name: found for step in CIRCUITS for name, found in results[step].items()},
+        units=results["units"],
         ladders=results["ladders"],
         oscillation=results["oscillation"],
         support=results["support"],
@@ -75,21 +93,30 @@ def gather(settings: TheorySettings, results: Mapping[str, Any]) -> TheoryEviden
     )
 
 
-def follow(settings: TheorySettings, primitives: int) -> list[Paths]:
+def follow(settings: TheorySettings, primitives: int) -> Followed:
     """The paths of all random problems with so many primitives, then of the illustration if it has as many.
 
-    They are followed for three horizons, after which an end point is as good as an equilibrium.
+    They are followed for three horizons, after which an end point is as good as an equilibrium. Some problems start
+    everywhere in the same batch, so that one program serves all.
     """
-    drawn = enumerate(random_problems(settings.seed, settings.problems))
-    parts = [(batch, random_weights(settings.seed + k, batch)) for k, batch in drawn if SHAPES[k][1] == primitives]
+    drawn = [
+        (k, batch) for k, batch in enumerate(random_problems(settings.seed, settings.problems))
+        if SHAPES[k][1] == primitives
+    ]  # fmt: skip
+    parts = [(batch, random_weights(settings.seed + k, batch)) for k, batch in drawn]
     one, ring = agents.illustration(), agents.ring_of_starts()
     if one.log_prior.size == primitives:
         parts.append((Problem(*(np.broadcast_to(field, (len(ring), *field.shape)) for field in one)), ring))
-    batches, starts = zip(*parts, strict=True)
+    some = [agents.everywhere(settings.seed, pick(batch, np.s_[:EVERYWHERE]), settings.starts) for _, batch in drawn]
+    batches, starts = zip(*parts, *some, strict=True)
     path = flow(agents.join(batches), t1=3 * settings.horizon, start=np.concatenate(starts), save=3 * 200 + 1)
     times, ends = np.asarray(path.times), np.cumsum([len(start) for start in starts])[:-1]
     weights, heights = np.split(np.asarray(path.weights), ends), np.split(np.asarray(path.energy), ends)
-    return [_with_optimum(batch, times, w, v) for batch, w, v in zip(batches, weights, heights, strict=True)]
+    found = [_with_optimum(batch, times, w, v) for batch, w, v in zip(batches, weights, heights, strict=True)]
+    late = int(np.argmin(np.abs(times - LONG)))
+    away = [np.abs(p.weights[:, late] - p.optimum).max(-1) for p in found[len(parts) :]]
+    vertices = sum(min(EVERYWHERE, batch.eps.size) * primitives for _, batch in drawn)
+    return Followed(found[: len(parts)], Starts(np.concatenate(away), vertices))
 
 
 def _with_optimum(batch: Problem, times: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> Paths:
@@ -118,6 +145,28 @@ def _some(batch: Problem, count: int) -> Problem:
     """At most so many of a batch, evenly over it."""
     size = batch.eps.size
     return pick(batch, np.linspace(0, size - 1, min(count, size)).astype(int))
+
+
+def hold_units(settings: TheorySettings, recorded: Recorded) -> dict[str, Units]:
+    """Each unit of recorded circuits with the other held: where it goes, and how fast."""
+    return {name: _units(_some(batch, settings.circuits // 2), settings.seed) for name, batch in recorded.items()}
+
+
+def _units(batch: Problem, seed: int) -> Units:
+    held, rows = random_weights(seed, batch), []
+    for i, weights in enumerate(held):
+        one = pick(batch, i)
+        scales = time_scales(one.eps)
+        leak = float(scales.gradient / one.eps)
+        y = one.log_prior - np.asarray(primitive_cost(one, weights)) / one.eps
+        fast = agents.integrate_fast_unit(one, scales, weights, SPANS * leak)
+        slow = agents.integrate_slow_unit(one, scales, y, SPANS * float(scales.weights))
+        rates = (decay_rate(u.times, u.distance[None], 1e-2, 1e-6)[0] for u in (fast, slow))
+        in_units = (rate * unit for rate, unit in zip(rates, (leak, float(scales.weights)), strict=True))
+        rows.append((fast.distance[-1], slow.distance[-1], *in_units))
+    fast_end, slow_end, fast_rate, slow_rate = (np.array(column) for column in zip(*rows, strict=True))
+    ends = float(fast_end.max()), float(slow_end.max())
+    return Units(*ends, float(fast_rate.min()), float(slow_rate.min()), len(rows))
 
 
 def look_at_support(settings: TheorySettings, recorded: Recorded) -> dict[str, float]:
@@ -193,7 +242,7 @@ def judge_optima(settings: TheorySettings) -> list[np.ndarray]:
     """For each shape, the optima of its first problems by an independent optimiser."""
     share = agents.per_shape(settings.judged)
     return [
-        np.stack([agents.minimise_energy(batch, i) for i in range(min(share, batch.eps.size))])
+        np.stack([agents.minimise_energy(batch, i).weights for i in range(min(share, batch.eps.size))])
         for batch in random_problems(settings.seed, settings.problems)
     ]
 
@@ -214,12 +263,12 @@ def check_identities(settings: TheorySettings) -> Identities:
     batches = random_problems(settings.seed, settings.problems)
     points = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
     gradient, lowest, largest, bounds = zip(*map(_differentiate, batches, points), strict=True)
-    few = [pick(batch, np.s_[: agents.per_shape(settings.judged)]) for batch in batches]
-    limits, gates = np.max([_limits(batch) for batch in few], axis=0), np.max([_gates(b) for b in batches], axis=0)
+    hot, cold, least, anywhere = zip(*map(_limits, batches), strict=True)
+    gates, corners = np.max([_gates(b) for b in batches], axis=0), np.max(list(map(_cool, batches, points)), axis=0)
     return Identities(
         _map_proximally(settings), max(map(_dissipate, batches, points)),
         max(gradient), min(lowest), max(largest), float(np.median(np.concatenate(bounds))),
-        *limits.tolist(), *gates.tolist(),
+        max(hot), max(cold), min(least), max(anywhere), *gates.tolist(), *corners.tolist(), _sum_over_pairs(settings),
     )  # fmt: skip
 
 
@@ -242,11 +291,18 @@ def _map_proximally(settings: TheorySettings) -> float:
 
 
 def _dissipate(batch: Problem, w: np.ndarray) -> float:
-    """The relative error of the dissipation identity against the derivative of V along the velocity."""
+    """The largest relative error of the dissipation identity."""
+    return float(_dissipation_errors(batch, w).max())
+
+
+def _dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
+    """The relative error of the identity against the derivative of V along the velocity, by autodiff."""
     along = jax.jit(lambda batch, w, velocity: jax.jvp(lambda w: energy(batch, w), (w,), (velocity,))[1])
+    response = np.asarray(gate(batch, w))
     with jax.enable_x64(True):
-        rate = np.asarray(along(batch, w, gate(batch, w) - w))
-    return float((np.abs(rate - dissipation(batch, w)) / (np.abs(rate) + 1e-4)).max())
+        rate = np.asarray(along(batch, w, response - w))
+    stated = -batch.eps * np.sum((w - response) * np.log(w / response), axis=-1)
+    return np.abs(rate - stated) / (np.abs(rate) + 1e-4)
 
 
 def _differentiate(batch: Problem, w: np.ndarray) -> tuple[float, float, float, np.ndarray]:
@@ -263,20 +319,89 @@ def _differentiate(batch: Problem, w: np.ndarray) -> tuple[float, float, float, 
 
 
 def _limits(batch: Problem) -> tuple[float, float, float, float]:
-    """Hot: uniform. Cold: the minimiser of F, compared in F and, where F is curved enough to place it, in weights.
-
-    The weights miss the minimiser by about eps over the curvature of F along the simplex: judged where that
-    curvature is at least 1/4, and reported for all.
-    """
-    uniform = np.full_like(batch.log_prior, -np.log(batch.log_prior.shape[-1]))
+    """Hot: uniform. Cold: the minimiser of F, since 0 <= F(w_eps) - min F <= eps ln n; in weights it is only shown."""
+    n, cold_eps = batch.log_prior.shape[-1], 1e-4
+    uniform = np.full_like(batch.log_prior, -np.log(n))
     hot, cold = (
-        solve(batch._replace(eps=np.full_like(batch.eps, eps), log_prior=uniform)).weights for eps in (1e4, 1e-4)
+        solve(batch._replace(eps=np.full_like(batch.eps, eps), log_prior=uniform)).weights for eps in (1e4, cold_eps)
     )
     judged = np.stack([agents.minimise_complexity(batch, i) for i in range(batch.eps.size)])
-    miss, curved = np.abs(cold - judged).max(-1), measures.curvature_along_simplex(batch, judged) >= 0.25
-    above = (complexity(batch, cold) - complexity(batch, judged)).max()
-    placed = miss.max(where=curved, initial=0.0)
-    return float(np.abs(hot - np.exp(uniform)).max()), max(0.0, float(above)), float(placed), float(miss.max())
+    above = np.asarray(complexity(batch, cold) - complexity(batch, judged))
+    return (
+        float(np.abs(hot - np.exp(uniform)).max()), float(above.max() / (cold_eps * np.log(n))), float(above.min()),
+        float(np.abs(cold - judged).max()),
+    )  # fmt: skip
+
+
+def _cool(batch: Problem, w: np.ndarray) -> tuple[float, float]:
+    """How far the gate is from the vertex of steepest descent, at 1e-3 and at 1 of the gap between the two lowest."""
+    slope = np.asarray(primitive_cost(batch, w))
+    lowest, second = np.sort(slope, axis=-1)[:, :2].T
+    vertex = np.eye(slope.shape[-1])[np.argmin(slope, axis=-1)]
+    cooled = (gate(batch._replace(eps=share * (second - lowest)), w) for share in (1e-3, 1.0))
+    near, far = (float(np.linalg.norm(response - vertex, axis=-1).max()) for response in cooled)
+    return near, far
+
+
+def _sum_over_pairs(settings: TheorySettings) -> float:
+    """The divergence of joint distributions, summed over all pairs of state and action, against F + ln Z."""
+    rng, worst = np.random.default_rng(settings.seed), 0.0
+    for k in range(settings.judged):
+        d, n = SHAPES[k % len(SHAPES)]
+        model = agents.generative_model(rng, d, 5)
+        p, q, prior, cost = model
+        one = problem(
+            pi=rng.dirichlet(np.ones(d), n).T, eps=1.0,
+            action_cost=np.sum(p * (np.log(p / q) + cost), axis=-1) - np.log(prior),
+        )  # fmt: skip
+        for w in rng.dirichlet(np.ones(n), 3):
+            joint, log_z = agents.joint_divergence(one.pi @ w, model)
+            worst = max(worst, abs(joint - float(complexity(one, w)) - log_z))
+    return worst
+
+
+def check_others(settings: TheorySettings) -> dict[str, OtherComplexity]:
+    """Lemmas and theorem on problems with other complexities, by complexity."""
+    count = settings.others
+    batch = agents.other_problems(settings.seed, count)
+    judged = [agents.minimise_other(batch, i) for i in range(batch.eps.size)]
+    best = np.stack([one.weights for one in judged])
+    start = random_weights(settings.seed, batch)
+    path = flow(batch, t1=3 * settings.horizon, start=start, save=3 * 200 + 1)
+    least = np.asarray(energy(batch, best))
+    times, early = np.asarray(path.times), np.asarray(path.times) <= settings.horizon * (1 + 1e-12)
+    gap = np.asarray(path.energy) - least[:, None]
+    distance = np.linalg.norm(path.weights - best[:, None], axis=-1)
+    faded = np.sqrt(2.0 / batch.eps * gap[:, 0])[:, None] * np.exp(-times / 2)
+    off, certified, below = _certify_others(batch, best, start)
+    each = {
+        "sum_off": np.abs(path.weights.sum(-1) - 1.0)[:, early].max(-1),
+        "smallest": path.weights[:, early].min((-2, -1)),
+        "end": np.abs(path.weights[:, -1] - best).max(-1),
+        "judge": np.array([one.residual for one in judged]),
+        "dissipation": _dissipation_errors(batch, start),
+        "energy": (gap - np.exp(-times) * gap[:, :1])[:, early][:, 1:].max(-1),
+        "distance": (distance - faded)[:, early].max(-1),
+        "above": (off - certified).max(0),
+        "below": (below - off).max(0),
+    }
+    return {
+        name: OtherComplexity(count, **{
+            key: float((np.min if key == "smallest" else np.max)(values[k * count : (k + 1) * count]))
+            for key, values in each.items()
+        })
+        for k, name in enumerate(agents.COMPLEXITIES)
+    }  # fmt: skip
+
+
+def _certify_others(batch: Any, best: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, ...]:
+    """V - V*, eps KL(w, S) and eps KL(w, w*), each for weights far from the optimum and near it."""
+    rows = []
+    for w in (start, 0.999 * best + 0.001 * start):
+        off = energy(batch, w) - energy(batch, best)
+        rows.append((off, certify(batch, w).gap, batch.eps * (w * np.log(w / best)).sum(-1)))
+    off, certified, below = (np.stack(column) for column in zip(*rows, strict=True))
+    return off, certified, below
 
 
 def _gates(batch: Problem) -> tuple[float, float]:

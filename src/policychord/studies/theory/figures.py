@@ -1,4 +1,4 @@
-"""Figures of the theory study: the landscape, the bounds, the errors, circuit beside flow, and where it settles."""
+"""Figures of the theory study: landscape, bounds, errors, the circuit's wiring, circuit and flow, where it settles."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -8,6 +8,7 @@ import mpltern  # noqa: F401  registers the ternary projection
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from scipy.interpolate import CubicHermiteSpline
 
 from ...core.objective import energy, gate
@@ -23,27 +24,49 @@ DRAWN = 25  # paths of each shape
 
 
 def landscape(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
-    """Energy over the simplex of three primitives, with the flow from many starts."""
+    """Energy over the simplex of three primitives: as a surface with two paths on it, and from above with many."""
     ring = evidence.ring
-    optimum, eps = ring.optimum[0], float(np.asarray(ring.problems.eps)[0])
-    fig = blank(4.4, 3.3)
-    ax: Any = fig.add_subplot(projection="ternary")
+    eps = float(np.asarray(ring.problems.eps)[0])
+    fig = blank(7.4, 3.4)
     fine = simplex_grid(100)
-    height = energy(pick(ring.problems, [0]), fine) - ring.least[0]
+    height = np.maximum(energy(pick(ring.problems, [0]), fine) - ring.least[0], 0.0)
+    paths = _smooth(ring)
+    _surface(fig.add_subplot(1, 2, 1, projection="3d"), ring, fine, height, paths)
+    ax: Any = fig.add_subplot(1, 2, 2, projection="ternary")
     levels = height.max() * np.linspace(0.0, 1.0, 26) ** 2  # closer together where the bowl is flat
-    shading = ax.tricontourf(*fine.T, np.maximum(height, 0.0), levels=levels, cmap="Blues_r")
+    shading = ax.tricontourf(*fine.T, height, levels=levels, cmap="Blues_r")
     shading.set_edgecolor("face")
-    for path in _smooth(ring):
+    for path in paths:
         ax.plot(*path.T, color="white", linewidth=0.9)
         ax.plot(*path[:1].T, "o", color="white", markersize=2.5)
-    ax.plot(*optimum[:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
+    ax.plot(*ring.optimum[0][:, None], "*", color=COLOURS[1], markersize=15, markeredgecolor="white")
     for axis, label in ((ax.taxis, "$w_1$"), (ax.laxis, "$w_2$"), (ax.raxis, "$w_3$")):
         axis.set_label_text(label)
         axis.set_ticks([0.0, 0.5, 1.0])
-    title = rf"The flow on the energy landscape ($\epsilon$ = {eps:g})"
-    fig.suptitle(title, fontsize=9, fontweight="bold")
-    fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.14, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
+    fig.suptitle(rf"The flow on the energy landscape ($\epsilon$ = {eps:g})", fontsize=9, fontweight="bold")
+    fig.colorbar(shading, ax=ax, shrink=0.85, pad=0.16, label="$V - V^*$ (nats)", ticks=np.linspace(0, 2, 9))
     return fig
+
+
+def _surface(ax: Any, ring: Paths, fine: np.ndarray, height: np.ndarray, paths: np.ndarray) -> None:
+    """The energy as a surface above the simplex, and the flow running down on it to the diamond."""
+    x, y = _flat(fine)
+    ax.plot_trisurf(x, y, height, cmap="Blues_r", linewidth=0.0, antialiased=False, alpha=0.75)
+    one = pick(ring.problems, [0])
+    for path in paths[:: max(1, len(paths) // 6)]:
+        along = energy(one, path) - ring.least[0]
+        ax.plot(*_flat(path), along + 0.01 * height.max(), color="0.15", linewidth=1.1, zorder=10)
+    at = _flat(ring.optimum[0])
+    ax.plot(*([value] for value in at), [0.02 * height.max()], "D", color=COLOURS[1], markersize=6, zorder=11)
+    for k, corner in enumerate(np.eye(3)):
+        ax.text(*(1.12 * np.array(_flat(corner)) - 0.06), 0.0, f"$w_{k + 1}$ = 1", fontsize=7, ha="center")
+    ax.set(xticks=[], yticks=[], zlabel="$V - V^*$ (nats)")
+    ax.view_init(elev=28, azim=-62)
+
+
+def _flat(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The plane of the simplex: corners at (0, 0), (1, 0) and (1/2, .87)."""
+    return weights[..., 1] + 0.5 * weights[..., 2], np.sqrt(0.75) * weights[..., 2]
 
 
 def _smooth(ring: Paths) -> np.ndarray:
@@ -98,6 +121,9 @@ LABELS = {
     "T4": "dissipation identity", "T5": "energy above its bound", "T6": "distance above its bound",
     "T7": "gap outside its certificate", "T8": "gradient against autodiff", "T9": "limits of the temperature",
     "T10": "prior-weighted gate", "T11": "end of the circuit against the optimum",
+    "T13": "any convex F: the worst of T1 to T7", "T14": "flow from any start, after 40 tau",
+    "T15": "cold gate against the best vertex", "T16": "a prior as an input of the circuit",
+    "T17": "joint divergence against F + ln Z", "T19": "units of the circuit, the other held",
 }  # fmt: skip
 
 
@@ -115,7 +141,9 @@ def errors(settings: TheorySettings, evidence: TheoryEvidence) -> list[Error]:
     for claim in CLAIMS:
         measured = judge(claim, settings, evidence).measured
         # an error has a small positive limit; a count may be 0, a ratio 1
-        small = [c for part in claim.rule.parts for c in part.conditions if c.relation == "<=" and 0 < c.limit < 1]
+        small = [
+            c for part in claim.rule.parts for c in part.conditions if c.relation in ("<", "<=") and 0 < c.limit < 1
+        ]
         found = [Error(claim.id, float(measured[c.quantity].value), c.limit) for c in small]
         rows += sorted(found, key=lambda row: row.error / row.allowed)[-1:]
     return rows
@@ -143,6 +171,74 @@ def agreement(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     ax.plot([], [], "|", color="0.35", markersize=9, markeredgewidth=1.6, label="allowed by the rule")
     ax.legend(fontsize=7, loc="upper right", ncols=3, bbox_to_anchor=(1.0, 1.12), handletextpad=0.2)
     return fig
+
+
+# layer, place, what it holds at rest; fast unit first
+LAYERS = {
+    "w": (0.0, "weights"), "a": (1.0, "mixture"), "b": (2.0, "its logarithm"), "y": (3.0, "-gradient / eps"),
+    "m": (4.0, "normaliser"), "r": (5.0, "ln of the gate"),
+}  # fmt: skip
+FAST = ("a", "b", "y")
+
+
+def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
+    """The circuit: its layers, which excites (arrow) or inhibits (bar) which, and their time constants."""
+    fig = blank(7.4, 3.0)
+    ax = fig.add_subplot()
+    ax.set(xlim=(-0.6, 7.1), ylim=(-1.45, 1.6))
+    ax.axis("off")
+    where = {name: np.array([x, 0.0]) for name, (x, _) in LAYERS.items()} | {"m": np.array([4.0, 0.75])}
+    where |= {"s": np.array([3.0, 1.3]), "out": np.array([6.4, 0.0]), "r": np.array([5.0, 0.0])}
+    for low, high, text, colour in (
+        (0.6, 3.45, r"fast unit: $\tau_g$ (a, b), $\tilde\tau_g/\epsilon$ (y)", COLOURS[0]),
+        (3.55, 6.85, r"slow unit: $\tau_s$ (m, r), $\tau$ (w)", COLOURS[2]),
+    ):
+        ax.add_patch(
+            Rectangle((low, -0.75), high - low, 1.85 if high > 4 else 1.25, color=colour, alpha=0.09, linewidth=0)
+        )
+        ax.text((low + high) / 2, -0.98, text, ha="center", fontsize=8, color=colour)
+    at = where | {"w": where["out"]}
+    for name in ("a", "b", "y", "m", "r", "w"):
+        _layer(ax, at[name], name, LAYERS[name][1], COLOURS[0] if name in FAST else COLOURS[2])
+    for start, end, sign, label, broad in (
+        ("a", "b", "+", r"$\ln$", False), ("b", "y", "-", r"$\Pi^\top$", True), ("y", "m", "+", r"$\exp$", False),
+        ("y", "r", "+", "", False), ("m", "r", "-", r"$\ln$", False), ("r", "w", "+", r"$\exp$", False),
+    ):  # fmt: skip
+        _synapse(ax, at[start], at[end], sign, label, broad)
+    ax.text(*where["s"] + [0.0, 0.12], "input $s$: cost of each action", ha="center", fontsize=8)
+    _synapse(ax, where["s"] + [0.0, 0.1], at["y"] + [0.0, 0.28], "-", r"$\Pi^\top$", True)
+    # the weights go back to the first layer, below everything
+    ax.plot([6.4, 6.4, 0.05, 0.05], [-0.66, -1.25, -1.25, 0.0], color="0.25", linewidth=2.4)
+    _synapse(ax, np.array([-0.17, 0.0]), at["a"], "+", r"$\Pi$", True)
+    return fig
+
+
+def _layer(ax: Any, at: np.ndarray, name: str, rest: str, colour: str) -> None:
+    """Three neurons in a column for a layer of many, one for m."""
+    for dy in (0.0,) if name == "m" else (-0.28, 0.0, 0.28):
+        ax.add_patch(Circle((at[0], at[1] + dy), 0.115, facecolor=colour, edgecolor="white", linewidth=1.0, zorder=4))
+    ax.text(*at, f"${name}$", color="white", ha="center", va="center", fontsize=8, fontweight="bold", zorder=5)
+    below = (at[0], at[1] - (0.28 if name == "m" else 0.58))
+    ax.text(*below, rest, ha="center", fontsize=7, color="0.25")
+
+
+def _synapse(ax: Any, start: np.ndarray, end: np.ndarray, sign: str, label: str, broad: bool) -> None:
+    """A line from layer to layer: an arrow excites, a bar inhibits; those of the primitives are broad."""
+    along = (end - start) / np.linalg.norm(end - start)
+    style = "-|>,head_width=0.22,head_length=0.4" if sign == "+" else "|-|,widthA=0,widthB=0.3"
+    ax.add_patch(FancyArrowPatch(
+        start + 0.17 * along, end - 0.19 * along, arrowstyle=style, color="0.25", linewidth=2.4 if broad else 1.1,
+        mutation_scale=14, shrinkA=0, shrinkB=0, zorder=3,
+    ))  # fmt: skip
+    if label:
+        beside = np.array([-along[1], along[0]])
+        ax.text(
+            *(start + end) / 2 + 0.13 * beside * (1 if beside[1] >= 0 else -1),
+            label,
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
 
 
 def circuit_and_flow(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
@@ -230,11 +326,12 @@ def _apart(heights: np.ndarray, least: float) -> np.ndarray:
 FIGURES: Mapping[str, StudyFigure[TheorySettings, TheoryEvidence]] = {
     "landscape": StudyFigure(
         landscape,
-        """The energy of one problem with three primitives, over all mixtures of them: a corner is one
-primitive alone, dark is low. White lines are the flow from a ring of starts (dots); the star is the optimum found
-by the solver. Look at where the lines end: all meet at the star, and none leaves the triangle.""",
-        ("T1", "T2"),
-        {"2b": ("T1", "T2", "T5")},
+        """The energy of one problem with three primitives, over all mixtures of them. Left, as a surface: along
+every path of the flow it only falls, to the diamond. Right, from above: a corner is one primitive alone, dark is
+low. White lines are the flow from a ring of starts (dots); the star is the optimum found by the solver. Look at where
+the lines end: all meet at the star, and none leaves the triangle.""",
+        ("T1", "T2", "T14"),
+        {"2b": ("T1", "T2", "T5", "T14")},
     ),
     "bounds": StudyFigure(
         bounds,
@@ -251,7 +348,15 @@ diagonal, the certificate holds. Yellow is the bound from the other side.""",
         """The largest error over all problems (dot) for every statement judged by an error, and what its rule
 allows (bar). A dot right of its bar, in orange, fails. A triangle at the left means that a bound was never even
 reached.""",
-        ("T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11"),
+        tuple(LABELS),
+    ),
+    "wiring": StudyFigure(
+        wiring,
+        """The circuit as it is integrated here. Each column is a layer, named with what it holds at rest. Arrows
+excite, bars inhibit, and broad lines are the synapses that carry the primitives. The fast unit (blue) turns weights
+into the gradient, the slow one (green) turns the gradient into weights, which go back to the first layer.""",
+        ("T11", "T12", "T16", "T19"),
+        {"2c": ("T11", "T12", "T16", "T19")},
     ),
     "circuit_and_flow": StudyFigure(
         circuit_and_flow,

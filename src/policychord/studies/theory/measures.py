@@ -21,6 +21,20 @@ class Paths(NamedTuple):
     slowest: np.ndarray  # least rate of the flow at the optimum, (1 + mu/eps)/tau over its modes
 
 
+class Starts(NamedTuple):
+    """Flows from every vertex and from points inside and on the border, long after: 40 tau."""
+
+    distance: np.ndarray  # |w - w*| of each path
+    vertices: int  # paths that began at one
+
+
+class Followed(NamedTuple):
+    """What one step of the study follows: problems with equally many primitives."""
+
+    paths: list[Paths]
+    starts: Starts
+
+
 class Certificates(NamedTuple):
     """Weights near and far from the optimum: their distance from it in energy, and its bounds from both sides."""
 
@@ -39,11 +53,39 @@ class Identities(NamedTuple):
     largest_eigenvalue: float  # in units of L_F
     median_bound: float  # L_F
     hot: float  # |w - uniform|
-    cold: float  # F - min F
-    placed: float  # |w - argmin F| where F is curved enough to place it
-    anywhere: float  # |w - argmin F| on all problems
+    cold: float  # F - min F, the largest, in units of eps ln n
+    least: float  # F - min F, the least, nat
+    anywhere: float  # |w - argmin F|
     residual: float  # |w - S(w)|
     identical: float  # |w - prior| for identical primitives
+    corner: float  # |S(w) - e_i| at a temperature of 1e-3 of the gap between the two lowest entries of the gradient
+    blunt: float  # the same at that gap
+    joint: float  # |joint KL - (F + ln Z)| of generative models with a cost
+
+
+class OtherComplexity(NamedTuple):
+    """The statements T1, T2 and T4 to T7 on problems with another complexity: the worst number of each."""
+
+    problems: int
+    sum_off: float  # |sum - 1| along the flow
+    smallest: float  # weight along it
+    end: float  # |w - optimum| at its end, the optimum by an independent method
+    judge: float  # residual of that optimum
+    dissipation: float  # relative
+    energy: float  # gap - bound
+    distance: float  # distance - bound
+    above: float  # (V - V*) - eps KL(w, S)
+    below: float  # eps KL(w, w*) - (V - V*)
+
+
+class Units(NamedTuple):
+    """Both units of the circuits of one study, each with the other held."""
+
+    fast_end: float  # largest |y - target| at the end
+    slow_end: float  # largest |w - softmax(y)|
+    fast_rate: float  # least fitted rate, in units of eps / tau~_g
+    slow_rate: float  # the same, in units of 1 / tau
+    problems: int
 
 
 class Settling(NamedTuple):
@@ -105,9 +147,12 @@ class TheoryEvidence(NamedTuple):
     paths: list[Paths]  # by shape
     ring: Paths  # the problem of the illustration, from a ring of starts
     judged_optima: list[np.ndarray]  # by shape: optima of the first problems, by an independent optimiser
+    starts: list[Starts]  # by number of primitives
+    others: dict[str, OtherComplexity]  # by complexity
     certificates: Certificates
     identities: Identities
     circuits: dict[str, Settling]  # by study
+    units: dict[str, Units]  # by study
     ladders: Ladders
     oscillation: Oscillation
     support: dict[str, float]  # by study: least probability of an action under a primitive
@@ -168,12 +213,3 @@ def decay_rate(times: np.ndarray, series: np.ndarray, high: float, low: float) -
             if last > first and one[last] > 0:
                 rates[i] = np.log(one[first] / one[last]) / (times[last] - times[first])
     return rates
-
-
-def curvature_along_simplex(batch: Problem, weights: np.ndarray) -> np.ndarray:
-    """The least eigenvalue of the Hessian of F on directions that keep the sum of the weights."""
-    n = weights.shape[-1]
-    mixture = np.maximum(batch.pi @ weights[..., None], 1e-300)
-    hessian = np.swapaxes(batch.pi, -1, -2) @ (batch.pi / mixture)
-    tangent = np.linalg.svd(np.ones((1, n)))[2][1:]
-    return np.linalg.eigvalsh(tangent @ hessian @ tangent.T)[..., 0]

@@ -15,9 +15,10 @@ from .settings import TheorySettings, build_settings
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
 energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random
-problems (peaked and flat primitives, hot and cold, half of them with a prior) and on problems that were recorded in
-this run's flocks, choices and flights. Paths are integrated to ten digits, optima come
-from optimisers that know nothing of this library's solver, and derivatives from automatic differentiation.
+problems (peaked and flat primitives, hot and cold, half of them with a prior), on 200 with five other convex
+complexities, and on problems that were recorded in this run's flocks, choices and flights. Paths are integrated to ten
+digits, optima come from optimisers that know nothing of this library's solver, and derivatives from automatic
+differentiation.
 
 In formulas w are the weights and w\\* the optimal ones; V is the energy and F its part without the temperature eps; h
 is the gradient of F, up to a constant; S(w) = softmax(-h(w)/eps + ln prior) is the gate; KL is the Kullback-Leibler

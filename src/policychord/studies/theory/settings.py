@@ -13,6 +13,8 @@ class TheorySettings(BaseModel):
     judged: int = Field(default=60, ge=1, description="of these, problems given to an independent optimiser")
     circuits: int = Field(default=24, ge=1, description="recorded problems of each study for the circuit")
     stability_draws: int = Field(default=5000, ge=1, description="random circuits for the stable rule")
+    others: int = Field(default=40, ge=1, description="random problems of each other complexity")
+    starts: int = Field(default=50, ge=1, description="random points that the flow of a problem starts from")
     horizon: float = Field(default=20.0, gt=0, description="length of the paths, in units of tau")
 
 

@@ -1,0 +1,190 @@
+"""Problems with other regularisers and complexities: answers without a certificate, certificates that are exceeded.
+
+python -m benchmarks.regularisers --problems 100000 --distances 2000 --general 200
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from policychord import Outcome, Tsallis, certify, problem, solve
+from policychord.core._newton import solve_convex
+from policychord.core.convex import ConvexProblem
+from policychord.studies.theory import agents
+
+from .adversarial import COSTS, PRIMITIVES, PRIORS, STARTS
+from .families import Arrays
+
+ALPHAS = (1.0, 1.25, 1.5, 2.0)
+SHAPES = ((3, 4), (3, 30), (6, 40))  # few, because each costs a compilation: (primitives, actions)
+BATCH = 256
+TOL = 1e-10
+
+
+class Drawn(NamedTuple):
+    """A batch of problems, its kinds, and the weights to start from."""
+
+    kinds: tuple[str, ...]
+    arrays: Arrays
+    problems: ConvexProblem
+    start: np.ndarray
+
+
+class Tried(NamedTuple):
+    """What became of the problems of a batch."""
+
+    alpha: np.ndarray
+    capped: np.ndarray
+    failed: np.ndarray
+    passes: np.ndarray
+
+
+def draw(seed: int, index: int, batch: int = BATCH) -> Drawn:
+    """Batch number `index`: any primitives, cost, prior and start of `adversarial`; every alpha, half with caps."""
+    rng = np.random.default_rng([seed, index])
+    n, d = SHAPES[index % len(SHAPES)]
+    kinds = tuple(list(table)[rng.integers(len(table))] for table in (PRIMITIVES, COSTS, PRIORS, STARTS))
+    arrays = Arrays(
+        PRIMITIVES[kinds[0]](rng, batch, n, d), COSTS[kinds[1]](rng, batch, d), 10.0 ** rng.uniform(-3.0, 1.0, batch),
+        PRIORS[kinds[2]](rng, batch, n),
+    )  # fmt: skip
+    caps = np.where(rng.random((batch, 1)) < 0.5, 1.0, rng.uniform(1.0 / n + 1e-3, 1.0, (batch, n)))
+    problems = problem(**arrays._asdict(), regulariser=Tsallis(rng.choice(ALPHAS, batch), caps))
+    start = STARTS[kinds[3]](rng, arrays)
+    return Drawn(kinds, arrays, problems, arrays.prior if start is None else start)
+
+
+def attempt(drawn: Drawn) -> Tried:
+    """Solve a batch and certify it anew; nothing that the solver says of itself counts."""
+    given = drawn.problems
+    with jax.enable_x64(True):
+        weights, _, passes, outcome = (np.asarray(a) if i != 1 else a for i, a in enumerate(
+            solve_convex(given, drawn.start, TOL)
+        ))  # fmt: skip
+    usable = np.isfinite(weights).all(-1) & (np.abs(weights.sum(-1) - 1.0) <= 1e-12) & (weights >= 0.0).all(-1)
+    safe = np.where(usable[:, None], weights, np.exp(given.log_prior))
+    proven = usable & (certify(given, safe).gap <= TOL) & (outcome == Outcome.CONVERGED)
+    return Tried(given.alpha, (given.caps < 1.0).any(-1), ~proven, passes)
+
+
+def stress(problems: int, seed: int, console: Console) -> dict[str, Any]:
+    """Failures and passes by alpha and caps."""
+    tried = []
+    for index in range(-(-problems // BATCH)):
+        drawn = draw(seed, index)
+        found = attempt(drawn)
+        tried.append(found)
+        for k in np.flatnonzero(found.failed):
+            console.print(f"failed: batch {index}, {k}: {drawn.kinds}, eps {drawn.arrays.eps[k]:.2g}, alpha "
+                          f"{found.alpha[k]}, capped {found.capped[k]}, passes {found.passes[k]}")  # fmt: skip
+    alpha, capped, failed, passes = (np.concatenate(column) for column in zip(*tried, strict=True))
+    rows = {}
+    for order in ALPHAS:
+        for caps in (False, True):
+            chosen = (alpha == order) & (capped == caps)
+            rows[f"alpha {order:g}{', caps' if caps else ''}"] = {
+                "count": int(chosen.sum()), "failures": int(failed[chosen].sum()),
+                "passes": float(passes[chosen].mean()), "p99": float(np.percentile(passes[chosen], 99)),
+            }  # fmt: skip
+    return rows
+
+
+def distances(count: int, seed: int) -> dict[str, Any]:
+    """For each alpha, with and without caps: certificates of weights near and far against their true error."""
+    rows = {}
+    for order in ALPHAS:
+        for caps in (1.0, 0.6):
+            rng = np.random.default_rng([seed, round(100 * order), round(10 * caps)])
+            pi = rng.gamma(10 ** rng.uniform(-1, 1, (count, 1, 1)), size=(count, 12, 4)) + 1e-9
+            given = problem(
+                pi=pi / pi.sum(1, keepdims=True), action_cost=rng.normal(scale=3.0, size=(count, 12)),
+                eps=10 ** rng.uniform(-2, 1, count), regulariser=Tsallis(order, caps),
+            )  # fmt: skip
+            best = solve(given, tol=1e-13)
+            away = np.minimum(rng.dirichlet(np.ones(4), count), caps)
+            share = 10 ** rng.uniform(-6, 0, (count, 1))
+            w = best.weights + share * (away / away.sum(-1, keepdims=True) - best.weights)
+            inside = (w <= caps).all(-1)
+            error = np.abs(w - best.weights).sum(-1) - best.certificate.distance  # at least
+            bound = certify(given, w).distance
+            rows[f"alpha {order:g}{', caps' if caps < 1 else ''}"] = {
+                "count": int(inside.sum()), "exceeded": int((error > bound)[inside].sum()),
+                "tightest": float((error / bound)[inside].max()),
+            }  # fmt: skip
+    return rows
+
+
+def entropy(count: int, seed: int) -> float:
+    """The largest difference between alpha = 1 and the entropy's own route."""
+    batches = [draw(seed, index, count) for index in range(len(SHAPES))]
+    off = []
+    for drawn in batches:
+        same = drawn.arrays._asdict()
+        general = solve(problem(**same, regulariser=Tsallis(np.ones(count))), tol=1e-16 + TOL)
+        off.append(float(np.abs(general.weights - solve(problem(**same)).weights).max()))
+    return max(off)
+
+
+def general(count: int, seed: int) -> dict[str, Any]:
+    """Five other complexities against an independent optimiser whose optima are verified by their residual."""
+    batch = agents.other_problems(seed, count)
+    found = solve(batch, tol=1e-14)
+    judged = [agents.minimise_other(batch, k) for k in range(batch.eps.size)]
+    off = np.abs(found.weights - np.stack([one.weights for one in judged])).max(-1)
+    residual = np.array([one.residual for one in judged])
+    parts = np.split(np.arange(batch.eps.size), len(agents.COMPLEXITIES))
+    return {
+        name: {
+            "count": count, "uncertified": int((~(found.certificate.gap <= TOL))[part].sum()),
+            "largest |w - judge|": float(off[part].max()), "judge's residual": float(residual[part].max()),
+        }
+        for name, part in zip(agents.COMPLEXITIES, parts, strict=True)
+    }  # fmt: skip
+
+
+def show(title: str, rows: dict[str, Any], console: Console) -> None:
+    """A table with a line for each kind."""
+    table = Table(title=title)
+    table.add_column("kind")
+    for name in next(iter(rows.values())):
+        table.add_column(name, justify="right")
+    for kind, row in rows.items():
+        table.add_row(kind, *(f"{value:.3g}" for value in row.values()))
+    console.print(table)
+
+
+def main() -> int:
+    """Read the command line, run, write; 1 after any failure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", type=int, default=100_000, help="problems over all regularisers")
+    parser.add_argument("--distances", type=int, default=2000, help="problems of each regulariser for the distances")
+    parser.add_argument("--general", type=int, default=200, help="problems of each other complexity")
+    parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
+    parser.add_argument("--out", type=Path, default=Path("build/regularisers.json"), help="where to write the tables")
+    given = parser.parse_args()
+    console = Console()
+    tables = {}
+    if given.distances:
+        tables["distances"] = distances(given.distances, given.seed)
+    if given.general:
+        tables["general"] = general(given.general, given.seed)
+    if given.problems:
+        tables["stress"] = stress(given.problems, given.seed, console)
+    for title, rows in tables.items():
+        show(title, rows, console)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps({"seed": given.seed, **tables}, indent=2))
+    bad = sum(row.get(key, 0) for rows in tables.values() for row in rows.values()
+              for key in ("failures", "exceeded", "uncertified"))  # fmt: skip
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
