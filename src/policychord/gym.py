@@ -324,8 +324,8 @@ class Predictor:
         self._calls += 1
         decision, state = self._ask[deterministic](self._root, self._calls, many, state, fresh)
         answer = decision.action, decision.outcome, decision.weights, decision.certificate.gap
-        action, *told = jax.device_get(answer)
-        for complaint, _ in complaints(agent.names, *told, np.ones(len(many), bool)):
+        action, outcome, weights, gap = jax.device_get(answer)
+        for complaint, _ in complaints(agent.names, outcome, weights, gap, np.ones(len(many), bool)):
             warnings.warn(complaint + ". Look at the observation, or call composer.problem there.", stacklevel=2)
         return (action if seen.ndim > self.ndim else action[0]), state
 

@@ -1,15 +1,18 @@
 """What a slow gate does: the softmax flow with little time between decisions, and a circuit that never settles.
 
+python -m benchmarks.lag
+
 A flock and a drone decide with weights that went on from the last decision for `duration`. After 20 tau they are the
 optimum; with less time they lag behind. The circuit has the paper's order of time scales, each ten times the one
 before, which may be unstable, or the ladder `time_scales(eps)`, which is stable at any.
 """
 
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
-from style import BLUE, GREEN, ORANGE, SEEDS, figure, save
+from matplotlib.figure import Figure
 
 from policychord import Population, TimeScales, rollout
 from policychord.agent import Circuit, Flow
@@ -24,8 +27,8 @@ jax.config.update("jax_enable_x64", True)
 
 DURATIONS = (0.02, 0.05, 0.2, 0.5, 1.0, 3.0, 20.0)  # in units of tau
 WILD = TimeScales(1e-3, 1e-2, 1e-1, 1.0)  # the paper's order: faster layers are faster by ten
-QUICK = SEEDS is not None
-EPISODES, BOIDS, STEPS = SEEDS or 8, 8 if QUICK else 30, 20 if QUICK else 150
+EPISODES, BOIDS, STEPS = 8, 30, 150
+BLUE, GREEN, ORANGE = "#0072B2", "#009E73", "#D55E00"
 
 
 def flock():
@@ -49,7 +52,7 @@ def drone():
     sky = air(settings, "pd")
 
     def play(agent):
-        return rollout(agent, sky, steps=20 if QUICK else settings.steps, episodes=EPISODES)
+        return rollout(agent, sky, steps=settings.steps, episodes=EPISODES)
 
     return composer(settings, "pd", how), play, lambda trace: float(np.median(-np.asarray(trace.total_reward)))
 
@@ -78,7 +81,7 @@ def study(name, agent, play, cost):
 
 def draw(found):
     """Weights in time and cost over duration, a row for each."""
-    fig = figure(7.2, 4.4)
+    fig = Figure(figsize=(7.2, 4.4), layout="constrained")
     for row, (axes, (name, (traces, costs))) in enumerate(zip(fig.subplots(2, 3), found.items(), strict=True)):
         paths, wild, over = axes
         for gate, colour in (("equilibrium", "black"), ("flow, 0.2 tau", BLUE), ("flow, 0.02 tau", ORANGE)):
@@ -108,4 +111,5 @@ def first_weight(trace):
 
 if __name__ == "__main__":
     found = {"flock": study("flock", *flock()), "drone": study("drone", *drone())}
-    save(draw(found), "lag")
+    Path("build").mkdir(exist_ok=True)
+    draw(found).savefig("build/lag.png", dpi=200)
