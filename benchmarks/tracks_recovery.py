@@ -29,6 +29,8 @@ from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
          "tilt": 0.0, "tail": 6.0}  # fmt: skip
+FREE = ("eps", "prior", "gain", "sd")
+HELD = {name: np.asarray(value) for name, value in TRUTH.items() if name not in FREE}
 ANIMALS, TRIALS, STEPS, FRAMES = 15, 4, 26, 8
 NOISE, GAPS = 0.003, 0.02  # lengths; share of positions
 CELLS = cells_of(1.3 * np.random.default_rng(0).standard_t(4, size=(20_000, 2)))
@@ -54,9 +56,9 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> 
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
-        family, units, fold = family_of(given), units_of(given), folds_of(given.block)
+        family, units, fold = family_of(given, FREE), units_of(given), folds_of(given.block)
         found = {}
-        for account in accounts_of(given, family, {}):
+        for account in accounts_of(given, family, HELD):
             if account.name in ("composed", "constant mixture"):
                 if account.name not in programs:
                     programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
@@ -64,7 +66,7 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> 
                 found[account.name] = account.parameters, *score_one(posed, fold)
         parameters, z, _, own = found["composed"]
         theta = natural(parameters, z)
-        at_start = {one.name: np.asarray(one.start, float) for one in family.parameters}
+        at_start = {one.name: np.asarray(one.start, float) for one in family.parameters} | HELD
         if "weights" not in programs:
             programs["weights"] = jax.jit(
                 lambda theta, all_seen, build=family.build: jax.lax.map(

@@ -11,6 +11,7 @@ from policychord.envs import AbstractEnv, Bandit, Flock, Pendulum, Vicsek, in_ri
 from policychord.envs.quadrotor import Quadrotor
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
+from policychord.tracks.family import HeavyTailed
 
 
 class Case(NamedTuple):
@@ -74,6 +75,7 @@ PRIMITIVES: dict[str, Case] = {
     "categorical": Case(Categorical(lambda x, k: jnp.array([0.0, -jnp.inf, x[0], x[1] - k])), LABELS),
     "policy on a box": Case(Policy(lambda seen: -0.5 * seen, 0.2), BOX),
     "policy on labels": Case(Policy(lambda seen: int(seen[0] > 0), 0.1), LABELS),
+    "heavy tails": Case(HeavyTailed(follow, lambda x, k: jnp.array([0.2, 0.4]), 3.0, jnp.zeros(BOX.size)), BOX),
     "composer": Case(
         Composer([Gaussian(follow, 0.3), Gaussian([0.0, 0.0], 0.3)], Cost(lambda x, u, k: u @ u), BOX, 0.1), BOX
     ),

@@ -75,6 +75,12 @@ LeaveOut = Annotated[
     str | None,
     options.option("Individuals that belong to no group.", "IDS", "", "--leave-out", rich_help_panel=FORCES),
 ]
+Most = Annotated[
+    int | None,
+    options.option(
+        "Use so many decisions at most, spread evenly in time.", "N", "20000", "--most", rich_help_panel=FORCES
+    ),
+]
 Seed = Annotated[int | None, options.seed()]
 
 
@@ -153,6 +159,7 @@ def fit(
     forces: Names = None,
     predator: Predator = None,
     leave_out: LeaveOut = None,
+    most: Most = None,
     settings: Settings = None,
     seed: Seed = None,
     out: Annotated[Path | None, options.out("out/tracks")] = None,
@@ -170,7 +177,7 @@ def fit(
 
     changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
                "forces.forces": forces, "forces.predator": predator, "forces.leave_out": leave_out,
-               "seed": seed}  # fmt: skip
+               "most": most, "seed": seed}  # fmt: skip
     plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "tracks" if out is None else out
     keep_programs()

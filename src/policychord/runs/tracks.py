@@ -17,7 +17,7 @@ from ..fitting import fit, output
 from ..studies.drawing import styled
 from ..studies.flock.animation import endings
 from ..tracks.compare import Answer, answer, score_rows
-from ..tracks.decisions import Decisions, decide, to_observations
+from ..tracks.decisions import Decisions, decide, thin, to_observations
 from ..tracks.family import family_of
 from ..tracks.forces import ForceSettings
 from ..tracks.leadership import leadership
@@ -30,7 +30,6 @@ from .records import Drawn
 from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
-LEADING = 20  # individuals named in the summary of leadership, at most
 
 
 class TrackPlan(BaseModel):
@@ -45,6 +44,7 @@ class TrackPlan(BaseModel):
     smoothing: Smoothing = Smoothing()
     forces: ForceSettings = ForceSettings()
     free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
+    most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
     starts: int = Field(default=3, ge=1, le=100)
     groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
     seconds: float = Field(default=5.0, gt=0, description="how long each of them is followed")
@@ -103,7 +103,8 @@ def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explaine
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load(file, plan)
-    given = decide(motion, plan.forces)
+    every = decide(motion, plan.forces)
+    given = thin(every, plan.most)
     prepare(out)
     found = answer(given, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("simulating groups with the estimates", 0, 2)
@@ -112,6 +113,8 @@ def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explaine
     watch("drawing and writing", 1, 2)
     spent = time.process_time() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if given.size < every.size:
+        notes.append(f"{given.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     made = Explained(found, card, predicted, spent, memory, [], notes)
     return made._replace(files=_write(made, motion, plan, out))
 
@@ -138,11 +141,12 @@ def run_film(file: Path, plan: TrackPlan, trial: int, out: Path, watch: Watch) -
         raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
     given = decide(motion, plan.forces)
     prepare(out)
-    found = fit(family_of(given, plan.free), to_observations(given), starts=plan.starts, hold_out="block",
+    some = thin(given, plan.most)
+    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, hold_out="block",
                 compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
     watch("filming", 0, 1)
     return [
-        save_animation(out / f"film{ending}", styled(film, given, found.weights, motion, trial), FRAMES_PER_SECOND)
+        save_animation(out / f"film{ending}", film(some, found.weights, motion, trial), FRAMES_PER_SECOND)
         for ending in endings()
     ]
 
@@ -157,12 +161,12 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "accounts": (draw.draw_scores, (found,), "What each account explains of decisions that it had not seen, with "
                      "95% intervals over blocks."),
-        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent, on the scales on which "
-                      "they are free. Without profiles no interval is drawn."),
+        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from the "
+                      "curvature of the likelihood, on the scales on which they are free."),
         "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
                     "simplex has the three forces whose weights move most; the orange point is their mean."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
-                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions are empty."),
+                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (made.card, motion), "The file itself."),
     }  # fmt: skip
@@ -190,6 +194,20 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     ]
 
 
+def _estimates(found: Answer) -> str:
+    """A table of the composed agent's parameters."""
+    rows = [
+        [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
+         row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
+        for row in output.estimate_rows(found.fit)
+    ]  # fmt: skip
+    told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
+    return "\n".join(told) + (
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
+        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost, whose scale is fixed."
+    )
+
+
 def words_of(made: Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
     found, given = made.answer, made.answer.decisions
@@ -212,7 +230,7 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
         ("Do they gate?", f"{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
          f"under estimates without the decision's fold; errors over the {given.held_out_by}s, which all individuals "
          "share."),
-        ("Estimates", output.describe(found.fit)),
+        ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
     if made.predicted:

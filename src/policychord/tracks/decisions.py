@@ -250,6 +250,21 @@ def _neighbours(
     return found[row, who]
 
 
+def thin(given: Decisions, most: int) -> Decisions:
+    """At most so many decisions: whole moments, evenly spread in time, with all individuals that decided then."""
+    if given.size <= most:
+        return given
+    moments = np.unique(np.stack([given.trial, given.frame], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    count = int(moments.max()) + 1
+    stays = max(1, int(count * most / given.size))
+    chosen = np.zeros(count, bool)
+    chosen[np.linspace(0, count - 1, stays).round().astype(int)] = True
+    rows = chosen[moments]
+    fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
+    return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
+                          **{name: getattr(given, name)[rows] for name in fields})  # fmt: skip
+
+
 def to_observations(given: Decisions) -> Observations:
     """Decisions as `policychord.fit` takes them: one subject, and blocks for what is held out together."""
     return checked(given.seen, given.action, k=np.zeros(given.size, int), block=given.block)

@@ -133,7 +133,8 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
     names, n = given.names, len(given.names)
     known = {one.name: one for one in family.parameters}
     usual = tuple(known[name] for name in family.free)
-    gain, spread = known["gain"], tuple(known[name] for name in family.free if name in _SPREAD)
+    spread = tuple(known[name] for name in family.free if name in _SPREAD)
+    gain = tuple(known[name] for name in family.free if name == "gain")
     at_start = {one.name: jnp.asarray(one.start, float) for one in family.parameters}
     around = partial(_around, Finite(given.cells.points), jnp.asarray(given.cells.log_area))
 
@@ -150,6 +151,7 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
         return around(whole(theta), unit, theta["slope"] @ unit["seen"].force)
 
     def mixed(theta: Theta, unit: Any, log_w: Any) -> Any:
+        # what is fixed for the composed agent is fixed for those with the same mixture, too
         each = [around(theta, unit, theta["gain"][a] * unit["seen"].force[a]) for a in range(n)]
         return logsumexp(jnp.stack(each) + log_w)
 
@@ -179,8 +181,8 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
             for a, name in enumerate(names)
         ),
         Account("regression", (*spread, real("slope", 0.3, labels=names)), regression, "the sum of all forces"),
-        Account("constant mixture", (*spread, gain, simplex("weights", names)), constant, "one mixture of all forces"),
-        Account("softmax gate", (*spread, gain, gate), softmax_gate, "weights by a softmax of what is seen"),
+        Account("constant mixture", (*spread, *gain, simplex("weights", names)), constant, "one mixture of all forces"),
+        Account("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
         Account("composed", usual, composed, "weights that the gate chooses at every decision"),
         Account("composed, by mean", usual, by_mean, "the same, acting by the mean of the mixture"),
     ]

@@ -19,7 +19,7 @@ GREY, DARK = "#B0B0B0", "#333333"
 TAIL = 12  # frames that stay visible behind an individual
 FRAMES_PER_SECOND = 20
 MOST_FRAMES = 240
-LEAST = 20  # decisions in a bin of the map, at least
+LEAST = 10  # decisions in a bin of the map, at least
 
 
 def draw_card(card: Card, motion: Motion) -> Figure:
@@ -47,7 +47,7 @@ def draw_card(card: Card, motion: Motion) -> Figure:
     ):
         ax = figure.add_subplot(grid[1, column])
         values = values[np.isfinite(values)]
-        ax.hist(values, np.linspace(0, np.quantile(values, 0.99), 40), color=COLOURS[column - 1])
+        ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column - 1])
         ax.set(xlabel=label, yticks=[])
     return figure
 
@@ -77,7 +77,7 @@ def draw_weights(found: Answer) -> Figure:
         _draw_simplex(figure.add_subplot(grid[:, 0]), weights[:, order], [names[a] for a in order])
     for a, name in enumerate(names):
         ax = figure.add_subplot(grid[a, 1])
-        ax.hist(weights[:, a], np.linspace(0, 1, 41), color=COLOURS[a % len(COLOURS)])
+        ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=COLOURS[a % len(COLOURS)])
         ax.set(xlim=(0, 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
         if a < len(names) - 1:
@@ -111,7 +111,8 @@ def draw_map(found: Answer) -> Figure:
         return figure
     rings = np.quantile(distance[fine], [0, 0.2, 0.4, 0.6, 0.8, 0.95])
     rings[0] = 0.0
-    sectors = np.linspace(-np.pi, np.pi, 13)
+    # few decisions fill few bins
+    sectors = np.linspace(-np.pi, np.pi, int(np.clip(fine.sum() // (15 * LEAST), 4, 12)) + 1)
     counts, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors))
     for a, name in enumerate(names):
         ax: Any = figure.add_subplot(1, len(names), a + 1, projection="polar")

@@ -394,12 +394,16 @@ def _numbers(path: Path, cells: pd.Series, whole: bool = False, needed: bool = F
     return values
 
 
+def _in_order(name: str) -> tuple[bool, int, str]:
+    """Numbers by their size, then names by the alphabet."""
+    number = name.isascii() and name.isdigit() and len(name) < 19
+    return not number, int(name) if number else 0, name
+
+
 def _one_trial(path: Path, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
     """(a trial, how many frame numbers lie between two frames)."""
     ids, column = np.unique(who, return_inverse=True)
-    order = sorted(
-        range(len(ids)), key=lambda i: (not ids[i].isdigit(), int(ids[i]) if ids[i].isdigit() else 0, ids[i])
-    )
+    order = sorted(range(len(ids)), key=lambda i: _in_order(str(ids[i])))
     rank = np.argsort(order)
     numbers = np.unique(moment)
     step = max(1, int(np.gcd.reduce(np.diff(numbers).astype(np.int64)))) if len(numbers) > 1 else 1

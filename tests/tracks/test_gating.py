@@ -1,0 +1,205 @@
+"""From motion to an answer: forces in body coordinates, decisions, simulated groups, calls, leadership."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from policychord.envs.neighbours import Zones, look
+from policychord.fitting import folds_of, likelihood, paired
+from policychord.fitting.validate import Difference
+from policychord.tracks.compare import Scored, call_of, score_one, sentence
+from policychord.tracks.decisions import cells_of, decide
+from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of
+from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, forces_of, see
+from policychord.tracks.leadership import leadership
+from policychord.tracks.motion import Motion, Moved, Smoothing, move
+from policychord.tracks.reading import TrackError
+from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate
+
+LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
+CELLS = cells_of(1.3 * np.random.default_rng(0).standard_t(4, size=(5000, 2)))
+# a gate at a low temperature: weights move much
+SHARP = {"eps": 0.2, "prior": [0.25] * 4, "gain": [3.0, 4.0, 4.0, 4.0], "sd": 0.5, "tail": 8.0}
+AWAY = np.full(2, FAR)
+
+
+def herd(seed=0, count=8):
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, count)
+    return rng.uniform(-2, 2, (count, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+@pytest.fixture(scope="module")
+def group():
+    return simulate(blank_decisions(LAYOUT, CELLS, USUAL), SHARP, herd(), 34, seed=3)
+
+
+def test_forces_are_the_flocks_in_body_coordinates():
+    position, velocity = herd(1)
+    for i in range(len(position)):
+        seen = see(LAYOUT, forces_of(ForceSettings()), World(position, velocity, AWAY, AWAY), i)
+        view = look(LAYOUT.zones, jnp.asarray(position), jnp.asarray(velocity), i)
+        ahead = velocity[i] / np.linalg.norm(velocity[i])
+        body = np.stack([ahead, [-ahead[1], ahead[0]]])
+        wanted = [ahead * (1 - np.linalg.norm(velocity[i])), view.separation, view.alignment - ahead, view.cohesion]
+        np.testing.assert_allclose(seen.force, np.stack(wanted) @ body.T, atol=1e-12)
+        np.testing.assert_allclose(seen.wanted, body @ np.asarray(view.mean_velocity - velocity[i]) / 0.15, atol=1e-12)
+        near = np.asarray(view.closeness)[np.any(view.closeness != 0, axis=-1)] @ body.T
+        assert len(near) <= len(seen.closeness)
+        assert np.sum(seen.closeness**2) == pytest.approx(np.sum(near**2))
+
+
+def test_what_is_seen_does_not_depend_on_the_axes_of_the_file():
+    position, velocity = herd(2)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    a = see(LAYOUT, forces_of(ForceSettings()), World(position, velocity, AWAY, AWAY), 2)
+    b = see(LAYOUT, forces_of(ForceSettings()), World(position @ turn.T + 7, velocity @ turn.T, AWAY, AWAY), 2)
+    for one, other in zip(a, b, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_only_the_nearest_count_and_the_absent_do_not():
+    position, velocity = herd(3)
+    order = np.argsort(np.linalg.norm(position - position[0], axis=1))
+    forces = forces_of(ForceSettings())
+    few = see(LAYOUT._replace(nearest=3), forces, World(position, velocity, AWAY, AWAY), 0)
+    others = position.copy()
+    others[order[4:]] = FAR
+    gone = see(LAYOUT, forces, World(others, velocity, AWAY, AWAY), 0)
+    alone = see(LAYOUT, forces, World(position[order[:4]], velocity[order[:4]], AWAY, AWAY), 0)
+    for a, b, c in zip(few, gone, alone, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+        np.testing.assert_allclose(a, c, atol=1e-12)
+
+
+def test_wall_goal_predator_and_leader():
+    settings = ForceSettings(forces=("wall", "goal", "predator", "leader"), arena=(0, 0, 5), goal=(0, 9),
+                             predator="dog", leader="shepherd")  # fmt: skip
+    layout = LAYOUT._replace(arena=(0.0, 0.0, 5.0), goal=(0.0, 9.0))
+    world = World(np.array([[4.0, 0.0]]), np.array([[0.0, 2.0]]), np.array([10.0, 0.0]), np.array([4.0, 8.0]))
+    wall, goal, predator, leader = np.asarray(see(layout, forces_of(settings), world, 0).force)
+    # it looks along y, so the wall on its right pushes it to its left
+    np.testing.assert_allclose(wall, [0, 1 - 1 / 3], atol=1e-12)
+    np.testing.assert_allclose(predator, [0, 1 - 6 / 24], atol=1e-12)
+    np.testing.assert_allclose(leader, 0.0, atol=1e-12)
+    to_goal = np.array([-4.0, 9.0]) / np.hypot(4, 9)
+    np.testing.assert_allclose(goal, [to_goal[1] - 1, -to_goal[0]], atol=1e-12)
+    box = see(layout._replace(arena=(-5.0, -5.0, 5.0, 5.0)), forces_of(settings), world, 0)
+    np.testing.assert_allclose(box.force[0], wall, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"forces": ("persist",)}, "two or more"), ({"forces": ("persist", "wall")}, "set arena"),
+     ({"predator": "14"}, "add it to them"), ({"radii": (3, 2, 1)}, "that grow"), ({"arena": (1, 2)}, "a circle")],
+)  # fmt: skip
+def test_settings_that_do_not_fit_together_are_refused(changes, words):
+    with pytest.raises(ValidationError, match=words):
+        ForceSettings(**changes)
+
+
+def test_own_forces_join_the_others():
+    drift = {"drift": lambda sight: jnp.array([0.0, 1.0])}
+    forces = forces_of(ForceSettings(forces=("persist", "drift")), drift)
+    seen = see(LAYOUT, forces, World(np.zeros((1, 2)), np.array([[0.0, 1.0]]), AWAY, AWAY), 0)
+    np.testing.assert_allclose(seen.force[1], [1.0, 0.0], atol=1e-12)
+    with pytest.raises(ValueError, match="forces have sing"):
+        forces_of(ForceSettings(forces=("persist", "sing")))
+
+
+def test_cells_cover_the_changes_and_primitives_on_them_are_densities():
+    middle = np.flatnonzero(np.all(CELLS.points == 0, axis=1))
+    assert len(middle) == 1
+    assert CELLS.log_area[middle[0]] == CELLS.log_area.min()
+    from policychord.actions import Finite
+
+    one = HeavyTailed(lambda seen, k: jnp.array([0.3, 0.0]), lambda seen, k: jnp.ones(2), 5.0, CELLS.log_area)
+    prob = np.exp(one.log_prob(Finite(CELLS.points), None, 0))
+    assert prob.sum() == pytest.approx(1.0)
+    # as a density it is Student's t: the ratio of two cells knows their areas
+    near, far = 60, 5
+    t = [(1 + np.sum((CELLS.points[c] - [0.3, 0]) ** 2) / 5) ** -3.5 for c in (near, far)]
+    areas = np.exp(CELLS.log_area[[near, far]])
+    assert prob[near] / prob[far] == pytest.approx(t[0] * areas[0] / (t[1] * areas[1]))
+
+
+def test_decisions_are_those_that_were_simulated(group):
+    """Without noise, three frames around a decision suffice to find its change of velocity nearly exactly."""
+    motion = move(as_tracks(group, LAYOUT, 20), Smoothing(window=0.03))
+    given = decide(motion, layout=LAYOUT, cells=CELLS)
+    assert given.step == 20
+    true = np.diff(group.velocity, axis=0)
+    late = given.frame // 20
+    keep = (late > 0) & (late < len(true) - 1)
+    heading = group.velocity[late, given.individual]
+    heading = heading / np.linalg.norm(heading, axis=1, keepdims=True)
+    change = true[late, given.individual] / LAYOUT.change
+    body = np.stack([(change * heading).sum(1), heading[:, 0] * change[:, 1] - heading[:, 1] * change[:, 0]], axis=-1)
+    assert np.median(np.abs(given.change - body)[keep]) < 0.05
+    nearest = np.argmin(((CELLS.points[:, None] - body) ** 2).sum(-1), axis=0)
+    assert (given.action == nearest)[keep].mean() > 0.8
+    assert group.gap.max() < 1e-8
+
+
+def test_marked_individuals_are_no_members(group):
+    motion = move(as_tracks(group, LAYOUT, 4))
+    settings = ForceSettings(forces=("persist", "cohesion", "predator"), predator="0", leave_out=("3",))
+    given = decide(motion, settings)
+    assert not set(given.individual) & {0, 3}
+    assert np.abs(given.seen.force[:, 2]).max() > 0
+    with pytest.raises(TrackError, match="no individual 'wolf'"):
+        decide(motion, ForceSettings(forces=("persist", "predator"), predator="wolf"))
+
+
+def test_a_group_that_gates_is_called_gating(group):
+    given = decide(move(as_tracks(group, LAYOUT, 8, noise=0.001, gaps=0.02), Smoothing(window=0.16)), layout=LAYOUT,
+                   cells=CELLS)  # fmt: skip
+    family, units = family_of(given, ("eps", "prior")), units_of(given)
+    held = {name: np.asarray(SHARP[name]) for name in ("gain", "sd", "tail")}
+    fold = folds_of(given.block)
+    found = {
+        one.name: score_one(likelihood(one.log_prob, units, one.parameters, at_once=32), fold)
+        for one in accounts_of(given, family, held) if one.name in ("composed", "constant mixture")
+    }  # fmt: skip
+    gain = paired(found["composed"][2], found["constant mixture"][2], given.block)
+    assert call_of(gain, 0.2) == "gating"
+    assert gain.mean > 0.05
+
+
+def test_calls_and_their_sentences():
+    given = blank_decisions(LAYOUT, CELLS, USUAL)._replace(block=np.arange(4), held_out_by="block of time")
+    walk = Difference(0.0, 0.0)
+    scores = [Scored(name, "", 1, {}, 0.0, mean, walk, np.full(4, mean) + np.arange(4) / 100)
+              for name, mean in (("regression", -1.0), ("composed", -1.1), ("constant mixture", -1.2))]  # fmt: skip
+    cases = [(Difference(0.1, 0.01), 0.2, "gating", "gating is needed here"),
+             (Difference(0.1, 0.06), 0.2, "constant", "gating is not needed here"),
+             (Difference(0.1, 0.01), 0.001, "constant", "is not gating: constant weights do"),
+             (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
+    for gain, moved, call, words in cases:
+        assert call_of(gain, moved) == call
+        told = sentence(scores, gain, moved, given)
+        assert words in told
+        assert "Best of all: regression (+0.1000" in told
+        assert told.endswith("(Held out by block of time.)")
+
+
+def test_predictions_of_the_truth_are_close(group):
+    motion = move(as_tracks(group, LAYOUT, 8), Smoothing(window=0.1))
+    given = decide(motion, layout=LAYOUT, cells=CELLS)
+    right = {one.name: one.distance for one in predict(motion, given, SHARP, ForceSettings(), groups=3, seconds=3.0)}
+    wild = {**SHARP, "sd": 3.0, "gain": [0.1] * 4}
+    wrong = {one.name: one.distance for one in predict(motion, given, wild, ForceSettings(), groups=3, seconds=3.0)}
+    assert right["speed"] < wrong["speed"]
+    assert right["turning (rad)"] < 0.35 < wrong["turning (rad)"]
+
+
+def test_leadership_finds_who_turns_first():
+    time = np.arange(400) / 20.0
+    angle = np.stack([np.sin(0.8 * (time - delay)) for delay in (0.0, 0.3, 0.6)], axis=1)
+    velocity = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    one = Moved("0", ("first", "second", "third"), velocity.cumsum(axis=0) / 20, velocity, velocity)
+    found = leadership(Motion((one,), 20.0, "m", 3, Smoothing(), 0, 0, 0))
+    assert found.delay[0, 2] == pytest.approx(0.6, abs=0.051)
+    assert found.delay[1, 0] == pytest.approx(-0.3, abs=0.051)
+    assert found.ids[int(np.argmax(found.lead))] == "first"
