@@ -168,8 +168,8 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
 def _newton(pi, p, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > DENSE_UP_TO:
-        # conjugate gradients would not hear those of negligible weight; to these their own diagonal is all
-        light = (root_w > 0.0) & (root_w * root_w <= NEGLIGIBLE)
+        # conjugate gradients would not hear a primitive of negligible weight that wants to grow; its diagonal is enough
+        light = (root_w * root_w <= NEGLIGIBLE) & (force > temperature * root_w)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
         y = by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
         return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p) + temperature), y)

@@ -233,11 +233,11 @@ def _direction_dense(_matrix, _over_p, squares, root_w, force, temperature, _gap
 
 @compiled()
 def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vectors, y):
-    """Conjugate gradients for those that matter; to those of negligible weight their own diagonal is all."""
+    """Conjugate gradients, but the step of its own diagonal for a primitive of negligible weight that wants to grow."""
     reduction = min(CG_FORCING, math.sqrt(gap / temperature))
     heavy, heavy_force = vectors[13], vectors[14]
     for a in range(y.size):
-        light = root_w[a] > 0.0 and root_w[a] * root_w[a] <= NEGLIGIBLE
+        light = root_w[a] * root_w[a] <= NEGLIGIBLE and force[a] > temperature * root_w[a]
         heavy[a] = 0.0 if light else root_w[a]
         heavy_force[a] = 0.0 if light else force[a]
     _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y)

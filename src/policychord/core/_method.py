@@ -31,7 +31,8 @@ FINISHING_PASSES = 2
 DENSE_UP_TO = 40
 CG_FORCING = 0.3
 # Conjugate gradients do not hear a primitive of a negligible weight: where the others are at rest up to rounding, its
-# part of the residual is smaller than theirs. Up to this weight a primitive takes the step of its own diagonal.
+# part of the residual is smaller than theirs. Up to this weight a primitive that wants to grow by more than a factor e
+# takes the step of its own diagonal.
 NEGLIGIBLE = UNIT_ROUNDOFF
 CG_REDUCTION = 1e-13  # of the residual, where a derivative is solved for
 

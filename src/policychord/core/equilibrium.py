@@ -4,8 +4,9 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
 
 1. Newton: with S = diag(sqrt w) and K = Pi^T diag(1/Pi w) Pi, solve (S K S + eps I) y = -S (g - w.g) and
    move z by y/S. S K S has its spectrum in [0, 1], so the system is never worse conditioned than 1 + 1/eps.
-   Few primitives: Cholesky. Many: conjugate gradients, the matrix is never formed; a primitive of negligible weight,
-   whose part of the residual would be lost in the rounding of the others, takes the step of its own diagonal.
+   Few primitives: Cholesky. Many: conjugate gradients, the matrix is never formed; a primitive of negligible weight
+   that wants to grow, whose part of the residual would be lost in the rounding of the others, takes the step of its
+   own diagonal.
 2. A step that does not lower the energy enough is rejected. The first time, start again hot: at temperature 1 from
    the prior, cooling by 0.3 whenever the gap is below a tenth of the temperature. Later, shorten the step.
 3. Where rounding hides whether the energy fell, a step counts if it lowers the gap by a tenth, or if it came downhill:
