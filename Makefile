@@ -15,7 +15,7 @@ QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibr
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce record test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack mutants clean
+.PHONY: install reproduce record test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
 
 install: $(READY)
 
@@ -91,6 +91,12 @@ stress: install  ## 100,000 random and adversarial problems
 
 attack: install  ## broken tables and plans, wild messages to the studio
 	$(BIN)/python -m benchmarks.attack
+
+soak: install  ## four rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
+	$(BIN)/python -m benchmarks.attack --tables 0 --plans 0 --messages 0 --soak 20
+
+kill: install  ## kill -9 of a whole run ten times, then its end: are the claims the same, bit for bit?
+	$(BIN)/python -m benchmarks.kill --out build/kill
 
 mutants: install  ## small wrong changes of the source: which do the tests not notice? takes hours, goes on where it stopped
 	$(BIN)/python -m benchmarks.mutants --out build/mutants.json

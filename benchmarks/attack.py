@@ -10,8 +10,11 @@ import argparse
 import json
 import random
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -19,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psutil
 from rich.console import Console
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from policychord.choices.data import TASKS, parse_choices
@@ -206,7 +210,7 @@ def open_room(address: str, room: str) -> Any:
     url = urlsplit(address)
     cookie = f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"
     return connect(f"ws://{url.netloc}/ws/{room}", origin=f"http://{url.netloc}", additional_headers={"Cookie": cookie},
-                   open_timeout=60, max_size=None)  # fmt: skip
+                   open_timeout=60, max_size=None, ping_interval=None)  # fmt: skip
 
 
 def next_text(line: Any) -> dict[str, Any]:
@@ -248,27 +252,40 @@ def attack_rooms(address: str, count: int, seed: int) -> Attacked:
 
 def soak(address: str, process: Any, minutes: float, console: Console) -> None:
     """Keep four rooms open, come and go, and print the memory of the studio."""
-    lines = [open_room(address, room) for room in ("gate", "flock", "choices", "flight")]
-    for line in lines:
-        next_text(line)
-        line.send('{"set": {}}')
-    begun, done = time.monotonic(), 0
-    while (spent := time.monotonic() - begun) < 60 * minutes:
-        while done < RECONNECTS and done < RECONNECTS * spent / (60 * minutes * 0.95):
+    stop = threading.Event()
+    taken: Counter[str] = Counter()
+    lost: list[str] = []
+
+    def watch(room: str) -> None:
+        """Take what the room draws, as a page does, and come back if the line is lost."""
+        while not stop.is_set():
+            try:
+                with open_room(address, room) as line:
+                    line.send('{"set": {}}')
+                    while not stop.is_set():
+                        with suppress(TimeoutError):
+                            line.recv(timeout=1.0)
+                            taken[room] += 1
+            except (ConnectionClosed, OSError) as error:
+                lost.append(f"{room}: {error}")
+
+    watching = [threading.Thread(target=watch, args=(room,)) for room in ("gate", "flock", "choices", "flight")]
+    for thread in watching:
+        thread.start()
+    begun, done, told = time.monotonic(), 0, -1
+    while (spent := time.monotonic() - begun) < 60 * minutes and process.poll() is None:
+        if done < RECONNECTS and done < RECONNECTS * spent / (60 * minutes * 0.95):
             visit(address, 4)
             done += 4
-        for line in lines:  # what was drawn meanwhile is taken, as a page does
-            for _ in range(30):
-                try:
-                    line.recv(timeout=0.05)
-                except TimeoutError:
-                    break
-        held = psutil.Process(process.pid).memory_info().rss / 1e6
-        if int(spent / 60) != int((spent - 1.6) / 60) or spent < 5:
-            console.print(f"{spent / 60:5.1f} min, {done:4} reconnects, {held:6.0f} MB")
-        time.sleep(1.0)
-    for line in lines:
-        line.close()
+        if int(spent / 60) > told:
+            told = int(spent / 60)
+            held, frames = psutil.Process(process.pid).memory_info().rss / 1e6, sum(taken.values())
+            console.print(f"{told:3} min, {done:4} reconnects, {frames:6,} frames, {len(lost)} lost, {held:6.0f} MB")
+        time.sleep(0.2)
+    stop.set()
+    for thread in watching:
+        thread.join()
+    console.print(f"{done} reconnects; frames: {dict(taken)}; lines lost: {lost}", markup=False)
 
 
 def main() -> int:

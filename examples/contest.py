@@ -15,29 +15,10 @@ from style import BLUE, GREEN, GREY, ORANGE, SEEDS, figure
 from policychord import Certificate, Outcome
 from policychord.agent import Decision
 from policychord.gym import play
-from policychord.models import Cost
+from policychord.models import Cost, Rollouts
 from policychord.primitives import Categorical
 
 OURS = "composed, rollouts"
-
-
-def rollouts(controllers, predict, stage, steps):
-    """The cost-to-go of a state: what the cheapest of the controllers would pay from there on, for so many steps.
-
-    `stage(state, action, k)` is the cost of one step. A controller gives the action of a state at step k.
-    """
-
-    def following(controller, state, k):
-        def step(state, k):
-            action = controller(state, k)
-            return predict(state, action, k), stage(state, action, k)
-
-        return jnp.sum(jax.lax.scan(step, state, k + jnp.arange(steps))[1])
-
-    def cost_to_go(state, k):
-        return jnp.min(jnp.stack([following(controller, state, k) for controller in controllers]))
-
-    return cost_to_go
 
 
 class MPPI(eqx.Module):
@@ -83,11 +64,16 @@ class MPPI(eqx.Module):
         )
 
 
-def contestants(composer, *, one_step, predict, stage, controllers, steps, to_action, hand=None, temperature=1.0):
-    """The composer with a horizon of its controllers' rollouts, and everything that it should be compared with."""
-    first, later = stage, rollouts(controllers, predict, stage, steps)
-    far = composer.replace(model=Cost(first, predict=predict, cost_to_go=later))
+def contestants(
+    composer, *, one_step, predict, stage, steps, to_action, follow=None, hand=None, temperature=1.0, dim=1
+):
+    """The composer with a horizon of its primitives' rollouts, and everything that it should be compared with.
+
+    `follow`: primitives that do the same as the composer's and are faster to ask, thousands of times for a decision.
+    """
     parts = dict(zip(composer.names, composer.primitives, strict=True))
+    later = Rollouts(follow or parts, composer.actions, predict, stage, steps=steps)
+    far = composer.replace(model=Cost(stage, predict=predict, cost_to_go=later))
     agents = {f"{name} alone": composer.replace(primitives={name: part}) for name, part in parts.items()}
     agents["fixed mixture"] = composer.replace(gate="prior")
     if hand is not None:
@@ -96,7 +82,7 @@ def contestants(composer, *, one_step, predict, stage, controllers, steps, to_ac
     agents["composed, one step"] = composer.replace(model=one_step)
     agents[OURS] = far
     agents["MPPI, same budget"] = MPPI(
-        composer.actions, predict, stage, to_action, steps + 1, composer.actions.size * len(controllers),
+        composer.actions, predict, stage, to_action, steps + 1, composer.actions.size * len(parts), dim,
         temperature=temperature,
     )  # fmt: skip
     return agents
@@ -110,7 +96,7 @@ def certain(label, sure=0.9):
 
 def compare(agents, env, seeds, observe=None, steps=None):
     """(traces, returns) of each agent in the same episodes; `--seeds` on the command line takes fewer of them."""
-    chosen = range(SEEDS) if SEEDS else seeds
+    chosen = seeds[:SEEDS] if SEEDS else seeds
     traces = {name: play(agent, env, seeds=chosen, observe=observe, steps=steps) for name, agent in agents.items()}
     return traces, {name: np.asarray(trace.total_reward) for name, trace in traces.items()}
 

@@ -61,7 +61,7 @@ if __name__ == "__main__":
         Grid(-1.0, 1.0, 21), eps=0.01, selection="mode",
     )  # fmt: skip
     agents = contestants(
-        composer, one_step=composer.model, predict=predict, stage=stage, controllers=[left, right], steps=30,
+        composer, one_step=composer.model, predict=predict, stage=stage, steps=30,
         hand=Gaussian(with_motion, 0.3), to_action=lambda number: number,
     )  # fmt: skip
     _, returns = compare(agents, "MountainCarContinuous-v0", range(50))

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from contest import MPPI, rollouts
+from contest import MPPI
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 from style import SEEDS as ASKED
 from swing_up import (
@@ -22,7 +22,7 @@ from swing_up import (
 from policychord import Composer
 from policychord.envs import PendulumState
 from policychord.gym import play
-from policychord.models import Cost, action_cost
+from policychord.models import Cost, Rollouts, action_cost
 from policychord.primitives import Categorical, Gaussian
 
 SEEDS = range(ASKED or 100)  # the same hundred starts for every agent
@@ -38,11 +38,6 @@ def observe(signals):
     return PendulumState(jnp.arctan2(sin, cos), velocity)
 
 
-def saturated(controller):
-    """What the motor makes of a controller's command."""
-    return lambda state, k: jnp.clip(controller(state, k), -2.0, 2.0)
-
-
 def stage(state, torque, k):
     """What the task charges for one step."""
     return now(state, k) + effort(state, torque, k)
@@ -56,7 +51,7 @@ def switch(state, k):
 def agents() -> dict[str, Composer]:
     """Everybody who takes part."""
     composed = compose(far_sighted())
-    to_go = rollouts([saturated(pump), saturated(balance)], predict, stage, HORIZON)
+    to_go = Rollouts(CONTROLLERS, TORQUES, predict, stage, steps=HORIZON)
     following = compose(Cost(effort, predict=predict, cost_to_go=to_go))
     samples = len(CONTROLLERS) * TORQUES.size  # as many simulated steps as the rollouts take
     planner = MPPI(TORQUES, predict, stage, lambda number: 2.0 * number, HORIZON + 1, samples)

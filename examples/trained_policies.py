@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import torch
 from cart_pole import predict, price
-from contest import compare, contestants, draw, show
+from contest import certain, compare, contestants, draw, show
 from stable_baselines3 import A2C, DQN, PPO
 from style import SEEDS, save
 
@@ -61,7 +61,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: price(state, k),
-        controllers=[controller(model) for model in models.values()], steps=50, temperature=0.1,
+        follow=[certain(controller(model)) for model in models.values()], steps=50, temperature=0.1,
         to_action=lambda number: (number[0] > 0).astype(int),
     )  # fmt: skip
     _, returns = compare(agents, "CartPole-v1", range(50))

@@ -26,7 +26,7 @@ ALLOWED = {
     "agent": {"_types", "_calls", "core", "actions", "primitives", "models"},
     "population": {"_types", "core", "agent"},
     "loops": {"_types", "agent", "population", "envs"},
-    "gym": {"_types", "actions", "agent", "envs", "loops"},
+    "gym": {"_types", "_calls", "actions", "agent", "envs", "loops"},
     "pettingzoo": {"_types", "agent", "envs", "loops", "gym"},
     "torch": {"_types", "core", "agent"},
     "stats": {"_types"},

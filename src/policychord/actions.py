@@ -151,9 +151,8 @@ class Sampled(AbstractActions):
     `Sampled(low, high)` are the actions of a box, `Sampled(dim=6)` all vectors. Of `count` points each primitive gives
     an equal share, by the quantiles of scrambled Sobol points; primitives need `sample` and `log_density`, as Gaussian
     has. The points come in `scrambles` independent sets, and what these disagree about is the `standard_error` of a
-    decision. It is statistical and stands beside the certificate, which is of the problem on the points. It can be too
-    small: with 256 points in six dimensions and a quadratic cost, 95% intervals held .75 of the time; with other costs
-    .90 to .95. In a box a
+    decision: an interval takes the t distribution with scrambles - 1 degrees of freedom. It is statistical and stands
+    beside the certificate, which is of the problem on the points. `benchmarks/sampled.py` measures both. In a box a
     Gaussian is cut at the sides; with `squash` its axes are squeezed into the box by tanh instead, u = g(y), and
     primitives speak of y.
     """

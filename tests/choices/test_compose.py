@@ -202,3 +202,20 @@ def test_every_classic_model_names_its_features():
         "Value": ["V"],
         "Habit": [],
     }
+
+
+def test_a_primitive_has_one_colour_in_figures_and_on_the_page():
+    """The light theme's tokens and the page's classes against the figures' table."""
+    import re
+    from importlib import resources
+
+    from policychord.choices.figures import SCHEMA_COLOURS
+
+    root = resources.files("policychord")
+    tokens = (
+        root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/choices.css").read_text()
+    )
+    script = root.joinpath("studio/page/choices.js").read_text()
+    classes = dict(re.findall(r'(\w+): "(\w+)"', re.search(r"CLASSES = \{(.*?)\}", script)[1]))
+    first = dict(reversed(re.findall(r"--(\w+): (#\w{6})", tokens)))
+    assert {name: first[classes[name]].upper() for name in SCHEMA_COLOURS} == SCHEMA_COLOURS

@@ -1,23 +1,27 @@
 """Learners, models with a learner of their own, fit quality, checks, and other people's tables."""
 
 import importlib.util
+import json
 import os
+import sys
+import warnings
 from pathlib import Path
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 from policychord.choices import estimate
 from policychord.choices.beliefs import believe, relearn
-from policychord.choices.checks import check_predictions, predict_others, recover
+from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
 from policychord.choices.compare import Comparison, analyse, fit_rivals, model_by_name, plan_models
-from policychord.choices.data import TASKS, Reading, Task, parse_choices, read_choices
+from policychord.choices.data import TASKS, Reading, Task, as_table, parse_choices, read_choices
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
 from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
 from policychord.choices.quality import DELTA, _fit_warnings, examine
 from policychord.choices.report import state
-from policychord.choices.simulate import cohort, synthetic
+from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate, synthetic
 from policychord.envs.bandit import Belief
 from policychord.stats.model_selection import ModelSelection
 
@@ -249,3 +253,55 @@ def test_relearning_needs_rewards(cohort):
         relearn(cohort["2"]._replace(reward=None), DeltaRule())
     with pytest.raises(ValueError, match="no parameter of the learner"):
         learner_of("delta", TASKS["2"], ("noise",))
+
+
+# ------------------------------------------------------------------- groups, shrinkage, ArviZ, by the command
+
+
+@pytest.fixture(scope="module")
+def two_groups(tmp_path_factory):
+    """Eight people who explore and eight who look at values only, in one table with a column for their group."""
+    folder = tmp_path_factory.mktemp("groups")
+    parts = []
+    for k, (name, label) in enumerate((("Hybrid", "control"), ("Value", "patient"))):
+        coef = draw_people(GROUPS["2"][name], 8, (5, k))
+        table = as_table(simulate(TASKS["2"], classic(name), coef, blocks=12, trials=10, seed=(6, k)))
+        parts.append(table.assign(subject=[f"{label[0]}{s}" for s in table["subject"]], group=label))
+    pd.concat(parts).to_csv(folder / "groups.csv", index=False)
+    return folder
+
+
+def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, capsys):
+    from policychord.cli import main
+
+    args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value"]
+    more = ["--empirical-bayes", "--arviz", "Hybrid", "--out", str(two_groups / "out"), "--json"]
+    monkeypatch.setattr(sys, "argv", ["policychord", *args, *more])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert (two_groups / "out" / "posterior.zarr").is_dir()
+    assert "Groups: control (8), patient (8)." in notes
+    shrunk = pd.read_csv(two_groups / "out" / "shrunk.csv").query("model == 'Hybrid'").set_index("subject")
+    alone = pd.read_csv(two_groups / "out" / "subjects.csv").query("model == 'Hybrid'").set_index("subject")
+    assert shrunk["converged"].all()
+    for name in ("coef_V/TU", "coef_RU"):
+        assert shrunk[name].std() < alone[name].std()  # drawn towards the group
+        assert np.corrcoef(shrunk[name], alone.loc[shrunk.index, name])[0, 1] > 0.7
+    assert (shrunk["log_likelihood"] <= alone.loc[shrunk.index, "log_likelihood"] + 1e-6).all()
+    assert (shrunk["log_evidence"] < shrunk["log_likelihood"]).all()
+
+
+def test_arviz_reads_the_draws_of_a_choice_model(cohort):
+    """First trials, where nothing is known, have the same probability under all draws: `loo` must not become NaN."""
+    az = pytest.importorskip("arviz")
+    model, trials = classic("Hybrid"), cohort["2"]
+    fitted = fit(model, trials)
+    tree = posterior_tree(model, fitted, trials, draws=60)
+    read = az.InferenceData.from_datatree(tree) if hasattr(az.InferenceData, "from_datatree") else tree
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        summary, loo = az.summary(read), az.loo(read)
+    assert summary.filter(like="V_per_TU", axis=0)["mean"].to_numpy() == pytest.approx(fitted.coef[:, 0], abs=0.5)
+    assert loo.elpd_loo == pytest.approx(fitted.log_likelihood.sum(), abs=60)

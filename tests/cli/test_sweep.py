@@ -27,13 +27,15 @@ force_sd = [0.0, 0.02, 0.04]
 """
 
 
-def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(here, tmp_path):
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(here, tmp_path, engine):
     (tmp_path / "plan.toml").write_text(PLAN)
     words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--json", "--out")
-    with subprocess.Popen(process(*words, tmp_path / "out"), stdout=-3, stderr=-1, text=True) as sweeping:
+    command = process(*words, tmp_path / "out", "--engine", engine)
+    with subprocess.Popen(command, stdout=-3, stderr=-1, text=True) as sweeping:
         while not sweeping.stderr.readline().startswith("[2/6] batch "):
             assert sweeping.poll() is None
-        sweeping.kill()
+        sweeping.kill()  # the workers are not asked
     assert list((tmp_path / "out").rglob("*.part")) == []
     done = json.loads(here(*words, tmp_path / "out").out)
     assert done["computed"] < 3

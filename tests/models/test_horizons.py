@@ -58,7 +58,7 @@ def test_a_fit_to_rollouts_is_as_good_as_it_says(rng):
     assert poor.error == pytest.approx(np.sqrt(np.mean(off**2)), rel=0.4)  # and it says so
     network = fit_cost_to_go(rollouts, states, features=lambda x: x, hidden=16)
     assert network.explained > 0.95 > poor.explained
-    with pytest.raises(ValueError, match="held_out = 1.5"):
+    with pytest.raises(ValueError, match=r"held_out = 1\.5"):
         fit_cost_to_go(rollouts, states, held_out=1.5)
 
 

@@ -7,7 +7,7 @@ from policychord.runs.report import write_report
 from policychord.runs.store import save_figure, write_json
 from policychord.studies.claim import JudgedClaim, Quantity, Revision
 from policychord.studies.drawing import blank, styled
-from policychord.studies.study import Control, Finding
+from policychord.studies.study import Control, Finding, Objection
 
 ENVIRONMENT = Environment(
     policychord="0.1.0", python="3.11.9", packages={"jax": "0.7.0", "numpy": "2.3.1"}, platform="Linux",
@@ -55,7 +55,7 @@ def a_report(folder: Path) -> Report:
         "bandit", "Choices & people", "The **paper** did <u>this</u>, see [B2](#B2).",
         {"seed": 3, "eps": 0.01, "deep": {"a": [1, 2]}, "empty": {}}, ENVIRONMENT.data, CLAIMS, figures,
         [Control("clipped", "Is 1 < 2?", {"PXP": 0.123456}, "Yes & `no`.")], [Finding("A floor & its effect", passage)],
-        ["data/bandit/weights.zarr"],
+        ["data/bandit/weights.zarr"], [Objection(("B1",), "author", "It is *more* than that.", "Then 1 < 2.")],
     )  # fmt: skip
     bare = Chapter("flock", "", "", {}, "", OTHER, [], [], [], [])
     return Report([full, bare], ENVIRONMENT)

@@ -245,7 +245,7 @@ def test_a_chapter_shows_what_it_has_and_no_more(page):
     def titles(study):
         return [words(node) for node in page.inside(study, "h3")]
 
-    assert titles("bandit") == ["What we found", "Figures", "Controls", "Settings and data"]
+    assert titles("bandit") == ["What we found", "Objections", "Figures", "Controls", "Settings and data"]
     assert titles("flock") == []
     assert words(page.inside("flock", "h2")[0]) == "Flock"
     section = words(page.all("section", id="bandit")[0])
@@ -347,6 +347,44 @@ def test_exact_values_keep_all_digits():
 )
 def test_durations(seconds, words):
     assert typed(duration(seconds)) == words
+
+
+def test_changes_of_rules_and_objections_have_tables(folder):
+    """Each rule with a history has a line: the verdict before, that of now, the reason. Objections have answers."""
+    first, *others = a_report(folder).chapters
+    page = Page(render(Report([first._replace(source=PEOPLE), *others], ENVIRONMENT), folder))
+    revised = [claim for claim in (*CLAIMS, *OTHER) if claim.history]
+    rows = [words(row) for row in page.inside("changes", "tr")][1:]
+    assert len(rows) == len(revised) > 0
+    for row, claim in zip(rows, revised, strict=True):
+        assert claim.history[-1].reason in row
+        assert (claim.history[-1].verdict or "not judged") in row
+    assert any("author" in words(row) and "Then 1 < 2." in words(row) for row in page.inside("bandit", "tr"))
+
+
+def test_objections_are_about_claims_of_their_study():
+    for study in map(load_study, STUDIES):
+        about = {name for one in study.objections for name in one.claims}
+        assert about <= {claim.id for claim in study.claims}
+        assert {one.reader for one in study.objections} == {"author", "reviewer"}
+
+
+def test_only_a_full_run_with_people_becomes_the_record(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from record import record
+
+    def written(**changes):
+        (tmp_path / "claims.json").write_text('[{"id": "B1"}]')
+        (tmp_path / "environment.json").write_text(json.dumps(plain(ENVIRONMENT) | changes))
+        return record(tmp_path)
+
+    made = written(quick=False, data=PEOPLE)
+    assert made["claims"] == [{"id": "B1"}]
+    assert made["environment"]["started"] == ENVIRONMENT.started
+    with pytest.raises(SystemExit, match="quick run"):
+        written(quick=True, data=PEOPLE)
+    with pytest.raises(SystemExit, match="synthetic"):
+        written(quick=False, data="synthetic cohort")
 
 
 def test_panels_lead_to_figures_and_claims(folder):

@@ -107,17 +107,68 @@ def test_a_simulated_table_stays_simulated(small):
     assert room.data_frame(state).header["simulated"]
 
 
-def test_another_task_makes_sense_of_a_file_that_was_refused(small):
+def test_a_file_with_other_arms_or_rewards_is_measured_without_any_setting(small):
     three, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
     state = room.act(small[0], {"file": Upload("three.csv", table(three))})
-    assert "choice must be 1 or 2" in state.fault
-    assert state.found is small[0].found  # what was there is still shown
-    state = room.change(state, {"experiment": "custom", "arms": 3, "link": "logit"})
-    assert (state.fault, state.upload.name) == ("", "three.csv")
+    assert (state.view.experiment, state.view.link, state.fault) == ("measured", "logit", "")
+    assert state.fitting.choices.task.arms == 3
     with pytest.raises(ValueError, match="choice must be 1 or 2"):
-        room.change(state, {"experiment": "experiment 2"})
-    assert room.restart(state).view.arms == 3
+        room.change(state, {"experiment": "experiment 2", "link": "probit"})
+    assert room.restart(state).fitting.choices.task.arms == 3
     assert room.act(state, {"cohort": True}).upload is None
+
+
+def test_columns_are_chosen_where_names_say_nothing(small):
+    rows = [f"p{s},{t},{1 + (t // (2 + s)) % 2},{(7 * t * s) % 11},{t % 2}" for s in (1, 2, 3) for t in range(24)]
+    upload = Upload("odd.csv", "\n".join(["who,n,took,got,lost", *rows]).encode())
+    state = room.act(small[0], {"file": upload})
+    assert "missing columns subject, choice, reward" in state.fault
+    offered = room.data_frame(state).header["table"]
+    assert offered["columns"] == ["who", "n", "took", "got", "lost"]
+    assert offered["ours"]["subject"] == ""
+    state, frames = drawn(room.change(state, {"columns": "subject=who,choice=took,reward=got+lost"}))
+    assert (state.fault, state.upload.name) == ("", "odd.csv")
+    header = frames["data"].header
+    assert header["table"]["ours"]["reward"] == "got+lost"
+    assert header["people"] == 3
+    np.testing.assert_array_equal(state.fitting.choices.reward[:3], [0, 8, 3])
+    assert "Reading(" in room.describe(state)["snippet"]
+    with pytest.raises(ValueError, match="columns says subject='nobody'"):
+        room.change(state, {"columns": "subject=nobody,choice=took,reward=got"})
+    with pytest.raises(ValueError, match="OURS=THEIRS"):
+        room.change(state, {"columns": "person:who"})
+    with pytest.raises(ValueError, match="choose one first"):
+        room.change(small[0], {"columns": "subject=who"})
+
+
+def test_learner_and_models_are_those_of_the_command(small):
+    """A delta rule for all, and models with habits: the same numbers as by `analyse` with the same plan."""
+    upload = Upload("mine.csv", table(small[0]))
+    state = room.change(room.act(small[0], {"file": upload}), {"learner": "delta", "sticky": True})
+    assert state.view.models == ("Value", "Value+stickiness")  # the others need an uncertainty
+    assert state.view.primitives == ("exploit", "repeat", "random")
+    state, frames = drawn(state)
+    known = analyse(state.fitting.choices, plan=state.view.plan(state.fitting.choices.task))
+    pxp = [model["pxp"] for model in frames["group"].header["models"]]
+    np.testing.assert_allclose(pxp, known.everything.selection.pxp, atol=1e-6)
+    names: dict = {}
+    text = room.describe(state)["snippet"].replace("read_choices('mine.csv', TASKS['2'])", "given")
+    exec(text, {"given": state.fitting.choices, "names": names}, names)
+    np.testing.assert_allclose(names["found"].everything.selection.pxp, pxp, atol=1e-6)
+    back = room.change(state, {"learner": "kalman"})
+    assert back.view.primitives == ("exploit", "uncertainty", "risk")
+    with pytest.raises(ValueError, match="no model is left"):
+        room.change(state, {"value": False, "sticky": False})
+
+
+def test_recovery_and_predictive_checks_are_parts_that_are_asked_for(small):
+    state, frames = drawn(room.act(room.act(small[0], {"ppc": True}), {"recovery": True}))
+    assert state.found is small[0].found
+    best = np.array(frames["recovery"].header["best"])
+    np.testing.assert_allclose(best.sum(1), 1.0)
+    shares = {row["who"]: row["shares"] for row in frames["ppc"].header["rows"]}
+    assert list(shares) == ["people", *small[0].found.models]
+    assert all(0 <= share <= 1 for row in shares.values() for share in row)
 
 
 def test_a_link_with_a_file_falls_back_and_says_so(small):
@@ -147,7 +198,7 @@ def test_a_wrong_setting_is_named(small, changes, said):
 
 def test_what_cannot_be_done_is_said(small):
     for what in ({"file": "/etc/passwd"}, {"report": 1.5}, {}, {"cohort": True, "report": True}):
-        with pytest.raises(ValueError, match="use file, cohort or report"):
+        with pytest.raises(ValueError, match="use file, cohort, report, recovery or ppc"):
             room.act(small[0], what)
 
 
@@ -165,9 +216,10 @@ def test_the_report_is_one_page_with_words_figures_and_tables(small):
 def test_a_table_of_another_lab_is_read_with_its_warnings(small):
     rows = [f"p{s}\t{'LR'[(t // (2 + s)) % 2]}\t{50 + (7 * t * s) % 11}" for s in (1, 2, 3) for t in range(24)]
     upload = Upload("theirs.tsv", "\n".join(["ppt\tresponse\toutcome", *rows]).encode())
-    _, frames = drawn(room.act(small[0], {"file": upload}))
+    state, frames = drawn(room.act(small[0], {"file": upload}))
+    assert state.view.experiment == "measured"
     assert any("Read ppt as subject" in line for line in frames["data"].header["notes"])
     assert frames["group"].header["subjects"] == ["p1", "p2", "p3"]
-    warned = " ".join(frames["group"].header["warnings"])
-    assert "--prior-mean" in warned
-    assert "3 people are few" in warned
+    assert "3 people are few" in " ".join(frames["group"].header["warnings"])
+    _, frames = drawn(room.change(state, {"experiment": "experiment 2"}))  # who insists is warned
+    assert "--prior-mean" in " ".join(frames["group"].header["warnings"])

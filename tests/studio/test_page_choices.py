@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -68,6 +69,34 @@ def test_a_table_is_taken_and_a_broken_one_is_not(visit, table):
     analysed(page, 5)
     expect(slot(page, "fault")).to_be_hidden()
     assert "file" not in page.url
+
+
+def test_a_table_of_another_lab_with_four_arms(visit):
+    """Columns by drop-down, learner and models by click, checks by buttons; nothing must be reset."""
+    rng = np.random.default_rng(3)
+    rows = [f"p{s};{t};{'ABCD'[rng.integers(4)]};{rng.integers(40, 60)}" for s in range(4) for t in range(40)]
+    theirs = {"name": "theirs.csv", "mimeType": "text/csv", "buffer": "\n".join(["who;n;took;got", *rows]).encode()}
+    page = analysed(visit(f"choices?{SMALL}"), 5)
+    slot(page, "file").set_input_files(theirs)
+    expect(slot(page, "why")).to_contain_text("missing columns subject, choice, reward")
+    expect(slot(page, "mapped")).to_have_text("Which column is subject, choice, reward?")
+    for ours, column in (("subject", "who"), ("choice", "took"), ("reward", "got")):
+        slot(page, "columns").locator(f'[data-column="{ours}"]').select_option(column)
+    analysed(page, 4)
+    expect(slot(page, "fault")).to_be_hidden()
+    expect(slot(page, "counts")).to_contain_text("4 arms")
+    expect(slot(page, "warnings")).to_contain_text("4 people are few")
+    assert "subject%3Dwho" in page.url
+    page.get_by_label("Learner", exact=True).select_option("delta")
+    page.get_by_label("Value with stickiness", exact=True).check()
+    expect(slot(page, "table").locator("th")).to_have_text(["Value", "Value+stickiness", "Composed"])
+    expect(slot(page, "working")).to_be_hidden()
+    slot(page, "ppc").click()
+    expect(page.locator('[data-check="ppc"] tbody tr')).to_have_count(4)
+    slot(page, "recovery").click()
+    expect(page.locator('[data-check="recovery"] table').first.locator("tbody tr")).to_have_count(3)
+    page.set_viewport_size({"width": 390, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_file_can_be_dropped_and_taken_away_as_report_data_and_python(visit, table):

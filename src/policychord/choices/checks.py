@@ -237,16 +237,19 @@ def posterior_tree(
     """
     import xarray as xr
 
+    from ..fitting.output import untied
     from .estimate import draw_coefficients
 
     base = model._replace(change=None) if isinstance(model.change, Mixture) else model
     coef = draw_coefficients(base, fitted, trials, draws, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
-    log_p = np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef])
+    log_p = untied(np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef]), seed)
     kept = trials.counts
     chain = {"chain": [0], "draw": np.arange(draws)}
-    named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names_of(base))}
+    # a slash in a name would be a path in a tree: V/TU is written V_per_TU
+    names = [name.replace("/", "_per_") for name in names_of(base)]
+    named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
     who_made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
     return xr.DataTree.from_dict({
         "posterior": xr.Dataset(named, coords={**chain, "person": fitted.subjects}),

@@ -266,6 +266,11 @@ def weights_by_trial(found: Analysis) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.stack([found.composition.weights[found.trials.trial == k].mean(0) for k in numbers])
 
 
+def several_blocks(found: Analysis) -> bool:
+    """Whether somebody has more than one block: with one, its course is the whole experiment's."""
+    return len(np.unique(found.trials.block)) > 1
+
+
 class Course(NamedTuple):
     """Weights along the experiment: mean and standard deviation over people."""
 

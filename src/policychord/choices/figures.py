@@ -9,10 +9,10 @@ from .checks import PredictiveCheck
 from .compare import OURS, Analysis, Comparison, weights_in_course, weights_within_block
 
 # Okabe-Ito: told apart by colour-blind readers and in print
-_SPARE = ("#0072B2", "#D55E00", "#F0E442", "#000000")
-# one colour for a primitive, in the command, the report and the studio
-SCHEMA_COLOURS = {"exploit": "#009E73", "uncertainty": "#CC79A7", "risk": "#999999", "repeat": "#E69F00",
-                  "random": "#56B4E9"}  # fmt: skip
+_SPARE = ("#0072B2", "#56B4E9", "#E69F00", "#000000")
+# one colour for a primitive: the studio's page has the same, and a test compares them
+SCHEMA_COLOURS = {"exploit": "#0072B2", "uncertainty": "#D55E00", "risk": "#009E73", "repeat": "#B3518A",
+                  "random": "#7A7F87"}  # fmt: skip
 _PEOPLE = "0.25"
 LONGEST_CURVE = 60  # trials of a block beyond which points would hide the line
 
@@ -108,11 +108,11 @@ def evidence(found: Analysis) -> Figure:
     best = table.argmax(1)
     order = np.lexsort((table.min(1), best))
     figure = Figure(
-        figsize=(max(4.2, 0.8 * len(found.models)), min(2.0 + 0.11 * len(table), 8.0)), layout="constrained"
+        figsize=(max(5.2, 1.0 * len(found.models)), min(2.0 + 0.11 * len(table), 8.0)), layout="constrained"
     )
     ax: Any = figure.add_subplot()
     image = ax.imshow(np.maximum(table[order], -20.0), aspect="auto", cmap="viridis", interpolation="nearest")
-    ax.set_xticks(range(len(found.models)), list(found.models), rotation=25 if len(found.models) > 5 else 0)
+    ax.set_xticks(range(len(found.models)), list(found.models), rotation=25 if len(found.models) > 5 else 0, fontsize=8)
     ax.set_yticks([])
     ax.set_ylabel("people, by their best model")
     bar = figure.colorbar(image, ax=ax, label="log evidence below the best (-BIC/2)")

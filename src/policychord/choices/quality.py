@@ -194,6 +194,11 @@ def log_choice_slope_rows(x: np.ndarray, coef: np.ndarray, link: str) -> np.ndar
 # -------------------------------------------------------------------------------------------- warnings
 
 
+def fits_task(choices: Choices) -> bool:
+    """Whether the rewards are of the kind that the task says."""
+    return not _task_warnings(choices)
+
+
 def _task_warnings(choices: Choices) -> list[str]:
     """Where the rewards are not those of the task that the beliefs were made for."""
     task = choices.task

@@ -104,6 +104,13 @@ def read_table(
     return Table(pd.DataFrame(found, index=index, dtype=str), tuple(said), problems, separator != ",", about)
 
 
+def header_of(raw: bytes, name: str) -> list[str]:
+    """The names of a table's columns, or a `DataError` if it is no text."""
+    text = _text(raw, name)
+    first = next(iter(_records(text, _separator(text), name)), (1, []))
+    return [printable(cell.strip(), LONGEST_QUOTE) for cell in first[1]]
+
+
 # ----------------------------------------------------------------------------------- which column is what
 
 

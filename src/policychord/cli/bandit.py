@@ -318,6 +318,7 @@ def _fit(choices: "Choices", plan: "Plan", asked: _Checks, watch: "Callable[[str
 def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
     """Summary, tables and figures, and the draws of the model `arviz` if it is named."""
     from ..choices import checks, figures, report
+    from ..choices.compare import several_blocks
     from ..choices.data import as_csv
     from ..runs.store import save_figure, write_dataset, write_text
     from ..studies.drawing import styled
@@ -330,7 +331,7 @@ def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bo
     drawn = {
         "model_comparison": partial(figures.comparison, result),
         "weights": partial(figures.weights, result, individuals),
-        "weights_in_course": partial(figures.course, result),
+        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
         "coefficients": partial(figures.coefficients, result),
         "evidence": partial(figures.evidence, result),
     }

@@ -121,9 +121,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
         step, slope_now, stiff, curved = _aim(one, state.w, rho(g, state.w, cooled), cooled, cool_gap)
-        point = _Point(
-            state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff
-        )
+        point = _Point(state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff)
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
         before, kept = kept.g, _select(accepted, point, kept)

@@ -330,9 +330,7 @@ def pose(
         batch = np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(
-            f"the batch axes do not fit together: {listed}; make them equal or of length one."
-        ) from None
+        raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
     leaves = jax.tree.leaves(parameters)
     _check_leaves(leaves, batch)
     xp = jnp if any(isinstance(a, jax.Array) for a in (temperature, bias, alpha, caps, *leaves)) else np

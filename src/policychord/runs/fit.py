@@ -130,8 +130,15 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
         return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))
     import xarray as xr
 
-    with xr.open_zarr(path) as dataset:
-        return design.read(dataset.load())
+    try:  # the third format is what we write, and its codecs are data: the second one knows some that unpickle
+        with xr.open_zarr(path, zarr_format=3, consolidated=False) as opened:
+            dataset = opened.load()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"data = {plan.data!r}: {path} is no readable Zarr folder of the third format ({type(error).__name__}): "
+            "pass data that policychord wrote, or a table (.csv)."
+        ) from None
+    return design.read(dataset)
 
 
 def run_fit(plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path()) -> Fitted:

@@ -34,6 +34,8 @@ def _from_model(models: Sequence[type[BaseModel]], one: Input) -> dict[str, Any]
     field = next(model.model_fields[one.name] for model in models if one.name in model.model_fields)
     text = field.description or one.label
     text = text[:1].upper() + text[1:]
+    if field.annotation is str:  # the room's own page has a place for it
+        return {"kind": "text", "description": text}
     if field.annotation is bool:
         return {"kind": "switch", "description": text}
     if get_origin(field.annotation) is Literal:

@@ -294,9 +294,9 @@ OBJECTIONS = (
         ("B1", "B2", "B7"),
         "author",
         "We claim a higher PXP, and it is higher in both experiments.",
-        "That is a part of its own and holds in both. What fails in Experiment 1 is that the lead is "
-        "established (PXP above 0.95 with a BOR of at most 0.25): with the BOR measured there, most of the "
-        "PXP is the even chance in its definition.",
+        "That is a part of its own for each experiment, and counts. The other part asks whether the lead is "
+        "established (PXP above 0.95 with a BOR of at most 0.25): where the BOR is high, most of a PXP is the "
+        "even chance in its definition.",
     ),
     Objection(
         ("B5", "B9"),

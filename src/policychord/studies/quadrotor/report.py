@@ -271,8 +271,9 @@ OBJECTIONS = (
         ("Q2",),
         "author",
         "Your delta of the released gate is larger than ours, so the claim holds more strongly.",
-        "Sign and p hold, each as a part. The size is a part because the paper gives one. Rounding and other "
-        "random numbers move it, see the page on claims; the interval includes rounding.",
+        "Sign and p are parts of their own, and count. The size is a part because the paper gives one. "
+        "Rounding and other random numbers move delta; its interval includes rounding, and the finding on the "
+        "paper's numbers says by how much.",
     ),
     Objection(
         ("Q4",),

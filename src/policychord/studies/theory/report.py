@@ -178,16 +178,16 @@ OBJECTIONS = (
         ("T12",),
         "author",
         "*Much smaller* was never meant as ten times smaller.",
-        "The rule has a part for ten and a part for a hundred, and the verdict says that the second holds. "
-        "The measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the "
-        "studies, and the text gives none.",
+        "The rule has a part for ten and a part for a hundred, and the verdict says which of them hold. The "
+        "measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the studies, "
+        "and the text gives none.",
     ),
     Objection(
         ("T18",),
         "author",
         "A primitive that excludes an arm is the limit of one that does not, and the optimum exists.",
-        "It does, and T11 finds it on those trials too. The verdict is about the stated assumption alone: "
-        "Table S2 gives that arm a variance of zero.",
+        "T11 is judged on those trials too. The verdict here is about the stated assumption alone: Table S2 "
+        "gives that arm a variance of zero.",
     ),
 )
 

@@ -51,14 +51,45 @@ export function mount(root, page) {
   drop.addEventListener("dragleave", over(false));
   drop.addEventListener("drop", (event) => { over(false)(event); upload(event.dataTransfer.files[0]); });
   slot("cohort").addEventListener("click", () => { held = null; page.act({ cohort: true }); });
+  for (const [name, words] of [["recovery", "Simulating and fitting again"], ["ppc", "Comparing predictions"]]) {
+    slot(name).addEventListener("click", () => { showProgress(words, null); page.act({ [name]: true }); });
+  }
   slot("report").addEventListener("click", () => { showProgress("Writing the report", null); page.act({ report: true }); });
 
+  // Which column of the table is which of ours: what was guessed stands there, and a drop-down changes it.
+  function describeColumns({ columns, sums, needed, ours }) {
+    slot("mapping").hidden = !columns;
+    if (!columns) return;
+    const lacking = needed.filter((name) => !ours[name]);
+    slot("mapped").textContent = lacking.length ? `Which column is ${lacking.join(", ")}?` : "Columns of the table: change what was guessed";
+    if (lacking.length) slot("mapping").open = true;
+    const wanted = JSON.stringify([columns, ours]);
+    if (slot("columns").dataset.shown === wanted) return;
+    slot("columns").dataset.shown = wanted;
+    slot("columns").replaceChildren(...Object.entries(ours).map(([name, theirs]) => {
+      const select = document.createElement("select"), label = document.createElement("label");
+      const offered = name === "reward" ? [...columns, ...sums] : columns;
+      select.append(new Option(needed.includes(name) ? "choose" : "none", ""), ...offered.map((column) => new Option(column, column)));
+      select.value = theirs;
+      select.dataset.column = name;
+      if (theirs) select.options[0].disabled = true; // what was taken can be another column, not none
+      select.addEventListener("change", () => {
+        const chosen = Object.fromEntries([...slot("columns").querySelectorAll("select")].filter((s) => s.value).map((s) => [s.dataset.column, s.value]));
+        page.change("columns", Object.entries(chosen).map((pair) => pair.join("=")).join(","));
+      });
+      label.append(name + (needed.includes(name) ? " (needed)" : ""), select);
+      label.toggleAttribute("data-missing", needed.includes(name) && !theirs);
+      return label;
+    }));
+  }
+
   function describeData(one) {
+    describeColumns(one.table);
     slot("badge").textContent = one.simulated ? "simulated" : "your data";
     slot("badge").classList.toggle("human", !one.simulated);
     slot("whose").textContent = one.uploaded ? one.source : "Simulated people who use the Hybrid model";
     const late = one.left_out ? `, ${one.left_out} slower than 20 s left out` : "";
-    slot("counts").textContent = `${one.people} people, ${one.trials} trials${late}; ${one.experiment === "custom" ? `${one.arms} arms` : one.task}.`
+    slot("counts").textContent = `${one.people} people, ${one.trials} trials${late}; ${one.experiment.startsWith("experiment") ? one.task : `${one.arms} arms`}.${one.experiment === "measured" ? ` ${one.about}` : ""}`
       + one.notes.map((note) => ` ${note}`).join("") + (one.simulated ? " They say nothing about people." : "");
     slot("cohort").hidden = !one.uploaded;
     showFault(one.fault);
@@ -90,7 +121,9 @@ export function mount(root, page) {
   function drawModels() {
     const one = frames.group;
     if (!one || !models.ready()) return;
-    const { context: c, width, height } = models, left = 94, right = 62, top = 10, bottom = 26;
+    const { context: c, width, height } = models, right = 62, top = 10, bottom = 26;
+    c.font = `650 13px ${colours.sans}`;
+    const left = Math.max(94, ...one.models.map((model) => c.measureText(model.name).width + 20));
     const inner = width - left - right, step = (height - top - bottom) / one.models.length;
     const x = (p) => left + p * inner;
     models.begin();
@@ -126,7 +159,7 @@ export function mount(root, page) {
     slot("sure").textContent = `BOR ${one.bor < 0.001 ? "<.001" : one.bor.toFixed(3)}: the probability that they differ by chance only`;
     const first = one.models.reduce((a, b) => (b.pxp > a.pxp ? b : a));
     slot("warnings").replaceChildren(...one.warnings.map((text) => Object.assign(document.createElement("p"), { className: "note", textContent: `Warning: ${text}` })));
-    slot("verdict").textContent = one.verdict
+    slot("verdict").textContent = one.verdict + one.groups.map((text) => ` ${text}`).join("")
       + (first.name === one.ours ? " Whether a mere floor under improbable choices would do as well is in the report." : "");
     slot("table").replaceChildren(...one.models.map((model) => {
       const line = document.createElement("tr");
@@ -135,8 +168,53 @@ export function mount(root, page) {
       line.firstChild.scope = "row";
       return line;
     }));
+    slot("reference").textContent = one.reference;
+    models.canvas.style.setProperty("--rows", one.models.length);
+    slot("checked").replaceChildren();
+    for (const name of ["recovery", "ppc"]) slot(name).disabled = false;
     slot("people").replaceChildren(...one.subjects.map((subject, k) => new Option(`${subject} (${one.best[k]})`, k + 1)));
     slot("report").disabled = false;
+  }
+
+  // ---------------------------------------------------------------- checks that somebody asked for
+
+  function tableOf(head, rows) {
+    const table = document.createElement("table"), make = (tag, texts) => {
+      const line = document.createElement("tr");
+      line.append(...texts.map((text, k) => Object.assign(document.createElement(k ? tag : "th"), { textContent: text })));
+      return line;
+    };
+    table.createTHead().append(make("th", head));
+    table.createTBody().append(...rows.map((cells) => make("td", cells)));
+    return table;
+  }
+  const two = (x) => (x === null ? "–" : x.toFixed(2));
+
+  function showCheck(kind, words, ...tables) {
+    const box = Object.assign(document.createElement("section"), { className: "check" });
+    box.dataset.check = kind;
+    for (const [text, table] of tables) {
+      const scroll = Object.assign(document.createElement("div"), { className: "scroll" });
+      scroll.append(table);
+      box.append(Object.assign(document.createElement("p"), { textContent: text }), scroll);
+    }
+    box.prepend(Object.assign(document.createElement("b"), { textContent: words }));
+    slot("checked").querySelector(`[data-check="${kind}"]`)?.remove();
+    slot("checked").append(box);
+  }
+
+  function describeRecovery(one) {
+    showCheck("recovery", "Recovery on this task",
+      ["As many people as here are simulated by each fitted model (row) and fitted by all: the share whose least BIC is the column's. Where the diagonal is low, this task cannot tell the models apart.",
+        tableOf(["simulated", ...one.models], one.models.map((name, k) => [name, ...one.best[k].map(two)]))],
+      ["How well coefficients are found again.",
+        tableOf(["model", "coefficient", "correlation", "bias", "RMSE"], one.coefficients.map((c) => [c.model, c.name, two(c.correlation), two(c.bias), two(c.rmse)]))]);
+  }
+
+  function describeChecks(one) {
+    showCheck("ppc", "Predictive checks",
+      ["Shares of trials, mean over people: what these people did, and what each fitted model expects one step ahead.",
+        tableOf(["", ...one.statistics], one.rows.map((row) => [row.who, ...row.shares.map(two)]))]);
   }
 
   function drawMean() {
@@ -355,6 +433,8 @@ export function mount(root, page) {
   return {
     frame(one) {
       if (one.part === "report") { save(one.html); hideProgress(); return; }
+      if (one.part === "recovery") { describeRecovery(one); hideProgress(); }
+      if (one.part === "ppc") { describeChecks(one); hideProgress(); }
       if (one.part === "progress") {
         showProgress(one.words, one.done / one.of);
         for (const figure of root.querySelectorAll(".stage > figure, .person")) figure.classList.add("stale");

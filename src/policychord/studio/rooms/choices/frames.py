@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ....choices.compare import OURS, Analysis, fit_rivals, plan_models, weights_by_trial
+from ....choices.checks import check_predictions, recover
+from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
 from ....choices.quality import examine
-from ....choices.report import describe, model_table, subject_table, verdict, weight_table
-from ....choices.schemas import KNOWN
+from ....choices.report import (
+    describe,
+    describe_groups,
+    describe_task,
+    model_table,
+    subject_table,
+    verdict,
+    weight_table,
+)
 from ....choices.simulate import SYNTHETIC
+from ....choices.tables import NAMES, NEEDED, DataError, guess_columns, header_of, parse_columns
 from ....runs.report import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame
@@ -44,16 +53,43 @@ def data_frame(state: State) -> Frame:
         "people": len(state.fitting.people), "trials": len(choices.choice), "left_out": choices.left_out,
         "notes": [*choices.said, *choices.notes],
         "task": choices.task.name, "arms": choices.task.arms, "experiment": state.view.experiment,
-        "largest": LARGEST_BODY,
+        "about": describe_task(choices.task), "largest": LARGEST_BODY, "table": table_of(state),
     }  # fmt: skip
     return Frame("data", header, {})
 
 
+def table_of(state: State) -> dict[str, Any]:
+    """The columns of the file that is there or was refused, and which of them is taken for which of ours."""
+    upload = state.broken or state.upload
+    if upload is None:
+        return {}
+    try:
+        header = header_of(upload.content, upload.name)
+    except DataError:
+        return {}
+    taken = {**guess_columns(header), **parse_columns(state.view.columns)}
+    if "reward" not in taken and {"gain", "loss"} <= set(taken):
+        taken["reward"] = f"{taken['gain']}+{taken['loss']}"
+    sums = [f"{a}+{b}" for a in header for b in header if _pays(a, "gain") and _pays(b, "loss")]
+    chosen = taken.get("reward", "")
+    sums += [chosen] if "+" in chosen and chosen not in sums else []
+    names = [name for name in NAMES if name != "source"]
+    return {"columns": header, "sums": sums, "needed": list(NEEDED),
+            "ours": {name: taken.get(name, "") for name in names}}  # fmt: skip
+
+
+def _pays(column: str, kind: str) -> bool:
+    return kind in guess_columns([column])
+
+
 def progress_frame(fitting: Fitting) -> Frame:
     done, people = len(fitting.fits), len(fitting.people)
-    words = "Weighing the primitives at every trial, comparing the models" if fitting.done else (
-        f"Fitting four models: person {done + 1} of {people}"
-    )  # fmt: skip
+    count = {1: "one model", 4: "four models"}.get(len(fitting.plan.models), f"{len(fitting.plan.models)} models")
+    words = f"Fitting {count}: person {done + 1} of {people}"
+    if done == people and fitting.climbing:
+        words = f"Climbing the likelihood of {fitting.climbing[0]} for all people"
+    elif fitting.done:
+        words = "Weighing the primitives at every trial, comparing the models"
     return Frame("progress", {"words": words, "done": done, "of": people + 1}, {})
 
 
@@ -72,7 +108,8 @@ def group_frame(state: State, found: Analysis) -> Frame:
     names = list(found.models)
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(found),
-        "warnings": warnings_of(state, found),
+        "warnings": warnings_of(state, found), "groups": list(describe_groups(state.fitting.choices, found)),
+        "reference": found.reference,
         "against_hybrid": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
         "subjects": found.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
         "primitives": list(found.primitives), "eps": found.eps, "link": found.link,
@@ -88,8 +125,41 @@ def warnings_of(state: State, found: Analysis) -> list[str]:
     """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
     if state.upload is None:
         return []
-    plan = plan_models(state.fitting.choices.task, found.link, found.eps, found.primitives)
+    plan = state.view.plan(state.fitting.choices.task)
     return list(examine(state.fitting.choices, found, plan).warnings)
+
+
+def recovery_frame(state: State, found: Analysis) -> Frame:
+    """People simulated by every fitted model on this task, and fitted again: what can be found?"""
+    plan = state.view.plan(state.fitting.choices.task)
+    again = recover(state.fitting.choices, plan, found.models, cohorts=1)
+    header = {
+        "models": list(again.models), "best": again.best.tolist(),
+        "coefficients": [
+            {"model": one.model, "name": one.coefficient, "bias": float(one.bias), "rmse": float(one.rmse),
+             "correlation": None if np.isnan(one.correlation) else float(one.correlation)}
+            for one in again.parameters
+        ],
+    }  # fmt: skip
+    return Frame("recovery", header, {})
+
+
+def ppc_frame(state: State, found: Analysis) -> Frame:
+    """Do the fitted models repeat, stay, shift and find the best arm as often as these people do?"""
+    plan = state.view.plan(state.fitting.choices.task)
+    checked = check_predictions(plan.everything, found.models, found.trials)
+    rows = [("people", checked.observed), *zip(checked.models, checked.expected, strict=True)]
+    header = {
+        "statistics": list(checked.statistics),
+        "rows": [{"who": who, "shares": [_share(one) for one in values.T]} for who, values in rows],
+    }
+    return Frame("ppc", header, {})
+
+
+def _share(values: np.ndarray) -> float | None:
+    """The mean over people who have such trials."""
+    there = values[np.isfinite(values)]
+    return float(there.mean()) if there.size else None
 
 
 def person_frame(state: State, found: Analysis) -> Frame:
@@ -120,12 +190,16 @@ def person_frame(state: State, found: Analysis) -> Frame:
     return Frame("person", header, arrays)
 
 
-def report_page(found: Analysis) -> str:
+def report_page(state: State, found: Analysis) -> str:
     """What `policychord bandit fit` writes to a folder, in one page that fetches nothing."""
     from ....choices import figures  # matplotlib takes a second
 
-    names = tuple(name for name in KNOWN if name in found.primitives)
-    words = describe(found, fit_rivals(found.trials, found.link, found.eps, primitives=names))
+    choices = state.fitting.choices
+    plan = state.view.plan(choices.task)
+    examined = None if state.upload is None else examine(choices, found, plan)
+    said = (describe_task(choices.task), *choices.said, *describe_groups(choices, found))
+    rivals = fit_rivals(found.trials, found.link, found.eps, primitives=plan.primitives, plan=plan)
+    words = describe(found, rivals, examined, said)
     title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
     tables: dict[str, Callable[..., Any]] = {
         "models.csv": model_table,

@@ -10,16 +10,26 @@ from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...uploads import Upload, tidy
 from ...wire import Frame
 from ..base import Room
-from .frames import data_frame, group_frame, person_frame, progress_frame, report_page
-from .state import EVERYTHING, State, finish_fitting, fit_next, read_upload, simulate_cohort, start_fitting
-from .view import INPUTS, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
+from .frames import data_frame, group_frame, person_frame, ppc_frame, progress_frame, recovery_frame, report_page
+from .state import (
+    ASKED,
+    EVERYTHING,
+    State,
+    finish_fitting,
+    fit_next,
+    read_upload,
+    simulate_cohort,
+    start_fitting,
+    suited,
+)
+from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
 
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
 
 def begin() -> State:
     view = ChoicesView()
-    return State(view, start_fitting(simulate_cohort(view), view.link))
+    return State(view, start_fitting(simulate_cohort(view), view))
 
 
 def change(state: State, changes: Mapping[str, Any]) -> State:
@@ -31,14 +41,27 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
         given = {**state.view.model_dump(), **numbers}
         if given["experiment"] != "custom":  # known tasks have their own arms
             given |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
+        given |= _suitable_primitives(state.view, given, numbers)
         view = ChoicesView(**given)
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
     check_limits(INPUTS, view, list(numbers))
     _check_read(state, view, numbers)
+    if view.columns != state.view.columns and not (named or state.missing or state.upload or state.broken):
+        raise ValueError(f"columns = {view.columns!r}: they are those of a file; choose one first.")
     if named and state.upload is None:
         state = state._replace(missing=named, left=_with(state.left, "data"))
     return _updated(state, view)
+
+
+def _suitable_primitives(old: ChoicesView, given: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, bool]:
+    """Seeking and avoiding uncertainty mean nothing to a learner without one: the usual primitives change with it."""
+    usual = {True: ("exploit", "uncertainty", "risk"), False: ("exploit", "repeat", "random")}
+    before, now = old.learner in LEARNS_UNCERTAINTY, given["learner"] in LEARNS_UNCERTAINTY
+    every = {name for names in usual.values() for name in names}
+    if before == now or set(old.primitives) != set(usual[before]) or every & set(asked):
+        return {}
+    return {name: name in usual[now] for name in every}
 
 
 def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> None:
@@ -59,19 +82,24 @@ def _updated(old: State, view: ChoicesView) -> State:
     simulated = old.upload is None and any(getattr(view, n) != getattr(old.view, n) for n in OF_COHORT)
     # people at more than two arms choose by the link that is set
     simulated |= old.upload is None and view.experiment == "custom" and view.link != old.view.link
-    if view.task != old.view.task and tried is not None:
+    other_reading = view.task != old.view.task or view.columns != old.view.columns
+    if other_reading and tried is not None:
         try:
-            return _with_choices(state, read_upload(tried, view.task), tried)
+            if old.upload is None:
+                view, choices = suited(view, tried)
+            else:
+                choices = read_upload(tried, view)
+            return _with_choices(state._replace(view=view), choices, tried)
         except DataError as error:
             if old.upload is not None:
                 raise ValueError(str(error)) from None
-            state = state._replace(fault=str(error)[:LONGEST_FAULT])
+            state = state._replace(fault=str(error)[:LONGEST_FAULT], left=_with(state.left, "data"))
     if view.task != old.view.task or simulated:
         return _with_choices(state, simulate_cohort(view), None)._replace(
             missing=state.missing, fault=state.fault, broken=state.broken
         )
-    if view.link != old.view.link:
-        return state._replace(fitting=start_fitting(state.fitting.choices, view.link), found=None, left=EVERYTHING)
+    if any(getattr(view, name) != getattr(old.view, name) for name in ("link", "models", "learner")):
+        return state._replace(fitting=start_fitting(state.fitting.choices, view), found=None, left=EVERYTHING)
     if view.eps != old.view.eps or view.primitives != old.view.primitives:
         return state._replace(found=None, left=_with(state.left, "fit", "group", "person"))
     if view != old.view:
@@ -81,27 +109,29 @@ def _updated(old: State, view: ChoicesView) -> State:
 
 def _with(left: tuple[str, ...], *parts: str) -> tuple[str, ...]:
     """Parts that are to be drawn besides those that are left, in the order of the work."""
-    return tuple(part for part in (*EVERYTHING, "report") if part in left or part in parts)
+    return tuple(part for part in (*EVERYTHING, *ASKED) if part in left or part in parts)
 
 
 def _with_choices(state: State, choices: Choices, upload: Upload | None) -> State:
-    return State(state.view, start_fitting(choices, state.view.link), upload)
+    return State(state.view, start_fitting(choices, state.view), upload)
 
 
 def act(state: State, what: Mapping[str, Any]) -> State:
-    """Take a file, go back to simulated people, or make the report."""
+    """Take a file, go back to simulated people, make the report, simulate and refit, or check predictions."""
     view = state.view.model_copy(update={"participant": 1, "moment": 1})
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
             try:
-                return _with_choices(state._replace(view=view), read_upload(upload, view.task), upload)
+                suiting, choices = suited(view.model_copy(update={"columns": ""}), upload)
+                return _with_choices(state._replace(view=suiting), choices, upload)
             except DataError as error:
                 return state._replace(broken=upload, fault=str(error)[:LONGEST_FAULT], left=_with(state.left, "data"))
         case {"cohort": True, **rest} if not rest:
-            return _with_choices(state._replace(view=view), simulate_cohort(view), None)
-        case {"report": True, **rest} if not rest:
-            return state._replace(left=_with(state.left, "report"))
-    raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort or report.")
+            plain = view.model_copy(update={"columns": ""})
+            return _with_choices(state._replace(view=plain), simulate_cohort(plain), None)
+        case {"report": True, **rest} | {"recovery": True, **rest} | {"ppc": True, **rest} if not rest:
+            return state._replace(left=_with(state.left, *what))
+    raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort, report, recovery or ppc.")
 
 
 def frame(state: State) -> tuple[State, Frame]:
@@ -112,12 +142,14 @@ def frame(state: State) -> tuple[State, Frame]:
         return drawn, data_frame(state)
     if state.found is None:
         if state.fitting.done:
-            found = finish_fitting(state.fitting, state.view.eps, state.view.primitives)
+            found = finish_fitting(state.fitting, state.view)
             return drawn._replace(found=found), progress_frame(state.fitting)
         fitting = fit_next(state.fitting)
         return state._replace(fitting=fitting), progress_frame(fitting)
     if part == "report":
-        return drawn, Frame("report", {"html": report_page(state.found)}, {})
+        return drawn, Frame("report", {"html": report_page(state, state.found)}, {})
+    if part in ("recovery", "ppc"):
+        return drawn, (recovery_frame if part == "recovery" else ppc_frame)(state, state.found)
     if part == "person":
         return drawn, person_frame(state, state.found)
     return drawn, group_frame(state, state.found) if part == "group" else progress_frame(state.fitting)
@@ -127,8 +159,9 @@ def restart(state: State) -> State:
     """Everything as it was at first; a file stays, with the task it was read for."""
     view = ChoicesView()
     if state.upload is not None:
-        view = view.model_copy(update={name: getattr(state.view, name) for name in ("experiment", *OF_CUSTOM)})
-        if state.view.arms > 2:
+        kept = ("experiment", "columns", *OF_CUSTOM)
+        view = view.model_copy(update={name: getattr(state.view, name) for name in kept})
+        if state.fitting.choices.task.arms > 2 or state.fitting.choices.offered is not None:
             view = view.model_copy(update={"link": "logit"})
     return _updated(state._replace(missing="", fault="", broken=None), view)._replace(left=EVERYTHING)
 

@@ -4,31 +4,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....choices.beliefs import Trials, believe, take
-from ....choices.compare import Analysis, compare_all, plan_models
-from ....choices.data import Choices, DataError, Task, parse_choices
-from ....choices.models import Fitted, Link, classic, evaluate, fit
-from ....choices.schemas import CLASSIC
+from ....choices.beliefs import Trials, take
+from ....choices.compare import Analysis, Plan, believe_by, compare_all
+from ....choices.data import Choices, DataError, Reading, parse_choices
+from ....choices.models import Fitted, classic, evaluate, fit, is_regression
+from ....choices.quality import fits_task
 from ....choices.simulate import GROUPS, draw_people, simulate, synthetic
+from ....choices.tables import parse_columns
 from ...uploads import Upload
-from .view import EXPERIMENTS, MOST_PEOPLE, ChoicesView
+from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, ChoicesView
 
 MOST_TRIALS = 100_000  # that a page is ready to wait for
 EVERYTHING = ("data", "fit", "group", "person")
+ASKED = ("report", "recovery", "ppc")  # parts that somebody asks for by a button
 
 
 class Fitting(NamedTuple):
-    """Choices with beliefs, and the classic models' fits of those people who have been fitted."""
+    """Choices with beliefs, and the models' fits: regressions person by person, then the others for all at once."""
 
     choices: Choices
     trials: Trials
     people: np.ndarray
-    link: Link
-    fits: tuple[dict[str, Fitted], ...] = ()  # in the order of `people`
+    plan: Plan
+    fits: tuple[dict[str, Fitted], ...] = ()  # of regressions, in the order of `people`
+    climbed: tuple[tuple[str, Fitted], ...] = ()  # of the others, by name
+
+    @property
+    def climbing(self) -> list[str]:
+        """Models that are climbed and have not been yet."""
+        return [name for name, model in self.plan.models.items()
+                if not _by_person(model, self.trials) and name not in dict(self.climbed)]  # fmt: skip
 
     @property
     def done(self) -> bool:
-        return len(self.fits) == len(self.people)
+        return len(self.fits) == len(self.people) and not self.climbing
 
 
 class State(NamedTuple):
@@ -47,17 +56,19 @@ class State(NamedTuple):
 def simulate_cohort(view: ChoicesView) -> Choices:
     """A synthetic cohort; for a task of one's own, people with the coefficients of Experiment 2."""
     if view.experiment != "custom":
-        experiment = EXPERIMENTS[view.experiment]
+        experiment = EXPERIMENTS.get(view.experiment, "2")  # nothing is there to be measured
         return synthetic(experiment, view.subjects, blocks=view.blocks, trials=view.trials, seed=view.seed)
     people = draw_people(GROUPS["2"]["Hybrid"], view.subjects, (view.seed, 2, 0))
     model, seed = classic("Hybrid", view.link), (view.seed, 2, 1)
+    assert view.task is not None
     return simulate(view.task, model, people, blocks=view.blocks, trials=view.trials, seed=seed)
 
 
-def read_upload(upload: Upload, task: Task) -> Choices:
+def read_upload(upload: Upload, view: ChoicesView) -> Choices:
     """The choices in a file, by the reader of `policychord bandit fit`; a `DataError` says what is wrong with it."""
     try:
-        choices = parse_choices(upload.content, upload.name, task)
+        how = Reading(parse_columns(view.columns))
+        choices = parse_choices(upload.content, upload.name, view.task, how=how)
     except DataError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
@@ -74,25 +85,68 @@ def read_upload(upload: Upload, task: Task) -> Choices:
 # --------------------- the analysis one person at a time, so that a page can say how far it is
 
 
-def start_fitting(choices: Choices, link: Link) -> Fitting:
-    """Beliefs, and no person fitted yet."""
-    trials = believe(choices)
-    return Fitting(choices, trials, np.unique(trials.subject), link)
+def start_fitting(choices: Choices, view: ChoicesView) -> Fitting:
+    """Beliefs, and nobody fitted yet."""
+    plan = view.plan(choices.task)
+    trials = believe_by(plan, choices)
+    return Fitting(choices, trials, np.unique(trials.subject), plan)
+
+
+def _by_person(model: object, trials: Trials) -> bool:
+    """Regressions are quick for one person; others compile, so that all people are climbed in step."""
+    return is_regression(model) and trials.offered is None  # type: ignore[arg-type]
 
 
 def fit_next(fitting: Fitting) -> Fitting:
-    """The four classic models for one more person."""
+    """The regressions of one more person, or one more of the other models for all."""
+    if len(fitting.fits) == len(fitting.people):
+        name = fitting.climbing[0]
+        found = fit(fitting.plan.models[name], fitting.trials)
+        return fitting._replace(climbed=(*fitting.climbed, (name, found)))
     own = take(fitting.trials, fitting.trials.subject == fitting.people[len(fitting.fits)])
-    fits = {name: fit(classic(name, fitting.link), own) for name in CLASSIC}
-    return fitting._replace(fits=(*fitting.fits, fits))
+    quick = {name: model for name, model in fitting.plan.models.items() if _by_person(model, fitting.trials)}
+    return fitting._replace(fits=(*fitting.fits, {name: fit(model, own) for name, model in quick.items()}))
 
 
-def finish_fitting(fitting: Fitting, eps: float, primitives: tuple[str, ...]) -> Analysis:
+def finish_fitting(fitting: Fitting, view: ChoicesView) -> Analysis:
     """What `analyse` finds, bit by bit; a new temperature or other primitives need no new fits."""
-    link, models = fitting.link, {}
-    for name in CLASSIC:
+    plan, climbed, models = view.plan(fitting.choices.task), dict(fitting.climbed), {}
+    for name, model in plan.models.items():
+        if name in climbed:
+            models[name] = climbed[name]
+            continue
         coef = np.concatenate([fits[name].coef for fits in fitting.fits])
         separated = np.concatenate([fits[name].separated for fits in fitting.fits])
-        models[name] = evaluate(classic(name, link), fitting.trials, coef, separated)
-    plan = plan_models(fitting.choices.task, link, eps, primitives)
+        models[name] = evaluate(model, fitting.trials, coef, separated)
     return compare_all(fitting.choices, fitting.trials, models, plan)
+
+
+def suited(view: ChoicesView, upload: Upload) -> tuple[ChoicesView, Choices]:
+    """A file read for the task of the view if its rewards are of that kind, else for the task that is measured.
+
+    So a table of another lab, with as many arms as it has, needs no setting. A `DataError` says what is wrong if
+    neither can be read.
+    """
+    fault: DataError | None = None
+    try:
+        choices = read_upload(upload, view)
+    except DataError as first:
+        fault = first
+    else:
+        if view.task is None or fits_task(choices):
+            return _linked(view, choices), choices
+    measured = view.model_copy(update={"experiment": MEASURED, **_OWN_DEFAULTS})
+    try:
+        choices = read_upload(upload, measured)
+    except DataError as second:
+        raise (fault or second) from None
+    return _linked(measured, choices), choices
+
+
+_OWN_DEFAULTS = {name: ChoicesView.model_fields[name].default for name in ("arms", "variance", "noise")}
+
+
+def _linked(view: ChoicesView, choices: Choices) -> ChoicesView:
+    """The logit where the probit cannot be: more than two arms, or arms that are not always on offer."""
+    several = choices.task.arms > 2 or choices.offered is not None
+    return view.model_copy(update={"link": "logit"}) if several else view

@@ -4,13 +4,25 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ....choices.compare import Plan, plan_models
 from ....choices.data import TASKS, Task
+from ....choices.learners import learner_of
 from ....choices.models import Link
 from ....choices.schemas import KNOWN
+from ....choices.tables import parse_columns
 from ...inputs import Input
 
 MOST_PEOPLE = 300  # that a page is ready to wait for
 EXPERIMENTS = {"experiment 1": "1", "experiment 2": "2"}
+MEASURED = "measured"
+# Names of models by the setting that asks for them; the first three need an uncertainty, which not every learner has.
+MODELS = {
+    "ucb": "UCB", "thompson": "Thompson", "hybrid": "Hybrid", "value": "Value", "sticky": "Value+stickiness",
+    "lapsing": "Value+lapse", "delta": "delta", "two_rates": "two-rates",
+}  # fmt: skip
+UNCERTAIN = ("UCB", "Thompson", "Hybrid")
+LEARNS_UNCERTAINTY = ("kalman", "bernoulli")
+Learner = Literal["kalman", "delta", "two-rates", "bernoulli", "none"]
 
 
 class ChoicesView(BaseModel):
@@ -18,10 +30,25 @@ class ChoicesView(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    experiment: Literal["experiment 1", "experiment 2", "custom"] = Field(
+    experiment: Literal["experiment 1", "experiment 2", "measured", "custom"] = Field(
         default="experiment 2",
-        description="1: the second arm always pays zero. 2: two uncertain arms. custom: other arms, all alike.",
+        description="1: the second arm always pays zero. 2: two uncertain arms. measured: from the rewards of your "
+        "table, with as many arms as it has. custom: other arms, all alike.",
     )
+    columns: str = Field(default="", max_length=400, description="What an uploaded table calls our columns.")
+    learner: Learner = Field(
+        default="kalman",
+        description="How people learn. kalman: means with uncertainty. delta: a learning rate for each person. "
+        "two-rates: one for gains and one for losses. bernoulli: wins and losses counted. none: not at all.",
+    )
+    ucb: bool = Field(default=True, description="Value, and a bonus for uncertain arms. Needs an uncertainty.")
+    thompson: bool = Field(default=True, description="More random where uncertainty is high. Needs an uncertainty.")
+    hybrid: bool = Field(default=True, description="Both. Needs an uncertainty.")
+    value: bool = Field(default=True, description="The arm with the higher expected value.")
+    sticky: bool = Field(default=False, description="Value, and an inclination to take the same arm again.")
+    lapsing: bool = Field(default=False, description="Value, and any arm in a share of the trials.")
+    delta: bool = Field(default=False, description="A delta rule with a learning rate of its own for each person.")
+    two_rates: bool = Field(default=False, description="The same with one rate for gains and one for losses.")
     arms: int = Field(default=2, ge=2, description="How many arms there are to choose from.")
     variance: float = Field(default=100.0, gt=0, description="How much an arm's value varies from block to block.")
     noise: float = Field(default=10.0, gt=0, description="Variance of a reward around its arm's value.")
@@ -44,6 +71,9 @@ class ChoicesView(BaseModel):
     def _fits(self) -> "ChoicesView":
         if not self.primitives:
             raise ValueError("no primitive is left: switch on at least one of " + ", ".join(KNOWN) + ".")
+        if not self.models:
+            raise ValueError("no model is left that this learner can serve: switch on Value, or a delta rule.")
+        parse_columns(self.columns)
         if self.link == "probit" and self.arms > 2:
             raise ValueError(f"link = probit with {self.arms} arms: it is there for two. Choose logit first.")
         return self
@@ -53,18 +83,43 @@ class ChoicesView(BaseModel):
         return tuple(name for name in KNOWN if getattr(self, name))
 
     @property
-    def task(self) -> Task:
+    def models(self) -> tuple[str, ...]:
+        """What is compared: of the models that are on, those that the learner can serve."""
+        on = [name for setting, name in MODELS.items() if getattr(self, setting)]
+        return tuple(name for name in on if self.learner in LEARNS_UNCERTAINTY or name not in UNCERTAIN)
+
+    def plan(self, task: Task) -> Plan:
+        """The models of this view for a task."""
+        own = None if self.learner == "kalman" else learner_of(self.learner, task)
+        return plan_models(task, self.link, self.eps, self.primitives, models=self.models, learner=own)
+
+    @property
+    def task(self) -> Task | None:
+        """What people know of the arms; None if it is to be measured."""
+        if self.experiment == MEASURED:
+            return None
         if self.experiment == "custom":
             return Task("own data", (self.variance,) * self.arms, self.noise)
         return TASKS[EXPERIMENTS[self.experiment]]
 
 
-TASK, OWN, MODEL, PEOPLE, WATCH = "Task", "Own task", "Composed model", "Simulated people", "Looking at"
+TASK, OWN, LEARNED, MODEL = "Task", "Own task", "Learner and models", "Composed model"
+PEOPLE, WATCH = "Simulated people", "Looking at"
 INPUTS = (
     Input("experiment", "Experiment", TASK),
     Input("arms", "Arms", OWN, 2, 10, 1),
     Input("variance", "Spread of values", OWN, 1.0, 1000.0, 1.0, "points²", "log"),
     Input("noise", "Noise of rewards", OWN, 0.1, 1000.0, 0.1, "points²", "log"),
+    Input("columns", "Columns", TASK),
+    Input("learner", "Learner", LEARNED),
+    Input("ucb", "UCB", LEARNED, source="paper"),
+    Input("thompson", "Thompson", LEARNED, source="paper"),
+    Input("hybrid", "Hybrid", LEARNED, source="paper"),
+    Input("value", "Value", LEARNED, source="paper"),
+    Input("sticky", "Value with stickiness", LEARNED),
+    Input("lapsing", "Value with a lapse", LEARNED),
+    Input("delta", "Delta rule", LEARNED),
+    Input("two_rates", "Delta rule with two rates", LEARNED),
     Input("eps", "Temperature", MODEL, 0.001, 1.0, 0.001, "nats", "log", "paper"),
     Input("exploit", "Exploit", MODEL, source="paper"),
     Input("uncertainty", "Seek uncertainty", MODEL, source="paper"),
@@ -87,10 +142,14 @@ OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
 def snippet(view: ChoicesView, file: str, person: int | str) -> str:
     """What is shown, in Python; `file` is the name of an uploaded table, or empty."""
     known = EXPERIMENTS.get(view.experiment)
+    task = f"TASKS[{known!r}]" if known else "None" if view.task is None else repr(view.task)
     size = f"blocks={view.blocks}, trials={view.trials}"
     if file:
-        more = ["from policychord.choices.data import " + ("TASKS, read_choices" if known else "Task, read_choices")]
-        line = f"choices = read_choices({file!r}, {f'TASKS[{known!r}]' if known else repr(view.task)})"
+        named = ["TASKS"] if known else ["Task"] if view.task is not None else []
+        named += ["Reading"] if view.columns else []
+        more = ["from policychord.choices.data import " + ", ".join([*sorted(named), "read_choices"])]
+        how = f", how=Reading({parse_columns(view.columns)!r})" if view.columns else ""
+        line = f"choices = read_choices({file!r}, {task}{how})"
     elif known:
         more = ["from policychord.choices.simulate import synthetic"]
         line = f"choices = synthetic({known!r}, {view.subjects}, {size}, seed={view.seed})"
@@ -102,15 +161,20 @@ def snippet(view: ChoicesView, file: str, person: int | str) -> str:
             f'choices = simulate({view.task!r}, classic("Hybrid", {view.link!r}), people, {size}, '
             f"seed=({view.seed}, 2, 1))"
         )
+    own = ""
+    if view.learner != "kalman":
+        more.append("from policychord.choices.learners import learner_of")
+        own = f", learner=learner_of({view.learner!r}, choices.task)"
     imports = "\n".join(sorted([
-        "from policychord.choices.compare import analyse", *more,
+        "from policychord.choices.compare import analyse, plan_models", *more,
         "from policychord.choices.report import model_table, verdict",
     ]))  # fmt: skip
     return f"""\
 {imports}
 
 {line}{"" if file else "  # simulated people, not human data"}
-found = analyse(choices, {view.link!r}, eps={view.eps!r}, primitives={view.primitives!r})
+plan = plan_models(choices.task, {view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}{own})
+found = analyse(choices, plan=plan)
 print(model_table(found).to_string(index=False))
 print(verdict(found))
 

@@ -1,0 +1,283 @@
+"""A harmless payload in every file that a command reads back: none runs, each is refused or counts as missing.
+
+`READERS` names every module that reads files. A module that begins to read some is noticed, and gets a payload here.
+"""
+
+import ast
+import json
+import os
+import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+
+import policychord
+from policychord.choices.data import TASKS, read_choices
+from policychord.cli.settings import from_file
+from policychord.core import _folders
+from policychord.runs import cache, compare, fit, sweep, tracks
+from policychord.runs.plan import Plan, read_plan
+from policychord.runs.store import write_dataset
+from policychord.studio.uploads import Upload
+from policychord.studio.wire import Frame, pack, read_message, unpack
+from policychord.tracks.reading import read_tracks
+
+SOURCE = Path(policychord.__file__).parent
+PLAN = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
+ROWS = "subject,block,trial,choice,reward\n" + "".join(f"1,1,{k},{1 + k % 2},{k}\n" for k in range(1, 13))
+
+
+class Payload:
+    """A pickle of it makes a file when it is read."""
+
+    def __init__(self, ran: Path):
+        self.ran = ran
+
+    def __reduce__(self):
+        return Path.touch, (self.ran,)
+
+
+class Attack(NamedTuple):
+    """A payload in a file, and what a command does with the file."""
+
+    plant: Callable[[Path, Path], Any]  # (folder, file that the payload makes)
+    read: Callable[[Path], Any]  # (folder)
+
+
+def pickled(name: str) -> Callable[[Path, Path], Any]:
+    """A pickle in place of the file."""
+    return lambda folder, ran: _file(folder / name).write_bytes(pickle.dumps(Payload(ran)))
+
+
+def text(name: str, form: str) -> Callable[[Path, Path], Any]:
+    """A text in which CODE is Python and PICKLE a pickle, as a careless reader would run them."""
+
+    def plant(folder: Path, ran: Path) -> None:
+        code = f"__import__('pathlib').Path('{ran}').touch()"
+        _file(folder / name).write_text(form.replace("CODE", code).replace("PICKLE", pickle.dumps(Payload(ran)).hex()))
+
+    return plant
+
+
+def objects(name: str) -> Callable[[Path, Path], Any]:
+    """Arrays of objects, which NumPy would unpickle."""
+
+    def plant(folder: Path, ran: Path) -> None:
+        bomb = np.array([Payload(ran)], dtype=object)
+        with open(_file(folder / name), "wb") as file:
+            np.savez(file, **{cache.STRUCTURE: bomb, "0": bomb})
+
+    return plant
+
+
+def array_of_objects(name: str) -> Callable[[Path, Path], Any]:
+    """One such array by itself."""
+    return lambda folder, ran: np.save(folder / name, np.array([Payload(ran)], dtype=object))
+
+
+def foreign_type(folder: Path, ran: Path) -> None:
+    """A Parquet file with a type that old versions of Arrow unpickle, and with objects as pandas stores them."""
+    payload = pickle.dumps(Payload(ran))
+    about = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
+    columns = {name: pa.array([0]) for name in ("point", "episode", "eps")}
+    fields = [pa.field(name, pa.int64(), metadata=about if name == "eps" else None) for name in columns]
+    pandas = {"columns": [{"name": "eps", "pandas_type": "object", "numpy_type": "object", "metadata": None}],
+              "index_columns": [], "column_indexes": [], "attributes": {"code": payload.hex()}}  # fmt: skip
+    schema = pa.schema(fields, metadata={b"pandas": json.dumps(pandas).encode()})
+    pq.write_table(pa.table(list(columns.values()), schema=schema), _file(folder / "batches" / "1.parquet"))
+
+
+def zarr_array(**about: Any) -> Callable[[Path, Path], Any]:
+    """A Zarr folder of the second format, whose codecs may unpickle."""
+
+    def plant(folder: Path, ran: Path) -> None:
+        known = {"zarr_format": 2, "shape": [1], "chunks": [1], "order": "C", "compressor": None, "filters": None}
+        array = _file(folder / "data.zarr" / "x" / ".zarray").parent
+        (array / ".zarray").write_text(json.dumps(known | about))
+        (array / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["t"]}')
+        (array.parent / ".zgroup").write_text('{"zarr_format": 2}')
+        (array / "0").write_bytes(pickle.dumps([Payload(ran), [1], "|O"]))
+
+    return plant
+
+
+def read_fit_data(folder: Path) -> None:
+    given = fit.FitPlan.model_validate({"family": "flock", "data": "data.zarr"})
+    fit.observed(given, fit.design_of(given, None), folder)
+
+
+def read_upload(folder: Path) -> None:
+    from policychord.studio.rooms.choices.state import read_upload
+
+    read_upload(Upload("x.csv", (folder / "x.csv").read_bytes()), TASKS["2"])
+
+
+def read_wire(folder: Path) -> None:
+    read_message((folder / "message").read_bytes().decode("latin-1"))
+
+
+def read_track_file(folder: Path, kind: str) -> None:
+    read_tracks(folder / f"t.{kind}", rate=10.0)
+
+
+TRACKS = ("npy", "h5", "nc", "csv")
+RECORD = '<script type="application/json" id="record">{"claims": [{"id": "CODE", "measured": "PICKLE"}]}</script>'
+PICKLE_CODEC = {"id": "pickle"}
+ATTACKS = {
+    "result of a step: pickle": Attack(pickled("x.npz"), lambda at: cache.load(at / "x.npz")),
+    "result of a step: objects": Attack(objects("x.npz"), lambda at: cache.load(at / "x.npz")),
+    "batch of a sweep: pickle": Attack(pickled("batches/1.parquet"), lambda at: sweep.results(PLAN, at)),
+    "batch of a sweep: foreign type": Attack(foreign_type, lambda at: sweep.results(PLAN, at)),
+    "plan: pickle": Attack(pickled("plan.toml"), lambda at: read_plan(at / "plan.toml")),
+    "plan: code": Attack(
+        text("plan.toml", 'study = "flock"\nepisodes = "CODE"\n'), lambda at: read_plan(at / "plan.toml")
+    ),
+    "plan as JSON: code": Attack(
+        text("plan.json", '{"study": "CODE", "py/reduce": "PICKLE"}'), lambda at: read_plan(at / "plan.json")
+    ),
+    "settings: pickle": Attack(pickled("s.toml"), lambda at: from_file(at / "s.toml")),
+    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: from_file(at / "s.json")),
+    "plan of a fit: pickle": Attack(pickled("fit.toml"), lambda at: fit.read_fit_plan(at / "fit.toml")),
+    "plan of a fit: its own code": Attack(
+        text("fit.toml", 'family = "python"\n'), lambda at: fit.design_of(fit.read_fit_plan(at / "fit.toml"), None)
+    ),
+    "data of a fit: objects": Attack(
+        zarr_array(dtype="|O", filters=[PICKLE_CODEC], fill_value=None), read_fit_data
+    ),
+    "data of a fit: filter": Attack(zarr_array(dtype="<f8", filters=[PICKLE_CODEC], fill_value=0.0), read_fit_data),
+    "data of a fit: compressor": Attack(
+        zarr_array(dtype="<f8", compressor=PICKLE_CODEC, fill_value=0.0), read_fit_data
+    ),
+    "claims: pickle": Attack(pickled("claims.json"), compare.read),
+    "claims: code": Attack(text("claims.json", '[{"id": "CODE", "measured": {"x": "PICKLE"}}]'), compare.read),
+    "report: pickle": Attack(pickled("report.html"), lambda at: compare.read(at / "report.html")),
+    "report: code": Attack(text("report.html", RECORD), lambda at: compare.read(at / "report.html")),
+    "figure: pickle": Attack(
+        pickled("a.png"), lambda at: compare.same_pixels(at / "a.png", Path(__file__).parent / "__init__.py")
+    ),
+    "table: pickle": Attack(pickled("x.csv"), lambda at: read_choices(at / "x.csv", TASKS["2"])),
+    "table: code": Attack(
+        text("x.csv", ROWS.replace(",7\n", ",CODE\n")), lambda at: read_choices(at / "x.csv", TASKS["2"])
+    ),
+    **{
+        f"tracks: pickle as {kind}": Attack(pickled(f"t.{kind}"), partial(read_track_file, kind=kind))
+        for kind in TRACKS
+    },
+    "tracks: objects": Attack(array_of_objects("t.npy"), partial(read_track_file, kind="npy")),
+    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
+    "sidecar: pickle": Attack(
+        lambda at, ran: ((at / "x.csv").write_text(ROWS), pickled("x.json")(at, ran)),
+        lambda at: read_choices(at / "x.csv", TASKS["2"]),
+    ),
+    "upload: pickle": Attack(pickled("x.csv"), read_upload),
+    "message: pickle": Attack(pickled("message"), read_wire),
+    "frame: pickle": Attack(pickled("frame"), lambda at: unpack((at / "frame").read_bytes())),
+}  # fmt: skip
+
+# What is read elsewhere: nothing that anybody could send.
+HARMLESS = {
+    "cli/output.py": "writes to the null device",
+    "core/_compile.py": "its own source; caches in a folder of the user alone, below",
+    "core/_native.py": "a header of an installed package",
+    "runs/compiled.py": "/proc; programs in a folder of the user alone, below",
+    "runs/doctor.py": "/proc and /sys",
+    "runs/engine.py": "writes a log",
+    "runs/report.py": "templates, and figures that the same run drew: bytes into a page",
+    "runs/reproduce.py": "results of steps, by `load` of runs/cache.py",
+    "runs/store.py": "makes durable what it has written",
+    "studio/server.py": "its own pages; writes a link",
+}
+READERS = {
+    "choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
+    "cli/settings.py": ("settings: pickle", "settings as JSON: pickle"),
+    "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
+    "runs/compare.py": ("claims: pickle", "report: pickle", "figure: pickle"),
+    "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects"),
+    "runs/plan.py": ("plan: pickle", "plan: code"),
+    "runs/tracks.py": ("plan of tracks: pickle",),
+    "tracks/reading.py": (*(f"tracks: pickle as {kind}" for kind in TRACKS), "tracks: objects"),
+    "runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
+    "studio/wire.py": ("message: pickle", "frame: pickle"),
+}
+READING = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "open_zarr", "open_dataset", "open_datatree",
+           "open_groups", "read_csv", "read_table", "read_parquet", "read_json", "read_excel", "read_hdf",
+           "read_feather", "imread", "fromfile", "memmap", "loadtxt", "genfromtxt", "loadmat", "ZipFile"}  # fmt: skip
+OURS = {"read_table"}  # names of our own functions, whose callers hand over bytes
+
+
+def _file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_payload_does_not_run(tmp_path, name):
+    folder, ran = tmp_path / "sent", tmp_path / "ran"
+    folder.mkdir()
+    ATTACKS[name].plant(folder, ran)
+    if name == "batch of a sweep: foreign type":  # its numbers are read, the type is not looked up
+        assert ATTACKS[name].read(folder).table.eps.tolist() == [0]
+    else:
+        with pytest.raises((ValueError, cache.MissingError), match=r"\w"):  # refused with a sentence, or done again
+            ATTACKS[name].read(folder)
+    assert not ran.exists()
+
+
+def test_the_payload_would_run(tmp_path):
+    pickle.loads(pickle.dumps(Payload(tmp_path / "ran")))
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["kernels-x", "programs-x"])
+def test_machine_code_that_others_could_have_planted_is_not_there_any_more(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = _folders.private_folder(name)
+    folder.chmod(0o777)
+    (folder / "kernel.nbi").write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
+    assert not list(_folders.private_folder(name).iterdir())
+    assert os.stat(folder).st_mode & 0o077 == 0
+
+
+def reads(path: Path) -> bool:
+    """Whether a module calls anything that reads a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in READING and not (name in OURS and isinstance(node.func, ast.Name)):
+                return True
+    return False
+
+
+def test_every_module_that_reads_files_has_a_payload_or_a_reason():
+    found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if reads(path)}
+    new = found - set(READERS) - set(HARMLESS)
+    assert not new, f"{sorted(new)} read files: plant a payload in them here, or say why nobody can"
+    gone = (set(READERS) | set(HARMLESS)) - found
+    assert not gone, f"{sorted(gone)} read no file any more"
+    for names in READERS.values():
+        assert set(names) <= set(ATTACKS)
+
+
+def test_what_a_reader_accepts_is_what_was_written(tmp_path):
+    """The attacks are refused for what they are: files of ours pass through the same functions."""
+    cache.save(tmp_path / "x.npz", "step", cache.Result({"a": np.arange(3)}, 1.0))
+    assert cache.load(tmp_path / "x.npz").value["a"].tolist() == [0, 1, 2]
+    (tmp_path / "x.csv").write_text(ROWS)
+    assert len(read_choices(tmp_path / "x.csv", TASKS["2"]).choice) == 12
+    table = pd.DataFrame({"point": [0], "episode": [0], "eps": [0.1], "milling": [0.5]})
+    sweep.keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}))
+    assert sweep.results(PLAN, tmp_path).table.milling.tolist() == [0.5]
+    write_dataset(tmp_path / "data.zarr", xr.Dataset({"x": ("t", [1.0])}))
+    with pytest.raises((ValueError, KeyError)) as refused:  # opened, and then found to be no flight of a flock
+        read_fit_data(tmp_path)
+    assert "no readable Zarr folder" not in str(refused.value)
+    sent = Frame("x", {"kind": "x"}, {"a": np.arange(3.0)})
+    assert unpack(pack(sent)).arrays["a"].tolist() == [0.0, 1.0, 2.0]
