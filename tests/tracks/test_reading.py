@@ -97,6 +97,9 @@ def broken(folder):
     (folder / "twice.csv").write_text("frame,id,x,y\n0,0,1,2\n0,0,1,3\n1,0,1,1\n2,0,2,2\n")
     (folder / "nameless.csv").write_text("a,b,c\n1,2,3\n")
     (folder / "uneven.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0,1,2,3,4\n")
+    (folder / "short.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0\n2,0,1,1\n")
+    (folder / "far.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0,inf,2\n2,0,1,1\n")
+    (folder / "two.csv").write_text("frame,id,x,y\n0,0,1,2\n1,0,1,2\n")
     (folder / "binary.csv").write_bytes(b"\x00\x01\x02" * 40)
     (folder / "latin.csv").write_bytes("frame,id,x,y\n0,\xe4,1,2\n".encode("latin-1"))
     np.save(folder / "objects.npy", np.array({"trajectories": PLACES}, dtype=object), allow_pickle=True)
@@ -117,6 +120,8 @@ def broken(folder):
         "missing.csv": "does not exist", "empty.csv": "not a whole table", "header.csv": "no rows",
         "words.csv": "line 3: x is 'here', not a number", "twice.csv": "twice in frame 0",
         "nameless.csv": "no column for id", "uneven.csv": "not a whole table", "binary.csv": "not text",
+        "short.csv": "line 3 has fewer cells", "far.csv": "infinite positions",
+        "two.csv": "2 frames of 1 individuals",
         "latin.csv": "not UTF-8", "objects.npy": "idtrackerai_format", "flat.npy": "(frames, individuals, 2)",
         "text.npy": "numbers are needed", "cut.npy": "refused|whole .npy", "cut.h5": "not a whole HDF5",
         "cut.nc": "not a whole netCDF", "tracks.xlsx": "ends with .xlsx", "other.h5": "no dataset 'trajectories'",
@@ -139,6 +144,14 @@ def test_broken_files_are_one_sentence_and_nothing_is_written(tmp_path, monkeypa
             run = CliRunner().invoke(app, ["tracks", command, f"files/{name}", "--rate", "25", "--out", "out"])
             assert isinstance(run.exception, TrackError), (name, command, run.exception)
         assert not (tmp_path / "out").exists(), name
+
+
+def test_short_trials_are_left_out_and_counted(tmp_path):
+    rows = ["trial,frame,id,x,y", "a,0,0,1,2", *(f"b,{k},0,{k},1" for k in range(5))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    found = read_tracks(tmp_path / "t.csv", rate=1.0)
+    assert [trial.name for trial in found.trials] == ["b"]
+    assert any("1 of 2 trials" in note for note in found.notes)
 
 
 def test_a_file_without_a_rate_says_so(files):

@@ -161,8 +161,8 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "accounts": (draw.draw_scores, (found,), "What each account explains of decisions that it had not seen, with "
                      "95% intervals over blocks."),
-        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from the "
-                      "curvature of the likelihood, on the scales on which they are free."),
+        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from "
+                      "the curvature of the likelihood, on the scales on which they are free."),
         "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
                     "simplex has the three forces whose weights move most; the orange point is their mean."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
@@ -204,7 +204,7 @@ def _estimates(found: Answer) -> str:
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
         "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
-        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost, whose scale is fixed."
+        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost's fixed scale."
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..fitting import Family, Fit, Likelihood, cross_validate, fit, folds_of, likelihood, maximise, paired
-from ..fitting.parameters import natural, size
+from ..fitting.parameters import natural, size, unconstrained
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import Difference
 from .decisions import Decisions, to_observations
@@ -59,7 +59,9 @@ def answer(
     found = fit(family, to_observations(given), None, fixed, starts=starts, hold_out="block", compare=False,
                 profiles=profiles, seed=seed, progress=progress)  # fmt: skip
     accounts = accounts_of(given, family, fixed or {})
-    begun = {"composed": found.z, "composed, by mean": found.z}
+    begun = {"composed": found.z[None], "composed, by mean": found.z[None]}
+    constant = next(one for one in accounts if one.name == "constant mixture")
+    begun[constant.name] = _from_composed(constant, found)
     scores = score(given, accounts, begun, progress)
     by_name = {one.name: one for one in scores}
     gain = paired(by_name["composed"].each, by_name["constant mixture"].each, given.block)
@@ -71,7 +73,7 @@ def answer(
 def score(
     given: Decisions, accounts: Sequence[Account], begun: dict[str, np.ndarray], progress: Progress | None = None
 ) -> tuple[Scored, ...]:
-    """All accounts on the same folds of blocks, best first. `begun` says where some climbs begin."""
+    """All accounts on the same folds of blocks, best first. `begun` says where some climbs begin, (starts, K)."""
     units, fold = units_of(given), folds_of(given.block)
     rows = []
     for i, account in enumerate(accounts):
@@ -92,8 +94,21 @@ def score_one(
     given: Likelihood, fold: np.ndarray, begin: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
     """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
-    best = maximise(given, starts=STARTS if begin is None else begin[None])
+    best = maximise(given, starts=STARTS if begin is None else begin)
     return best.z, best.log_likelihood, cross_validate(given, fold, start=best.z)
+
+
+def _from_composed(constant: Account, found: Fit) -> Float[np.ndarray, "2 K"]:
+    """Starts of constant weights: the declared one, and the composed agent's estimates with its prior as weights.
+
+    So constant weights never lose by a worse hill than the one on which the composed agent stands.
+    """
+    own = {one.name for one in constant.parameters}
+    theta = {name: value for name, value in found.theta.items() if name in own}
+    if "prior" in found.theta:
+        prior = np.maximum(found.theta["prior"], 1e-6)
+        theta["weights"] = prior / prior.sum()
+    return np.stack([unconstrained(constant.parameters, {}), unconstrained(constant.parameters, theta)])
 
 
 def _theta(account: Account, z: np.ndarray) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Nothing in a file is executed: arrays of Python objects are refused, and links out of an HDF5 file are not followed.
 """
 
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ import pandas as pd
 from jaxtyping import Float
 
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
+LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
 MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
 EXPORT = "idtrackerai_format SESSION --formats h5 csv"
@@ -87,8 +89,7 @@ def read_tracks(
     if columns and reader is not _read_table:
         raise TrackError(f"columns are given but {path.name} is no table: leave them out.")
     trials, found_rate, found_unit, notes = reader(path, dict(columns or {}))
-    for trial in trials:
-        _check(path, trial)
+    trials = _usable(path, trials, notes)
     if rate is None and found_rate is None:
         raise TrackError(f"{_shown(path)} does not say how many frames a second it has: pass --rate HZ.")
     frames_a_second = float(rate if rate is not None else found_rate or 0.0)
@@ -103,15 +104,20 @@ def read_tracks(
 Found = tuple[list[Trial], float | None, str, list[str]]  # trials, rate and unit as the file says, notes
 
 
-def _check(path: Path, trial: Trial) -> None:
-    frames, count = trial.position.shape[:2]
-    where = f"{_shown(path)}, trial {trial.name}" if trial.name != "0" else _shown(path)
-    if frames < 3 or count < 1:
-        raise TrackError(f"{where} has {frames} frames of {count} individuals: at least 3 frames of one are needed.")
-    if np.isinf(trial.position).any():
-        raise TrackError(f"{where} has infinite positions: mark missing ones as NaN or leave them out.")
-    if not np.isfinite(trial.position).all(axis=-1).any():
-        raise TrackError(f"{where} has no position that is a number: check the file or its columns.")
+def _usable(path: Path, trials: list[Trial], notes: list[str]) -> list[Trial]:
+    """The trials from which motion can be found; the others are left out, which is said."""
+    for trial in trials:
+        if np.isinf(trial.position).any():
+            raise TrackError(f"{_shown(path)}, trial {_quoted(trial.name)} has infinite positions: mark missing ones "
+                             "as NaN or leave them out.")  # fmt: skip
+    fine = [t for t in trials if len(t.position) >= LEAST_FRAMES and np.isfinite(t.position).all(axis=-1).any()]
+    if not fine:
+        frames, count = max((trial.position.shape[:2] for trial in trials), default=(0, 0))
+        what = "no position that is a number" if frames >= LEAST_FRAMES else f"{frames} frames of {count} individuals"
+        raise TrackError(f"{_shown(path)} has {what}: {LEAST_FRAMES} frames with positions are needed at least.")
+    if len(fine) < len(trials):
+        notes.append(f"{len(trials) - len(fine)} of {len(trials)} trials have too few positions and are left out.")
+    return fine
 
 
 def _shown(path: Path) -> str:
@@ -282,8 +288,12 @@ def _read_table(path: Path, columns: dict[str, str]) -> Found:
         raise TrackError(f"{_shown(path)} is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
     head = next((line for line in text.splitlines() if line.strip()), "")
     separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
-    import io
-
+    if len(separator) == 1 and '"' not in text:
+        # the parser would fill a row that was cut off with empty cells, and those are gaps
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip() and line.count(separator) < head.count(separator):
+                raise TrackError(f"{_shown(path)}, line {number} has fewer cells than the header: every row needs all "
+                                 "of them, empty ones too.")  # fmt: skip
     try:
         table = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, index_col=False,
                             engine="c" if len(separator) == 1 else "python", on_bad_lines="error")  # fmt: skip
