@@ -47,6 +47,15 @@ def test_the_interval_is_that_of_resampling(rng, paired):
     assert found.low < found.delta < found.high
 
 
+def test_as_much_is_left_out_on_both_sides_as_the_level_says(rng):
+    """An interval of level .5 lies between the quartiles of the resamples, a wider one between outer quantiles."""
+    a, b = rng.normal(size=(2, 40))
+    found = {level: effect_size(a, b, level=level, resamples=4000) for level in (0.5, 0.9)}
+    # for a normal distribution of deltas the half-widths are .674 and 1.645 standard deviations
+    widths = [found[level].high - found[level].low for level in (0.5, 0.9)]
+    assert widths[1] / widths[0] == pytest.approx(1.645 / 0.674, rel=0.1)
+
+
 def test_pairing_narrows_the_interval(rng):
     a = rng.normal(size=80)
     b = a + 0.05 * rng.normal(size=80) + 0.1
