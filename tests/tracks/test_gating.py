@@ -168,7 +168,7 @@ def filmed(group):
 
 
 def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_weights(group):
-    given, posed = filmed(group)
+    _, posed = filmed(group)
     gate = unconstrained(posed["composed"].parameters, {name: SHARP[name] for name in ("eps", "prior")})
     mean = group.weights.mean(axis=(0, 1))
     fixed = unconstrained(posed["constant mixture"].parameters, {"weights": mean / mean.sum()})
