@@ -7,6 +7,8 @@ from pydantic import ValidationError
 
 from policychord.envs.neighbours import Zones, look
 from policychord.fitting import folds_of, likelihood, paired
+from policychord.fitting.likelihoods import pointwise
+from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
 from policychord.tracks.compare import Scored, call_of, score_one, sentence
 from policychord.tracks.decisions import cells_of, decide
@@ -152,17 +154,33 @@ def test_marked_individuals_are_no_members(group):
         decide(motion, ForceSettings(forces=("persist", "predator"), predator="wolf"))
 
 
-def test_a_group_that_gates_is_called_gating(group):
+def filmed(group):
+    """Decisions of a group, its family with known gains and spreads, and the two accounts that matter."""
     given = decide(move(as_tracks(group, LAYOUT, 8, noise=0.001, gaps=0.02), Smoothing(window=0.16)), layout=LAYOUT,
                    cells=CELLS)  # fmt: skip
-    family, units = family_of(given, ("eps", "prior")), units_of(given)
     held = {name: np.asarray(SHARP[name]) for name in ("gain", "sd", "tail")}
-    fold = folds_of(given.block)
-    found = {
-        one.name: score_one(likelihood(one.log_prob, units, one.parameters, at_once=32), fold)
-        for one in accounts_of(given, family, held) if one.name in ("composed", "constant mixture")
+    accounts = accounts_of(given, family_of(given, ("eps", "prior")), held)
+    units = units_of(given)
+    return given, {
+        one.name: likelihood(one.log_prob, units, one.parameters, at_once=32)
+        for one in accounts if one.name in ("composed", "constant mixture")
     }  # fmt: skip
-    gain = paired(found["composed"][2], found["constant mixture"][2], given.block)
+
+
+def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_weights(group):
+    _, posed = filmed(group)
+    gate = unconstrained(posed["composed"].parameters, {name: SHARP[name] for name in ("eps", "prior")})
+    mean = group.weights.mean(axis=(0, 1))
+    fixed = unconstrained(posed["constant mixture"].parameters, {"weights": mean / mean.sum()})
+    gain = pointwise(posed["composed"], gate) - pointwise(posed["constant mixture"], fixed)
+    assert gain.mean() > 0.05
+
+
+@pytest.mark.thorough
+def test_a_group_that_gates_is_called_gating(group):
+    given, posed = filmed(group)
+    found = {name: score_one(one, folds_of(given.block))[2] for name, one in posed.items()}
+    gain = paired(found["composed"], found["constant mixture"], given.block)
     assert call_of(gain, 0.2) == "gating"
     assert gain.mean > 0.05
 
