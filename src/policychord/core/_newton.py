@@ -368,7 +368,7 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
         raise ValueError("derivatives through solve need a convex complexity: a local answer may jump.")
     d = _scaling(one, w)
     capped = (w > 0.0) & (d == 0.0)
-    pushed = jnp.zeros_like(w) if one.caps is None else jnp.where(capped, change.caps, 0.0)
+    pushed = jnp.zeros_like(w) if change.caps is None else jnp.where(capped, change.caps, 0.0)
 
     def gradient(parameters):
         return jax.grad(one.complexity.value, argnums=1)(parameters, w)
@@ -377,8 +377,8 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
     if one.parameters is not None:
         dg = jax.jvp(gradient, (one.parameters,), (change.parameters,))[1]
     u, lean = reg.link(reg.floored_log(w), one.alpha), reg.tilt(one.log_prior, one.alpha)
-    d_rho = dg + change.eps * (u - lean)
-    if one.alpha is None:
+    d_rho: Any = dg + change.eps * (u - lean)
+    if one.alpha is None or change.alpha is None:
         d_rho = d_rho - one.eps * change.log_prior
     else:
         prior = jnp.exp((one.alpha - 1.0) * one.log_prior) * change.log_prior

@@ -324,7 +324,7 @@ def pose(
         raise ValueError(f"prior has shape {bias.shape}: the last axis needs one entry for each of the {n} weights.")
     alpha, caps = (None, None) if reg.is_plain(regulariser) else reg.alpha_and_caps(regulariser, n)
     shapes = {"eps": temperature.shape, "prior": bias.shape[:-1]}
-    if alpha is not None:
+    if alpha is not None and caps is not None:
         shapes |= {"alpha": alpha.shape, "caps": caps.shape[:-1]}
     try:
         batch = np.broadcast_shapes(*shapes.values())

@@ -138,7 +138,7 @@ class Judged(NamedTuple):
 
 def minimise_energy(batch: Problem, index: int) -> Judged:
     """The weights of least energy of one problem of a batch."""
-    pi, s, eps, log_prior = pick(batch, index)
+    pi, s, eps, log_prior = map(np.asarray, pick(batch, index))
 
     def value(w: np.ndarray) -> float:
         return float((pi @ w) @ (np.log(pi @ w) + s))

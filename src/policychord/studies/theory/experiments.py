@@ -158,7 +158,7 @@ def _units(batch: Problem, seed: int) -> Units:
         one = pick(batch, i)
         scales = time_scales(one.eps)
         leak = float(scales.gradient / one.eps)
-        y = one.log_prior - np.asarray(primitive_cost(one, weights)) / one.eps
+        y = np.asarray(one.log_prior - primitive_cost(one, weights) / one.eps)
         fast = agents.integrate_fast_unit(one, scales, weights, SPANS * leak)
         slow = agents.integrate_slow_unit(one, scales, y, SPANS * float(scales.weights))
         rates = (decay_rate(u.times, u.distance[None], 1e-2, 1e-6)[0] for u in (fast, slow))
@@ -264,11 +264,12 @@ def check_identities(settings: TheorySettings) -> Identities:
     points = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
     gradient, lowest, largest, bounds = zip(*map(_differentiate, batches, points), strict=True)
     hot, cold, least, anywhere = zip(*map(_limits, batches), strict=True)
-    gates, corners = np.max([_gates(b) for b in batches], axis=0), np.max(list(map(_cool, batches, points)), axis=0)
+    residual, identical = np.max([_gates(b) for b in batches], axis=0).tolist()
+    corner, blunt = np.max(list(map(_cool, batches, points)), axis=0).tolist()
     return Identities(
         _map_proximally(settings), max(map(_dissipate, batches, points)),
         max(gradient), min(lowest), max(largest), float(np.median(np.concatenate(bounds))),
-        max(hot), max(cold), min(least), max(anywhere), *gates.tolist(), *corners.tolist(), _sum_over_pairs(settings),
+        max(hot), max(cold), min(least), max(anywhere), residual, identical, corner, blunt, _sum_over_pairs(settings),
     )  # fmt: skip
 
 

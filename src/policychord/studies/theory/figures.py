@@ -205,7 +205,7 @@ def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
         ("y", "r", "+", "", False), ("m", "r", "-", r"$\ln$", False), ("r", "w", "+", r"$\exp$", False),
     ):  # fmt: skip
         _synapse(ax, at[start], at[end], sign, label, broad)
-    ax.text(*where["s"] + [0.0, 0.12], "input $s$: cost of each action", ha="center", fontsize=8)
+    ax.text(where["s"][0], where["s"][1] + 0.12, "input $s$: cost of each action", ha="center", fontsize=8)
     _synapse(ax, where["s"] + [0.0, 0.1], at["y"] + [0.0, 0.28], "-", r"$\Pi^\top$", True)
     # the weights go back to the first layer, below everything
     ax.plot([6.4, 6.4, 0.05, 0.05], [-0.66, -1.25, -1.25, 0.0], color="0.25", linewidth=2.4)
