@@ -1,6 +1,6 @@
 """Claims T1 to T19 with their rules, and the controls that say how much they are worth."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def order_layers(settings: TheorySettings, evidence: TheoryEvidence) -> Measured
 def hold_for_others(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
     """The worst number of each statement over all other complexities, and of each complexity the end of its flow."""
     found = evidence.others
-    worst = {name: max(getattr(one, field) for one in found.values()) for name, field in OTHERS.items()}
+    worst = {name: _worst(getattr(one, field) for one in found.values()) for name, field in OTHERS.items()}
     return {
         **worst,
         "smallest weight": min(one.smallest for one in found.values()),
@@ -153,13 +153,18 @@ def sum_over_pairs(settings: TheorySettings, evidence: TheoryEvidence) -> Measur
     return {"largest |joint KL - (F + ln Z)|": Quantity(evidence.identities.joint, "nat"), "models": settings.judged}
 
 
+def _worst(values: Iterable[float]) -> float:
+    """The largest; not a number if one of them is not, which `max` would hide."""
+    return float(np.max(list(values)))
+
+
 def hold_units(settings: TheorySettings, evidence: TheoryEvidence) -> Measured:
     found = evidence.units
     return {
-        "fast unit: largest |y - (ln prior - grad F/eps)|": max(one.fast_end for one in found.values()),
-        "slow unit: largest |w - softmax(y)|": max(one.slow_end for one in found.values()),
-        "fast unit: least rate": Quantity(min(one.fast_rate for one in found.values()), "eps/tau~_g"),
-        "slow unit: least rate": Quantity(min(one.slow_rate for one in found.values()), "1/tau"),
+        "fast unit: largest |y - (ln prior - grad F/eps)|": _worst(one.fast_end for one in found.values()),
+        "slow unit: largest |w - softmax(y)|": _worst(one.slow_end for one in found.values()),
+        "fast unit: least rate": Quantity(-_worst(-one.fast_rate for one in found.values()), "eps/tau~_g"),
+        "slow unit: least rate": Quantity(-_worst(-one.slow_rate for one in found.values()), "1/tau"),
         **{f"{study}: problems": one.problems for study, one in found.items()},
     }
 
