@@ -116,8 +116,9 @@ def read_fit_data(folder: Path) -> None:
 
 def read_upload(folder: Path) -> None:
     from policychord.studio.rooms.choices.state import read_upload
+    from policychord.studio.rooms.choices.view import ChoicesView
 
-    read_upload(Upload("x.csv", (folder / "x.csv").read_bytes()), TASKS["2"])
+    read_upload(Upload("x.csv", (folder / "x.csv").read_bytes()), ChoicesView())
 
 
 def read_wire(folder: Path) -> None:

@@ -244,7 +244,8 @@ def verdicts(
         elif np.isinf(low) or np.isinf(high):
             soft.append(f"its profile is open {'below' if np.isinf(low) else 'above'}")
         elif high - low > VAGUE and scales[j] != "real":
-            soft.append(f"its interval spans a factor of {np.exp(high - low):.0f}: its order of magnitude is not known")
+            factor = np.exp(min(high - low, np.log(1e6)))  # beyond a million nobody asks how many millions
+            soft.append(f"its interval spans a factor of {factor:.0f}: its order of magnitude is not known")
         if not found.intervals and found.errors[j] > WIDEST / 2:
             hard.append(f"its standard error is {found.errors[j]:.2g} on the unconstrained scale")
         for i, other in enumerate(names):

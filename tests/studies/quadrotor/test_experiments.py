@@ -11,6 +11,8 @@ from policychord.studies.quadrotor.experiments import (
     BATCH,
     DISPUTED,
     LONGEST,
+    PUSHED,
+    TWICE,
     Flight,
     FlightKey,
     experiments,
@@ -33,7 +35,8 @@ def legs_of(settings):
 def test_every_flight_is_in_one_step(quick):
     settings = STUDY.settings(quick=quick)
     keys = [leg.key for leg in legs_of(settings)]
-    assert len(keys) == len(set(keys)) == 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED)
+    flown = 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED) + len(PUSHED) + len(TWICE)
+    assert len(keys) == len(set(keys)) == flown
     seeds = {leg.key: leg.settings.seeds for leg in legs_of(settings)}
     assert seeds[FlightKey("stale-point", "pd", "track")] == settings.seeds
     assert seeds[FlightKey("stale-point", "lqr", "track")] == settings.seeds
@@ -52,7 +55,8 @@ def test_what_shares_a_step_shares_a_program():
 def test_disputed_numbers_are_flown_as_told():
     settings = {leg.key.series: leg.settings for leg in legs_of(QuadrotorSettings())}
     assert settings["accelerations"].force_sd == pytest.approx(0.03 * 0.027)
-    assert settings["accelerations"].impulse == pytest.approx(0.027)
+    assert settings["accelerations"].impulse == QuadrotorSettings().impulse  # a force in every reading that is judged
+    assert settings["weak push"].impulse == pytest.approx(0.027 * QuadrotorSettings().impulse)
     assert settings["accelerations"].disturbance == "centre"
     assert settings["script's weight"].lqr_stabilise.state == (1e-6, 0.05, 1e-6, 1e-5, 0.5, 0.1)
 

@@ -29,6 +29,8 @@ from ...security import LARGEST_BODY
 from ...wire import Frame
 from .state import Fitting, State
 
+MOST_COLUMNS = 200  # that a page lists to choose from
+
 _STYLE = """
 :root { color-scheme: light; }
 body { max-width: 52rem; margin: 2.5rem auto 4rem; padding: 0 1.2rem; color: #1c1e21; background: #fff;
@@ -67,10 +69,13 @@ def table_of(state: State) -> dict[str, Any]:
         header = header_of(upload.content, upload.name)
     except DataError:
         return {}
+    if len(header) > MOST_COLUMNS:
+        return {}
     taken = {**guess_columns(header), **parse_columns(state.view.columns)}
     if "reward" not in taken and {"gain", "loss"} <= set(taken):
         taken["reward"] = f"{taken['gain']}+{taken['loss']}"
-    sums = [f"{a}+{b}" for a in header for b in header if _pays(a, "gain") and _pays(b, "loss")]
+    gains, losses = ([column for column in header if _pays(column, kind)] for kind in ("gain", "loss"))
+    sums = [f"{a}+{b}" for a in gains for b in losses]
     chosen = taken.get("reward", "")
     sums += [chosen] if "+" in chosen and chosen not in sums else []
     names = [name for name in NAMES if name != "source"]
