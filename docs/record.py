@@ -6,6 +6,7 @@ Nothing of the record is written by hand; `make record` runs the studies and the
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 RECORD = Path(__file__).parent / "explanation" / "full_run.json"
 KEPT = ("policychord", "python", "seed", "data", "started", "quick", "seconds", "cores", "workers")
@@ -20,7 +21,15 @@ def record(run: Path) -> dict[str, object]:
         raise SystemExit(f"{run} is a quick run: pass the folder of a run with --full.")
     if "human" not in environment["data"]:
         raise SystemExit(f"{run} has {environment['data']}: run with --data and the folder of the public choices.")
-    return {"environment": {name: environment[name] for name in KEPT}, "claims": claims}
+    return {"environment": {name: environment[name] for name in KEPT}, "claims": list(filter(is_measured, claims))}
+
+
+def is_measured(claim: dict[str, Any]) -> bool:
+    """Whether every number of a claim is one. Where an instrument failed, its verdict says nothing about the paper."""
+    failed = [name for name, one in claim["measured"].items() if one["value"] != one["value"]]
+    if failed:
+        print(f"{claim['id']} is left out: {', '.join(failed)} is not a number.")
+    return not failed
 
 
 def main() -> None:

@@ -145,11 +145,11 @@ def test_a_temperature_that_is_not_positive_does_not_converge(p, route):
 def test_single_precision_in_a_trace_is_refused(p):
     with jax.enable_x64(False):
         for transformed in (jax.jit, jax.vmap):
-            with pytest.raises(ValueError, match=r"policychord.enable_x64\(\).*or pass NumPy arrays"):
+            with pytest.raises(ValueError, match=r"policychord\.enable_x64\(\).*or pass NumPy arrays"):
                 transformed(lambda c: solve(problem(pi=p.pi[0], action_cost=c, eps=0.1)).weights)(jnp.ones((2, D)))
-        with pytest.raises(ValueError, match="policychord.enable_x64"):
+        with pytest.raises(ValueError, match=r"policychord\.enable_x64"):
             jax.grad(lambda c: solve(problem(pi=p.pi[0], action_cost=c, eps=0.1)).weights[0])(jnp.ones(D))
-        with pytest.raises(ValueError, match="policychord.enable_x64"):
+        with pytest.raises(ValueError, match=r"policychord\.enable_x64"):
             jax.jit(lambda p: solve(p).weights)(p)
 
 

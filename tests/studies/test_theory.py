@@ -9,7 +9,7 @@ import numpy as np
 import pydantic
 import pytest
 
-from policychord import circuit_stability, solve, time_scales
+from policychord import circuit_stability, problem, solve, time_scales
 from policychord.runs import cache
 from policychord.runs.reproduce import FINISH, Chosen, tasks_of
 from policychord.studies.claim import RELATIONS, judge
@@ -463,3 +463,12 @@ def test_datasets_are_small_and_labelled(evidence):
 def test_misspelt_setting_is_an_error():
     with pytest.raises(pydantic.ValidationError, match="problms"):
         TheorySettings(problms=10)
+
+
+def test_a_unit_that_begins_at_its_target_has_no_rate_to_fit():
+    """As in the first trial of a block, in which all primitives are alike: 0/0 is no evidence against the circuit."""
+    pi = np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.2], [0.1, 0.8]]])
+    found = experiments._units(problem(pi=pi, action_cost=np.array([[0.0, 0.0], [0.0, 1.0]]), eps=0.1), seed=3)
+    assert 0.9 < found.fast_rate < 1.1
+    assert 0.9 < found.slow_rate < 1.1
+    assert max(found.fast_end, found.slow_end) < 1e-8

@@ -41,6 +41,7 @@ PER_TAU = 10  # moments of the circuit that are stored
 EVERYWHERE = 4  # problems of each shape whose flow starts everywhere
 LONG = 40.0  # tau, after which it is looked at
 SPANS = 40.0  # time constants for which one unit of a circuit is followed
+AT_REST = 1e-4  # a distance of which a millionth cannot be told from the integrator's error
 
 
 def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
@@ -161,12 +162,18 @@ def _units(batch: Problem, seed: int) -> Units:
         y = np.asarray(one.log_prior - primitive_cost(one, weights) / one.eps)
         fast = agents.integrate_fast_unit(one, scales, weights, SPANS * leak)
         slow = agents.integrate_slow_unit(one, scales, y, SPANS * float(scales.weights))
-        rates = (decay_rate(u.times, u.distance[None], 1e-2, 1e-6)[0] for u in (fast, slow))
-        in_units = (rate * unit for rate, unit in zip(rates, (leak, float(scales.weights)), strict=True))
-        rows.append((fast.distance[-1], slow.distance[-1], *in_units))
+        rates = (_fall(unit, constant) for unit, constant in ((fast, leak), (slow, float(scales.weights))))
+        rows.append((fast.distance[-1], slow.distance[-1], *rates))
     fast_end, slow_end, fast_rate, slow_rate = (np.array(column) for column in zip(*rows, strict=True))
     ends = float(fast_end.max()), float(slow_end.max())
     return Units(*ends, float(fast_rate.min()), float(slow_rate.min()), len(rows))
+
+
+def _fall(unit: agents.Unit, constant: float) -> float:
+    """The fitted rate in units of 1/constant; infinite for a unit that begins at its target and has nothing to fall."""
+    if unit.distance[0] < AT_REST:
+        return np.inf
+    return float(decay_rate(unit.times, unit.distance[None], 1e-2, 1e-6)[0]) * constant
 
 
 def look_at_support(settings: TheorySettings, recorded: Recorded) -> dict[str, float]:
