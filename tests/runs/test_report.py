@@ -373,13 +373,17 @@ def test_only_a_full_run_with_people_becomes_the_record(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from record import record
 
+    claims = [
+        {"id": name, "measured": {"rate": {"value": value}}} for name, value in (("B1", 0.5), ("T19", float("nan")))
+    ]
+
     def written(**changes):
-        (tmp_path / "claims.json").write_text('[{"id": "B1"}]')
+        (tmp_path / "claims.json").write_text(json.dumps(claims))
         (tmp_path / "environment.json").write_text(json.dumps(plain(ENVIRONMENT) | changes))
         return record(tmp_path)
 
     made = written(quick=False, data=PEOPLE)
-    assert made["claims"] == [{"id": "B1"}]
+    assert made["claims"] == claims[:1]  # what is no number is left out
     assert made["environment"]["started"] == ENVIRONMENT.started
     with pytest.raises(SystemExit, match="quick run"):
         written(quick=True, data=PEOPLE)

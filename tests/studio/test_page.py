@@ -96,7 +96,7 @@ def test_the_flock_flies_and_obeys(visit):
     page = loaded(visit("flock?boids=12"))
     first = pixels(page, "flock")
     page.wait_for_function("() => /step [1-9]\\d/.test(document.querySelector('[data-slot=clock]').textContent)")
-    assert pixels(page, "flock") != first
+    page.wait_for_function("was => document.querySelector('[data-canvas=flock]').toDataURL() !== was", arg=first)
     page.get_by_label("Leaders", exact=True).first.fill("5")
     page.get_by_label("Leaders", exact=True).first.press("Enter")
     expect(page.get_by_text("knows the goal")).to_be_visible()

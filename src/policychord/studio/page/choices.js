@@ -57,9 +57,14 @@ export function mount(root, page) {
   slot("report").addEventListener("click", () => { showProgress("Writing the report", null); page.act({ report: true }); });
 
   // Which column of the table is which of ours: what was guessed stands there, and a drop-down changes it.
+  // An answer may be older than the last drop-downs: what was taken since stands until an answer knows it.
+  let taken = {}, takenFrom = null;
   function describeColumns({ columns, sums, needed, ours }) {
     slot("mapping").hidden = !columns;
     if (!columns) return;
+    if (takenFrom !== String(columns)) [taken, takenFrom] = [{}, String(columns)];
+    taken = Object.fromEntries(Object.entries(taken).filter(([name, column]) => ours[name] !== column));
+    ours = { ...ours, ...taken };
     const lacking = needed.filter((name) => !ours[name]);
     slot("mapped").textContent = lacking.length ? `Which column is ${lacking.join(", ")}?` : "Columns of the table: change what was guessed";
     if (lacking.length) slot("mapping").open = true;
@@ -74,6 +79,7 @@ export function mount(root, page) {
       select.dataset.column = name;
       if (theirs) select.options[0].disabled = true; // what was taken can be another column, not none
       select.addEventListener("change", () => {
+        taken[name] = select.value;
         const chosen = Object.fromEntries([...slot("columns").querySelectorAll("select")].filter((s) => s.value).map((s) => [s.dataset.column, s.value]));
         page.change("columns", Object.entries(chosen).map((pair) => pair.join("=")).join(","));
       });
