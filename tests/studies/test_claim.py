@@ -65,6 +65,16 @@ def test_the_smallest_change_of_limits_that_changes_the_verdict(measured, verdic
     assert verdict_of(check(Rule(parts), found(**measured))) == verdict
 
 
+def test_limits_that_move_together_are_in_the_order_of_the_rule():
+    """A run that was killed and continued must write the report of one that was not, bit for bit."""
+    names = [f"part {number}" for number in range(9)]
+    rule = in_parts({name: (Condition(name, ">", 1.0),) for name in names})
+    values = found(**dict.fromkeys(names, 0.99) | {"part 4": 100.0})
+    flip = nearest_flip(rule, values)
+    assert flip.verdict == "reproduced"
+    assert [move.quantity for move in flip.moves] == [name for name in names if name != "part 4"]
+
+
 def test_what_is_no_number_cannot_be_turned():
     assert nearest_flip(all_of(Condition("x", ">", 1.0)), found(x=np.nan)) is None
 

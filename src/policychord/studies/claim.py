@@ -194,8 +194,9 @@ def nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> Flip | None:
     """
     holds = check(rule, measured)
     changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
-    sides = [{name for name in holds if holds[name] is side} for side in (True, False)]
-    one_by_one = [{name} for name in holds]
+    # lists, in the order of the rule: sets would be in another order in every process, and so would the report
+    sides = [[name for name in holds if holds[name] is side] for side in (True, False)]
+    one_by_one = [[name] for name in holds]
     choices = [*one_by_one, *sides]
     found = []
     for names in choices:
