@@ -230,7 +230,8 @@ def tally() -> str:
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
     where, missing = record["environment"], _made() - len(verdicts)
     took = f", in {where['seconds'] / 60:.0f} minutes on {where['cores']} cores" if "seconds" in where else ""
-    later = f" {missing} more claims have rules that are newer than this record." if missing else ""
+    those = "1 more claim has a rule" if missing == 1 else f"{missing} more claims have rules"
+    later = f" {those} newer than this record." if missing else ""
     return (
         f"**{len(verdicts)} claims: {counts}.** Recorded on {where['started'][:10]} with policychord "
         f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}{took}.{later}\n"

@@ -16,7 +16,7 @@ from policychord.choices import estimate
 from policychord.choices.beliefs import believe, relearn
 from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
 from policychord.choices.compare import Comparison, analyse, fit_rivals, model_by_name, plan_models
-from policychord.choices.data import TASKS, Reading, Task, as_table, parse_choices, read_choices
+from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
 from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
 from policychord.choices.quality import DELTA, _fit_warnings, examine
@@ -92,6 +92,16 @@ def test_the_compiled_likelihood_is_the_policy(name, learners_people):
     assert (found.low <= found.coef).all()
     assert (found.coef <= found.high).all()
     np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+
+
+def test_the_measured_mean_is_that_of_the_arms_and_not_of_the_arms_that_people_take():
+    """People take good arms more often: a mean over trials is 3.6 here, where the arms' values have a mean of 0."""
+    choices = synthetic("2", 40, seed=2)
+    assert choices.reward.mean() > 3.0
+    measured = measure_task(choices)
+    assert abs(measured.mean) < 0.7  # three standard errors of 1,600 values with a variance of 100
+    assert measured.variance == pytest.approx((100.0, 100.0), rel=0.15)
+    assert measured.noise == pytest.approx(10.0, rel=0.1)
 
 
 def test_a_shift_of_rewards_with_the_prior_mean_changes_nothing(learners_people):
@@ -294,7 +304,7 @@ def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, c
 
 
 def test_arviz_reads_the_draws_of_a_choice_model(cohort):
-    """First trials, where nothing is known, have the same probability under all draws: `loo` must not become NaN."""
+    """First trials, where nothing is known, have the same probability under all draws: `loo` takes it as it is."""
     az = pytest.importorskip("arviz")
     model, trials = classic("Hybrid"), cohort["2"]
     fitted = fit(model, trials)
@@ -302,6 +312,17 @@ def test_arviz_reads_the_draws_of_a_choice_model(cohort):
     read = az.InferenceData.from_datatree(tree) if hasattr(az.InferenceData, "from_datatree") else tree
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        summary, loo = az.summary(read), az.loo(read)
+        summary, loo = az.summary(read), az.loo(read, pointwise=True)
     assert summary.filter(like="V_per_TU", axis=0)["mean"].to_numpy() == pytest.approx(fitted.coef[:, 0], abs=0.5)
     assert loo.elpd_loo == pytest.approx(fitted.log_likelihood.sum(), abs=60)
+    log_p = tree["log_likelihood/choice"].to_numpy()[0]
+    still = np.ptp(log_p, axis=0) == 0
+    first = trials.trial[trials.counts] == 1
+    assert still[first].all()
+    assert not still[~first].all()
+    assert np.isinf(loo.pareto_k.to_numpy()[still]).all()  # no tail
+    assert loo.loo_i.to_numpy()[still] == pytest.approx(np.log(0.5), abs=1e-12)
+    exact = np.stack([log_proba(model, trials, one[np.searchsorted(fitted.subjects, trials.subject)])
+                      for one in estimate.draw_coefficients(model, fitted, trials, 60)])  # fmt: skip
+    chosen = exact[:, np.arange(len(trials.choice)), trials.choice][:, trials.counts]
+    np.testing.assert_allclose(log_p, chosen, rtol=0, atol=1e-12)

@@ -189,8 +189,10 @@ def measure_task(choices: Choices, name: str = "own data", **known: Any) -> Task
         raise DataError("reward never changes, so that there is nothing to learn: check the column, or name the right "
                         "one with --columns reward=...")  # fmt: skip
     moving = frame[~constant[frame["arm"]]]
-    total, centre = float(moving["r"].var()), float(moving["r"].mean())
+    total = float(moving["r"].var())
     cell = moving.groupby(["s", "b", "arm"])["r"].agg(["size", "mean", "var"])
+    # each arm of a block counts once: people take good arms more often, so a mean over trials is too high
+    centre = float(cell["mean"].mean())
     more = cell[cell["size"] > 1]
     within = float((more["var"] * (more["size"] - 1)).sum() / max((more["size"] - 1).sum(), 1))
     noise = max(within, 1e-3 * total)
