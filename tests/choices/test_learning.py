@@ -114,6 +114,22 @@ def test_a_shift_of_rewards_with_the_prior_mean_changes_nothing(learners_people)
         np.testing.assert_allclose(one.log_likelihood, other.log_likelihood, atol=1e-4)
 
 
+def test_a_lead_that_a_floor_explains_is_no_evidence_for_composition():
+    """Hybrid people of whom each now and then takes any arm: the composed model wins, as a floor alone would do."""
+    lapsing = model_by_name("Hybrid+lapse", TASKS["2"], "probit")
+    coef = np.column_stack([draw_people(GROUPS["2"]["Hybrid"], 16, 4) + np.array([1.5, 0.0]), np.full(16, 0.08)])
+    choices = simulate(TASKS["2"], lapsing, coef, seed=9)
+    plan = plan_models(choices.task, "probit", models=("Hybrid",))
+    found = analyse(choices, plan=plan)
+    assert found.against_hybrid.pxp("Composed") > 0.95
+    (line,) = [line for line in examine(choices, found, plan).warnings if "floor" in line]
+    assert "Hybrid clipped to [.01, .99]" in line
+    assert "no evidence for composition" in line
+    steady = simulate(TASKS["2"], classic("Hybrid"), coef[:, :2], seed=9)
+    found = analyse(steady, plan=plan)
+    assert not any("floor" in line for line in examine(steady, found, plan).warnings)
+
+
 def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
     plan = plan_models(learners_people.task, "logit", models=("Value", "Hybrid", "delta"), reference="delta",
                        primitives=("exploit", "repeat", "random"))  # fmt: skip
@@ -164,7 +180,7 @@ def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_peop
 @pytest.mark.parametrize(
     ("pxp", "bor", "said"),
     [
-        ((0.97, 0.02, 0.01), 0.01, "A is the most frequent model"),
+        ((0.97, 0.02, 0.01), 0.01, "Of the models compared, A is the most frequent"),
         ((0.60, 0.39, 0.01), 0.01, "Not excluded are A (0.600) and B (0.390)"),
         ((0.97, 0.02, 0.01), 0.3, "Nothing is established"),
     ],

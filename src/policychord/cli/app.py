@@ -41,8 +41,9 @@ class Pages(TyperGroup):
         command: Any = self.commands.get(cmd_name)
         if command is not None:
             _quiet(command.get_params(ctx))
-            panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
-            command.rich_help_panel = command.rich_help_panel or panel
+            if ctx.parent is None:  # below `policychord bandit`, fit is one of its few commands
+                panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
+                command.rich_help_panel = command.rich_help_panel or panel
             command.help = _flowing(command.help or "")
         return command
 
