@@ -229,7 +229,7 @@ def _fit_warnings(quality: Quality, fits: Mapping[str, Fitted]) -> list[str]:
     if gain[best] < LEAST_GAIN:
         warnings.append(
             f"No model explains much: the best held-out prediction ({best}) is {gain[best]:+.3f} nats a trial against "
-            "chance. The comparison below is between models that are all nearly as bad as guessing."
+            "chance. All models compared are nearly as bad as guessing."
         )
     bic = {name: float(fits[name].bic.sum()) for name in quality.models}
     least = min(mine, key=lambda name: bic[name])
