@@ -283,7 +283,8 @@ def panels() -> str:
             if panel in figure.panels
         ]
         names = "; ".join(name for name, _ in shown) or "none yet"
-        rows.append(f"| Fig. {panel} | {names} | {', '.join(one for _, about in shown for one in about)} |")
+        about = dict.fromkeys(one for _, claims in shown for one in claims)
+        rows.append(f"| Fig. {panel} | {names} | {', '.join(about)} |")
     return "\n".join(rows) + "\n"
 
 
