@@ -200,10 +200,10 @@ def claims(study: str) -> str:
             continue
         found = record[claim.id]
         reported = "" if re.match("no (figure|number) given", claim.reported) else f"; the paper: {claim.reported}"
-        earlier = f". *{history_text(claim.rule.history, found.verdict)}*"
+        earlier = f"<br>*{_cell(history_text(claim.rule.history, found.verdict))}*"
         rows.append(
             f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | "
-            f"{_cell(rule_text(claim.rule) + earlier)} | "
+            f"{_cell(rule_text(claim.rule))}{earlier} | "
             f"{_cell(_headline(found.measured) + reported)} | {VERDICTS[found.verdict]}{_parts(found.holds)} |"
         )
     return "\n".join(rows) + "\n"
@@ -258,7 +258,7 @@ def editions() -> str:
     from policychord.studies import STUDIES, load_study
 
     now = _current()
-    rows = ["| | first edition | now | why the rule is another |", "|---|---|---|---|"]
+    rows = ["| | first edition | now | why the rule changed |", "|---|---|---|---|"]
     for study in STUDIES:
         for claim in load_study(study).claims:
             if history := claim.rule.history:
