@@ -261,7 +261,7 @@ def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
     guessed = (usual | never) & ~missed & ~choice.isin(how.arms)
     if guessed.any() and not (missed | guessed).all():
         words = ", ".join(quote(word) for word in choice[guessed].unique()[:_RARE])
-        said.append(f"Read {words} in the column choice as a missed trial; --arms says otherwise.")
+        said.append(f"Read {words} in the column choice as a missed trial (--arms names arms).")
         return missed | guessed
     return missed
 
