@@ -1,15 +1,12 @@
 """CartPole-v1 from three habits, none of which can do it: catch the pole, hold it up, keep the cart in the middle."""
 
-import jax
 import jax.numpy as jnp
 from contest import certain, compare, contestants, draw, show
 from style import save
 
-from policychord import Composer
-from policychord.actions import Finite
-from policychord.models import Cost
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 LEANS, ENDS = 0.2095, 2.4  # the episode is over beyond this angle, or this far from the middle
 
@@ -52,9 +49,9 @@ def hand(state, k):
 
 
 if __name__ == "__main__":
-    composer = Composer(
+    composer = pc.Composer(
         {"catch": certain(catch), "upright": certain(upright), "middle": certain(middle)},
-        Cost(predict=predict, state_cost=price), Finite(2), eps=0.05, selection="mode",
+        pc.Cost(predict=predict, state_cost=price), pc.Finite(2), eps=0.05, selection="mode",
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: price(state, k),

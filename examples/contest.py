@@ -12,11 +12,9 @@ import numpy as np
 from scipy.stats import t as student
 from style import BLUE, GREEN, GREY, ORANGE, SEEDS, figure
 
-from policychord import Certificate, Outcome
+import policychord as pc
 from policychord.agent import Decision
 from policychord.gym import play
-from policychord.models import Cost, Rollouts
-from policychord.primitives import Categorical
 
 OURS = "composed, rollouts"
 
@@ -58,9 +56,9 @@ class MPPI(eqx.Module):
         weights = jax.nn.softmax(-jax.vmap(cost)(tried) / self.temperature)
         plan = jnp.tensordot(weights, tried, axes=1)
         rest = jnp.concatenate([plan[1:], plan[-1:]])
-        proved = Certificate(jnp.zeros(()), jnp.zeros(()))  # of its only weight, which is one
+        proved = pc.Certificate(jnp.zeros(()), jnp.zeros(()))  # of its only weight, which is one
         return Decision(
-            self.to_action(plan[0]), jnp.ones(1), proved, jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8"), rest
+            self.to_action(plan[0]), jnp.ones(1), proved, jnp.asarray(int(pc.Outcome.NOT_OPTIMISED), "int8"), rest
         )
 
 
@@ -72,8 +70,8 @@ def contestants(
     `follow`: primitives that do the same as the composer's and are faster to ask, thousands of times for a decision.
     """
     parts = dict(zip(composer.names, composer.primitives, strict=True))
-    later = Rollouts(follow or parts, composer.actions, predict, stage, steps=steps)
-    far = composer.replace(model=Cost(stage, predict=predict, cost_to_go=later))
+    later = pc.Rollouts(follow or parts, composer.actions, predict, stage, steps=steps)
+    far = composer.replace(model=pc.Cost(stage, predict=predict, cost_to_go=later))
     agents = {f"{name} alone": composer.replace(primitives={name: part}) for name, part in parts.items()}
     agents["fixed mixture"] = composer.replace(gate="prior")
     if hand is not None:
@@ -91,7 +89,7 @@ def contestants(
 def certain(label, sure=0.9):
     """A primitive for two labels: it takes `label(state, k)` with this probability."""
     rows = jnp.log(jnp.array([[sure, 1 - sure], [1 - sure, sure]]))
-    return Categorical(lambda state, k: rows[label(state, k)])
+    return pc.Categorical(lambda state, k: rows[label(state, k)])
 
 
 def compare(agents, env, seeds, observe=None, steps=None):

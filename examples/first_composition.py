@@ -4,21 +4,18 @@ import jax
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord import Composer
-from policychord.actions import Finite
-from policychord.models import Cost
-from policychord.primitives import Table
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 ACTIONS = ["left", "ahead", "wait", "right"]
 ways = {
-    "keep left": Table([0.7, 0.1, 0.1, 0.1]),
-    "press on": Table([0.1, 0.7, 0.1, 0.1]),
-    "keep right": Table([0.1, 0.1, 0.1, 0.7]),
+    "keep left": pc.Table([0.7, 0.1, 0.1, 0.1]),
+    "press on": pc.Table([0.1, 0.7, 0.1, 0.1]),
+    "keep right": pc.Table([0.1, 0.1, 0.1, 0.7]),
 }
 cost = [1.0, 0.2, 0.5, 0.8]
-agent = Composer(ways, Cost(cost), Finite(4), eps=0.1)
+agent = pc.Composer(ways, pc.Cost(cost), pc.Finite(4), eps=0.1)
 best = agent.weigh(None)  # tables of one row and a fixed cost depend on no state
 decision = agent.decide(jax.random.key(0), None)
 

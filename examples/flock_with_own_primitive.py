@@ -5,13 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from style import BLUE, GREEN, GREY, figure, save
 
-from policychord import Population, rollout
-from policychord.models import GaussianTarget
-from policychord.primitives import Gaussian
+import policychord as pc
 from policychord.studies.flock.agents import boid, world
 from policychord.studies.flock.settings import FlockSettings
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 settings = FlockSettings(boids=100, grid=16)  # all else as in the paper
 air = world(settings)
@@ -34,11 +32,11 @@ def next_velocity(view, acceleration, k):
     return air.move(view.position, view.velocity, acceleration)[1]
 
 
-homing = paper.with_primitives(home=Gaussian(homeward, sd=0.3)).replace(
-    model=GaussianTarget(next_velocity, wanted_velocity, covariance=settings.desired_variance)
+homing = paper.with_primitives(home=pc.Gaussian(homeward, sd=0.3)).replace(
+    model=pc.GaussianTarget(next_velocity, wanted_velocity, covariance=settings.desired_variance)
 )
 flights = {"the paper's boids": paper, "with home": homing}
-traces = {name: rollout(Population(one, 100), air, steps=500) for name, one in flights.items()}
+traces = {name: pc.rollout(pc.Population(one, 100), air, steps=500) for name, one in flights.items()}
 for name, trace in traces.items():
     off = np.linalg.norm(np.asarray(trace.state.position)[0], axis=-1)
     print(f"{name:<18} farthest from home {off.max():5.1f} m, largest certified gap {trace.gap.max():.0e}")

@@ -9,24 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord import Composer
-from policychord.actions import Grid
-from policychord.models import Cost
-from policychord.primitives import Gaussian
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 STEPS = 60
-MOVES = Grid(-1.0, 1.0, 41)
+MOVES = pc.Grid(-1.0, 1.0, 41)
 
 
-def member(goal: float) -> Composer:
+def member(goal: float) -> pc.Composer:
     """An agent that steps to the left or to the right, whichever brings it nearer to its goal."""
     ways = {
-        "left": Gaussian(lambda x, k: jnp.array([-0.4]), 0.25),
-        "right": Gaussian(lambda x, k: jnp.array([0.4]), 0.25),
+        "left": pc.Gaussian(lambda x, k: jnp.array([-0.4]), 0.25),
+        "right": pc.Gaussian(lambda x, k: jnp.array([0.4]), 0.25),
     }
-    return Composer(ways, Cost(lambda x, u, k: 3.0 * (x + u[0] - goal) ** 2), MOVES, eps=0.1)
+    return pc.Composer(ways, pc.Cost(lambda x, u, k: 3.0 * (x + u[0] - goal) ** 2), MOVES, eps=0.1)
 
 
 def shared_goal(k):
@@ -35,8 +32,8 @@ def shared_goal(k):
 
 
 MEMBERS = {"goes to 4": member(4.0), "stays at 0": member(0.0), "goes to -4": member(-4.0)}
-GROUP = Composer(
-    MEMBERS, Cost(lambda x, u, k: 3.0 * (x + u[0] - shared_goal(k)) ** 2), MOVES, eps=0.2, selection="mean"
+GROUP = pc.Composer(
+    MEMBERS, pc.Cost(lambda x, u, k: 3.0 * (x + u[0] - shared_goal(k)) ** 2), MOVES, eps=0.2, selection="mean"
 )
 
 

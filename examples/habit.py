@@ -11,7 +11,7 @@ import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 from swing_up import PENDULUM, compose, far_sighted, short_sighted
 
-from policychord import rollout
+import policychord as pc
 
 COLD, WARM, HOT = 0.05, 1.0, 5.0
 ODDS = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000]  # in favour of pumping
@@ -26,7 +26,7 @@ def experience(state, k):
 
 def measure(agent) -> dict[str, float]:
     """Mean return and weight of pumping over 100 episodes, which are the same for every agent."""
-    trace = rollout(agent, PENDULUM, steps=200, episodes=100)
+    trace = pc.rollout(agent, PENDULUM, steps=200, episodes=100)
     returns = np.asarray(trace.total_reward)
     return {
         "return": returns.mean(),

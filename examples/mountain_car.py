@@ -4,17 +4,13 @@ The mean of two opposite pushes is no push at all, so the table is by the most p
 it show the same agent with the mixture's mean and with draws from it.
 """
 
-import jax
 import jax.numpy as jnp
 from contest import OURS, compare, contestants, draw, show
 from style import save
 
-from policychord import Composer
-from policychord.actions import Grid
-from policychord.models import Cost
-from policychord.primitives import Gaussian
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 POWER, WEIGHT, GOAL = 0.0015, 0.0025, 0.45
 
@@ -55,14 +51,14 @@ def with_motion(state, k):
 
 
 if __name__ == "__main__":
-    composer = Composer(
-        {"left": Gaussian(left, 0.3), "right": Gaussian(right, 0.3)},
-        Cost(lambda x, u, k: 0.1 * u[0] ** 2, predict=predict, state_cost=price),
-        Grid(-1.0, 1.0, 21), eps=0.01, selection="mode",
+    composer = pc.Composer(
+        {"left": pc.Gaussian(left, 0.3), "right": pc.Gaussian(right, 0.3)},
+        pc.Cost(lambda x, u, k: 0.1 * u[0] ** 2, predict=predict, state_cost=price),
+        pc.Grid(-1.0, 1.0, 21), eps=0.01, selection="mode",
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=stage, steps=30,
-        hand=Gaussian(with_motion, 0.3), to_action=lambda number: number,
+        hand=pc.Gaussian(with_motion, 0.3), to_action=lambda number: number,
     )  # fmt: skip
     _, returns = compare(agents, "MountainCarContinuous-v0", range(50))
     show("MountainCarContinuous-v0", returns)

@@ -11,14 +11,10 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord import Composer, rollout
-from policychord.actions import Grid
+import policychord as pc
 from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
-from policychord.loops import to_dataset
-from policychord.models import Cost
-from policychord.primitives import Gaussian
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 DT = 0.1  # s
 MOVE, PUSH = np.array([[1.0, DT], [0.0, 1.0]]), np.array([[0.0], [DT]])
@@ -61,22 +57,22 @@ class Cart(AbstractEnv):
 
 
 cart = Cart()
-agent = Composer(
-    {"left": Gaussian(-1.0, sd=0.2), "rest": Gaussian(0.0, sd=0.2), "right": Gaussian(1.0, sd=0.2)},
-    model=Cost(
+agent = pc.Composer(
+    {"left": pc.Gaussian(-1.0, sd=0.2), "rest": pc.Gaussian(0.0, sd=0.2), "right": pc.Gaussian(1.0, sd=0.2)},
+    model=pc.Cost(
         lambda x, force, k: EFFORT * force[0] ** 2,
         predict=lambda x, force, k: cart.move(x, force[0]),
         cost_to_go=solve_discrete_are(MOVE, PUSH, STATE_COST, np.array([[EFFORT]])),  # in the order of the fields
     ),
-    actions=Grid(-1.0, 1.0, 41),
+    actions=pc.Grid(-1.0, 1.0, 41),
     eps=0.05,
     selection="mean",
 )
 agents = {"fixed mixture": agent.replace(gate="prior"), "composed": agent}
-traces = {name: rollout(one, cart, steps=150, episodes=200) for name, one in agents.items()}
+traces = {name: pc.rollout(one, cart, steps=150, episodes=200) for name, one in agents.items()}
 for name, trace in traces.items():
     print(f"{name:<14} {trace.total_reward.mean():>8.1f} ± {trace.total_reward.std(ddof=1):.1f}")
-data = to_dataset(traces["composed"], eps=0.05, gust=cart.gust)
+data = pc.to_dataset(traces["composed"], eps=0.05, gust=cart.gust)
 
 
 def draw():

@@ -5,12 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from style import BLUE, GREEN, ORANGE, figure, save
 
-from policychord import Composer
-from policychord.actions import Grid
+import policychord as pc
 from policychord.models import AbstractModel
-from policychord.primitives import Gaussian
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 
 class DryGoal(AbstractModel):
@@ -29,10 +27,10 @@ class DryGoal(AbstractModel):
 
 
 WAYS = {"straight on": [1.0, 0.0], "bear left": [0.5, 0.8], "bear right": [0.5, -0.8]}
-agent = Composer(
-    {name: Gaussian(mean, sd=0.2) for name, mean in WAYS.items()},
+agent = pc.Composer(
+    {name: pc.Gaussian(mean, sd=0.2) for name, mean in WAYS.items()},
     DryGoal(goal=jnp.array([4.0, 0.0]), pond=jnp.array([0.0, 0.0])),
-    Grid([-1.2, -1.2], [1.2, 1.2], 25),
+    pc.Grid([-1.2, -1.2], [1.2, 1.2], 25),
     eps=0.1,
 )
 x, y = jnp.linspace(-4.0, 3.0, 141), 0.2

@@ -19,11 +19,10 @@ from swing_up import (
     short_sighted,
 )
 
-from policychord import Composer
+import policychord as pc
 from policychord.envs import PendulumState
 from policychord.gym import play
-from policychord.models import Cost, Rollouts, action_cost
-from policychord.primitives import Categorical, Gaussian
+from policychord.models import action_cost
 
 SEEDS = range(ASKED or 100)  # the same hundred starts for every agent
 HORIZON = 20  # steps that a rollout follows a controller
@@ -48,20 +47,20 @@ def switch(state, k):
     return jnp.where(jnp.cos(state.angle) > 0.85, balance(state, k), pump(state, k))
 
 
-def agents() -> dict[str, Composer]:
+def agents() -> dict[str, pc.Composer]:
     """Everybody who takes part."""
     composed = compose(far_sighted())
-    to_go = Rollouts(CONTROLLERS, TORQUES, predict, stage, steps=HORIZON)
-    following = compose(Cost(effort, predict=predict, cost_to_go=to_go))
+    to_go = pc.Rollouts(CONTROLLERS, TORQUES, predict, stage, steps=HORIZON)
+    following = compose(pc.Cost(effort, predict=predict, cost_to_go=to_go))
     samples = len(CONTROLLERS) * TORQUES.size  # as many simulated steps as the rollouts take
     planner = MPPI(TORQUES, predict, stage, lambda number: 2.0 * number, HORIZON + 1, samples)
     # no controllers at all: the torque that the same cost-to-go finds cheapest, as a yardstick
-    cheapest = Categorical(lambda state, k: -1000.0 * action_cost(composed.model, TORQUES, state, k))
+    cheapest = pc.Categorical(lambda state, k: -1000.0 * action_cost(composed.model, TORQUES, state, k))
     return {
         "pump alone": composed.replace(primitives={"pump": CONTROLLERS["pump"]}),
         "balance alone": composed.replace(primitives={"balance": CONTROLLERS["balance"]}),
         "fixed 50/50": composed.replace(gate="prior"),
-        "hand switch": composed.replace(primitives={"hand": Gaussian(switch, sd=0.3, outside="tail")}),
+        "hand switch": composed.replace(primitives={"hand": pc.Gaussian(switch, sd=0.3, outside="tail")}),
         "cheapest, rollouts": following.replace(gate="cheapest"),
         "composed, one-step cost": composed.replace(model=short_sighted()),
         "composed, rollouts": following,

@@ -3,30 +3,30 @@
 import numpy as np
 from style import BLUE, GREY, ORANGE, figure, save
 
-from policychord import certify, energy, flow, gate, problem, solve
+import policychord as pc
 
 rng = np.random.default_rng(0)
 pi = rng.dirichlet(np.full(50, 0.3), size=4).T  # four policies over fifty actions
-task = problem(pi=pi, action_cost=rng.normal(size=50), eps=0.1)
-optimum = solve(task, tol=1e-24).weights  # to more digits than anybody needs: the truth that bounds are held against
-lowest = energy(task, optimum)
+task = pc.problem(pi=pi, action_cost=rng.normal(size=50), eps=0.1)
+optimum = pc.solve(task, tol=1e-24).weights  # to more digits than anybody needs: the truth that bounds are held against
+lowest = pc.energy(task, optimum)
 
 even = np.full(4, 0.25)
 expected = np.exp(-pi.T @ task.action_cost / task.eps)
 judged = {
     "even weights": even,
-    "one turn of the gate": gate(task, even),
+    "one turn of the gate": pc.gate(task, even),
     "softmax of mean costs": expected / expected.sum(),
     "rounded to 2 digits": optimum.round(2) / optimum.round(2).sum(),
-    "solve": solve(task).weights,
+    "solve": pc.solve(task).weights,
 }
 print(f"{'weights':<22} {'above minimum':>13} {'<= gap':>9} {'away':>9} {'<= distance':>12}")
 for name, weights in judged.items():
-    bound = certify(task, weights)
-    above, away = energy(task, weights) - lowest, np.abs(weights - optimum).sum()
+    bound = pc.certify(task, weights)
+    above, away = pc.energy(task, weights) - lowest, np.abs(weights - optimum).sum()
     print(f"{name:<22} {above:>13.1e} {bound.gap:>9.1e} {away:>9.1e} {bound.distance:>12.1e}")
 
-path = flow(task, t1=4.5)
+path = pc.flow(task, t1=4.5)
 truth = {"energy above the minimum": path.energy - lowest, "distance": np.abs(path.weights - optimum).sum(axis=-1)}
 bounds = {"energy above the minimum": path.certificate.gap, "distance": path.certificate.distance}
 for name, true in truth.items():

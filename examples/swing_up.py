@@ -8,13 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.ndimage import map_coordinates
 
-from policychord import Composer
-from policychord.actions import Grid
+import policychord as pc
 from policychord.envs import Pendulum, PendulumState, upright
-from policychord.models import Cost
-from policychord.primitives import Gaussian
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 PENDULUM = Pendulum()
 DISCOUNT = 0.98
@@ -40,10 +37,10 @@ def balance(state: PendulumState, k):
 # Both command more than the motor can give most of the time. With "tail" such a command means full torque; "clip" would
 # spread it over the allowed side only, 1.76 N m on average, and every agent would be a little weaker.
 CONTROLLERS = {
-    "pump": Gaussian(pump, sd=0.3, outside="tail"),
-    "balance": Gaussian(balance, sd=0.3, outside="tail"),
+    "pump": pc.Gaussian(pump, sd=0.3, outside="tail"),
+    "balance": pc.Gaussian(balance, sd=0.3, outside="tail"),
 }
-TORQUES = Grid(-2.0, 2.0, 41)  # N m
+TORQUES = pc.Grid(-2.0, 2.0, 41)  # N m
 
 
 # The model: where a torque leads, and what that costs now (`now`) or from there on (`from_here_on`).
@@ -92,16 +89,16 @@ def cost_to_go():
     return lambda state, k: DISCOUNT * look_up(values, state)
 
 
-def far_sighted() -> Cost:
+def far_sighted() -> pc.Cost:
     """Good torques are those that cost little in the long run."""
-    return Cost(effort, predict=predict, cost_to_go=cost_to_go())
+    return pc.Cost(effort, predict=predict, cost_to_go=cost_to_go())
 
 
-def short_sighted() -> Cost:
+def short_sighted() -> pc.Cost:
     """Good torques are those that cost little at the next time step."""
-    return Cost(effort, predict=predict, state_cost=now)
+    return pc.Cost(effort, predict=predict, state_cost=now)
 
 
-def compose(model: Cost, eps: float = 0.05, prior=None) -> Composer:
+def compose(model: pc.Cost, eps: float = 0.05, prior=None) -> pc.Composer:
     """Both controllers, weighed by a model; the torque is the mixture's mean."""
-    return Composer(CONTROLLERS, model, TORQUES, eps, prior, selection="mean")
+    return pc.Composer(CONTROLLERS, model, TORQUES, eps, prior, selection="mean")

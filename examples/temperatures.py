@@ -1,16 +1,14 @@
 """A temperature that is a number, a schedule in time, or a function of the situation, for the swing-up."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from style import BLUE, GREEN, ORANGE, figure, save
 from swing_up import CONTROLLERS, PENDULUM, TORQUES, effort, predict
 
-from policychord import Composer, rollout
+import policychord as pc
 from policychord.envs import upright
-from policychord.models import Cost
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
 
 def price(x, k):
@@ -27,13 +25,13 @@ def by_situation(state, k):
     return jnp.where(jnp.cos(state.angle) > 0.9, 0.02, 1.0)
 
 
-model = Cost(effort, predict=predict, state_cost=price)
-agent = Composer(CONTROLLERS, model, TORQUES, eps=0.05, selection="mean")
+model = pc.Cost(effort, predict=predict, state_cost=price)
+agent = pc.Composer(CONTROLLERS, model, TORQUES, eps=0.05, selection="mean")
 regimes = {f"eps = {eps:g}": eps for eps in (0.05, 1.0, 10.0, 100.0)} | {
     "cooling": cooling,
     "by situation": by_situation,
 }
-traces = {name: rollout(agent.replace(eps=eps), PENDULUM, steps=200, episodes=200) for name, eps in regimes.items()}
+traces = {name: pc.rollout(agent.replace(eps=eps), PENDULUM, steps=200, episodes=200) for name, eps in regimes.items()}
 for name, trace in traces.items():
     print(f"{name:<13} return {trace.total_reward.mean():6.0f}   all optimal: {bool(trace.converged.all())}")
 

@@ -11,12 +11,9 @@ from contest import certain, compare, contestants, draw, show
 from stable_baselines3 import A2C, DQN, PPO
 from style import SEEDS, save
 
-from policychord import Composer
-from policychord.actions import Finite
-from policychord.models import Cost
-from policychord.primitives import Policy
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 torch.set_num_threads(1)  # networks this small only wait for each other's threads
 
 TRAINED = 4000 if SEEDS is None else 300  # steps in the environment, far too few to solve it
@@ -55,9 +52,9 @@ def controller(model):
 
 if __name__ == "__main__":
     models = train()
-    composer = Composer(
-        {name: Policy(model, distribution="own") for name, model in models.items()},
-        Cost(predict=predict, state_cost=price), Finite(2), eps=0.05, selection="mode",
+    composer = pc.Composer(
+        {name: pc.Policy(model, distribution="own") for name, model in models.items()},
+        pc.Cost(predict=predict, state_cost=price), pc.Finite(2), eps=0.05, selection="mode",
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: price(state, k),

@@ -1,28 +1,52 @@
 """Two controllers of a drone in gusts: alone, in a fixed mixture, and weighed by the price of one step or of all."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 
-from policychord import Composer, rollout
-from policychord.actions import Grid
+import policychord as pc
 from policychord.envs import Quadrotor, path
-from policychord.envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST
-from policychord.models import Cost
-from policychord.primitives import Gaussian
-from policychord.studies.quadrotor.agents import controllers, hover_model, regulator
-from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.envs.quadrotor import GRAVITY, HOVER, INERTIA, LARGEST_THRUST, LEAST_THRUST, LEVER, MASS
+from policychord.models import linearise, riccati
 
-jax.config.update("jax_enable_x64", True)
+pc.enable_x64()
 
-settings = QuadrotorSettings()
 eight = path("lemniscate", steps=300, scale=0.75, period=6.0)
-drone = Quadrotor(eight, start=settings.start, force_sd=0.03, thrust_sd=0.01)
-flown = controllers(settings, "pd")
-A, B = (jnp.asarray(matrix) for matrix in hover_model())
-Q, P = np.diag(settings.cost.state), regulator(settings.lqr_baseline)[1]  # price of the next state, and of all to come
+drone = Quadrotor(eight, force_sd=0.03, thrust_sd=0.01)
 rows = jnp.asarray(eight)
+
+
+def pd(view, aim, spring, damping, turning):
+    """Thrusts of a spring and a damper towards `aim`; the drone turns into the force, and turns slowly."""
+    x, vx, z, vz, pitch, rate = view.x
+    fx = spring[0] * (aim[0] - x) + damping[0] * (aim[1] - vx)
+    fz = spring[1] * (aim[2] - z) + damping[1] * (aim[3] - vz) + 2 * HOVER
+    lift = jnp.maximum(fx * jnp.sin(pitch) + fz * jnp.cos(pitch), 0.0) / 2
+    turn = -turning[0] * jnp.sin(pitch - jnp.arctan2(fx, fz)) - turning[1] * rate
+    return lift + jnp.array([-1.0, 1.0]) * jnp.clip(turn, -0.008, 0.008)
+
+
+def stabilise(view, k):
+    """Damps every motion and goes nowhere."""
+    return pd(view, jnp.zeros(6), spring=(0.0, 0.0), damping=(0.05, 0.1), turning=(0.35, 0.05))
+
+
+def track(view, k):
+    """Follows the path and overshoots."""
+    return pd(view, rows[jnp.minimum(k, 300)], spring=(0.45, 1.0), damping=(0.2, 0.35), turning=(0.07, 0.025))
+
+
+def next_state(x, thrust, k):
+    """The drone's equations, 20 ms later."""
+    _, vx, _, vz, pitch, rate = x
+    push, turn = thrust.sum() / MASS, LEVER * (thrust[1] - thrust[0]) / INERTIA
+    change = jnp.array([vx, push * jnp.sin(pitch), vz, push * jnp.cos(pitch) - GRAVITY, rate, turn])
+    return x + 0.02 * change
+
+
+A, B = linearise(next_state, np.zeros(6), [HOVER, HOVER])
+Q, R = np.diag([1.0, 0.1, 1.0, 0.1, 0.1, 0.1]), 0.1 * np.eye(2)
+P = riccati(A, B, Q, R).cost_to_go  # Q prices the next state, P all that follow
 
 
 def effort(view, thrust, k):
@@ -37,11 +61,11 @@ def target(k):
     return rows[jnp.minimum(k, 300)]
 
 
-def composed(price) -> Composer:
-    return Composer(
-        {name: Gaussian(flown[name], sd=0.01) for name in ("stabilise", "track")},
-        Cost(effort, predict=predict, cost_to_go=price, target=target),
-        Grid([LEAST_THRUST - 0.04] * 2, [LARGEST_THRUST + 0.04] * 2, 20),  # wide enough that no bell is cut
+def composed(price) -> pc.Composer:
+    return pc.Composer(
+        {"stabilise": pc.Gaussian(stabilise, sd=0.01), "track": pc.Gaussian(track, sd=0.01)},
+        pc.Cost(effort, predict=predict, cost_to_go=price, target=target),
+        pc.Grid([LEAST_THRUST - 0.04] * 2, [LARGEST_THRUST + 0.04] * 2, 20),  # wide enough that no bell is cut
         eps=0.05,
         selection="mean",
     )
@@ -55,7 +79,7 @@ agents = {
     "composed, one step": composed(Q),
     "composed, cost-to-go": composed(P),
 }
-traces = {name: rollout(agent, drone, steps=300, episodes=40) for name, agent in agents.items()}
+traces = {name: pc.rollout(agent, drone, steps=300, episodes=40) for name, agent in agents.items()}
 costs = {name: -np.asarray(trace.total_reward) for name, trace in traces.items()}
 for name, cost in costs.items():
     wins = np.sum(cost < costs["fixed 50/50"])

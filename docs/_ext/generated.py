@@ -200,10 +200,10 @@ def claims(study: str) -> str:
             continue
         found = record[claim.id]
         reported = "" if re.match("no (figure|number) given", claim.reported) else f"; the paper: {claim.reported}"
-        earlier = f". *{history_text(claim.rule.history, found.verdict)}*"
+        earlier = f"<br>*{_cell(history_text(claim.rule.history, found.verdict))}*"
         rows.append(
             f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | "
-            f"{_cell(rule_text(claim.rule) + earlier)} | "
+            f"{_cell(rule_text(claim.rule))}{earlier} | "
             f"{_cell(_headline(found.measured) + reported)} | {VERDICTS[found.verdict]}{_parts(found.holds)} |"
         )
     return "\n".join(rows) + "\n"
@@ -230,7 +230,8 @@ def tally() -> str:
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
     where, missing = record["environment"], _made() - len(verdicts)
     took = f", in {where['seconds'] / 60:.0f} minutes on {where['cores']} cores" if "seconds" in where else ""
-    later = f" {missing} more claims have rules that are newer than this record." if missing else ""
+    those = "1 more claim has a rule" if missing == 1 else f"{missing} more claims have rules"
+    later = f" {those} newer than this record." if missing else ""
     return (
         f"**{len(verdicts)} claims: {counts}.** Recorded on {where['started'][:10]} with policychord "
         f"{where['policychord']}, Python {where['python']}, seed {where['seed']}, {where['data']}{took}.{later}\n"
@@ -257,7 +258,7 @@ def editions() -> str:
     from policychord.studies import STUDIES, load_study
 
     now = _current()
-    rows = ["| | first edition | now | why the rule is another |", "|---|---|---|---|"]
+    rows = ["| | first edition | now | why the rule changed |", "|---|---|---|---|"]
     for study in STUDIES:
         for claim in load_study(study).claims:
             if history := claim.rule.history:
@@ -282,7 +283,8 @@ def panels() -> str:
             if panel in figure.panels
         ]
         names = "; ".join(name for name, _ in shown) or "none yet"
-        rows.append(f"| Fig. {panel} | {names} | {', '.join(one for _, about in shown for one in about)} |")
+        about = dict.fromkeys(one for _, claims in shown for one in claims)
+        rows.append(f"| Fig. {panel} | {names} | {', '.join(about)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -22,7 +22,7 @@ from policychord.choices import fetch as fetching
 from policychord.choices import figures
 from policychord.choices.beliefs import believe
 from policychord.choices.compare import analyse
-from policychord.choices.data import TASKS, DataError, Reading, Task, as_csv, as_table, read_choices
+from policychord.choices.data import TASKS, DataError, Reading, Task, as_csv, as_table, parse_choices, read_choices
 from policychord.choices.models import classic, fit
 from policychord.choices.report import describe, weight_table
 from policychord.runs.report import markdown
@@ -334,3 +334,31 @@ def test_text_of_a_table_stays_text(source, table, tmp_path):
 def test_formulas_are_written_as_text(text):
     written = as_csv(pd.DataFrame({"number": [-1.5], "text": [text], "flag": [True]}))
     assert written == f"number,text,flag\n-1.5,'{text},True\n"
+
+
+def test_a_word_without_a_reward_is_a_missed_trial_and_no_arm():
+    """As exported by an online experiment: semicolons, decimal commas, names of its own, timeouts with empty cells."""
+    lines = ["row_id;Prolific_ID;diagnosis;game_no;trial_no;key_pressed;points_won;rt_s"]
+    for k in range(36):
+        key = ("left", "right", "too slow", "x")[3 if k == 7 else k % 3]
+        paid = f"{k % 5},5" if key in ("left", "right") else ""
+        lines.append(f"{k};P{k // 18};HC;1;{k % 18 + 1};{key};{paid};0,{400 + k}")
+    choices = parse_choices("\n".join(lines).encode(), "export.csv")
+    said = " ".join(choices.said)
+    for theirs, ours in {"Prolific_ID": "subject", "game_no": "block", "key_pressed": "choice",
+                         "points_won": "reward", "rt_s": "rt", "diagnosis": "group"}.items():  # fmt: skip
+        assert f"Read {theirs} as {ours}." in said
+    assert "Read 'too slow', 'x' in the column choice as a missed trial" in said
+    assert choices.arms == ("left", "right")
+    assert "Missed trials: 13," in choices.notes[-1]
+    named = Reading(arms=("left", "right", "too slow", "x"))
+    with pytest.raises(DataError, match="reward must be a number"):
+        parse_choices("\n".join(lines).encode(), "export.csv", how=named)
+
+
+def test_all_columns_are_named_where_the_needed_ones_are_missing():
+    header = [f"column{k}" for k in range(20)]
+    text = ",".join(header) + "\n" + ",".join(["1"] * 20)
+    with pytest.raises(DataError, match=r"'column19'.*--columns subject=...,choice=...,reward=...") as caught:
+        parse_choices(text.encode(), "odd.csv")
+    assert all(f"'{name}'" in str(caught.value) for name in header)

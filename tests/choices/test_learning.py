@@ -16,7 +16,7 @@ from policychord.choices import estimate
 from policychord.choices.beliefs import believe, relearn
 from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
 from policychord.choices.compare import Comparison, analyse, fit_rivals, model_by_name, plan_models
-from policychord.choices.data import TASKS, Reading, Task, as_table, parse_choices, read_choices
+from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
 from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
 from policychord.choices.quality import DELTA, _fit_warnings, examine
@@ -94,6 +94,16 @@ def test_the_compiled_likelihood_is_the_policy(name, learners_people):
     np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
 
 
+def test_the_measured_mean_is_that_of_the_arms_and_not_of_the_arms_that_people_take():
+    """People take good arms more often: a mean over trials is 3.6 here, where the arms' values have a mean of 0."""
+    choices = synthetic("2", 40, seed=2)
+    assert choices.reward.mean() > 3.0
+    measured = measure_task(choices)
+    assert abs(measured.mean) < 0.7  # three standard errors of 1,600 values with a variance of 100
+    assert measured.variance == pytest.approx((100.0, 100.0), rel=0.15)
+    assert measured.noise == pytest.approx(10.0, rel=0.1)
+
+
 def test_a_shift_of_rewards_with_the_prior_mean_changes_nothing(learners_people):
     moved = learners_people._replace(
         reward=learners_people.reward + 10.0, task=learners_people.task._replace(mean=10.0)
@@ -102,6 +112,22 @@ def test_a_shift_of_rewards_with_the_prior_mean_changes_nothing(learners_people)
         model = model_by_name(name, learners_people.task)
         one, other = (fit(model, believe(choices)) for choices in (learners_people, moved))
         np.testing.assert_allclose(one.log_likelihood, other.log_likelihood, atol=1e-4)
+
+
+def test_a_lead_that_a_floor_explains_is_no_evidence_for_composition():
+    """Hybrid people of whom each now and then takes any arm: the composed model wins, as a floor alone would do."""
+    lapsing = model_by_name("Hybrid+lapse", TASKS["2"], "probit")
+    coef = np.column_stack([draw_people(GROUPS["2"]["Hybrid"], 16, 4) + np.array([1.5, 0.0]), np.full(16, 0.08)])
+    choices = simulate(TASKS["2"], lapsing, coef, seed=9)
+    plan = plan_models(choices.task, "probit", models=("Hybrid",))
+    found = analyse(choices, plan=plan)
+    assert found.against_hybrid.pxp("Composed") > 0.95
+    (line,) = [line for line in examine(choices, found, plan).warnings if "floor" in line]
+    assert "Hybrid clipped to [.01, .99]" in line
+    assert "no evidence for composition" in line
+    steady = simulate(TASKS["2"], classic("Hybrid"), coef[:, :2], seed=9)
+    found = analyse(steady, plan=plan)
+    assert not any("floor" in line for line in examine(steady, found, plan).warnings)
 
 
 def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
@@ -154,7 +180,7 @@ def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_peop
 @pytest.mark.parametrize(
     ("pxp", "bor", "said"),
     [
-        ((0.97, 0.02, 0.01), 0.01, "A is the most frequent model"),
+        ((0.97, 0.02, 0.01), 0.01, "Of the models compared, A is the most frequent"),
         ((0.60, 0.39, 0.01), 0.01, "Not excluded are A (0.600) and B (0.390)"),
         ((0.97, 0.02, 0.01), 0.3, "Nothing is established"),
     ],
@@ -294,7 +320,7 @@ def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, c
 
 
 def test_arviz_reads_the_draws_of_a_choice_model(cohort):
-    """First trials, where nothing is known, have the same probability under all draws: `loo` must not become NaN."""
+    """First trials, where nothing is known, have the same probability under all draws: `loo` takes it as it is."""
     az = pytest.importorskip("arviz")
     model, trials = classic("Hybrid"), cohort["2"]
     fitted = fit(model, trials)
@@ -302,6 +328,17 @@ def test_arviz_reads_the_draws_of_a_choice_model(cohort):
     read = az.InferenceData.from_datatree(tree) if hasattr(az.InferenceData, "from_datatree") else tree
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        summary, loo = az.summary(read), az.loo(read)
+        summary, loo = az.summary(read), az.loo(read, pointwise=True)
     assert summary.filter(like="V_per_TU", axis=0)["mean"].to_numpy() == pytest.approx(fitted.coef[:, 0], abs=0.5)
     assert loo.elpd_loo == pytest.approx(fitted.log_likelihood.sum(), abs=60)
+    log_p = tree["log_likelihood/choice"].to_numpy()[0]
+    still = np.ptp(log_p, axis=0) == 0
+    first = trials.trial[trials.counts] == 1
+    assert still[first].all()
+    assert not still[~first].all()
+    assert np.isinf(loo.pareto_k.to_numpy()[still]).all()  # no tail
+    assert loo.loo_i.to_numpy()[still] == pytest.approx(np.log(0.5), abs=1e-12)
+    exact = np.stack([log_proba(model, trials, one[np.searchsorted(fitted.subjects, trials.subject)])
+                      for one in estimate.draw_coefficients(model, fitted, trials, 60)])  # fmt: skip
+    chosen = exact[:, np.arange(len(trials.choice)), trials.choice][:, trials.counts]
+    np.testing.assert_allclose(log_p, chosen, rtol=0, atol=1e-12)

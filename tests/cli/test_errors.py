@@ -42,6 +42,7 @@ from .command import process, run
         ("bandit simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
         ("bandit simulate c.csv --seed -1", "--seed -1: must be at least 0."),
         ("reproduce poetry", "poetry"),
+        ("reproduce flock --data .", "the flock study reads no data"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_2(words, said, here, tmp_path, monkeypatch):
@@ -175,3 +176,17 @@ def test_a_reader_that_leaves_early_ends_the_command_quietly(words):
     assert speaking.returncode == 141
     assert "Traceback" not in said
     assert "Exception ignored" not in said
+
+
+def test_the_folder_of_choices_reaches_the_study_that_lends_them(tmp_path):
+    """The theory study reads no table, but it takes gating problems of people's trials from the one that does."""
+    from policychord.choices.data import as_table
+    from policychord.choices.simulate import synthetic
+    from policychord.cli.reproduce import _chosen, _lenders
+
+    for experiment in "12":
+        as_table(synthetic(experiment, 3, blocks=2)).to_csv(tmp_path / f"data{experiment}.csv", index=False)
+    lenders = {
+        one.study.name: one.settings for one in _lenders(_chosen("theory", True, 0, tmp_path), True, 0, tmp_path)
+    }
+    assert lenders["bandit"].data == tmp_path

@@ -237,14 +237,14 @@ def posterior_tree(
     """
     import xarray as xr
 
-    from ..fitting.output import untied
+    from ..fitting.output import without_rounding
     from .estimate import draw_coefficients
 
     base = model._replace(change=None) if isinstance(model.change, Mixture) else model
     coef = draw_coefficients(base, fitted, trials, draws, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
-    log_p = untied(np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef]), seed)
+    log_p = without_rounding(np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef]))
     kept = trials.counts
     chain = {"chain": [0], "draw": np.arange(draws)}
     # a slash in a name would be a path in a tree: V/TU is written V_per_TU

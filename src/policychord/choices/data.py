@@ -12,9 +12,11 @@ import pandas as pd
 from .tables import (
     LONGEST_QUOTE,
     MISSING,
+    NO_ANSWER,
     DataError,
     Problem,
     Table,
+    bare,
     complaint,
     content,
     places,
@@ -131,7 +133,7 @@ def parse_choices(
     sources = cells["source"].unique().tolist() if "source" in cells else []
     if len(sources) > MOST_SOURCES:
         problems.append(Problem(f"source has {len(sources)} different values, at most {MOST_SOURCES} are allowed"))
-    missed = cells["choice"].str.lower().isin(MISSING | {word.lower() for word in how.missed})
+    missed = _missed(cells, how, said)
     rows = pd.DataFrame(index=cells.index)
     rows["subject"] = _labels(cells["subject"], "subject", problems)
     rows["choice"], arms = _arms(cells["choice"], missed, task, how, table, problems, said)
@@ -189,8 +191,10 @@ def measure_task(choices: Choices, name: str = "own data", **known: Any) -> Task
         raise DataError("reward never changes, so that there is nothing to learn: check the column, or name the right "
                         "one with --columns reward=...")  # fmt: skip
     moving = frame[~constant[frame["arm"]]]
-    total, centre = float(moving["r"].var()), float(moving["r"].mean())
+    total = float(moving["r"].var())
     cell = moving.groupby(["s", "b", "arm"])["r"].agg(["size", "mean", "var"])
+    # each arm of a block counts once: people take good arms more often, so a mean over trials is too high
+    centre = float(cell["mean"].mean())
     more = cell[cell["size"] > 1]
     within = float((more["var"] * (more["size"] - 1)).sum() / max((more["size"] - 1).sum(), 1))
     noise = max(within, 1e-3 * total)
@@ -244,6 +248,22 @@ def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
     if ((numbers % 1 == 0) & (numbers.abs() < LARGEST)).all():
         return numbers.astype(int)
     return cells.map(lambda text: printable(text, LONGEST_LABEL))
+
+
+def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
+    """Trials without a choice: what was said, the usual words, and any word beside which no reward ever stands."""
+    choice = cells["choice"]
+    missed = choice.str.lower().isin(MISSING | {word.lower() for word in how.missed})
+    usual = choice.map(bare).isin(NO_ANSWER)
+    paid = [cells[name] for name in ("reward", "gain", "plus", "minus", "loss") if name in cells]
+    unpaid = np.logical_and.reduce([one.str.lower().isin(MISSING) for one in paid]) if paid else usual & False
+    never = pd.Series(unpaid, index=cells.index).groupby(choice).transform("all")
+    guessed = (usual | never) & ~missed & ~choice.isin(how.arms)
+    if guessed.any() and not (missed | guessed).all():
+        words = ", ".join(quote(word) for word in choice[guessed].unique()[:_RARE])
+        said.append(f"Read {words} in the column choice as a missed trial (--arms names arms).")
+        return missed | guessed
+    return missed
 
 
 def _arms(

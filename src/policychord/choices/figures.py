@@ -111,7 +111,9 @@ def evidence(found: Analysis) -> Figure:
         figsize=(max(5.2, 1.0 * len(found.models)), min(2.0 + 0.11 * len(table), 8.0)), layout="constrained"
     )
     ax: Any = figure.add_subplot()
-    image = ax.imshow(np.maximum(table[order], -20.0), aspect="auto", cmap="viridis", interpolation="nearest")
+    image = ax.imshow(
+        np.maximum(table[order], -20.0), aspect="auto", cmap="viridis", interpolation="nearest", vmin=-20.0, vmax=0.0
+    )
     ax.set_xticks(range(len(found.models)), list(found.models), rotation=25 if len(found.models) > 5 else 0, fontsize=8)
     ax.set_yticks([])
     ax.set_ylabel("people, by their best model")

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..stats.glm import log_choice_prob, log_choice_slope
+from ..stats.model_selection import ESTABLISHED, UNDECIDED
 from .beliefs import Trials
-from .compare import Analysis, Plan, model_by_name
+from .compare import OURS, Analysis, Comparison, Plan, borrow, compare, model_by_name
 from .data import Choices, measure_task
 from .models import ChoiceModel, Fitted, Mixture, believed, coefficients_of, fit, is_regression, log_proba
 from .schemas import features
@@ -66,7 +67,7 @@ def examine(choices: Choices, found: Analysis, plan: Plan) -> Examination:
     specs = {**plan.everything, DELTA: delta}
     fits = {**found.models, DELTA: fit(delta, found.trials)}
     quality = measure_quality(specs, fits, found.trials)
-    warnings = (*_task_warnings(choices), *_fit_warnings(quality, fits))
+    warnings = (*_task_warnings(choices), *_fit_warnings(quality, fits), *_floor_warnings(found, plan))
     return Examination(quality, fits[DELTA], warnings)
 
 
@@ -228,7 +229,7 @@ def _fit_warnings(quality: Quality, fits: Mapping[str, Fitted]) -> list[str]:
     if gain[best] < LEAST_GAIN:
         warnings.append(
             f"No model explains much: the best held-out prediction ({best}) is {gain[best]:+.3f} nats a trial against "
-            "chance. The comparison below is between models that are all nearly as bad as guessing."
+            "chance. All models compared are nearly as bad as guessing."
         )
     bic = {name: float(fits[name].bic.sum()) for name in quality.models}
     least = min(mine, key=lambda name: bic[name])
@@ -243,3 +244,21 @@ def _fit_warnings(quality: Quality, fits: Mapping[str, Fitted]) -> list[str]:
     if (few := len(quality.people)) < 10:
         warnings.append(f"{few} people are few for statements about a group.")
     return warnings
+
+
+def _floor_warnings(found: Analysis, plan: Plan) -> list[str]:
+    """Where the composed model is established against its reference, and not against that with a floor under it."""
+    base = plan.models[plan.reference]
+    if not _leads(found.against_hybrid):
+        return []
+    floored = borrow(base._replace(change="clip"), found.trials, found.models[plan.reference])
+    against = compare({plan.reference: floored, OURS: found.models[OURS]}, (plan.reference, OURS))
+    if _leads(against):
+        return []
+    return [f"The lead of {OURS} over {plan.reference} may only be a floor under improbable choices: against "
+            f"{plan.reference} clipped to [.01, .99], which has no primitives, its PXP is {against.pxp(OURS):.2f} with "
+            f"a BOR of {against.selection.bor:.2f}, so that it is no evidence for composition."]  # fmt: skip
+
+
+def _leads(found: Comparison) -> bool:
+    return found.pxp(OURS) > ESTABLISHED and found.selection.bor <= UNDECIDED

@@ -11,6 +11,7 @@ from .beliefs import Trials
 from .checks import CrossValidation, PredictiveCheck, Recovery
 from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, weights_within_block
 from .data import Choices, Task
+from .learners import LEARNERS
 from .quality import DELTA, Examination, Quality
 from .simulate import SYNTHETIC
 
@@ -131,8 +132,8 @@ def state(found: Comparison) -> str:
     left = not_excluded(selection)
     if len(left) == 1:
         return (
-            f"{winner} is the most frequent model: its PXP is {_probability(pxp)}, and that the models differ by "
-            f"chance only has a probability of {bor:.2g} (BOR)."
+            f"Of the models compared, {winner} is the most frequent: its PXP is {_probability(pxp)}, and that they "
+            f"differ by chance only has a probability of {bor:.2g} (BOR)."
         )
     *others, last = (f"{found.models[k]} ({_probability(float(selection.pxp[k]))})" for k in left)
     return (
@@ -187,8 +188,8 @@ def _about_weights(fit: Analysis) -> list[str]:
     )  # fmt: skip
     return [
         "", "## How the primitives are weighed", "",
-        f"{start}; at the last {last} does ({mean[-1].max():.2f}). The figure weights shows means over people, each "
-        "person's blocks averaged first, with a standard error over people; weights.csv has every trial.",
+        f"{start}; at the last trial {last} weighs most ({mean[-1].max():.2f}). The figure weights shows means over "
+        "people, each person's blocks averaged first, with a standard error over people; weights.csv has every trial.",
     ]  # fmt: skip
 
 
@@ -228,6 +229,16 @@ def describe_task(task: Task) -> str:
         f"Task: {task.name}, {task.arms} arms, whose values have a mean of {same} and a variance of {variance}; "
         f"variance of a reward around its arm's value: {task.noise:g}."
     )
+
+
+def describe_learner(plan: Plan) -> str:
+    """How people learn in models that have no learner of their own, in a sentence."""
+    learner = plan.models[plan.reference].learner or plan.learner
+    if learner is None:
+        return "Learner: kalman, the filter that knows the task."
+    name = next(name for name, kind in LEARNERS.items() if type(learner) is kind)
+    free = f", {' and '.join(learner.free)} fitted to each person" if learner.free else ""
+    return f"Learner: {name}{free}."
 
 
 def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
@@ -310,7 +321,8 @@ def _about_fits(fit: Analysis) -> list[str]:
 
 def as_markdown(text: str) -> str:
     """Text from outside, so that Markdown shows it and does not obey it."""
-    return re.sub(r"([\\`*_{}\[\]<>#+!|$&~:@=^]|(?<=www)\.)", r"\\\1", text)
+    # a colon, an underscore or a sign of a list does something in some places only: elsewhere it stays readable
+    return re.sub(r"([\\`*{}\[\]<>|$&~@^]|(?<!\w)_|_(?!\w)|:(?=/)|^[=#+-]|(?<=www)\.)", r"\\\1", text)
 
 
 def _markdown(table: pd.DataFrame) -> list[str]:

@@ -14,24 +14,27 @@ import pandas as pd
 LONGEST_QUOTE = 80  # characters of a file that a message repeats
 LARGEST_SIDECAR = 1_000_000  # bytes
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "."})  # how tables say that there is nothing
+NO_ANSWER = frozenset({"timeout", "timedout", "missed", "miss", "noresponse", "omission", "tooslow"})  # for a choice
 _SHOWN = 5  # rows named for each kind of problem; the rest are counted
+_MOST_NAMES = 24  # columns named in a message
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "bars"}
 
 # What other labs call our columns, without case and punctuation; the first that is there is taken.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "subjid", "subjectid", "participant", "participantid", "ppt", "pptid", "subj", "sub", "pid",
-                "subjectnumber", "workerid", "userid", "id"),
-    "block": ("block", "blocknumber", "blockid", "game", "run", "round"),
-    "trial": ("trial", "trialnumber", "trialid", "trialinblock", "trialindex", "trialno", "t"),
-    "choice": ("choice", "chosen", "chosenarm", "arm", "action", "response", "resp", "choiceid", "option", "keypress"),
-    "reward": ("reward", "outcome", "payoff", "payout", "points", "feedback", "rewards", "r"),
+                "subjectnumber", "workerid", "userid", "prolificid", "prolificpid", "person", "personid", "id"),
+    "block": ("block", "blocknumber", "blockno", "blocknum", "blockid", "game", "gamenumber", "gameno", "run", "round"),
+    "trial": ("trial", "trialnumber", "trialid", "trialinblock", "trialindex", "trialno", "trialnum", "t"),
+    "choice": ("choice", "chosen", "chosenarm", "arm", "action", "response", "resp", "choiceid", "option", "selected",
+               "keypress", "keypressed", "key"),
+    "reward": ("reward", "outcome", "payoff", "payout", "points", "pointswon", "feedback", "rewards", "r"),
     "gain": ("gain", "win", "gains"),
     "loss": ("loss", "losses", "lose"),
-    "rt": ("rt", "choicert", "responsetime", "reactiontime", "latency", "rtms"),
+    "rt": ("rt", "choicert", "responsetime", "reactiontime", "latency", "rtms", "rts", "rtsec", "rtseconds"),
     "source": ("source",),
     "condition": ("condition", "cond", "blocktype"),
     "offered": ("offered", "available", "choiceset"),
-    "group": ("group",),
+    "group": ("group", "diagnosis"),
 }  # fmt: skip
 # Those that --columns may name. A reward may be a sum: gain+loss, gain-loss.
 NAMES = ("subject", "block", "trial", "choice", "reward", "rt", "source", "condition", "offered", "group")
@@ -130,11 +133,11 @@ def parse_columns(given: str) -> dict[str, str]:
 
 def guess_columns(header: Sequence[str], notes: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, str]:
     """What each of our columns seems to be called, by the usual names or by what a sidecar says of a column."""
-    known = {_bare(column): column for column in reversed(header) if column}
+    known = {bare(column): column for column in reversed(header) if column}
     for column in header:  # a long name in the sidecar counts like the column's own name
         about = (notes or {}).get(column.lower(), {})
         for key in ("LongName", "alternateName", "Description", "description"):
-            known.setdefault(_bare(str(about.get(key, ""))), column)
+            known.setdefault(bare(str(about.get(key, ""))), column)
     found: dict[str, str] = {}
     for ours, aliases in ALIASES.items():
         theirs = next((known[alias] for alias in aliases if alias in known), None)
@@ -175,7 +178,8 @@ def _plan(
         missing = [name for name in missing if name != "reward"]
     if missing:
         those = f"missing column{'s' * (len(missing) > 1)} {', '.join(missing)}"
-        problems.append(Problem(f"{those}; there are {_listed(header)}. Name them with --columns {missing[0]}=..."))
+        name_them = ",".join(f"{name}=..." for name in missing)
+        problems.append(Problem(f"{those}; there are {_listed(header)}. Name them with --columns {name_them}"))
     twice = [name for name, count in Counter(map(str.lower, header)).items() if count > 1 and name]
     used = {header[at].lower() for at in plan.values()}
     if used & set(twice):
@@ -183,7 +187,8 @@ def _plan(
     return plan, said, problems
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A word without case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -289,4 +294,6 @@ def _quote(text: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return printable(", ".join(map(repr, names[:12])), LONGEST_QUOTE)
+    """Names of columns, all of them unless they are many or long."""
+    shown = ", ".join(printable(repr(name), LONGEST_QUOTE // 2) for name in names[:_MOST_NAMES])
+    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")

@@ -41,8 +41,9 @@ class Pages(TyperGroup):
         command: Any = self.commands.get(cmd_name)
         if command is not None:
             _quiet(command.get_params(ctx))
-            panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
-            command.rich_help_panel = command.rich_help_panel or panel
+            if ctx.parent is None:  # below `policychord bandit`, fit is one of its few commands
+                panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
+                command.rich_help_panel = command.rich_help_panel or panel
             command.help = _flowing(command.help or "")
         return command
 
@@ -72,9 +73,11 @@ app = typer.Typer(
     help="Policychord composes behaviours. At every step it finds the mixture of policies that best fits what is good, "
     "and proves how close to optimal the mixture is.",
     epilog="""[bold]Start here[/]
-  policychord doctor                     is everything there that is needed?
-  policychord reproduce                  the paper's claims, measured: 3 minutes
-  policychord flock milling --animation  sixty boids that form a mill
+  policychord studio                  I have policies: see them weighed
+  policychord bandit fit choices.csv  I have choices: which model?
+  policychord tracks card fish.csv    I have tracks: what is in them?
+  policychord reproduce               I want the paper: its claims, 4 minutes
+  policychord doctor                  is everything there that is needed?
 
 Every command explains itself with --help, and takes --json for programs.
 Tab completion for your shell:  policychord --install-completion""",

@@ -300,7 +300,7 @@ def _fit(choices: "Choices", plan: "Plan", asked: _Checks, watch: "Callable[[str
     from ..choices import checks
     from ..choices.compare import analyse, fit_rivals
     from ..choices.quality import examine
-    from ..choices.report import describe_groups, describe_task
+    from ..choices.report import describe_groups, describe_learner, describe_task
 
     watch("fitting models to every person", 0, 4)
     result = analyse(choices, plan=plan)
@@ -311,7 +311,7 @@ def _fit(choices: "Choices", plan: "Plan", asked: _Checks, watch: "Callable[[str
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
-    said = (describe_task(choices.task), *choices.said, *describe_groups(choices, result))
+    said = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, result))
     return _Fitted(choices, plan, result, examined, rivals, recovered, others, predicted, said)
 
 
@@ -572,7 +572,7 @@ def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examinati
     title = f"{result.trials.source}: {people}, {trials}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in ("model", "parameters", "log-likelihood", "BIC", "R2", "accuracy", "held-out", "PXP"):
-        table.add_column(column, justify="left" if column == "model" else "right")
+        table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for row in rows:
         fit = f"{row['R2']:.3f}", f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
         table.add_row(row["model"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}", *fit,

@@ -84,7 +84,9 @@ def reproduce(
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
     workers = available_cores() if workers is None else workers
     chosen = _chosen(study, quick, seed, data)
-    ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed)
+    ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed, data)
+    if data is not None and not any(map(_reads_data, [*chosen, *lenders])):
+        raise typer.BadParameter(f"the {study} study reads no data: leave it out.", param_hint="--data")
     for line in _without_data(chosen):
         aside.print(line, markup=False, highlight=False)
     resumable()
@@ -111,10 +113,12 @@ def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chose
 
     studies = [load_study(one) for one in (STUDIES if name == "all" else [name])]
     readers = [study.name for study in studies if "data" in signature(study.settings).parameters]
-    if data is not None and not readers:
-        raise typer.BadParameter(f"the {name} study reads no data: leave it out.", param_hint="--data")
     more = {study: {"data": data} for study in readers if data is not None}
     return [Chosen(study, study.settings(quick=quick, seed=seed, **more.get(study.name, {}))) for study in studies]
+
+
+def _reads_data(one: "Chosen") -> bool:
+    return "data" in signature(one.study.settings).parameters
 
 
 def _without_data(chosen: "list[Chosen]") -> list[str]:
@@ -127,12 +131,12 @@ def _without_data(chosen: "list[Chosen]") -> list[str]:
     ]
 
 
-def _lenders(chosen: "list[Chosen]", quick: bool, seed: int) -> "list[Chosen]":
-    """The studies whose own gating problems one of the chosen ones asks for."""
+def _lenders(chosen: "list[Chosen]", quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
+    """The studies whose own gating problems one of the chosen ones asks for: theory takes trials of people too."""
     if not any(one.study.on_recorded(one.settings) for one in chosen):
         return []
     known = {one.study.name: one for one in chosen}
-    return [known.get(name) or _chosen(name, quick, seed, None)[0] for name in STUDIES]
+    return [known.get(name) or _chosen(name, quick, seed, data)[0] for name in STUDIES]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from .recovery import Information, Recovery, coverage
 if TYPE_CHECKING:
     import xarray as xr
 
-JITTER = 1e-8  # nats
+GRAIN = 2.0**-40  # nats, 9e-13: ln p under two draws that is closer than this differs by rounding only
 CHAINS = 4  # draws are independent; ArviZ compares halves of several chains
 # Okabe-Ito: told apart by colour-blind readers and in print
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
@@ -43,7 +43,7 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
         stacked = np.stack([np.asarray(value[one.name]) for value in values]).reshape(CHAINS, each, -1)
         dims = ("chain", "draw", f"{one.name}_entry") if one.labels else ("chain", "draw")
         posterior[one.name] = (dims, stacked if one.labels else stacked[..., 0])
-    log_p = untied(np.stack([pointwise(found.likelihood, row) for row in z])).reshape(CHAINS, each, -1)
+    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in z])).reshape(CHAINS, each, -1)
     entries = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
     chains = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     seen = found.observations
@@ -77,13 +77,14 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
     )
 
 
-def untied(log_p: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Pointwise log-likelihoods (draws, decisions) with 1e-8 nats of noise.
+def without_rounding(log_p: np.ndarray) -> np.ndarray:
+    """Log-likelihoods as multiples of GRAIN, so that what differs by rounding only is the same.
 
-    Decisions that no parameter moves, or that are certain, are the same under many draws. Importance sampling by ArviZ
-    (`az.loo`) divides by the spread of a tail, and one such decision makes the whole sum NaN.
+    A decision that no parameter moves has one probability under all draws. With rounding errors between them,
+    importance sampling by ArviZ (`az.loo`) fits a tail of width 1e-16 and gives NaN. Where they are the same it fits no
+    tail: the decision counts with its exact probability, and its Pareto k is inf, which means that there is no tail.
     """
-    return log_p + JITTER * np.random.default_rng(seed).normal(size=log_p.shape)
+    return np.round(log_p / GRAIN) * GRAIN
 
 
 def _draws(found: Fit, count: int, seed: int) -> np.ndarray:

@@ -73,7 +73,7 @@ def test_milling_from_one_start_alone_is_partly():
         assert verdicts(put(as_claimed(), "milling", **start)) == dict.fromkeys(BY_ID, YES) | {"F3": PARTLY}
 
 
-TWICE = ["F1", "F2", "F3", "F4", "F5", "F6", "F7", "F12", "F13"]
+TWICE = ["F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F12", "F13"]
 
 
 def test_what_holds_in_one_order_of_moving_only_is_partly():
@@ -171,7 +171,17 @@ def test_polarization_and_cohesion_count_until_arrival():
 def test_each_part_of_the_claim_on_temperature_can_fail_alone(part, flights):
     found = judged("F8", put(as_claimed(), "temperatures", **flights))
     assert found.verdict == PARTLY
-    assert [name for name, held in found.holds.items() if not held] == [part]
+    assert [name for name, held in found.holds.items() if not held] == [part, f"in turn: {part}"]
+
+
+def test_temperatures_count_in_either_order_of_moving():
+    evidence = as_claimed()
+    assert judged("F8", evidence).verdict == YES
+    cold = made(goal_distance=1.4, imbalance=0.2)
+    in_turn = evidence.in_turn._replace(temperatures=evidence.in_turn.temperatures._replace(cold=cold))
+    found = judged("F8", evidence._replace(in_turn=in_turn))
+    assert found.verdict == PARTLY
+    assert [name for name, held in found.holds.items() if not held] == ["in turn: sweet spot between"]
 
 
 def test_navigation_cannot_suffer_where_no_seed_arrives():
@@ -189,10 +199,11 @@ def test_temperature_makes_no_difference():
 
 
 def test_the_rule_on_temperature_tells_its_history():
-    first, second = judged("F8", as_claimed()).history
-    assert (first.verdict, second.verdict) == (YES, PARTLY)
+    first, second, third = judged("F8", as_claimed()).history
+    assert (first.verdict, second.verdict, third.verdict) == (YES, PARTLY, PARTLY)
     assert "by any distance" in first.rule
     assert "some seeds must arrive" in second.reason
+    assert "at once only" in third.rule
     assert all(claim.rule.history for claim in CLAIMS)  # no rule of the second edition was fixed beforehand
     new = [claim.id for claim in CLAIMS if claim.rule.history[0].verdict is None]
     assert new == ["F12", "F13"]

@@ -87,7 +87,7 @@ def test_the_plan_says_what_is_flown(quick):
         for one, other in zip(at_once, in_turn, strict=True):
             assert other == one.model_copy(update={"update": "sequential"})
     every = jax.tree_util.tree_leaves(flocks)
-    assert len(every) == len(set(NAMES)) == 35
+    assert len(every) == len(set(NAMES)) == 38
     assert {flight.seed for flight in every} == {3}
 
 
@@ -98,7 +98,7 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     planned = jax.tree_util.tree_leaves(plan(settings))
     assert [one for group in groups(settings).values() for one in group] == planned
     assert list(experiments(settings)) == list(groups(settings))
-    number = iter(range(35))
+    number = iter(range(38))
     results = {
         name: [(made().measured._replace(largest_gap=float(next(number))), made().shown) for _ in group]
         for name, group in groups(settings).items()
@@ -106,7 +106,7 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     evidence = gather(settings, results)
     flights = by_name(evidence)
     assert list(flights) == list(NAMES)
-    assert [flight.measured.largest_gap for flight in flights.values()] == list(range(35))
+    assert [flight.measured.largest_gap for flight in flights.values()] == list(range(38))
     assert [flight.settings for flight in flights.values()] == planned
     assert flights["temperature-10"] is evidence.temperatures.hot
     assert flights["leaders-10"] is evidence.leaders.tenth

@@ -101,7 +101,9 @@ def temperature(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.set(xlabel=r"temperature $\epsilon$", ylim=(-0.03, 1.1))
         ax.set_title(f"Experiment {experiment}", loc="left")
     panels[0].set_ylabel("PXP")
-    panels[-1].legend(loc="center left", fontsize=7, handlelength=1.8)
+    fig.legend(
+        *panels[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7, handlelength=1.8
+    )
     entitle(fig, "Protected exceedance probability over the temperature", settings.source)
     return fig
 

@@ -81,6 +81,7 @@ class Composed(NamedTuple, Generic[T]):
     leaders: Leaders[T]
     leaderless: Leaderless[T]
     milling: Milling[T]
+    temperatures: Temperatures[T]
 
 
 class Flocks(NamedTuple, Generic[T]):
@@ -93,7 +94,7 @@ class Flocks(NamedTuple, Generic[T]):
     couzin: Forms[T]
     cucker_smale: Forms[T]
     vicsek: Forms[T]
-    in_turn: Composed[T]  # the first three themes with boids that move one after another, as in the scripts
+    in_turn: Composed[T]  # the first four themes with boids that move one after another, as in the scripts
 
 
 Evidence = Flocks[Flight]
@@ -103,10 +104,10 @@ COMPOSED = (
     "leaders-0", "leaders-10", "leaders-20", "leaders-100",
     "polarization", "polarization-fixed-weights",
     "milling", "milling-no-collision-term", "milling-random-start", "milling-random-start-no-collision-term",
+    *(f"temperature-{eps:g}" for eps in TEMPERATURES),
 )  # fmt: skip
 NAMES = (
     *COMPOSED,
-    *(f"temperature-{eps:g}" for eps in TEMPERATURES),
     *(
         f"{model}-{form}{alone}"
         for model in ("couzin", "cucker-smale", "vicsek")
@@ -147,28 +148,33 @@ def plan(settings: FlockStudySettings) -> Flocks[FlockSettings]:
                 one("polarization", settings.seeds, **order), one("polarization", ablation="fixed-weights", **order)
             ),
             Milling(*(one("milling", **term, **start) for start in starts for term in terms)),
+            Temperatures(*(one("temperature", settings.temperature_seeds, eps=eps, **order) for eps in TEMPERATURES)),
         )
 
     couzin, cucker_smale, vicsek = (followers(model) for model in ("couzin", "cucker-smale", "vicsek"))
-    heats = Temperatures(*(one("temperature", settings.temperature_seeds, eps=eps) for eps in TEMPERATURES))
-    leaders, leaderless, milling = composed()
-    in_turn = composed(update="sequential")
-    return Flocks(leaders, leaderless, milling, heats, couzin, cucker_smale, vicsek, in_turn)
+    return Flocks(*composed(), couzin, cucker_smale, vicsek, composed(update="sequential"))
 
 
 def groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
     """The plan in groups that share a compiled program, in the order of the plan."""
     planned = plan(settings)
-    heats = {f"temperature {eps:g}": [one] for eps, one in zip(TEMPERATURES, planned.temperatures, strict=True)}
+
+    def composed(flocks: Flocks[FlockSettings] | Composed[FlockSettings], order: str) -> dict[str, list[FlockSettings]]:
+        each = {
+            f"temperature {eps:g}{order}": [one] for eps, one in zip(TEMPERATURES, flocks.temperatures, strict=True)
+        }
+        together = {f"temperatures{order}": list(flocks.temperatures)}
+        return {
+            f"flocks with leaders{order}": list(flocks.leaders),
+            f"leaderless flocks{order}": list(flocks.leaderless),
+            f"milling flocks{order}": list(flocks.milling),
+            **(together if settings.temperature_seeds <= AT_ONCE else each),
+        }
+
     return {
-        "flocks with leaders": list(planned.leaders),
-        "leaderless flocks": list(planned.leaderless),
-        "milling flocks": list(planned.milling),
-        **({"temperatures": list(planned.temperatures)} if settings.temperature_seeds <= AT_ONCE else heats),
+        **composed(planned, ""),
         **{f"{name} followers": jax.tree_util.tree_leaves(forms) for name, forms in by_model(planned).items()},
-        "flocks with leaders, in turn": list(planned.in_turn.leaders),
-        "leaderless flocks, in turn": list(planned.in_turn.leaderless),
-        "milling flocks, in turn": list(planned.in_turn.milling),
+        **composed(planned.in_turn, ", in turn"),
     }
 
 

@@ -192,9 +192,13 @@ def temperatures(settings: FlockStudySettings, evidence: Evidence) -> Figure:
     left = grid[:, 0].subgridspec(2, 1)
     top, bottom = fig.add_subplot(left[0]), fig.add_subplot(left[1])
     flights = dict(zip(TEMPERATURES, evidence.temperatures, strict=True))
-    for (eps, flight), colour in zip(flights.items(), (COLOURS[4], COLOURS[2], COLOURS[3]), strict=True):
+    colours = (COLOURS[4], COLOURS[2], COLOURS[3])
+    for (eps, flight), in_turn, colour in zip(flights.items(), evidence.in_turn.temperatures, colours, strict=True):
+        seconds = flight.settings.dt * np.arange(in_turn.measured.polarization.shape[1])
         draw_band(top, flight, flight.measured.polarization, colour, f"{eps:g}")
         draw_band(bottom, flight, flight.measured.goal_distance, colour)
+        top.plot(seconds, in_turn.measured.polarization.mean(axis=0), "--", color=colour, linewidth=0.9)
+        bottom.plot(seconds, in_turn.measured.goal_distance.mean(axis=0), "--", color=colour, linewidth=0.9)
     top.set(ylim=ORDER, ylabel="polarization")
     top.legend(title=r"$\epsilon$", ncols=3, fontsize=7, loc="lower right")
     top.set_title(f"mean ± sd, {settings.temperature_seeds} seeds", loc="left")
@@ -300,9 +304,10 @@ All boids informed (top) and one in five (bottom): paths of one seed, order and 
 flock without leaders (grey), and the weights of one informed and, where there is one, one uninformed boid.""",
         ("F6", "F7"), {"S3a": ("F6",), "S3b": ("F7",)}),
     "temperatures": StudyFigure(temperatures, """\
-Left: polarization and distance to the goal at three temperatures, mean and one standard deviation over the seeds.
-Right: the weights of one leader (orange) and one follower (blue). The hotter, the flatter the weights; where the
-leader's curve lies on the follower's, the leaders do not lead.""", ("F8",), {"S3c": ("F8",)}),
+Left: polarization and distance to the goal at three temperatures, mean and one standard deviation over the seeds;
+dashed, the mean of flocks whose boids move one after another. Right: the weights of one leader (orange) and one
+follower (blue). The hotter, the flatter the weights; where the leader's curve lies on the follower's, the leaders do
+not lead.""", ("F8",), {"S3c": ("F8",)}),
     "followers": StudyFigure(
         lambda settings, evidence: _guided({name: two.released for name, two in by_model(evidence).items()}), """\
 Six leaders of the paper's model among followers of three models of the literature, with the constants of the

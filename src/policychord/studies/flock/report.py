@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from ...loops import to_dataset
-from ..claim import judge
+from ..claim import judge, label
 from ..study import Finding, Objection, Recording, Study
 from . import claims
 from .agents import FORCES
@@ -158,13 +158,17 @@ def _temperature(settings: FlockStudySettings, evidence: Evidence) -> Finding:
     near = ", ".join(
         f"{value[f'mean nearest distance at {eps}']:.1f} m at {eps}" for eps in (claims.COLD, claims.MIDDLE, claims.HOT)
     )
-    hot, cold = (
-        value[f"standard errors by which {eps} is farther than {claims.MIDDLE}"] for eps in (claims.HOT, claims.COLD)
+    hot, cold, hot_in_turn, cold_in_turn = (
+        value[label(order, f"standard errors by which {eps} is farther than {claims.MIDDLE}")]
+        for order in claims.READINGS
+        for eps in (claims.HOT, claims.COLD)
     )
     text = (
-        f"The claim has four parts, judged one by one over {value['seeds']} seeds:\n\n{lines}\n\n"
-        f"Mean nearest distance to the goal: {near}. Against {claims.MIDDLE}, {claims.HOT} is farther by {hot:.1f} "
-        f"standard errors of the paired seeds, and {claims.COLD} by {cold:.1f}. "
+        f"The claim has four parts, judged one by one over {value['seeds']} seeds, for boids that move at once and in "
+        f"turn:\n\n{lines}\n\n"
+        f"Mean nearest distance to the goal of boids that move at once: {near}. Against {claims.MIDDLE}, {claims.HOT} "
+        f"is farther by {hot:.1f} standard errors of the paired seeds, and {claims.COLD} by {cold:.1f} (in turn: "
+        f"{hot_in_turn:.1f} and {cold_in_turn:.1f}). "
     )
     if hot > 2 and cold <= 2:
         text += (
@@ -218,8 +222,7 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
         "unless said otherwise.\n\n"
         "- Table S1 says 30^2 actions; the scripts keep those within the largest acceleration, 648 cells. So here.\n"
         "- The text updates all boids from the same state; the scripts move them one after another in place. Composed "
-        "flocks are flown both ways, the temperatures as in the text only, followers of other models as in the scripts "
-        "(`update` chooses).\n"
+        "flocks are flown both ways, followers of other models as in the scripts (`update` chooses).\n"
         "- Position advances with the old velocity, so the position term of the generative model is the same for every "
         "acceleration: it adds to the energy and cannot move a weight, neither a follower's nor a leader's. Leaders "
         "are led by the velocity term alone.\n"

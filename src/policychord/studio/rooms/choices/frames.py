@@ -16,6 +16,7 @@ from ....choices.quality import examine
 from ....choices.report import (
     describe,
     describe_groups,
+    describe_learner,
     describe_task,
     model_table,
     subject_table,
@@ -202,7 +203,7 @@ def report_page(state: State, found: Analysis) -> str:
     choices = state.fitting.choices
     plan = state.view.plan(choices.task)
     examined = None if state.upload is None else examine(choices, found, plan)
-    said = (describe_task(choices.task), *choices.said, *describe_groups(choices, found))
+    said = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, found))
     rivals = fit_rivals(found.trials, found.link, found.eps, primitives=plan.primitives, plan=plan)
     words = describe(found, rivals, examined, said)
     title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
