@@ -111,7 +111,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
         better = (gap <= GAP_FALL * kept.gap) | downhill
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
-        accepted = (state.unconditional | fell) & ~broken
+        accepted = (state.unconditional | fell) & ~broken & ((state.finishing == 0) | (gap <= tol))
 
         # first-order test of convexity at every point that is tried
         moved = state.w - kept.w
@@ -239,15 +239,15 @@ def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
     return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
 
 
-def _damping(one: ConvexProblem, w, bent, rho) -> Any:
+def _damping(one: ConvexProblem, w, bent, excess) -> Any:
     """What is added to the curvature so that no step in ln w is longer than `LOG_STEP`; it vanishes at the optimum.
 
     Without the entropy nothing but F bounds such a step, and F may bend little here and much nearer zero.
     """
     if one.alpha is None:
         return 0.0
-    excess = jnp.abs(rho - w @ rho) / LOG_STEP
-    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / jnp.where(w > 0.0, w, 1.0), 0.0)
+    added = jnp.abs(excess) / (LOG_STEP * jnp.where(w > 0.0, w, 1.0))
+    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), added, 0.0)
 
 
 def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped: bool = False):
@@ -260,7 +260,7 @@ def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped:
     if w.size <= DENSE_UP_TO:
         curvature = one.complexity.curvature(one.parameters, w)
         own = jnp.diagonal(curvature)
-        damping = _damping(one, w, own * d > temperature, rho) if damped else 0.0
+        damping = _damping(one, w, own * d > temperature, rho - middle) if damped else 0.0
         system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
         # apart, because under differentiation one of them is a tangent and the other is not
         pulled, level = cho_solve(system, force), cho_solve(system, q)
