@@ -47,13 +47,13 @@ SHORTENED = 9  # rejections before the step towards the response
 SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
 SHRINKINGS = 30  # before the search is stuck
 RETRY_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
-FINISHING_PASSES = 2  # beyond the tolerance, for weights that are right to all digits
+FINISHING_PASSES = 1  # beyond the tolerance, for weights that are right to all digits
 STIRRED = 1e-9  # share of the prior in the start
 SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser allows it
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
-LOG_STEP = 40.0  # of a weight in one pass
+LOG_STEP = 100.0  # of a weight in one pass
 ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
@@ -98,8 +98,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
 
     def turn(state: _State) -> _State:
         kept, temperature = state.kept, state.temperature
-        complexity = one.complexity.value(one.parameters, state.w)
-        g, size = one.complexity.gradient(one.parameters, state.w)
+        complexity, g, size, curvature = one.complexity.see(one.parameters, state.w, start.size <= DENSE_UP_TO)
         gap, floor, response, noise = judge(one, state.w, temperature, g, size)
         energy = complexity + temperature * reg.value(state.w, one.log_prior, one.alpha)
         blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
@@ -124,7 +123,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
-        step, slope_now, stiff, curved = _aim(one, state.w, rho(g, state.w, cooled), cooled, cool_gap)
+        step, slope_now, stiff, curved = _aim(one, state.w, curvature, rho(g, state.w, cooled), cooled, cool_gap)
         point = _Point(state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff)
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
@@ -194,10 +193,23 @@ def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
 
 def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     """Weights on the simplex and below the caps: a common factor for all that are not capped."""
+    factor = 1.0 / jnp.sum(w)
     if one.caps is None:
-        return w / jnp.sum(w)
-    filled = reg.respond(reg.floored_log(w), one.caps, jnp.ones_like(one.eps))[0]
-    return jnp.where(jnp.any(w > one.caps * jnp.sum(w)), jnp.where(w > 0.0, filled, 0.0), w / jnp.sum(w))
+        return w * factor
+
+    def larger(carry: Any) -> Any:
+        factor, _ = carry
+        full = factor * w >= one.caps
+        rest = jnp.sum(jnp.where(full, 0.0, w))
+        after = (1.0 - jnp.sum(jnp.where(full, one.caps, 0.0))) / jnp.where(rest > 0.0, rest, 1.0)
+        grows = (rest > 0.0) & (after > factor)
+        return jnp.where(grows, after, factor), grows
+
+    factor = lax.while_loop(lambda carry: carry[1], larger, (factor, jnp.ones((), bool)))[0]
+    filled = jnp.minimum(factor * w, one.caps)
+    # if all that have any weight are full, the others take what is left
+    left, room = 1.0 - jnp.sum(filled), one.caps - filled
+    return jnp.where(left > OFF_SIMPLEX, filled + left * room / jnp.maximum(jnp.sum(room), OFF_SIMPLEX), filled)
 
 
 def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
@@ -216,7 +228,7 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     if one.alpha is None:
         return _fit(one, jnp.where(towards, between, positive))
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
-    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)
+    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)[0]
     straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
     in_logs = inside & (kept.bent | (rejections % 2 == 1))
     return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
@@ -227,11 +239,11 @@ def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
     return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
 
 
-def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
+def _aim(one: ConvexProblem, w, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
     """The Newton step in u, the slope of the energy along it, where F bends most, whether it bends wrongly."""
     d = _scaling(one, w)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend, own = _solve_system(one, w, d, rho, temperature, forcing, damped=True)
+    v, moved, bend, own = _solve_system(one, w, curvature, d, rho, temperature, forcing, damped=True)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
@@ -250,15 +262,14 @@ def _damping(one: ConvexProblem, w, bent, excess) -> Any:
     return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), added, 0.0)
 
 
-def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped: bool = False):
+def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, damped: bool = False):
     """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H."""
     q = jnp.sqrt(d)
     total = jnp.sum(d)
     safe = jnp.where(total > 0.0, total, 1.0)
     middle = jnp.where(total > 0.0, jnp.sum(d * rho) / safe, 0.0)
     force = q * (middle - rho)
-    if w.size <= DENSE_UP_TO:
-        curvature = one.complexity.curvature(one.parameters, w)
+    if curvature is not None:
         own = jnp.diagonal(curvature)
         damping = _damping(one, w, own * d > temperature, rho - middle) if damped else 0.0
         system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
@@ -391,7 +402,8 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
     d_rho = d_rho + one.complexity.along(one.parameters, w, fill) + one.eps * jnp.where(
         d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
     )  # fmt: skip
-    return _solve_system(one, w, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
+    curvature = one.complexity.curvature(one.parameters, w) if w.size <= DENSE_UP_TO else None
+    return _solve_system(one, w, curvature, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
 
 
 @jax.jit
