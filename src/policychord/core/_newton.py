@@ -53,6 +53,7 @@ SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser all
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+NEXT_TO = 1e-5  # a cap: a weight so near is held there, because a longer step of it would cut that of the others short
 LOG_STEP = 100.0  # of a weight in one pass
 ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
@@ -123,7 +124,9 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
-        step, slope_now, stiff, curved = _aim(one, state.w, curvature, rho(g, state.w, cooled), cooled, cool_gap)
+        step, slope_now, stiff, curved = _aim(
+            one, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
+        )
         point = _Point(state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff)
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
@@ -220,7 +223,7 @@ def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
 
 def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     length, towards = _length(rejections)
-    log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w) > 0.0
+    log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w, kept.response) > 0.0
     step = length * kept.newton
     rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
     positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
@@ -234,14 +237,17 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
 
-def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
-    """D = dw/du: zero on the bounds."""
-    return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
+def _scaling(one: ConvexProblem, w: Any, response: Any = None) -> jax.Array:
+    """D = dw/du: zero on the bounds, and next to a cap that the response is on."""
+    free = reg.below_caps(w, one.caps)
+    if response is not None and one.caps is not None:
+        free = free & (reg.below_caps(w / (1.0 - NEXT_TO), one.caps) | reg.below_caps(response, one.caps))
+    return jnp.where(free, reg.curvature_inverse(w, one.alpha), 0.0)
 
 
-def _aim(one: ConvexProblem, w, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
+def _aim(one: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
     """The Newton step in u, the slope of the energy along it, where F bends most, whether it bends wrongly."""
-    d = _scaling(one, w)
+    d = _scaling(one, w, response)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
     v, moved, bend, own = _solve_system(one, w, curvature, d, rho, temperature, forcing, damped=True)
     concave = jnp.zeros((), bool)
@@ -251,36 +257,41 @@ def _aim(one: ConvexProblem, w, curvature, rho, temperature, gap) -> tuple[jax.A
     return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
 
 
-def _damping(one: ConvexProblem, w, bent, excess) -> Any:
+def _damping(one: ConvexProblem, w, bent, rho) -> Any:
     """What is added to the curvature so that no step in ln w is longer than `LOG_STEP`; it vanishes at the optimum.
 
     Without the entropy nothing but F bounds such a step, and F may bend little here and much nearer zero.
     """
     if one.alpha is None:
-        return 0.0
-    added = jnp.abs(excess) / (LOG_STEP * jnp.where(w > 0.0, w, 1.0))
-    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), added, 0.0)
+        return jnp.zeros_like(w)
+    free = reg.below_caps(w, one.caps) * w  # what a cap holds back says nothing about the others
+    excess = jnp.abs(rho - free @ rho / jnp.maximum(jnp.sum(free), SILENT))
+    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / (LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
 
 
 def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, damped: bool = False):
-    """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H."""
-    q = jnp.sqrt(d)
-    total = jnp.sum(d)
-    safe = jnp.where(total > 0.0, total, 1.0)
-    middle = jnp.where(total > 0.0, jnp.sum(d * rho) / safe, 0.0)
-    force = q * (middle - rho)
+    """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H.
+
+    Sums over all weights are balanced by how far each would move alone, since a small weight that F holds
+    fast must not hear the rounding of a large one.
+    """
+    q, inside = jnp.sqrt(d), d > 0.0
+    own = jnp.zeros_like(w) if curvature is None else jnp.diagonal(curvature)
+    damping = _damping(one, w, own * d > temperature, rho) if damped else jnp.zeros_like(w)
+    ease = d / (temperature + (own + damping) * d)
+    total = jnp.sum(ease)
+    share = ease / jnp.where(total > 0.0, total, 1.0)
+    force = q * (jnp.sum(share * rho) - rho)
     if curvature is not None:
-        own = jnp.diagonal(curvature)
-        damping = _damping(one, w, own * d > temperature, rho - middle) if damped else 0.0
         system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
         # apart, because under differentiation one of them is a tangent and the other is not
         pulled, level = cho_solve(system, force), cho_solve(system, q)
         along = q @ level
-        y = pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0)
-        moved = q * y
-        moved = moved - d * (jnp.sum(moved) / safe)
+        moved = q * (pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0))
+        moved = moved - share * jnp.sum(moved)
         bend = curvature @ moved
     else:
+        safe = jnp.where(jnp.sum(d) > 0.0, jnp.sum(d), 1.0)
 
         def project(x):
             return x - q * (q @ x) / safe
@@ -290,13 +301,12 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
             return project(q * one.complexity.along(one.parameters, w, q * x)) + temperature * x
 
         moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
-        bend, own = one.complexity.along(one.parameters, w, moved), jnp.zeros_like(w)
-    inside = d > 0.0
-    mu = jnp.where(
-        total > 0.0, jnp.sum(d * (rho + bend)) / safe, jnp.max(jnp.where(w > 0.0, rho + bend, -jnp.inf))
-    )  # fmt: skip
-    v = jnp.where(inside, moved / jnp.where(inside, d, 1.0), (mu - rho - bend) / temperature)
-    return v, moved, bend, own
+        bend = one.complexity.along(one.parameters, w, moved)
+    v = moved / jnp.where(inside, d, 1.0)
+    after = rho + bend
+    balanced = jnp.sum(share * (after + temperature * v + damping * moved))
+    mu = jnp.where(total > 0.0, balanced, jnp.max(jnp.where(w > 0.0, after, -jnp.inf)))
+    return jnp.where(inside, v, (mu - after) / temperature), moved, bend, own
 
 
 def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
