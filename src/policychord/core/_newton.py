@@ -53,7 +53,8 @@ SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser all
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
-NEXT_TO = 1e-5  # a cap: a weight so near is held there, because a longer step of it would cut that of the others short
+NEXT_TO = 1e-5  # a bound
+ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there on F is a logarithm of its weight
 LOG_STEP = 100.0  # of a weight in one pass
 ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
@@ -72,7 +73,8 @@ class _Point(NamedTuple):
     response: jax.Array
     newton: jax.Array  # the step in u
     slope: jax.Array  # of the energy along it
-    bent: jax.Array  # which weights F bends more than the regulariser
+    free: jax.Array  # which weights are inside their bounds
+    bent: jax.Array  # which of them F bends more than the regulariser
 
 
 class _State(NamedTuple):
@@ -124,10 +126,12 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
-        step, slope_now, stiff, curved = _aim(
+        step, slope_now, free, stiff, curved = _aim(
             one, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
         )
-        point = _Point(state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff)
+        point = _Point(
+            state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, free, stiff
+        )
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
         before, kept = kept.g, _select(accepted, point, kept)
@@ -169,7 +173,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     # a little of everything: a primitive that is alone somewhere never has no weight
     w = _fit(one, begin + STIRRED * (hot_w - begin))
     zero, none = jnp.zeros_like(eps), jnp.zeros_like(w)
-    nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0)
+    nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0, none > 0.0)
     no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
     first = _State(
         w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
@@ -223,7 +227,7 @@ def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
 
 def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     length, towards = _length(rejections)
-    log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w, kept.response) > 0.0
+    log_w = reg.floored_log(kept.w)
     step = length * kept.newton
     rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
     positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
@@ -233,28 +237,36 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
     straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)[0]
     straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
-    in_logs = inside & (kept.bent | (rejections % 2 == 1))
+    in_logs = kept.free & (kept.bent | (rejections % 2 == 1))
     return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
 
-def _scaling(one: ConvexProblem, w: Any, response: Any = None) -> jax.Array:
-    """D = dw/du: zero on the bounds, and next to a cap that the response is on."""
-    free = reg.below_caps(w, one.caps)
-    if response is not None and one.caps is not None:
-        free = free & (reg.below_caps(w / (1.0 - NEXT_TO), one.caps) | reg.below_caps(response, one.caps))
-    return jnp.where(free, reg.curvature_inverse(w, one.alpha), 0.0)
+def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
+    """D = dw/du: zero on the bounds."""
+    return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
+
+
+def _held(one: ConvexProblem, w: Any, response: Any, bent: Any) -> Any:
+    """Which weights are next to a bound that the response is on: a long step of theirs would cut the others' short."""
+    if one.alpha is None:
+        return jnp.zeros_like(bent)
+    at_zero = (w <= NEXT_TO) & (response <= 0.0) & ~bent
+    at_cap = ~reg.below_caps(w / (1.0 - NEXT_TO), one.caps) & ~reg.below_caps(response, one.caps)
+    return at_zero | at_cap
 
 
 def _aim(one: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
-    """The Newton step in u, the slope of the energy along it, where F bends most, whether it bends wrongly."""
-    d = _scaling(one, w, response)
+    """The Newton step in u, the energy's slope along it, what it moves, where F bends, whether wrongly."""
+    d, own = _scaling(one, w), 0.0 if curvature is None else jnp.diagonal(curvature)
+    bent = (own * d > temperature) & (own * w > ALONE)
+    d = jnp.where(_held(one, w, response, bent), 0.0, d)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend, own = _solve_system(one, w, curvature, d, rho, temperature, forcing, damped=True)
+    v, moved, bend = _solve_system(one, w, curvature, d, rho, temperature, forcing, bent)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
         concave = (moved @ bend < -BENT * size) & jnp.all(jnp.isfinite(v))
-    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
+    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, d > 0.0, bent, concave
 
 
 def _damping(one: ConvexProblem, w, bent, rho) -> Any:
@@ -269,15 +281,15 @@ def _damping(one: ConvexProblem, w, bent, rho) -> Any:
     return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / (LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
 
 
-def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, damped: bool = False):
-    """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H.
+def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent: Any = None):
+    """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v.
 
     Sums over all weights are balanced by how far each would move alone, since a small weight that F holds
     fast must not hear the rounding of a large one.
     """
     q, inside = jnp.sqrt(d), d > 0.0
     own = jnp.zeros_like(w) if curvature is None else jnp.diagonal(curvature)
-    damping = _damping(one, w, own * d > temperature, rho) if damped else jnp.zeros_like(w)
+    damping = jnp.zeros_like(w) if bent is None else _damping(one, w, bent, rho)
     ease = d / (temperature + (own + damping) * d)
     total = jnp.sum(ease)
     share = ease / jnp.where(total > 0.0, total, 1.0)
@@ -306,7 +318,7 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
     after = rho + bend
     balanced = jnp.sum(share * (after + temperature * v + damping * moved))
     mu = jnp.where(total > 0.0, balanced, jnp.max(jnp.where(w > 0.0, after, -jnp.inf)))
-    return jnp.where(inside, v, (mu - after) / temperature), moved, bend, own
+    return jnp.where(inside, v, (mu - after) / temperature), moved, bend
 
 
 def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
