@@ -140,7 +140,8 @@ def layered(x, pi, s, eps, scales):
     a, b, y, mu, w = jnp.split(x, [D, 2 * D, 2 * D + N, 2 * D + N + 1])
     units = jnp.maximum(y - mu, 0.0)
     return jnp.concatenate([
-        (pi @ w - a) / scales.hidden, (jnp.log(a) - b) / scales.hidden, (eps * (1 / N - y) - (b + s) @ pi) / scales.gradient,
+        (pi @ w - a) / scales.hidden, (jnp.log(a) - b) / scales.hidden,
+        (eps * (1 / N - y) - (b + s) @ pi) / scales.gradient,
         (jnp.sum(units, keepdims=True) - 1.0) / scales.softmax, (units - w) / scales.weights,
     ])  # fmt: skip
 
@@ -190,7 +191,9 @@ def unstable(eps):
             moving, all_layers, gate_alone = (np.asarray(a) for a in linearised(best, pi, s, eps, scales))
             assert np.abs(moving[:, -N:]).max() <= 1e-5  # it rests at the optimum
             growth = [np.linalg.eigvals(jacobian).real.max(-1) for jacobian in (gate_alone, all_layers)]
-            rows.append([*((g > 0.0).sum() for g in growth), (~circuit_stability(problem(**given), scales).stable).sum()])
+            rows.append(
+                [*((g > 0.0).sum() for g in growth), (~circuit_stability(problem(**given), scales).stable).sum()]
+            )
     return np.transpose(rows)
 
 

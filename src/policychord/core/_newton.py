@@ -200,22 +200,22 @@ def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
 
 def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     """Weights on the simplex and below the caps: a common factor for all that are not capped."""
-    factor = 1.0 / jnp.sum(w)
-    if one.caps is None:
+    factor, caps = 1.0 / jnp.sum(w), one.caps
+    if caps is None:
         return w * factor
 
     def larger(carry: Any) -> Any:
         factor, _ = carry
-        full = factor * w >= one.caps
+        full = factor * w >= caps
         rest = jnp.sum(jnp.where(full, 0.0, w))
-        after = (1.0 - jnp.sum(jnp.where(full, one.caps, 0.0))) / jnp.where(rest > 0.0, rest, 1.0)
+        after = (1.0 - jnp.sum(jnp.where(full, caps, 0.0))) / jnp.where(rest > 0.0, rest, 1.0)
         grows = (rest > 0.0) & (after > factor)
         return jnp.where(grows, after, factor), grows
 
     factor = lax.while_loop(lambda carry: carry[1], larger, (factor, jnp.ones((), bool)))[0]
-    filled = jnp.minimum(factor * w, one.caps)
+    filled = jnp.minimum(factor * w, caps)
     # if all that have any weight are full, the others take what is left
-    left, room = 1.0 - jnp.sum(filled), one.caps - filled
+    left, room = 1.0 - jnp.sum(filled), caps - filled
     return jnp.where(left > OFF_SIMPLEX, filled + left * room / jnp.maximum(jnp.sum(room), OFF_SIMPLEX), filled)
 
 
