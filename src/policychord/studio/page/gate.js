@@ -159,7 +159,7 @@ export function mount(root, page) {
     });
     const { gap, distance, passes, zeros } = frames.gate;
     const none = NAMES.filter((_, k) => zeros[k]);
-    const silent = none.length ? ` Exactly zero: ${none.join(" and ")}.` : ""; // the entropy leaves every weight something
+    const silent = none.length ? ` Primitive ${none.join(" and ")} has exactly no weight.` : ""; // the entropy leaves each something
     slot("proof").innerHTML = `<b>Proved</b> within ${gap.toExponential(0)} of the least energy; no weight is off by more than ${distance.toExponential(0)}. It took ${passes} passes.${silent}`;
   }
 
