@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.regularisers import draw
 from scipy.optimize import minimize
 
-from benchmarks.regularisers import draw
 from policychord import Entropy, Tsallis, best_response, certify, energy, flow, gate, problem, prox, solve
 from policychord.core import convex
 from policychord.core import regularisers as reg
