@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from policychord.runs.compiled import programs_folder
+
 _DOCS = Path(__file__).parent
 _ROOT = _DOCS.parent
 sys.path.insert(0, str(_DOCS / "_ext"))
@@ -39,6 +41,8 @@ nb_merge_streams = True
 # pages run in processes of their own, which find our command and draw in our style
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 os.environ["MATPLOTLIBRC"] = str(_DOCS / "matplotlibrc")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(programs_folder())  # a program that two pages need is compiled once
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 os.environ["COLUMNS"] = "88"  # as wide as a page shows
 os.environ["PYTHONSTARTUP"] = str(_DOCS / "startup.py")
 

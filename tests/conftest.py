@@ -21,11 +21,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from policychord.runs.compiled import keep_programs
+
 # these load when a test asks for them; processes that tests start run unchecked
 install_import_hook(
     [f"policychord.{room}" for room in ("choices", "fitting", "gym", "stats", "studies")], "tests.shapes.check"
 )
 jax.config.update("jax_enable_x64", True)
+keep_programs()  # what another worker, or the last run, compiled is loaded
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # tests compile many small ones
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
