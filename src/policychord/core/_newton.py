@@ -236,7 +236,7 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
         return _fit(one, jnp.where(towards, between, positive))
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
     straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)[0]
-    straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
+    straight = jnp.minimum(straight, jnp.where(kept.free | (kept.w > NEXT_TO), 2.0, kept.w + ENTRY))
     in_logs = kept.free & (kept.bent | (rejections % 2 == 1))
     return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
@@ -246,22 +246,28 @@ def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
     return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
 
 
-def _held(one: ConvexProblem, w: Any, response: Any, bent: Any) -> Any:
-    """Which weights are next to a bound that the response is on: a long step of theirs would cut the others' short."""
-    if one.alpha is None:
-        return jnp.zeros_like(bent)
-    at_zero = (w <= NEXT_TO) & (response <= 0.0) & ~bent
-    at_cap = ~reg.below_caps(w / (1.0 - NEXT_TO), one.caps) & ~reg.below_caps(response, one.caps)
+def _held(one: ConvexProblem, w: Any, target: Any, bent: Any) -> Any:
+    """Which weights are next to a bound that their target is on: a long step of theirs would cut the others' short."""
+    at_zero = (w <= NEXT_TO) & (target <= 0.0) & ~bent
+    at_cap = ~reg.below_caps(w / (1.0 - NEXT_TO), one.caps) & ~reg.below_caps(target, one.caps)
     return at_zero | at_cap
 
 
 def _aim(one: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
     """The Newton step in u, the energy's slope along it, what it moves, where F bends, whether wrongly."""
     d, own = _scaling(one, w), 0.0 if curvature is None else jnp.diagonal(curvature)
-    bent = (own * d > temperature) & (own * w > ALONE)
-    d = jnp.where(_held(one, w, response, bent), 0.0, d)
+    stiff = own * d > temperature
+    bent = stiff & (own * w > ALONE)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend = _solve_system(one, w, curvature, d, rho, temperature, forcing, bent)
+
+    def step(d):
+        return _solve_system(one, w, curvature, d, rho, temperature, forcing, bent)
+
+    if one.alpha is not None:  # what F does not bend goes where the response is, the rest where Newton's step leads
+        d = jnp.where(_held(one, w, response, bent) & ~stiff, 0.0, d)
+        if curvature is not None:
+            d = jnp.where(_held(one, w, w + step(d)[1], bent), 0.0, d)
+    v, moved, bend = step(d)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
