@@ -11,21 +11,29 @@ and its compiled code stay in a folder beside the results, so that a run that go
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "policychord"
 LIMIT = 1800  # s for the tests of one mutation; a change that makes them hang was noticed
+LIBRARIES = (
+    "jax.numpy", "jax.scipy", "equinox", "diffrax", "numba", "beartype", "jaxtyping", "hypothesis", "matplotlib.figure",
+    "pandas", "pydantic", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats", "typer", "xarray",
+)  # fmt: skip
 AIM = 0.9  # share that tests should notice
 
 Tests = tuple[str, ...]  # arguments of pytest
@@ -73,19 +81,51 @@ def identity(mutation: Mutation) -> str:
 
 
 def run_tests(tree: Path, tests: Iterable[str]) -> int:
-    """Run tests against the package in `tree`: pytest's exit code, or 1 if they hang."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]
-    # caches of its own, so that the user's stay; what a mutation leaves as it was is compiled once for all of them
-    caches = {"XDG_CACHE_HOME": "cache", "PYTHONPYCACHEPREFIX": "bytecode", "JAX_COMPILATION_CACHE_DIR": "programs"}
-    own = {"PYTHONPATH": str(tree), **{name: str(tree.parent / folder) for name, folder in caches.items()}}
-    own |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
-    with open(tree.parent / "log.txt", "w", encoding="utf-8") as log:
-        try:
-            return subprocess.run(
-                command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=log, timeout=LIMIT
-            ).returncode
-        except subprocess.TimeoutExpired:
-            return 1
+    """Run tests against the package in `tree`: pytest's exit code, or 1 if they hang.
+
+    In a fork of this process, which has loaded the libraries that all tests need, but nothing of the package.
+    """
+    load_libraries(tree.parent)
+    if (child := os.fork()) == 0:
+        _run_here(tree, ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests])
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return 1
+
+
+@cache
+def load_libraries(folder: Path) -> None:
+    """Load what is slow to load. Caches are our own: the user's stay, and what is compiled serves all mutations."""
+    caches = {"XDG_CACHE_HOME": "cache", "JAX_COMPILATION_CACHE_DIR": "programs"}
+    os.environ |= {name: str(folder / sub) for name, sub in caches.items()}
+    os.environ |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    assert "policychord" not in sys.modules
+
+
+def _run_here(tree: Path, words: list[str]) -> NoReturn:
+    """pytest in this process, which ends with it."""
+    os.setsid()
+    os.chdir(ROOT)
+    log = os.open(tree.parent / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    sys.path[:0] = [str(ROOT), str(tree)]
+    os.environ["PYTHONPATH"] = str(tree)
+    code = 3  # pytest's own for a mistake of the machine
+    try:
+        code = int(pytest.main(words))
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
 
 
 @contextmanager

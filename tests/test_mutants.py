@@ -2,10 +2,12 @@
 
 import ast
 import shutil
+import subprocess
+import sys
 
 import pytest
 from benchmarks import mutants
-from benchmarks.mutants import PACKAGE, Mutation, changed, files_of, room
+from benchmarks.mutants import PACKAGE, ROOT, Mutation, changed, files_of, room
 
 MUTATIONS = mutants.load()
 IDS = [f"{mutation.file}:{number}" for number, mutation in enumerate(MUTATIONS)]
@@ -30,22 +32,32 @@ def test_a_text_that_occurs_twice_is_refused():
         changed(Mutation("x.py", "a", "b", ("t",)), "a a")
 
 
+TOOL = """
+import sys
+from pathlib import Path
+from benchmarks.mutants import Mutation, try_out
+tree, judge, opening = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+news = ('\"\"\"mutated.\"\"\"', '\"\"\"another.\"\"\"')
+seen, unseen = (Mutation("wording.py", opening, new, (judge,)) for new in news)
+sound = {}
+fates = [try_out(seen, tree, sound), try_out(unseen, tree, sound)]
+Path(judge).write_text("def test_it():\\n    raise ValueError")
+print(*fates, try_out(seen, tree, {}), sep="; ")
+"""
+
+
 def test_the_tool_tells_noticed_from_survived(tmp_path):
+    """In a process of its own: the tool forks, and must not have loaded the package itself."""
     tree = tmp_path / "src"
     shutil.copytree(PACKAGE, tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
     judge = tmp_path / "test_judge.py"
     lines = ("from policychord import wording", "def test_it():", "    assert 'mutated' not in wording.__doc__")
     judge.write_text("\n".join(lines), encoding="utf-8")
     source = (PACKAGE / "wording.py").read_text(encoding="utf-8")
-    opening = source[: source.index("\n")]
-    seen = Mutation("wording.py", opening, '"""mutated."""', (str(judge),))
-    unseen = Mutation("wording.py", opening, '"""another."""', (str(judge),))
-    sound = {}
-    assert mutants.try_out(seen, tree, sound) == "noticed"
-    assert mutants.try_out(unseen, tree, sound) == "survived"
+    command = [sys.executable, "-c", TOOL, tree, judge, source[: source.index("\n")]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "noticed; survived; tests fail without it", done.stderr
     assert (tree / "policychord" / "wording.py").read_text(encoding="utf-8") == source
-    judge.write_text("def test_it():\n    raise ValueError", encoding="utf-8")
-    assert mutants.try_out(seen, tree, {}) == "tests fail without it"
 
 
 def test_a_result_is_stored_until_its_file_or_tests_change(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 
 from policychord import Composer
 from policychord.actions import AbstractActions, Finite, Grid
-from policychord.envs import AbstractEnv, Bandit, Flock, Pendulum, Vicsek, in_ring
+from policychord.envs import AbstractEnv, Bandit, Crazyflie, Flock, Pendulum, Vicsek, in_ring
 from policychord.envs.quadrotor import Quadrotor
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
@@ -100,6 +100,7 @@ ENVS: dict[str, AbstractEnv] = {
     "pendulum": Pendulum(),
     "quadrotor": Quadrotor(impulse=1.0),
     "pendulum, heavy": Pendulum(mass=3.0, largest_torque=20.0),
+    "crazyflie": Crazyflie(),
     "flock": Flock(12),
     "flock, found by cells": Flock(12, search="cells", crowd=12),
     "flock, others follow": Flock(8, agents=3, follower=Vicsek(2.0, 0.5, 1.0), start=in_ring()),
