@@ -78,25 +78,24 @@ def test_a_product_acts_by_the_pooled_distribution():
     """Gaussians of one width: the product is the Gaussian at the weighted mean, with the same width."""
     fine = Grid(-6.0, 6.0, 601)
     agent = Composer([gaussian(m) for m in MEANS], Cost(price), fine, 0.3, selection="mean", combine="product")
-    found = weigh(agent, X)
+    found = agent.weigh(X)
     assert Outcome(int(found.outcome)) is Outcome.CONVERGED
     mean = found.weights @ np.array(MEANS)
     expected = np.exp(-0.5 * ((np.asarray(fine.points)[:, 0] - mean) / 0.5) ** 2)
     np.testing.assert_allclose(found.mixture, expected / expected.sum(), atol=1e-12)
-    decide = eqx.filter_jit(lambda agent: agent.decide(jax.random.key(0), X))
-    np.testing.assert_allclose(decide(agent).action, [mean], atol=1e-9)
+    np.testing.assert_allclose(agent.decide(jax.random.key(0), X).action, [mean], atol=1e-9)
 
 
 def test_a_product_explains_recorded_choices():
     agent = CHOOSER.replace(combine="product")
     belief = ARMS.observe(ARMS.reset(jax.random.key(0)))
-    weighed, log_prob = eqx.filter_jit(lambda a: (a.weigh(belief, 0), a.log_prob(a.actions, belief, 0)))(agent)
+    weighed = agent.weigh(belief)
     np.testing.assert_allclose(weighed.mixture, pool(weighed.problem.pi, weighed.weights), rtol=1e-12)
-    np.testing.assert_allclose(np.exp(log_prob), weighed.mixture, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(agent.log_prob(agent.actions, belief, 0)), weighed.mixture, rtol=1e-12)
 
 
 def test_the_local_direction_says_that_it_is_local():
-    found = eqx.filter_jit(lambda agent: agent.decide(jax.random.key(0), X))(BASE.replace(combine="local product"))
+    found = BASE.replace(combine="local product").decide(jax.random.key(0), X)
     assert Outcome(int(found.outcome)) is Outcome.LOCAL
     assert not found.optimal
     assert not found.certified
