@@ -1,13 +1,17 @@
 """Uses beyond policies, each against a method of its own field, and the circuit of rectifying units."""
 
+from functools import partial
+from pathlib import Path
+
 import cvxpy
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 from scipy.special import softmax
 
-from policychord import Tsallis, problem, solve
+from policychord import TimeScales, Tsallis, circuit_stability, problem, solve, time_scales
 
 
 def proportions(w, likelihood):
@@ -124,6 +128,82 @@ def test_semi_relaxed_transport_is_sinkhorn_on_one_side():
         w = (plan * (demand / plan.sum(1))[:, None]).sum(0)
     found = solve(problem(complexity=transport, n=4, eps=1e-9, parameters=(cost, demand)), tol=1e-13)
     np.testing.assert_allclose(found.weights, w, atol=1e-5)
+
+
+# ------------------------------------------------------------------ the circuit of rectifying units
+
+D, N = 8, 4
+
+
+def layered(x, pi, s, eps, scales):
+    """Layers a, b, y, mu and w, the prior being even."""
+    a, b, y, mu, w = jnp.split(x, [D, 2 * D, 2 * D + N, 2 * D + N + 1])
+    units = jnp.maximum(y - mu, 0.0)
+    return jnp.concatenate([
+        (pi @ w - a) / scales.hidden, (jnp.log(a) - b) / scales.hidden,
+        (eps * (1 / N - y) - (b + s) @ pi) / scales.gradient,
+        (jnp.sum(units, keepdims=True) - 1.0) / scales.softmax, (units - w) / scales.weights,
+    ])  # fmt: skip
+
+
+def instantaneous(x, pi, s, eps, scales):
+    """The same with a gradient that needs no time: mu and w."""
+    a = pi @ x[1:]
+    full = jnp.concatenate([a, jnp.log(a), 1 / N - (jnp.log(a) + s) @ pi / eps, x])
+    return layered(full, pi, s, eps, scales)[2 * D + N :]
+
+
+def at_rest(w, pi, s, eps):
+    a = pi @ w
+    y = 1 / N - (jnp.log(a) + s) @ pi / eps
+    return jnp.concatenate([a, jnp.log(a), y, jnp.max(jnp.where(w > 0.0, y - w, -jnp.inf))[None], w])
+
+
+@jax.jit
+@partial(jax.vmap, in_axes=(0, 0, 0, None, None))
+def linearised(w, pi, s, eps, scales):
+    rest = at_rest(w, pi, s, eps)
+    small = rest[2 * D + N :]
+    return (
+        layered(rest, pi, s, eps, scales), jax.jacfwd(layered)(rest, pi, s, eps, scales),
+        jax.jacfwd(instantaneous)(small, pi, s, eps, scales),
+    )  # fmt: skip
+
+
+def ladders(eps):
+    plain = [TimeScales(ratio**-3.0, ratio**-2.0, ratio**-1.0, 1.0) for ratio in (2.0, 4.0, 10.0, 100.0)]
+    return [*plain, TimeScales(*map(float, time_scales(eps)))]
+
+
+def drawn(eps):
+    rng = np.random.default_rng([5, round(1e4 * eps)])
+    return np.swapaxes(rng.dirichlet(np.ones(D), (200, N)), 1, 2), rng.normal(size=(200, D))
+
+
+def unstable(eps):
+    """How many of 200 random problems are: sparse with a gradient in no time, sparse with all layers, softmax."""
+    pi, s = drawn(eps)
+    given = {"pi": pi, "action_cost": s, "eps": np.full(200, eps)}
+    best = solve(problem(**given, regulariser=Tsallis(2.0)), tol=1e-13).weights
+    rows = []
+    with jax.enable_x64(True):
+        for scales in ladders(eps):
+            moving, all_layers, gate_alone = (np.asarray(a) for a in linearised(best, pi, s, eps, scales))
+            assert np.abs(moving[:, -N:]).max() <= 1e-5  # it rests at the optimum
+            growth = [np.linalg.eigvals(jacobian).real.max(-1) for jacobian in (gate_alone, all_layers)]
+            rows.append(
+                [*((g > 0.0).sum() for g in growth), (~circuit_stability(problem(**given), scales).stable).sum()]
+            )
+    return np.transpose(rows)
+
+
+def test_stability_of_the_circuit_of_rectifying_units_is_the_table_of_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "circuit.md").read_text()
+    for eps in (1.0, 0.1, 0.01, 0.001):
+        instant, sparse, softmax = unstable(eps)
+        assert not instant.any()
+        for name, counts in (("sparse", sparse), ("softmax", softmax)):
+            assert f"| {eps:g} | {name} | {' | '.join(map(str, counts))} |" in page
 
 
 def test_a_circuit_of_rectifying_units_rests_at_the_sparse_optimum():

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.regularisers import draw
 from scipy.optimize import minimize
 
 from policychord import Entropy, Tsallis, best_response, certify, energy, flow, gate, problem, prox, solve
+from policychord.core import convex
 from policychord.core import regularisers as reg
 
 from ..studies.lending import flock_problems
@@ -105,10 +107,39 @@ def test_zeros_are_exact_and_stay_where_the_prior_is_if_nothing_speaks_against_i
     np.testing.assert_allclose(same.weights, prior, atol=1e-10)
 
 
+# (seed, batch, row) of `benchmarks.regularisers` that once failed: a capped weight's pull damped the others for ever;
+# weights left the tolerance again while they were finished; a small weight heard the rounding of a large one; next to a
+# cap or to zero a step that was cut off spoiled that of the others; two primitives that share actions traded weights
+FAILED = {
+    "3 primitives": [(0, 0, 0), (0, 0, 7), (0, 0, 41), (0, 0, 59), (0, 0, 111), (0, 0, 190), (0, 15, 166), (0, 15, 176),
+                     (0, 15, 192), (0, 15, 204), (0, 21, 28), (12, 0, 177)],
+    "6 primitives": [(1, 38, 236), (1, 44, 92), (11, 80, 187), (33, 29, 217)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FAILED)
+def test_what_failed_once_is_solved(kind):
+    rows = []
+    for seed, batch, row in FAILED[kind]:
+        drawn = draw(seed, batch)
+        rows.append((jax.tree.map(lambda a, row=row: a[row], drawn.problems), drawn.start[row]))
+    p, start = jax.tree.map(lambda *each: np.stack(each), *rows)
+    found = solve(p, start=start)
+    assert np.all(certify(p, found.weights).gap <= 1e-10)
+
+
+def test_a_batch_in_chunks_is_the_batch_at_once(monkeypatch):
+    """Also where the last chunk is not full."""
+    given = (np.arange(70.0).reshape(7, 10), np.arange(7.0))
+    whole = convex._side_by_side(lambda row: row[0] * row[1], given, 7)
+    monkeypatch.setattr(convex, "SIDE_BY_SIDE", 33)
+    np.testing.assert_array_equal(convex._side_by_side(lambda row: row[0] * row[1], given, 7), whole)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS[1:])
 def test_primitives_that_are_alone_on_their_actions_take_few_passes(alpha):
     """Optimal weights down to 1e-13, neither zero nor large: steps in w alone needed hundreds of passes or failed."""
-    sharp = flock_problems(0, 48)
+    sharp = flock_problems(0, 20)
     p = problem(pi=sharp.pi, action_cost=sharp.action_cost, eps=sharp.eps, regulariser=Tsallis(alpha))
     found = solve(p)
     assert np.all(certify(p, found.weights).gap <= 1e-10)
@@ -157,11 +188,12 @@ def test_the_entropys_distance_is_false_for_sparsemax():
 
 
 def test_above_a_cap_and_off_the_simplex_the_energy_is_infinite():
-    p = problem(**given(batch=1), regulariser=Tsallis(1.5, 0.5))
-    assert energy(p, np.eye(N)[0])[0] == np.inf
-    assert certify(p, np.eye(N)[0]).gap[0] == np.inf
-    assert energy(p, np.full(N, 0.3))[0] == np.inf
-    assert energy(problem(**given(batch=1)), [1.2, -0.2, 0.0, 0.0, 0.0])[0] == np.inf
+    p = problem(**given(), regulariser=Tsallis(np.full(BATCH, 1.5), np.full((BATCH, N), 0.5)))
+    corner = np.tile(np.eye(N)[0], (BATCH, 1))
+    assert np.all(energy(p, corner) == np.inf)
+    assert np.all(certify(p, corner).gap == np.inf)
+    assert np.all(energy(p, np.full((BATCH, N), 0.3)) == np.inf)
+    assert np.all(energy(problem(**given()), [1.2, -0.2, 0.0, 0.0, 0.0]) == np.inf)
 
 
 def test_the_flow_goes_there_and_its_energy_falls_as_the_theorem_says():
@@ -194,17 +226,17 @@ def test_derivatives_agree_with_differences():
             return solve(p, tol=1e-15).weights @ lean
 
         point, step = jnp.array([0.1, 0.0, 0.1, 0.2, 0.05, 0.1]), 1e-5
-        value = jax.jit(loss)
-        expected = [(value(point + step * e) - value(point - step * e)) / (2 * step) for e in jnp.eye(6)]
+        both = jax.jit(jax.value_and_grad(loss))
+        expected = [(both(point + step * e)[0] - both(point - step * e)[0]) / (2 * step) for e in jnp.eye(6)]
         assert np.min(np.abs(expected)) > 1e-4  # each of them matters here
-        np.testing.assert_allclose(jax.grad(loss)(point), expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(both(point)[1], expected, rtol=1e-5, atol=1e-7)
 
 
 def test_the_link_and_its_inverse_meet_at_every_order():
     w = jnp.array([1e-12, 1e-3, 0.2, 0.9, 1.0])
     with jax.enable_x64(True):
         for alpha in (1.0, 1.0 + 1e-10, 1.3, 2.0):
-            np.testing.assert_allclose(reg.unlink(reg.link(jnp.log(w), alpha), alpha), w, rtol=1e-6, atol=1e-15)
+            np.testing.assert_allclose(reg.unlink(reg.link(jnp.log(w), alpha), alpha)[0], w, rtol=1e-6, atol=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,24 @@ def test_the_snippet_runs_and_says_the_same(settings, capsys):
     assert "proved within" in capsys.readouterr().out
 
 
+def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
+    sparse = GateSettings(regulariser="Tsallis", alpha=2.0, spread_2=1.5)
+    shown = gate.equilibrium_frame(sparse)
+    assert any(shown.header["zeros"])
+    assert not any(gate.equilibrium_frame(GateSettings(spread_2=1.5)).header["zeros"])
+    np.testing.assert_array_equal(shown.arrays["weights"] == 0.0, shown.header["zeros"])
+    assert certify(gate.pose(sparse), shown.arrays["weights"]).gap <= 1e-10
+    state, parts = gate.change(gate.begin(), sparse.model_dump(exclude_defaults=True)), {}
+    while not gate.GATE.settled(state):
+        state, one = gate.frame(state)
+        parts[one.part] = one
+    np.testing.assert_allclose(parts["flow"].arrays["weights"][-1], shown.arrays["weights"], atol=1e-3)
+    assert "softmax" in parts["circuit"].header["fault"]
+    found: dict = {}
+    exec(gate.snippet(sparse), found)
+    np.testing.assert_allclose(found["best"].weights, shown.arrays["weights"], atol=1e-9)
+
+
 def test_every_setting_has_a_control_with_words():
     built = describe_inputs([GateSettings], INPUTS)
     assert {control["name"] for control in built} == set(GateSettings.model_fields)

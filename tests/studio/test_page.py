@@ -67,6 +67,15 @@ def test_a_link_reproduces_the_view(visit):
     assert weights(again) == weights(page)
 
 
+def test_a_sparse_gate_shows_its_exact_zeros(visit):
+    page = loaded(visit("gate?regulariser=Tsallis&alpha=2&spread_2=1.5"), frames=3)
+    expect(page.locator('[data-slot="proof"]')).to_contain_text("exactly no weight")
+    assert "0" in page.locator('[data-slot="bars"] output').all_inner_texts()
+    expect(page.locator('[data-slot="verdict"]')).to_contain_text("softmax")
+    page.get_by_role("button", name="Reset all").click()
+    expect(page.locator('[data-slot="proof"]')).not_to_contain_text("exactly no weight")
+
+
 def test_a_wrong_link_says_what_is_wrong(visit):
     page = visit("gate?eps=-3")
     expect(page.get_by_role("alert")).to_contain_text("eps = -3")

@@ -47,13 +47,15 @@ SHORTENED = 9  # rejections before the step towards the response
 SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
 SHRINKINGS = 30  # before the search is stuck
 RETRY_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
-FINISHING_PASSES = 2  # beyond the tolerance, for weights that are right to all digits
+FINISHING_PASSES = 1  # beyond the tolerance, for weights that are right to all digits
 STIRRED = 1e-9  # share of the prior in the start
 SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser allows it
 OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
 PROBES = 4  # points at which a user's function is tested for convexity
 BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
-LOG_STEP = 40.0  # of a weight in one pass
+NEXT_TO = 1e-5  # a bound
+ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there on F is a logarithm of its weight
+LOG_STEP = 100.0  # of a weight in one pass
 ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
@@ -71,7 +73,8 @@ class _Point(NamedTuple):
     response: jax.Array
     newton: jax.Array  # the step in u
     slope: jax.Array  # of the energy along it
-    bent: jax.Array  # which weights F bends more than the regulariser
+    free: jax.Array  # which weights are inside their bounds
+    bent: jax.Array  # which of them F bends more than the regulariser
 
 
 class _State(NamedTuple):
@@ -98,8 +101,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
 
     def turn(state: _State) -> _State:
         kept, temperature = state.kept, state.temperature
-        complexity = one.complexity.value(one.parameters, state.w)
-        g, size = one.complexity.gradient(one.parameters, state.w)
+        complexity, g, size, curvature = one.complexity.see(one.parameters, state.w, start.size <= DENSE_UP_TO)
         gap, floor, response, noise = judge(one, state.w, temperature, g, size)
         energy = complexity + temperature * reg.value(state.w, one.log_prior, one.alpha)
         blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
@@ -111,7 +113,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
         better = (gap <= GAP_FALL * kept.gap) | downhill
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
-        accepted = (state.unconditional | fell) & ~broken
+        accepted = (state.unconditional | fell) & ~broken & ((state.finishing == 0) | (gap <= tol))
 
         # first-order test of convexity at every point that is tried
         moved = state.w - kept.w
@@ -124,8 +126,12 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
         )
-        step, slope_now, stiff, curved = _aim(one, state.w, rho(g, state.w, cooled), cooled, cool_gap)
-        point = _Point(state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, stiff)
+        step, slope_now, free, stiff, curved = _aim(
+            one, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
+        )
+        point = _Point(
+            state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, free, stiff
+        )
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
         before, kept = kept.g, _select(accepted, point, kept)
@@ -167,7 +173,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     # a little of everything: a primitive that is alone somewhere never has no weight
     w = _fit(one, begin + STIRRED * (hot_w - begin))
     zero, none = jnp.zeros_like(eps), jnp.zeros_like(w)
-    nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0)
+    nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0, none > 0.0)
     no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
     first = _State(
         w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
@@ -194,10 +200,23 @@ def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
 
 def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     """Weights on the simplex and below the caps: a common factor for all that are not capped."""
-    if one.caps is None:
-        return w / jnp.sum(w)
-    filled = reg.respond(reg.floored_log(w), one.caps, jnp.ones_like(one.eps))[0]
-    return jnp.where(jnp.any(w > one.caps * jnp.sum(w)), jnp.where(w > 0.0, filled, 0.0), w / jnp.sum(w))
+    factor, caps = 1.0 / jnp.sum(w), one.caps
+    if caps is None:
+        return w * factor
+
+    def larger(carry: Any) -> Any:
+        factor, _ = carry
+        full = factor * w >= caps
+        rest = jnp.sum(jnp.where(full, 0.0, w))
+        after = (1.0 - jnp.sum(jnp.where(full, caps, 0.0))) / jnp.where(rest > 0.0, rest, 1.0)
+        grows = (rest > 0.0) & (after > factor)
+        return jnp.where(grows, after, factor), grows
+
+    factor = lax.while_loop(lambda carry: carry[1], larger, (factor, jnp.ones((), bool)))[0]
+    filled = jnp.minimum(factor * w, caps)
+    # if all that have any weight are full, the others take what is left
+    left, room = 1.0 - jnp.sum(filled), caps - filled
+    return jnp.where(left > OFF_SIMPLEX, filled + left * room / jnp.maximum(jnp.sum(room), OFF_SIMPLEX), filled)
 
 
 def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
@@ -208,7 +227,7 @@ def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
 
 def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     length, towards = _length(rejections)
-    log_w, inside = reg.floored_log(kept.w), _scaling(one, kept.w) > 0.0
+    log_w = reg.floored_log(kept.w)
     step = length * kept.newton
     rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
     positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
@@ -216,9 +235,9 @@ def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     if one.alpha is None:
         return _fit(one, jnp.where(towards, between, positive))
     positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
-    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)
-    straight = jnp.where(kept.w > 0.0, jnp.minimum(straight, 2.0), jnp.minimum(straight, ENTRY))
-    in_logs = inside & (kept.bent | (rejections % 2 == 1))
+    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)[0]
+    straight = jnp.minimum(straight, jnp.where(kept.free | (kept.w > NEXT_TO), 2.0, kept.w + ENTRY))
+    in_logs = kept.free & (kept.bent | (rejections % 2 == 1))
     return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
 
@@ -227,16 +246,33 @@ def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
     return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
 
 
-def _aim(one: ConvexProblem, w, rho, temperature, gap) -> tuple[jax.Array, ...]:
-    """The Newton step in u, the slope of the energy along it, where F bends most, whether it bends wrongly."""
-    d = _scaling(one, w)
+def _held(one: ConvexProblem, w: Any, target: Any, bent: Any) -> Any:
+    """Which weights are next to a bound that their target is on: a long step of theirs would cut the others' short."""
+    at_zero = (w <= NEXT_TO) & (target <= 0.0) & ~bent
+    at_cap = ~reg.below_caps(w / (1.0 - NEXT_TO), one.caps) & ~reg.below_caps(target, one.caps)
+    return at_zero | at_cap
+
+
+def _aim(one: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
+    """The Newton step in u, the energy's slope along it, what it moves, where F bends, whether wrongly."""
+    d, own = _scaling(one, w), 0.0 if curvature is None else jnp.diagonal(curvature)
+    stiff = own * d > temperature
+    bent = stiff & (own * w > ALONE)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
-    v, moved, bend, own = _solve_system(one, w, d, rho, temperature, forcing, damped=True)
+
+    def step(d):
+        return _solve_system(one, w, curvature, d, rho, temperature, forcing, bent)
+
+    if one.alpha is not None:  # what F does not bend goes where the response is, the rest where Newton's step leads
+        d = jnp.where(_held(one, w, response, bent) & ~stiff, 0.0, d)
+        if curvature is not None:
+            d = jnp.where(_held(one, w, w + step(d)[1], bent), 0.0, d)
+    v, moved, bend = step(d)
     concave = jnp.zeros((), bool)
     if isinstance(one.complexity, Own):
         size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
         concave = (moved @ bend < -BENT * size) & jnp.all(jnp.isfinite(v))
-    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, own * d > temperature, concave
+    return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, d > 0.0, bent, concave
 
 
 def _damping(one: ConvexProblem, w, bent, rho) -> Any:
@@ -245,31 +281,35 @@ def _damping(one: ConvexProblem, w, bent, rho) -> Any:
     Without the entropy nothing but F bounds such a step, and F may bend little here and much nearer zero.
     """
     if one.alpha is None:
-        return 0.0
-    excess = jnp.abs(rho - w @ rho) / LOG_STEP
-    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / jnp.where(w > 0.0, w, 1.0), 0.0)
+        return jnp.zeros_like(w)
+    free = reg.below_caps(w, one.caps) * w  # what a cap holds back says nothing about the others
+    excess = jnp.abs(rho - free @ rho / jnp.maximum(jnp.sum(free), SILENT))
+    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / (LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
 
 
-def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped: bool = False):
-    """v with rho + H D v + T v = mu and D . v = 0; also D v, H D v and, of few weights, the diagonal of H."""
-    q = jnp.sqrt(d)
-    total = jnp.sum(d)
-    safe = jnp.where(total > 0.0, total, 1.0)
-    middle = jnp.where(total > 0.0, jnp.sum(d * rho) / safe, 0.0)
-    force = q * (middle - rho)
-    if w.size <= DENSE_UP_TO:
-        curvature = one.complexity.curvature(one.parameters, w)
-        own = jnp.diagonal(curvature)
-        damping = _damping(one, w, own * d > temperature, rho) if damped else 0.0
+def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent: Any = None):
+    """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v.
+
+    Sums over all weights are balanced by how far each would move alone, since a small weight that F holds
+    fast must not hear the rounding of a large one.
+    """
+    q, inside = jnp.sqrt(d), d > 0.0
+    own = jnp.zeros_like(w) if curvature is None else jnp.diagonal(curvature)
+    damping = jnp.zeros_like(w) if bent is None else _damping(one, w, bent, rho)
+    ease = d / (temperature + (own + damping) * d)
+    total = jnp.sum(ease)
+    share = ease / jnp.where(total > 0.0, total, 1.0)
+    force = q * (jnp.sum(share * rho) - rho)
+    if curvature is not None:
         system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
         # apart, because under differentiation one of them is a tangent and the other is not
         pulled, level = cho_solve(system, force), cho_solve(system, q)
         along = q @ level
-        y = pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0)
-        moved = q * y
-        moved = moved - d * (jnp.sum(moved) / safe)
+        moved = q * (pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0))
+        moved = moved - share * jnp.sum(moved)
         bend = curvature @ moved
     else:
+        safe = jnp.where(jnp.sum(d) > 0.0, jnp.sum(d), 1.0)
 
         def project(x):
             return x - q * (q @ x) / safe
@@ -279,13 +319,12 @@ def _solve_system(one: ConvexProblem, w, d, rho, temperature, reduction, damped:
             return project(q * one.complexity.along(one.parameters, w, q * x)) + temperature * x
 
         moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
-        bend, own = one.complexity.along(one.parameters, w, moved), jnp.zeros_like(w)
-    inside = d > 0.0
-    mu = jnp.where(
-        total > 0.0, jnp.sum(d * (rho + bend)) / safe, jnp.max(jnp.where(w > 0.0, rho + bend, -jnp.inf))
-    )  # fmt: skip
-    v = jnp.where(inside, moved / jnp.where(inside, d, 1.0), (mu - rho - bend) / temperature)
-    return v, moved, bend, own
+        bend = one.complexity.along(one.parameters, w, moved)
+    v = moved / jnp.where(inside, d, 1.0)
+    after = rho + bend
+    balanced = jnp.sum(share * (after + temperature * v + damping * moved))
+    mu = jnp.where(total > 0.0, balanced, jnp.max(jnp.where(w > 0.0, after, -jnp.inf)))
+    return jnp.where(inside, v, (mu - after) / temperature), moved, bend
 
 
 def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
@@ -391,7 +430,8 @@ def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
     d_rho = d_rho + one.complexity.along(one.parameters, w, fill) + one.eps * jnp.where(
         d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
     )  # fmt: skip
-    return _solve_system(one, w, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
+    curvature = one.complexity.curvature(one.parameters, w) if w.size <= DENSE_UP_TO else None
+    return _solve_system(one, w, curvature, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
 
 
 @jax.jit

@@ -119,12 +119,13 @@ def link(log_weights: Any, alpha: Any) -> jax.Array:
     return jnp.where(one, log_weights, jnp.expm1(k * log_weights) / k)
 
 
-def unlink(u: Any, alpha: Any) -> jax.Array:
-    """The inverse of the link: w = (1 + k u)_+^(1/k), and exp(u) at k = 0."""
+def unlink(u: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
+    """The inverse of the link, w = (1 + k u)_+^(1/k) or exp(u) at k = 0, and its slope w^(2 - alpha) = w/(1 + k u)."""
     k, one = _order(alpha)
-    base = 1.0 + k * u
-    powered = jnp.where(base > 0.0, jnp.exp(jnp.log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k), 0.0)
-    return jnp.where(one, jnp.exp(jnp.minimum(u, 700.0)), powered)
+    base = jnp.where(one, 1.0, 1.0 + k * u)
+    powered = jnp.exp(jnp.where(one, jnp.minimum(u, 700.0), jnp.log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k))
+    w = jnp.where(base > 0.0, powered, 0.0)
+    return w, w / jnp.where(base > 0.0, base, 1.0)
 
 
 def floored_log(weights: Any) -> jax.Array:
@@ -182,16 +183,17 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     high = top - link(jnp.log(1.0 / y.size), alpha)
 
     def excess(level):
-        free = unlink(y - level, alpha)
-        w = jnp.minimum(free, caps)
-        slope = jnp.sum(jnp.where(free < caps, curvature_inverse(w, alpha), 0.0))
-        return w, jnp.sum(w), slope
+        free, slopes = unlink(y - level, alpha)
+        w, slopes = jnp.minimum(free, caps), jnp.where(free < caps, slopes, 0.0)
+        return w, jnp.sum(w), slopes
 
     def refine(carry):
         level, low, high, turn, _ = carry
-        _, total, slope = excess(level)
+        _, total, slopes = excess(level)
+        slope = jnp.sum(slopes)
         low, high = jnp.where(total >= 1.0, level, low), jnp.where(total >= 1.0, high, level)
-        step = link(jnp.log(total), alpha) * jnp.where(one, total, total * jnp.exp(-k * jnp.log(total)))
+        grown = jnp.log(total)
+        step = jnp.where(one, total * grown, total * -jnp.expm1(-k * grown) / k)
         newton = level + step / jnp.where(slope > 0.0, slope, 1.0)
         inside = (slope > 0.0) & (newton >= low) & (newton <= high)
         # every fourth turn halves the bracket, so that kinks at the caps cannot hold it up
@@ -201,10 +203,10 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
 
     begin = (low, low, high, 0, jnp.zeros((), bool))
     level = lax.while_loop(lambda c: ~c[4] & (c[3] < ROOT_TURNS), refine, begin)[0]
-    w, total, slope = excess(level)
+    w, total, slopes = excess(level)
+    slope = jnp.sum(slopes)
     # what rounding left of the sum goes to the free weights: the level may be too large a number to be moved so little
-    free = jnp.where(w < caps, curvature_inverse(w, alpha), 0.0)
-    w = jnp.clip(w + (1.0 - total) * free / jnp.where(slope > 0.0, slope, 1.0), 0.0, caps)
+    w = jnp.clip(w + (1.0 - total) * slopes / jnp.where(slope > 0.0, slope, 1.0), 0.0, caps)
     return jnp.where(capped, w, w / jnp.sum(w)), level
 
 

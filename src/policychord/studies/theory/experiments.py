@@ -150,7 +150,7 @@ def _some(batch: Problem, count: int) -> Problem:
 
 def hold_units(settings: TheorySettings, recorded: Recorded) -> dict[str, Units]:
     """Each unit of recorded circuits with the other held: where it goes, and how fast."""
-    return {name: _units(_some(batch, settings.circuits // 2), settings.seed) for name, batch in recorded.items()}
+    return {name: _units(_some(batch, settings.circuits), settings.seed) for name, batch in recorded.items()}
 
 
 def _units(batch: Problem, seed: int) -> Units:

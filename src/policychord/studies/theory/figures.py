@@ -51,17 +51,20 @@ def landscape(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
 def _surface(ax: Any, ring: Paths, fine: np.ndarray, height: np.ndarray, paths: np.ndarray) -> None:
     """The energy as a surface above the simplex, and the flow running down on it to the diamond."""
     x, y = _flat(fine)
-    ax.plot_trisurf(x, y, height, cmap="Blues_r", linewidth=0.0, antialiased=False, alpha=0.75)
+    surface = ax.plot_trisurf(x, y, height, cmap="Blues_r", linewidth=0.4, rasterized=True)
+    surface.set_edgecolor("face")  # else the page shows between the triangles
     one = pick(ring.problems, [0])
     for path in paths[:: max(1, len(paths) // 6)]:
         along = energy(one, path) - ring.least[0]
         ax.plot(*_flat(path), along + 0.01 * height.max(), color="0.15", linewidth=1.1, zorder=10)
     at = _flat(ring.optimum[0])
     ax.plot(*([value] for value in at), [0.02 * height.max()], "D", color=COLOURS[1], markersize=6, zorder=11)
+    tops = energy(one, np.eye(3)) - ring.least[0]
     for k, corner in enumerate(np.eye(3)):
-        ax.text(*(1.12 * np.array(_flat(corner)) - 0.06), 0.0, f"$w_{k + 1}$ = 1", fontsize=7, ha="center")
+        ax.text(*_flat(corner), tops[k] + 0.07 * height.max(), f"$w_{k + 1}$ = 1", fontsize=7, ha="center", zorder=12)
     ax.set(xticks=[], yticks=[], zlabel="$V - V^*$ (nats)")
-    ax.view_init(elev=28, azim=-62)
+    ax.view_init(elev=34, azim=-72)
+    ax.set_box_aspect((1.0, 0.87, 0.8), zoom=1.15)
 
 
 def _flat(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +178,7 @@ def agreement(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
 
 # layer, place, what it holds at rest; fast unit first
 LAYERS = {
-    "w": (0.0, "weights"), "a": (1.0, "mixture"), "b": (2.0, "its logarithm"), "y": (3.0, "-gradient / eps"),
+    "w": (0.0, "weights"), "a": (1.0, "mixture"), "b": (2.0, "its logarithm"), "y": (3.0, r"$-\nabla F/\epsilon$"),
     "m": (4.0, "normaliser"), "r": (5.0, "ln of the gate"),
 }  # fmt: skip
 FAST = ("a", "b", "y")
@@ -190,8 +193,8 @@ def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     where = {name: np.array([x, 0.0]) for name, (x, _) in LAYERS.items()} | {"m": np.array([4.0, 0.75])}
     where |= {"s": np.array([3.0, 1.3]), "out": np.array([6.4, 0.0]), "r": np.array([5.0, 0.0])}
     for low, high, text, colour in (
-        (0.6, 3.45, r"fast unit: $\tau_g$ (a, b), $\tilde\tau_g/\epsilon$ (y)", COLOURS[0]),
-        (3.55, 6.85, r"slow unit: $\tau_s$ (m, r), $\tau$ (w)", COLOURS[2]),
+        (0.6, 3.45, r"fast unit: $\tau_g$ ($a$, $b$), $\tilde\tau_g/\epsilon$ ($y$)", COLOURS[0]),
+        (3.55, 6.85, r"slow unit: $\tau_s$ ($m$, $r$), $\tau$ ($w$)", COLOURS[2]),
     ):
         ax.add_patch(
             Rectangle((low, -0.75), high - low, 1.85 if high > 4 else 1.25, color=colour, alpha=0.09, linewidth=0)
@@ -208,8 +211,9 @@ def wiring(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
     ax.text(where["s"][0], where["s"][1] + 0.12, "input $s$: cost of each action", ha="center", fontsize=8)
     _synapse(ax, where["s"] + [0.0, 0.1], at["y"] + [0.0, 0.28], "-", r"$\Pi^\top$", True)
     # the weights go back to the first layer, below everything
-    ax.plot([6.4, 6.4, 0.05, 0.05], [-0.66, -1.25, -1.25, 0.0], color="0.25", linewidth=2.4)
-    _synapse(ax, np.array([-0.17, 0.0]), at["a"], "+", r"$\Pi$", True)
+    back = [6.4, 6.4, 0.0, 0.0, 0.1], [-0.68, -1.25, -1.25, 0.0, 0.0]
+    ax.plot(*back, color="0.25", linewidth=2.4, solid_joinstyle="miter", solid_capstyle="butt")
+    _synapse(ax, np.array([-0.12, 0.0]), at["a"], "+", r"$\Pi$", True)
     return fig
 
 
@@ -218,8 +222,8 @@ def _layer(ax: Any, at: np.ndarray, name: str, rest: str, colour: str) -> None:
     for dy in (0.0,) if name == "m" else (-0.28, 0.0, 0.28):
         ax.add_patch(Circle((at[0], at[1] + dy), 0.115, facecolor=colour, edgecolor="white", linewidth=1.0, zorder=4))
     ax.text(*at, f"${name}$", color="white", ha="center", va="center", fontsize=8, fontweight="bold", zorder=5)
-    below = (at[0], at[1] - (0.28 if name == "m" else 0.58))
-    ax.text(*below, rest, ha="center", fontsize=7, color="0.25")
+    beside = (at[0], at[1] + (0.18 if name == "m" else -0.58))
+    ax.text(*beside, rest, ha="center", fontsize=7, color="0.25")
 
 
 def _synapse(ax: Any, start: np.ndarray, end: np.ndarray, sign: str, label: str, broad: bool) -> None:
@@ -232,13 +236,8 @@ def _synapse(ax: Any, start: np.ndarray, end: np.ndarray, sign: str, label: str,
     ))  # fmt: skip
     if label:
         beside = np.array([-along[1], along[0]])
-        ax.text(
-            *(start + end) / 2 + 0.13 * beside * (1 if beside[1] >= 0 else -1),
-            label,
-            ha="center",
-            va="center",
-            fontsize=8,
-        )
+        away = (0.13 + 0.07 * abs(along[1])) * beside * (1 if beside[1] >= 0 else -1)  # letters are wider than tall
+        ax.text(*(start + end) / 2 + away, label, ha="center", va="center", fontsize=8)
 
 
 def circuit_and_flow(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:

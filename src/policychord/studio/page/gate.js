@@ -155,10 +155,12 @@ export function mount(root, page) {
     const { weights } = frames.gate.arrays;
     bars.forEach((bar, k) => {
       bar.querySelector("i").style.width = `${100 * weights.values[k]}%`;
-      bar.querySelector("output").textContent = weights.values[k].toFixed(4);
+      bar.querySelector("output").textContent = frames.gate.zeros[k] ? "0" : weights.values[k].toFixed(4);
     });
-    const { gap, distance, passes } = frames.gate;
-    slot("proof").innerHTML = `<b>Proved</b> within ${gap.toExponential(0)} of the least energy; no weight is off by more than ${distance.toExponential(0)}. It took ${passes} passes.`;
+    const { gap, distance, passes, zeros } = frames.gate;
+    const none = NAMES.filter((_, k) => zeros[k]);
+    const silent = none.length ? ` Primitive ${none.join(" and ")} has exactly no weight.` : ""; // the entropy leaves each something
+    slot("proof").innerHTML = `<b>Proved</b> within ${gap.toExponential(0)} of the least energy; no weight is off by more than ${distance.toExponential(0)}. It took ${passes} passes.${silent}`;
   }
 
   function describeCircuit() {
@@ -179,7 +181,7 @@ export function mount(root, page) {
       charts.lines(slot("plot"), [{ name: "energy above the least", x: [...times.values], y: [...energy.values], colour: colours.ink }], { x: "time, s", y: "nats" });
       return;
     }
-    if (!circuit || circuit.fault) return;
+    if (!circuit || circuit.fault) { charts.clear(slot("plot")); return; }
     const times = [...circuit.arrays.times.values], { values, shape } = circuit.arrays[layer];
     const series = shape.length === 1
       ? [{ name: "ln m", x: times, y: [...values], colour: colours.ink }]

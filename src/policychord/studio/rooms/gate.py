@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ...core.circuit import TimeScales, circuit, time_scales
 from ...core.equilibrium import solve
 from ...core.flow import flow
-from ...core.objective import Problem, energy, problem
+from ...core.objective import AnyProblem, energy, problem
+from ...core.regularisers import Tsallis
 from ...core.stability import circuit_stability
 from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
 from ..wire import Frame
@@ -27,6 +28,13 @@ class GateSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     eps: float = Field(default=0.5, gt=0, description="Temperature: low follows the cost, high the prior.")
+    regulariser: Literal["entropy", "Tsallis"] = Field(
+        default="entropy",
+        description="What keeps weights near the prior: with the entropy all have some, with Tsallis some have none.",
+    )
+    alpha: float = Field(
+        default=1.5, ge=1, le=2, description="Order of the Tsallis regulariser: 1 is the entropy, 2 is sparsemax."
+    )
     prior_1: float = Field(default=1.0, gt=0, description="Habit of the first primitive, against the others'.")
     prior_2: float = Field(default=1.0, gt=0, description="Habit of the second primitive, against the others'.")
     prior_3: float = Field(default=1.0, gt=0, description="Habit of the third primitive, against the others'.")
@@ -59,6 +67,8 @@ class GateSettings(BaseModel):
 PRIMITIVES, COST, GATING, PATHS = "Primitives", "Cost", "Gate", "Flow and circuit"
 INPUTS = (
     Input("eps", "Temperature", GATING, 0.02, 10.0, 0.01, "nats", "log"),
+    Input("regulariser", "Regulariser", GATING),
+    Input("alpha", "Order (Tsallis)", GATING, 1.0, 2.0, 0.05),
     *(Input(f"prior_{i}", f"Prior {i}", GATING, 0.05, 10.0, 0.01, "", "log") for i in (1, 2, 3)),
     *(Input(f"position_{i}", f"Position {i}", PRIMITIVES, -REACH, REACH, 0.01) for i in (1, 2, 3)),
     *(Input(f"spread_{i}", f"Spread {i}", PRIMITIVES, 0.1, 2.0, 0.01) for i in (1, 2, 3)),
@@ -86,13 +96,21 @@ def actions() -> np.ndarray:
     return np.linspace(-REACH, REACH, POINTS)
 
 
-def pose(settings: GateSettings) -> Problem:
+def pose(settings: GateSettings) -> AnyProblem:
     """The gating problem that the settings describe."""
     u = actions()[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
     pi = np.exp(-0.5 * ((u - position) / spread) ** 2)
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
-    return problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum())
+    return problem(
+        pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum(),
+        regulariser=Tsallis(settings.alpha) if sparse(settings) else None,
+    )  # fmt: skip
+
+
+def sparse(settings: GateSettings) -> bool:
+    """Whether weights may be exactly zero."""
+    return settings.regulariser == "Tsallis"
 
 
 def _three(settings: GateSettings, name: str) -> np.ndarray:
@@ -120,9 +138,10 @@ def equilibrium_frame(settings: GateSettings) -> Frame:
     one = pose(settings)
     best = solve(one)
     grid = simplex_grid()
-    header = {
+    header: dict[str, Any] = {
         "gap": float(best.certificate.gap), "distance": float(best.certificate.distance), "passes": int(best.passes),
         "energy": float(energy(one, best.weights)), "eps": settings.eps, "rows": ROWS,
+        "zeros": [bool(zero) for zero in best.weights == 0.0],  # exact ones: the arrays below are rounded to float32
     }  # fmt: skip
     arrays = {
         "actions": actions(), "pi": one.pi.T, "cost": one.action_cost, "mixture": one.pi @ best.weights,
@@ -144,6 +163,11 @@ def flow_frame(settings: GateSettings) -> Frame:
 
 def circuit_frame(settings: GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
+    if sparse(settings):
+        raise ValueError(
+            "These layers compute a softmax, so they are drawn for the entropy only. The documentation of the circuit "
+            "has one for sparsemax."
+        )
     one, ladder = pose(settings), scales(settings)
     verdict = circuit_stability(one, ladder)
     path = circuit(one, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
@@ -163,16 +187,20 @@ def snippet(settings: GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
     ladder = "one.eps" if settings.ladder == "stable" else "1.0"
-    return f"""\
+    names = "Tsallis, flow, problem, solve" if sparse(settings) else (
+        "circuit, circuit_stability, flow, problem, solve, time_scales"
+    )  # fmt: skip
+    regulariser = f", regulariser=Tsallis({settings.alpha})" if sparse(settings) else ""
+    text = f"""\
 import numpy as np
-from policychord import circuit, circuit_stability, flow, problem, solve, time_scales
+from policychord import {names}
 
 u = np.linspace({-REACH}, {REACH}, {POINTS})
 position, spread = np.array({lists["position"]}), np.array({lists["spread"]})
 prior = np.array({lists["prior"]})
 pi = np.exp(-0.5 * ((u[:, None] - position) / spread) ** 2)
 cost = {settings.depth} * (1 - np.exp(-0.5 * ((u - {settings.valley}) / {settings.width}) ** 2))
-one = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, prior=prior / prior.sum())
+one = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, prior=prior / prior.sum(){regulariser})
 
 best = solve(one)
 print("weights", best.weights.round(4), "proved within", best.certificate.gap)
@@ -180,11 +208,12 @@ print("weights", best.weights.round(4), "proved within", best.certificate.gap)
 start = np.array({start(settings).tolist()})
 path = flow(one, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
 print("the flow ends at", path.weights[-1].round(4))
-
+"""
+    return text if sparse(settings) else text + f"""
 scales = time_scales({ladder}, tau={settings.tau})
 print("the circuit settles:", bool(circuit_stability(one, scales).stable))
 layers = circuit(one, t1={HORIZON * settings.tau}, time_scales=scales, start=start).layers
-"""
+"""  # fmt: skip
 
 
 # ------------------------------------------------------------------ as a room
