@@ -132,6 +132,16 @@ def test_a_drone_that_touches_the_floor_has_crashed():
     assert float(state.position[2]) == FLOOR
 
 
+def test_the_reward_is_the_tracking_error_against_the_next_row():
+    env = Crazyflie(force_sd=0.0, gust=0.0)
+    before = env.reset(jax.random.key(0))
+    after, reward, _ = env.step(jax.random.key(1), before, jnp.asarray(LEVEL), 0)
+    row, view = figure_eight()[1], env.observe(after)
+    error = 10 * np.sum((after.position - row[:3]) ** 2) + np.sum((after.velocity - row[3:6]) ** 2)
+    assert float(reward) == pytest.approx(-float(error + np.sum(view.tilt**2)), rel=1e-12)
+    assert float(view.thrust) == pytest.approx(HOVER, rel=1e-6)
+
+
 def test_another_mass_is_another_drone():
     light, heavy = (held(Crazyflie(mass=m), LEVEL, 50).position[-1, 2] for m in (0.9, 1.1))
     assert heavy < 1.0 < light

@@ -77,7 +77,7 @@ class Crazyflie(AbstractEnv):
     of `gusts` gusts comes at a random time from a random side and lasts 60 ms. `mass` and `drag` are multiples of the
     true ones, for models that are wrong. A drone that touches the floor has crashed, and the episode is over.
 
-    Reward: -(|position error|^2 + 0.1 |velocity error|^2 + 0.1 (roll^2 + pitch^2)), against the path's next row.
+    Reward: -(10 |position error|^2 + |velocity error|^2 + roll^2 + pitch^2), against the path's next row.
     """
 
     path: Float[Array, "sample 9"]
@@ -193,9 +193,13 @@ class Crazyflie(AbstractEnv):
 
     def cost(self, state: CrazyflieState) -> Float[Array, ""]:
         """What it costs to be there, against the path's row for the state's own time."""
-        row, (roll, pitch) = self.row(state.time), tilt_of(state.attitude)
-        away, slip = state.position - row[:3], state.velocity - row[3:6]
-        return away @ away + 0.1 * (slip @ slip) + 0.1 * (roll**2 + pitch**2)
+        return self.cost_of(self.observe(state), state.time)
+
+    def cost_of(self, view: CrazyflieView, time: Time) -> Float[Array, ""]:
+        """The same from what a controller sees, or expects to see, at this time."""
+        row = self.row(time)
+        away, slip = view.position - row[:3], view.velocity - row[3:6]
+        return 10.0 * (away @ away) + slip @ slip + view.tilt @ view.tilt
 
     def observe(self, state: CrazyflieState) -> CrazyflieView:
         body, thrust = matrix_of(state.attitude), jnp.sum(THRUST_1 * state.rotors + THRUST_2 * state.rotors**2)
