@@ -269,6 +269,14 @@ def test_no_condition_is_left_out():
     assert stated == {case[:2] for case in CASES} | others  # those with parts have tests of their own
 
 
+def test_no_error_lies_beyond_the_axis(evidence):
+    """T16 fails with fewer actions than primitives: its point was drawn, and cut off."""
+    rows = errors(SETTINGS, evidence)
+    assert max(row.error for row in rows) > 0.1
+    (ax,) = styled(FIGURES["agreement"].draw, SETTINGS, evidence).axes
+    assert ax.get_xlim()[1] > max(row.error for row in rows)
+
+
 # ------------------------------------------------------------------- experiments
 
 

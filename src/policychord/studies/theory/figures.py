@@ -167,7 +167,8 @@ def agreement(settings: TheorySettings, evidence: TheoryEvidence) -> Figure:
         else:
             ax.plot(row.error, y, "o", color=COLOURS[0 if inside else 1], markersize=5, zorder=3)
     ax.set_yticks(range(len(rows)), [f"{row.id}  {LABELS[row.id]}" for row in rows], fontsize=8)
-    ax.set(xscale="log", xlim=(floor, 1e-1), ylim=(len(rows) - 0.5, -0.5), xlabel="largest error or violation")
+    largest = max(1e-1, *(3 * row.error for row in rows))  # what a rule does not allow must not lie beyond the axis
+    ax.set(xscale="log", xlim=(floor, largest), ylim=(len(rows) - 0.5, -0.5), xlabel="largest error or violation")
     ax.tick_params(axis="y", length=0)
     ax.plot([], [], "o", color=COLOURS[0], markersize=5, label="measured")
     ax.plot([], [], "<", color=COLOURS[0], markersize=5, label="no violation at all")
