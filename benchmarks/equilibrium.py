@@ -26,7 +26,7 @@ TARGETS = [
     Target("size E", "RK45", 5.0),
     Target("one call, size A", "RK45", 50.0),
     Target("one problem and call, size A", "one of a batch", 6.7, most=True),  # 60 us where the kernel takes 9
-    Target("pure JAX route in jit, size A", "NumPy arrays", 0.17),  # 60 us where the kernel takes 10.6
+    Target("pure JAX route in jit, size A", "NumPy arrays", 0.15),  # 60 us where the kernel takes 9
     Target("pure JAX route in jit, size D", "NumPy arrays", 0.4),
     *(Target(f"value and gradient, size {size}", "value alone", 1.5, most=True) for size in "ABD"),
     Target("value and gradient, size E", "value alone", 1.6, most=True),
