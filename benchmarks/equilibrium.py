@@ -88,7 +88,9 @@ def sparse_gates(seed: int) -> list[Record]:
             gaps = {name: float(certify(linear, on_simplex(call())).gap.max()) for name, call in calls.items()}
             times = take_turns({name: Contender(call, 1000) for name, call in calls.items()})
             line = f"sparse gate, alpha {alpha:g}, n = {n}", times["ours"], "entmax", times["entmax"]
-            lines.append(Record(*line, times["entmax"] / times["ours"], gaps["ours"], f"it reached {gaps['entmax']:.0e}"))
+            lines.append(
+                Record(*line, times["entmax"] / times["ours"], gaps["ours"], f"it reached {gaps['entmax']:.0e}")
+            )
     return lines
 
 

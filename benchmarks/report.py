@@ -87,7 +87,9 @@ def report(about: str, parts: Callable[[int], Parts], title: str, targets: list[
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(out), help="where to write the records")
     parser.add_argument("--seed", type=int, default=0, help="which problems to draw")
-    parser.add_argument("--only", default="", help="measure parts with these words in their names; others keep their lines")
+    parser.add_argument(
+        "--only", default="", help="measure parts with these words in their names; others keep their lines"
+    )
     given = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
     begun = time.perf_counter()

@@ -73,7 +73,8 @@ class Moreau:
         each, one = np.arange(d), np.arange(n)
         entropies = d + 1 + 3 * d  # the first row of the cones of u; those of t begin at d + 1
         parts = [  # rows and columns of entries, and their value
-            (np.repeat(each, n), np.tile(one, d), -pi.reshape(batch, -1)), (each, n + each, 1.0), (d + 0 * one, one, 1.0),
+            (np.repeat(each, n), np.tile(one, d), -pi.reshape(batch, -1)), (each, n + each, 1.0),
+            (np.full(n, d), one, 1.0),
             (d + 1 + 3 * each, n + d + each, 1.0), (d + 2 + 3 * each, n + each, -1.0),
             (entropies + 3 * one, n + 2 * d + one, 1.0), (entropies + 1 + 3 * one, one, -1.0),
         ]  # fmt: skip

@@ -326,7 +326,8 @@ def _recorded() -> "list[ClaimRecord]":
 # -------------------------------------------------------------
 
 MAKERS = {
-    maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
+    maker.__name__: maker
+    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
 }
 
 

@@ -109,7 +109,10 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
             unconditional=jnp.zeros_like(accepted), converged=converged,
         )  # fmt: skip
         done = state._replace(
-            z=_extend(z, w, g, energy, temperature, _diagonal(pi, p, curvature)), gap=gap, finishing=finishing, converged=converged
+            z=_extend(z, w, g, energy, temperature, _diagonal(pi, p, curvature)),
+            gap=gap,
+            finishing=finishing,
+            converged=converged,
         )
         # rejected: shorten the step, at last take the mirror step
         rejections, length = state.rejections + 1, BACKTRACK * state.length

@@ -162,8 +162,11 @@ def rows_of(buffer, core):
 
 @compiled()
 def fresh_rows(buffer, core):
-    """The same for a result that is about to be filled. XLA may have asked the system for its memory, which comes page by
-    page when it is first touched: five times slower than filling it, so ask for large pages, as NumPy does."""
+    """The same for a result that is about to be filled, in large pages where its memory is new.
+
+    New memory comes from the system page by page when it is first touched, which takes several times longer than to
+    fill it. NumPy asks for large pages too.
+    """
     begin = _word(buffer, 3)
     first = (begin + LARGE_PAGE - 1) // LARGE_PAGE * LARGE_PAGE
     last = (begin + 8 * size_of(buffer)) // LARGE_PAGE * LARGE_PAGE
@@ -234,7 +237,9 @@ def _operands(frame):
 
 def _answer_dense(frame):
     if not is_question(frame):
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(frame)
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
+            frame
+        )
         _dense_kernel(  # noqa: F821
             pi, step, cost, eps, prior, start, tol, MAX_PASSES,
             log_weights, gap, passes, outcome, level, over_p, kept,
@@ -244,7 +249,9 @@ def _answer_dense(frame):
 
 def _answer_wide(frame):
     if not is_question(frame):
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(frame)
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
+            frame
+        )
         _wide_kernel(  # noqa: F821
             pi, step, cost, eps, prior, start, tol, MAX_PASSES,
             log_weights, gap, passes, outcome, level, over_p, kept,

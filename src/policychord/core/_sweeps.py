@@ -182,7 +182,7 @@ def sweep_wide(rows, w, entropy, _squares, ln_p, over_p, _scaled):
 
 @compiled()
 def curvature_times(rows, over_p, v, out, along):
-    """out = Pi^T diag(1/p) Pi v, without ever forming the matrix; `along` is filled with Pi v unless its size is zero."""
+    """out = Pi^T diag(1/p) Pi v, without ever forming the matrix; along = Pi v, unless its size is zero."""
     d, n = rows.shape
     keeps = along.size > 0
     for a in range(n):
