@@ -14,13 +14,13 @@ from .timing import Contender, Record, take_turns
 ENTRIES = 100_000  # of the primitives in a timed batch, so that small problems are not all overhead
 PASSES = 3  # that random primitives take at eps = 0.5, give or take one
 CALL = 20_000  # ns from Python to the kernel and back, for a whole batch
-L2, L3 = 2**20, 2**23  # bytes of primitives of one problem, from which on they come from slower memory
+L2, L3 = 2**19, 2**24  # bytes of primitives of one problem, from which on they come from slower memory
 
 # What `growth.records` judges: sizes of which none was used to find the numbers of `predict`.
 SHAPES = (
-    (2, 40, 1), (2, 600, 60), (3, 3, 100_000), (3, 3, 1_000_000), (3, 900, 1000), (3, 50_000, 2), (5, 500, 40),
-    (10, 120, 80), (20, 200, 25), (30, 700, 5), (36, 3000, 1), (50, 500, 4), (80, 2000, 1), (200, 800, 1),
-    (400, 400, 1), (900, 2000, 1), (60, 60_000, 1),
+    (2, 100, 1), (2, 1500, 30), (3, 5, 100_000), (3, 2, 1_000_000), (3, 400, 1000), (3, 100_000, 1), (6, 300, 40),
+    (9, 150, 60), (18, 300, 15), (28, 500, 7), (38, 2500, 1), (45, 700, 3), (100, 1500, 1), (250, 600, 1),
+    (500, 300, 1), (1000, 1500, 1), (70, 50_000, 1),
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def predict(n: int, d: int, batch: int = 1, passes: float = PASSES) -> float:
     if n <= 3:
         ns = passes * (320 + 4.5 * n**2 + (0.23 + 0.056 * n) * cells) + 0.41 * cells + 2.26 * d
     elif n <= 40:
-        slower = 0.045 if bytes_read > L2 else 0.0
+        slower = 0.03 if bytes_read > L2 else 0.0
         ns = passes * (400 + 4.3 * n**2 + (0.02 + slower) * n * cells) + 2.7 * cells
     else:
         ns = passes * (900 + 19 * n + 10.9 * d + (0.61 + (0.23 if bytes_read > L3 else 0.0)) * cells)
