@@ -43,7 +43,7 @@ NO_SECOND_DERIVATIVE = 'second derivatives of `solve` need route="jax".'
 GIVEN_AXES = 2, 1, 0, 1  # of pi, cost, eps and log_prior, by which derivatives can be taken
 
 
-def mixture(pi: jax.Array, cost: jax.Array, log_weights: jax.Array) -> Arrays:
+def mixture(pi: jax.Array, cost: jax.Array, log_weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """ln p + s, 1/p and the curvature, as the compiled solver leaves them."""
     p = jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR)
     wide = pi.shape[-1] > DENSE_UP_TO
