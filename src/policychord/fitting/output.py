@@ -30,21 +30,26 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
 
     `posterior` holds draws of the Laplace approximation around the estimates (a normal distribution of z, carried to
     natural scales), `log_likelihood` ln p of every decision under each draw, `observed_data` the actions,
-    `constant_data` what was seen. `estimates` holds the estimates with errors and profile intervals, `gating` the path
+    `constant_data` what was seen. With groups, `eps` is the group's and `eps_person` everybody's own, under which
+    decisions are scored. `estimates` holds the estimates with errors and profile intervals, `gating` the path
     of weights with certificates. ArviZ from 1.0 on reads it as it is, earlier ones by `InferenceData.from_datatree`.
     """
     import xarray as xr
 
     each = max(1, draws // CHAINS)
-    z = _draws(found, CHAINS * each, seed)
-    values = [natural(found.parameters, row) for row in z]
-    posterior = {}
-    for one in found.parameters:
-        stacked = np.stack([np.asarray(value[one.name]) for value in values]).reshape(CHAINS, each, -1)
-        dims = ("chain", "draw", f"{one.name}_entry") if one.labels else ("chain", "draw")
-        posterior[one.name] = (dims, stacked if one.labels else stacked[..., 0])
-    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in z])).reshape(CHAINS, each, -1)
-    entries = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
+    rng = np.random.default_rng(seed)
+    z, covariance = found.z, found.uncertainty.covariance
+    covariance = covariance if found.group is None else np.diag(found.group.error**2)
+    shared = _draws(rng, z, covariance, CHAINS * each)
+    posterior = _natural_draws(found, shared, "", ())
+    entries: dict[str, Any] = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
+    own = shared
+    if found.group is not None:
+        people = zip(found.group.z, found.group.covariances, strict=True)
+        own = np.stack([_draws(rng, *person, CHAINS * each) for person in people], axis=1)
+        posterior |= _natural_draws(found, own, "_person", ("person",))
+        entries["person"] = np.unique(found.observations.subject)
+    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in own])).reshape(CHAINS, each, -1)
     chains = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     seen = found.observations
     constant: dict[str, Any] = {
@@ -87,12 +92,24 @@ def without_rounding(log_p: np.ndarray) -> np.ndarray:
     return np.round(log_p / GRAIN) * GRAIN
 
 
-def _draws(found: Fit, count: int, seed: int) -> np.ndarray:
-    covariance = found.uncertainty.covariance if found.group is None else np.diag(found.group.error**2)
+def _draws(rng: np.random.Generator, z: np.ndarray, covariance: np.ndarray, count: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(covariance)
-    noise = np.random.default_rng(seed).normal(size=(count, len(values)))
+    noise = rng.normal(size=(count, len(values)))
     # a direction that the data leave open is drawn no wider than ten units: beyond, nothing changes
-    return found.z + (noise * np.sqrt(np.clip(values, 0.0, 100.0))) @ vectors.T
+    return z + (noise * np.sqrt(np.clip(values, 0.0, 100.0))) @ vectors.T
+
+
+def _natural_draws(found: Fit, z: np.ndarray, suffix: str, dims: tuple[str, ...]) -> dict[str, Any]:
+    """Draws (draws, ..., K) on natural scales, by name."""
+    flat = z.reshape(-1, z.shape[-1])
+    with jax.enable_x64(True):
+        values = jax.vmap(lambda row: natural(found.parameters, row))(flat)
+    answer = {}
+    for one in found.parameters:
+        shape = (CHAINS, -1, *z.shape[1:-1], *((len(one.labels),) if one.labels else ()))
+        named = ("chain", "draw", *dims, *((f"{one.name}_entry",) if one.labels else ()))
+        answer[one.name + suffix] = (named, np.asarray(values[one.name]).reshape(shape))
+    return answer
 
 
 def _estimates(found: Fit) -> "xr.Dataset":
@@ -118,9 +135,11 @@ def _estimates(found: Fit) -> "xr.Dataset":
         variables |= {
             "group_mean": ("free", found.group.mean),
             "group_covariance": (("free", "free_too"), found.group.covariance),
-            "person": (("subject", "free"), found.group.z),
+            "z_person": (("person", "free"), found.group.z),
+            "error_person": (("person", "free"), np.sqrt(np.einsum("gii->gi", found.group.covariances))),
         }
-    dataset = xr.Dataset(variables, {"free": names, "free_too": names})
+    people = {} if found.group is None else {"person": np.unique(found.observations.subject)}
+    dataset = xr.Dataset(variables, {"free": names, "free_too": names} | people)
     for one in found.parameters:
         dims = (f"{one.name}_entry",) if one.labels else ()
         dataset[f"natural_{one.name}"] = (dims, found.theta[one.name])
@@ -155,6 +174,17 @@ def estimate_rows(found: Fit) -> list[dict[str, Any]]:
     return rows
 
 
+def person_rows(found: Fit) -> list[dict[str, Any]]:
+    """With groups, one row for each person: estimates on natural scales, shrunk towards the group."""
+    if found.group is None:
+        return []
+    rows = []
+    for label, z in zip(np.unique(found.observations.subject), found.group.z, strict=True):
+        theta = {name: np.asarray(value).tolist() for name, value in natural(found.parameters, z).items()}
+        rows.append({"person": label.item(), **theta})
+    return rows
+
+
 def rival_rows(found: Fit) -> list[dict[str, Any]]:
     """One row for the agent and each rival, best held-out score first."""
     rows = [{"account": "composed", "parameters": sum(one.free for one in found.parameters),
@@ -181,8 +211,7 @@ def describe(found: Fit) -> str:
         f"{'maximum likelihood' if found.method == 'ml' else 'maximum a posteriori'}.",
         *found.notes, "",
         *table(["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"], own), "",
-        "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
-        "profiles of the likelihood. An open interval ends at 0 or infinity.",
+        _how_sure(found),
     ]  # fmt: skip
     if found.rivals:
         others = [
@@ -195,6 +224,22 @@ def describe(found: Fit) -> str:
         ), "", "Held out: nats a decision, under estimates without the decision's fold. Gains are paired over the same "
         f"decisions, with errors over {found.held_out_by}s."]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _how_sure(found: Fit) -> str:
+    """Where errors and intervals come from."""
+    if found.group is not None:
+        return (
+            f"Estimates are the mean of {len(found.group.z)} people, by empirical Bayes, with the error of that mean. "
+            "Verdicts are about the estimate that all share: it has more data than anybody."
+        )
+    words = "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
+    if len(found.uncertainty.profiled) == len(found.verdicts):
+        return words + "profiles of the likelihood. An open interval ends at 0 or infinity."
+    if not found.uncertainty.profiled:
+        return words + "from the curvature, too: no profile was climbed."
+    names = ", ".join(found.verdicts[j].name for j in found.uncertainty.profiled)
+    return words + f"profiles of the likelihood for {names}, and from the curvature for the others."
 
 
 def recovery_rows(found: Recovery) -> list[list[str]]:
@@ -310,6 +355,26 @@ def draw_weights(found: Fit) -> Any:
         ax.hist(found.weights[:, a], np.linspace(0, 1, 31), color=COLOURS[a % len(COLOURS)])
         ax.set(title=name, xlabel="weight", xlim=(0, 1), yticks=[])
         ax.spines["left"].set_visible(False)
+    return figure
+
+
+def draw_people(found: Fit) -> Any:
+    """With groups: everybody's estimate around the group's mean, which has a band of two of the group's sd."""
+    assert found.group is not None
+    names = [verdict.name for verdict in found.verdicts]
+    figure, ax = _blank(5.4, 0.8 + 0.42 * len(names))
+    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(found.group.covariance))
+    for j in range(len(names)):
+        own = found.group.z[:, j]
+        mean = found.group.mean[j]
+        ax.plot([mean - 2 * sd[j], mean + 2 * sd[j]], [j, j], color=COLOURS[5], linewidth=12, alpha=0.5,
+                solid_capstyle="butt")  # fmt: skip
+        ax.plot(own, j + rng.uniform(-0.22, 0.22, len(own)), ".", color=COLOURS[0], alpha=0.7, markersize=5)
+        ax.plot([mean] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(
+        ylim=(len(names) - 0.5, -0.5), xlabel="unconstrained scale (dots: people, bar: mean, band: 2 sd of the group)"
+    )
     return figure
 
 

@@ -15,7 +15,7 @@ from scipy.stats import binomtest, norm
 from .._types import require_float64
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
 from .fits import likelihood_of, setup_of
-from .optimise import Objective, Progress, climb_groups, of_groups
+from .optimise import NEAR_A_HILL, Progress, climb_groups, of_groups
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
 from .uncertainty import (
     LEVEL,
@@ -32,6 +32,7 @@ from .uncertainty import (
 )
 
 Design = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
+NEAR_THE_TOP = 1e-3  # standard errors from the top at which a refit ends
 WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
 
 
@@ -135,38 +136,33 @@ def recover(
     """
     require_float64()
     known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
+    _check_theta(chosen, theta)
     if repeats < 2:
         raise ValueError(f"repeats = {repeats}: pass at least 2.")
     seen = design(theta, decisions * repeats, seed)
     seen = seen._replace(subject=np.arange(seen.size) // decisions)
     setup = setup_of(known, chosen, rest, seen)
     given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
-    objective = of_groups(given)
+    objective = of_groups(given, products=True)
     names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
     if unknown := sorted(set(profiles) - set(names)):
         raise ValueError(f"profiles has {', '.join(unknown)}: the free numbers are {', '.join(names)}.")
     rng = np.random.default_rng(seed)
     begin = unconstrained(chosen, {})
-    best = None
-    metric = _metric(objective, begin, repeats)
-    for i in range(starts):
-        _tell(progress, "refitting", i, starts + len(profiles))
+    hill, height = np.tile(begin, (repeats, 1)), np.full(repeats, -np.inf)
+    for i in range(starts):  # look for the highest hill, then climb to its top
+        _tell(progress, "refitting", i, starts + 1 + len(profiles))
         around = np.tile(begin, (repeats, 1)) + (0.5 * rng.normal(size=(repeats, len(begin))) if i else 0.0)
-        found = climb_groups(objective, around, metric)
-        if best is None:
-            best = found
-        else:
-            higher = found.value > best.value
-            best = best._replace(
-                z=np.where(higher[:, None], found.z, best.z), value=np.maximum(found.value, best.value),
-                converged=np.where(higher, found.converged, best.converged),
-            )  # fmt: skip
-    assert best is not None
+        found = climb_groups(objective, around, near=NEAR_A_HILL)
+        hill = np.where((found.value > height)[:, None], found.z, hill)
+        height = np.maximum(found.value, height)
+    _tell(progress, "refitting", starts, starts + 1 + len(profiles))
+    best = climb_groups(objective, hill, near=NEAR_THE_TOP)
     bend = curvature(objective, best.z)
     covariance, flat = inverse_of(bend)
     intervals = {}
     for i, name in enumerate(profiles):
-        _tell(progress, f"profiles of {name}", starts + i, starts + len(profiles))
+        _tell(progress, f"profiles of {name}", starts + 1 + i, starts + 1 + len(profiles))
         intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
     correlations = np.median([correlation_of(one) for one in covariance], axis=0)
     errors = np.sqrt(np.einsum("gii->gi", covariance))
@@ -179,14 +175,6 @@ def recover(
         sure = Uncertainty(bend[i], covariance[i], unknown_dependence, tuple(ends), bool(flat[i]))
         told.append(verdicts(chosen, z, sure))
     return Recovery(names, truth, decisions, best.z, errors, correlations, intervals, best.converged, tuple(told))
-
-
-def _metric(objective: Objective, begin: np.ndarray, repeats: int) -> Float[np.ndarray, "repeats K K"]:
-    """The inverse curvature of a few experiments at the declared values: the scale of everybody's first step."""
-    some = np.tile(begin, (min(repeats, 4), 1))
-    values, vectors = np.linalg.eigh(curvature(objective, some).mean(axis=0))
-    inverse = (vectors / np.maximum(values, 1.0)) @ vectors.T
-    return np.tile(inverse, (repeats, 1, 1))
 
 
 def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
@@ -219,6 +207,7 @@ def information(
     """
     require_float64()
     known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
+    _check_theta(chosen, theta)
     seen = observations._replace(action=np.zeros(observations.size, int))
     setup = _setup_without_actions(known, chosen, rest, seen)
     z = unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
@@ -254,6 +243,11 @@ def _others(family: Family, theta: Theta, free: Sequence[Any] | None) -> dict[st
     recommended = family.free or tuple(one.name for one in family.parameters)
     names = {getattr(one, "name", one) for one in (recommended if free is None else free)}
     return {name: value for name, value in theta.items() if name not in names}
+
+
+def _check_theta(free: Sequence[Parameter], theta: Theta) -> None:
+    if missing := [one.name for one in free if one.name not in theta]:
+        raise ValueError(f"theta has no {', '.join(missing)}: it needs a value for everything that is free.")
 
 
 def pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:

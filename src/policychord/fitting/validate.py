@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .likelihoods import Likelihood, pointwise, restrict
-from .optimise import maximise
+from .optimise import finished, maximise
 
 FOLDS = 5
 
@@ -70,7 +70,7 @@ def cross_validate(
         if fit is not None:
             z = fit(train)
         else:
-            z = maximise(train, starts=1 if start is None else start[None], method=method).z
+            z = finished(maximise(train, starts=1 if start is None else start[None], method=method)).z
         scores = pointwise(test, z)
         held_out = np.empty((given.units, *scores.shape[1:])) if held_out is None else held_out
         held_out[fold == one] = scores

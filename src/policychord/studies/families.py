@@ -18,7 +18,7 @@ from ..agent import Composer
 from ..choices.beliefs import Trials
 from ..envs.bandit import Bandit, Belief
 from ..fitting.decisions import Family, Observations, from_dataset, from_trace, observations
-from ..fitting.parameters import Theta, positive, real, simplex
+from ..fitting.parameters import Theta, positive, real, simplex, unconstrained
 from ..loops.rollout import rollout
 from ..models import Cost, GaussianTarget, Reference, Sum
 from ..population import Population
@@ -211,6 +211,7 @@ def _quadrotor_features(view: Any) -> Any:
 
 def full(family: Family, theta: Theta) -> dict[str, Any]:
     """All parameters of a family: those given, the others at their start."""
+    unconstrained(family.parameters, theta)  # says what is wrong with a name or a value
     return {one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters}
 
 
