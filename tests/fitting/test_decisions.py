@@ -10,7 +10,7 @@ from policychord import fitting
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
-from policychord.runs.fit import design_of, read_fit_plan
+from policychord.runs.fit import design_of, earlier, read_fit_plan, run_fit
 
 D, N = 24, 3
 
@@ -161,6 +161,56 @@ def test_everybody_is_shrunk_towards_the_group(seen):
     assert found.group.z.shape == (12, 1)
     assert np.ptp(found.group.z) < 3.0
     assert found.held_out_by == "time"
+    tree = fitting.to_datatree(found, draws=8)
+    assert tree["posterior"]["eps_person"].dims == ("chain", "draw", "person")
+    # decisions are scored under everybody's own draws, not under the group's mean
+    assert float(tree["log_likelihood"]["action"].mean(("chain", "draw")).sum()) < found.log_likelihood
+    assert [row["person"] for row in output.person_rows(found)] == list(range(12))
+    assert output.draw_people(found).get_axes()
+    assert "mean of 12 people" in output.describe(found)
+
+
+def stop_at(words):
+    """Progress that presses Ctrl-C at the first step with these words."""
+
+    def progress(what, done, total):
+        if what.startswith(words):
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("stage", "note"),
+    [("climbing with all data", "the climbs"), ("profiles", "the profiles"), ("rival: constant", "1 of 8 are done")],
+)
+def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage, note):
+    found = policychord.fit(LINE, seen, ("eps",), starts=2, progress=stop_at(stage))
+    assert not found.complete
+    assert note in found.notes[0]
+    assert np.isfinite(found.log_likelihood)
+    assert found.weights.shape == (600, 3)
+    assert found.notes[0] in output.describe(found)
+    again = policychord.fit(LINE, seen, ("eps",), resume=found.optimum, compare=False, profiles=False)
+    assert again.complete
+    assert again.log_likelihood >= found.log_likelihood - 1e-9
+    assert again.optimum.converged
+
+
+def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
+    """Climbs answer Ctrl-C with the best so far; a cross-validation must not take that for an estimate."""
+    given = policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False).likelihood
+    monkeypatch.setattr(fitting.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
+    with pytest.raises(KeyboardInterrupt):
+        fitting.cross_validate(given, np.arange(600) % 2)
+    assert not fitting.maximise(given, starts=1).complete
+
+
+def test_a_decision_that_is_not_finite_is_named(seen):
+    broken = seen.observation.copy()
+    broken[7] = np.nan
+    with pytest.raises(ValueError, match="decision 7 .* observation of it is not finite"):
+        policychord.fit(LINE, seen._replace(observation=broken), ("eps",), starts=1)
 
 
 def test_arviz_reads_the_tree(found):
@@ -213,6 +263,12 @@ def test_words_and_figures_are_made_from_the_fit(found):
         (lambda seen: policychord.fit(LINE, seen, ("eps",), {"eps": 1.0}), "both free and fixed"),
         (lambda seen: policychord.fit(3, seen), "a function of theta"),
         (lambda seen: policychord.fit(LINE, seen, groups="all"), "groups = 'all'"),
+        (lambda seen: policychord.fit(LINE, seen, hold_out="trial"), "hold_out = 'trial'"),
+        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="subject"), "own decisions"),
+        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),
+        (lambda seen: policychord.fit(LINE, seen, method="map"), "has no prior"),
+        (lambda seen: fitting.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
+        (lambda seen: fitting.needed_for(fitting.information(LINE, TRUTH, seen), 0.0), "positive number"),
         (lambda seen: policychord.fit(LINE, seen._replace(action=-1 - seen.action)), "an index from 0"),
         (lambda seen: fitting.observations(seen.observation[:5], seen.action), "a row for each decision"),
     ],
@@ -235,3 +291,37 @@ def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
     plan.write_text('family = "bandit"\nbogus = 1\n[simulate]\n')
     with pytest.raises(ValueError, match="bogus"):
         read_fit_plan(plan)
+    plan.write_text('family = "bandit"\n[simulate]\n[prior]\neps = {mean = 0, sd = 1}\n')
+    with pytest.raises(ValueError, match="method = 'map' only"):
+        read_fit_plan(plan)
+    for text, words in (('free = ["epsilon"]\n[simulate]', "'epsilon'"), ("[simulate]\ntheta = {epz = 1.0}", "has epz"),
+                        ("[simulate]\ndecisions = 20\n[recover]\nprofiles = ['eps']", "ln eps|coef"),
+                        ('method = "map"\n[simulate]\n[prior]\nepz = {mean = 0, sd = 1}', "prior.epz")):  # fmt: skip
+        plan.write_text(f'family = "bandit"\n{text}\n')
+        with pytest.raises(ValueError, match=words):
+            run_fit(read_fit_plan(plan), tmp_path / "out", stop_at("climb"))
+    assert not (tmp_path / "out").exists()
+
+
+def design():
+    """The line as a plan's own family."""
+    return fitting.Design(LINE, simulate)
+
+
+def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
+    path, out = tmp_path / "plan.toml", tmp_path / "out"
+    path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\n[simulate]\ndecisions = 200\ntheta = '
+                    "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
+    plan = read_fit_plan(path)
+    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.fitting.test_decisions:design")
+    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
+    page = (out / "report.html").read_text()
+    assert "Interrupted during the rivals" in page
+    assert "State-dependent gating" in page or "weights hardly move" in page
+    before = earlier(plan, out / "fit.json", 1)
+    np.testing.assert_array_equal(before.z, found.fit.optimum.z)
+    for other, words in ((plan.model_copy(update={"starts": 3}), "another plan"), (plan, "another shape")):
+        with pytest.raises(ValueError, match=words):
+            earlier(other, out / "fit.json", 2)
+    with pytest.raises(ValueError, match="there is no"):
+        earlier(plan, out / "nothing.json", 1)

@@ -137,7 +137,7 @@ def fit(
     if wanted is None and len(sure.profiled) < len(z):
         notes.append(STOPPED.format("the profiles", "Intervals without one are from the curvature."))
     log_p = pointwise(given, each)
-    told = verdicts(chosen, best.z, sure, _reasons(chosen, best.z, weights))
+    told = verdicts(chosen, best.z, sure, reasons_of(chosen, best.z, weights))
     others: tuple[Rival, ...] = ()
     held_out = float("nan")
     if fold is not None and not notes:
@@ -270,13 +270,13 @@ def _path(family: Family, fixed: Theta, setup: _Setup, given: Likelihood, z: np.
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
-def _reasons(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray) -> dict[str, str]:
+def reasons_of(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray | None = None) -> dict[str, str]:
     """What the agent itself says about which parameters cannot be known."""
     theta, reasons = _theta(parameters, z), {}
     eps = theta.get("eps")
     if eps is not None and np.ndim(eps) == 0 and eps > LARGEST_EPS:
         reasons["eps"] = f"above {LARGEST_EPS:g} the weights stay at the prior, whatever the temperature"
-    if weights.std(axis=0).max() < LEAST_MOVEMENT:
+    if weights is not None and weights.std(axis=0).max() < LEAST_MOVEMENT:
         still = f"the weights hardly move (sd below {LEAST_MOVEMENT:g})"
         reasons |= {name: still for name in ("eps",) if name in theta and name not in reasons}
     return reasons

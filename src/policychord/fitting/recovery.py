@@ -14,7 +14,7 @@ from scipy.stats import binomtest, norm
 
 from .._types import require_float64
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
-from .fits import likelihood_of, setup_of
+from .fits import likelihood_of, reasons_of, setup_of
 from .optimise import NEAR_A_HILL, Progress, climb_groups, of_groups
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
 from .uncertainty import (
@@ -31,9 +31,18 @@ from .uncertainty import (
     verdicts,
 )
 
-Design = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
+Simulate = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
 NEAR_THE_TOP = 1e-3  # standard errors from the top at which a refit ends
 WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
+
+
+class Design(NamedTuple):
+    """A family with the experiment in which it acts: what a plan of `policychord fit` needs."""
+
+    family: Family
+    simulate: Simulate
+    description: str = "an own experiment"
+    read: Callable[[Any], Observations] | None = None  # from an xarray dataset; None if there is only a simulation
 
 
 class Recovery(NamedTuple):
@@ -115,10 +124,17 @@ class Information(NamedTuple):
         return pairs_of(self.names, self.correlation)
 
 
+def needed_for(known: Recovery | Information, error: float) -> Float[np.ndarray, " K"]:
+    """Decisions for a wanted error on the unconstrained scale: .1 is 10% of a positive parameter."""
+    if not error > 0:
+        raise ValueError(f"error = {error}: pass a positive number, such as 0.1 for 10% of a positive parameter.")
+    return known.needed * (WANTED / error) ** 2
+
+
 def recover(
     family: Family,
     theta: Theta,
-    design: Design,
+    design: Simulate,
     repeats: int = 100,
     *,
     decisions: int = 1000,
@@ -173,7 +189,7 @@ def recover(
                 for j, name in enumerate(names)]  # fmt: skip
         unknown_dependence = np.full_like(bend[i], np.nan)
         sure = Uncertainty(bend[i], covariance[i], unknown_dependence, tuple(ends), bool(flat[i]))
-        told.append(verdicts(chosen, z, sure))
+        told.append(verdicts(chosen, z, sure, reasons_of(chosen, z)))
     return Recovery(names, truth, decisions, best.z, errors, correlations, intervals, best.converged, tuple(told))
 
 

@@ -19,9 +19,9 @@ from ..fitting.decisions import Family, Observations, family_of
 from ..fitting.fits import Fit, fit
 from ..fitting.optimise import Optimum
 from ..fitting.parameters import Normal, free_names
-from ..fitting.recovery import Information, Recovery, information, recover
+from ..fitting.recovery import Design, Information, Recovery, information, recover
 from ..studies.drawing import styled
-from ..studies.families import FAMILIES, Design, of_choices
+from ..studies.families import FAMILIES, of_choices
 from ..wording import in_words
 from .formatting import plain
 from .records import Drawn
@@ -128,7 +128,7 @@ def design_of(plan: FitPlan, entry: str | None) -> Design:
     except TypeError as error:
         raise ValueError(f"options = {plan.options}: {error}.") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
-        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a studies.families.Design.")
+        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
     return design
 
 
@@ -151,6 +151,8 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     if plan.data is None:
         how = plan.simulate or Simulated()
         return design.simulate(how.theta, how.decisions, plan.seed)
+    if design.read is None:
+        raise ValueError(f"data = {plan.data!r}: the design has no function `read`: give it one, or use [simulate].")
     path = Path(plan.data) if Path(plan.data).is_absolute() else beside / plan.data
     if not path.exists():
         raise ValueError(f"data = {plan.data!r}: there is no {path}.")
