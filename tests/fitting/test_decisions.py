@@ -313,7 +313,7 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\n[simulate]\ndecisions = 200\ntheta = '
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
-    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.fitting.test_decisions:design")
+    found = run_fit(plan, out, stop_at("rival: primitive 0"), entry="tests.fitting.test_decisions:design")
     assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
     page = (out / "report.html").read_text()
     assert "Interrupted during the rivals" in page

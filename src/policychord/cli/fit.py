@@ -74,12 +74,13 @@ def fit(
 
 
 def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
+    from ..fitting.output import interval_text
+
     table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
                   pad_edge=False)  # fmt: skip
     for column in ("parameter", "estimate", "error", "95% interval", "verdict"):
         table.add_column(column, justify="right" if column in ("estimate", "error") else "left")
     for row in rows:
-        ends = "" if row["interval"] is None else f"{row['interval'][0]:.3g} to {row['interval'][1]:.3g}"
         verdict = row["verdict"] + (f": {row['reason']}" if row["reason"] else "")
-        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", ends, verdict)
+        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", interval_text(row, 3), verdict)
     return table

@@ -445,6 +445,11 @@ def family_of(family: Any, free: Any, fixed: Theta) -> tuple[Family, tuple[Param
         raise ValueError(f"{', '.join(both)} is both free and fixed: name it once.")
     if unknown := sorted(set(fixed) - set(known)) if known else []:
         raise ValueError(f"fixed has {', '.join(unknown)}: the family {family.name} declares {', '.join(known)}.")
+    for name, value in fixed.items():
+        wanted = np.shape(known[name].start) if known else np.shape(value)
+        if np.shape(value) != wanted or not np.isfinite(np.asarray(value, dtype=float)).all():
+            shape = f"{wanted[0]} finite numbers" if wanted else "a finite number"
+            raise ValueError(f"fixed has {name} = {value}: pass {shape}.")
     rest = {name: parameter.start for name, parameter in known.items() if name not in names}
     return family, tuple(chosen), {**rest, **{name: jnp.asarray(value, float) for name, value in fixed.items()}}
 

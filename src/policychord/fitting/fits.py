@@ -24,14 +24,15 @@ from .decisions import (
 )
 from .groups import GroupFit, empirical_bayes
 from .likelihoods import Likelihood, likelihood, pointwise
-from .optimise import Optimum, Progress, finished, maximise
-from .parameters import Parameter, Theta, natural, size, slopes, unconstrained
+from .optimise import Optimum, Progress, finished, log_posterior, maximise
+from .parameters import FARTHEST, Parameter, Theta, natural, size, slopes, unconstrained
 from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
 from .validate import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
 
 Held = Literal["auto", "subject", "block", "time"]
 ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
 STOPPED = "Interrupted during {}. {}"
+OFF = 0.05  # standard errors from the top that no report shows
 FEW = 8  # labels from which there are enough clusters for an error
 
 
@@ -137,13 +138,18 @@ def fit(
     if wanted is None and len(sure.profiled) < len(z):
         notes.append(STOPPED.format("the profiles", "Intervals without one are from the curvature."))
     log_p = pointwise(given, each)
-    told = verdicts(chosen, best.z, sure, reasons_of(chosen, best.z, weights))
+    reasons, complete = reasons_of(chosen, best.z, weights), not notes
+    if unfinished := _unfinished(given, best, sure, method):
+        reasons = dict.fromkeys((one.name for one in chosen), unfinished) | reasons
+        notes += [f"Of the likelihood, {unfinished}: try more starts, or free less."] if best.complete else []
+    told = verdicts(chosen, best.z, sure, reasons)
     others: tuple[Rival, ...] = ()
     held_out = float("nan")
-    if fold is not None and not notes:
+    if fold is not None and complete:
         clusters = labels if groups is None else observations.subject
         how = _Comparing(fold, clusters, groups, method, progress)
-        others, held_out, notes = _compare(known, chosen, rest, setup, observations, best, account, how)
+        others, held_out, stopped = _compare(known, chosen, rest, setup, observations, best, account, how)
+        notes, complete = [*notes, *stopped], not stopped
     theta = _theta(chosen, z)
     count = size(chosen) * (1 if group is None else given.groups)
     return Fit(
@@ -151,7 +157,7 @@ def fit(
         observations.size, theta, *_scales(chosen, z, sure, group), sure, told,
         float(log_p.sum()), count * np.log(observations.size) - 2 * float(log_p.sum()), log_p, held_out, what, others,
         _sentence(others, weights, what), weights, gap, distance, observations, best, group, tuple(notes), given,
-        not notes,
+        complete,
     )  # fmt: skip
 
 
@@ -184,6 +190,16 @@ def _check_start(given: Likelihood, seen: Observations) -> None:
         f"decision {row} has the log-likelihood {log_p[row]} at the declared values: {why}. Leave the decision out, or "
         "correct it."
     )
+
+
+def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str) -> str:
+    """Why the estimate may not be at the top; nothing if it is, or less than OFF standard errors from it."""
+    if not best.complete:
+        return "the climbs were interrupted"
+    uphill = log_posterior(given, best.z, method).gradient
+    uphill = np.where(np.abs(best.z) >= FARTHEST, 0.0, uphill)
+    off = float(np.sqrt(uphill @ sure.covariance @ uphill))
+    return "" if best.converged or off < OFF else f"the top was not reached (it is {off:.2g} standard errors away)"
 
 
 def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:

@@ -10,6 +10,7 @@ from .fits import Fit
 from .likelihoods import pointwise
 from .parameters import natural
 from .recovery import Information, Recovery, coverage
+from .uncertainty import MOST_CORRELATED
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -151,27 +152,46 @@ def _estimates(found: Fit) -> "xr.Dataset":
 
 
 def estimate_rows(found: Fit) -> list[dict[str, Any]]:
-    """One row for each natural number: estimate, errors, 95% interval, verdict."""
+    """One row for each natural number: estimate, errors, 95% interval, verdict.
+
+    An entry of a simplex has the interval of its odds over the last entry. Its verdict is the worst of all log ratios,
+    whose reasons stand once, in the first row.
+    """
     rows, at = [], 0
     for one in found.parameters:
         grades = found.verdicts[at : at + one.free]
         values = np.atleast_1d(found.theta[one.name])
         for i, value in enumerate(values):
-            # the entries of a simplex share the verdicts of their log ratios: the worst counts
-            own = grades if one.transform == "simplex" else grades[i : i + 1]
+            shared = one.transform == "simplex"
+            own = grades if shared else grades[i : i + 1]
             worst = max(own, key=lambda verdict: GRADES.index(verdict.grade))
-            interval = None if one.transform == "simplex" else np.atleast_2d(found.intervals[one.name])[i]
+            interval = None if shared else np.atleast_2d(found.intervals[one.name])[i]
+            odds = np.exp(found.intervals[one.name][i]) if shared and i < one.free else None
+            told = [
+                f"{verdict.name.removeprefix(f'{one.name}: ')}: {reason}" if shared else reason
+                for verdict in own if i == 0 or not shared for reason in verdict.reasons
+            ]  # fmt: skip
             rows.append({
                 "parameter": f"{one.name}: {one.labels[i]}" if one.labels else one.name,
                 "estimate": float(value),
                 "error": float(np.atleast_1d(found.errors[one.name])[i]),
                 "robust_error": float(np.atleast_1d(found.robust_errors[one.name])[i]),
                 "interval": None if interval is None else (float(interval[0]), float(interval[1])),
+                "odds": None if odds is None else (float(odds[0]), float(odds[1])),
                 "verdict": worst.grade,
-                "reason": "; ".join(dict.fromkeys(reason for verdict in own for reason in verdict.reasons)),
+                "reason": "; ".join(told),
             })  # fmt: skip
         at += one.free
     return rows
+
+
+def interval_text(row: dict[str, Any], digits: int = 4) -> str:
+    """The interval of a row of `estimate_rows`, in words."""
+    ends = row["interval"] or row["odds"]
+    if ends is None:
+        return "-"
+    low, high = (_number(end, digits) for end in ends)
+    return f"{low} to {high}" + (" (odds)" if row["interval"] is None else "")
 
 
 def person_rows(found: Fit) -> list[dict[str, Any]]:
@@ -202,7 +222,7 @@ def describe(found: Fit) -> str:
     """The fit in plain words, as Markdown."""
     own = [
         [row["parameter"], _number(row["estimate"]), _number(row["error"]), _number(row["robust_error"]),
-         "-" if row["interval"] is None else f"{_number(row['interval'][0])} to {_number(row['interval'][1])}",
+         interval_text(row),
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
         for row in estimate_rows(found)
     ]  # fmt: skip
@@ -249,7 +269,7 @@ def recovery_rows(found: Recovery) -> list[list[str]]:
         wald, profiled = coverage(found, name)
         shown = "-" if profiled is None else f"{profiled.share:.3f} ({profiled.low:.2f} to {profiled.high:.2f})"
         rows.append([name, _number(found.truth[j]), f"{found.bias[j]:+.3f}", _number(found.sd[j]),
-                     f"{wald.share:.3f}", shown, f"{found.needed[j]:.0f}"])  # fmt: skip
+                     f"{wald.share:.3f}", shown, f"{found.needed[j]:,.0f}"])  # fmt: skip
     return rows
 
 
@@ -263,7 +283,7 @@ def information_rows(known: Information) -> list[list[str]]:
     for j, name in enumerate(known.names):
         partner = int(np.argmax(np.abs(correlation[j])))
         worst = "-" if len(known.names) < 2 else f"{known.names[partner]} ({correlation[j, partner]:+.2f})"
-        rows.append([name, f"{known.needed[j]:.0f}", f"{known.needed_alone[j]:.0f}", worst])
+        rows.append([name, f"{known.needed[j]:,.0f}", f"{known.needed_alone[j]:,.0f}", worst])
     return rows
 
 
@@ -275,10 +295,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = 4) -> str:
     if np.isinf(value):
         return "infinity" if value > 0 else "-infinity"
-    return f"{value:.4g}"
+    return f"{value:.{digits}g}"
 
 
 # ----------------------------------------------------------------------------------------------- figures
@@ -297,7 +317,9 @@ def draw_estimates(found: Fit) -> Any:
         for place, wanted in ((begin, ends[row, 0]), (end, ends[row, 1])):
             if np.isinf(wanted):
                 ax.plot(place, row, marker="<" if wanted < 0 else ">", color=colours[verdict.grade], markersize=7)
-        ax.plot(np.clip(z, low, high), row, "o", color=DARK, markersize=5)
+        ax.plot(
+            np.clip(z, low, high), row, "o", markeredgecolor=DARK, markerfacecolor=colours[verdict.grade], markersize=6
+        )
     ax.set_yticks(range(len(found.verdicts)), [verdict.name for verdict in found.verdicts])
     ax.set(ylim=(len(found.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
     for grade, colour in colours.items():
@@ -325,15 +347,18 @@ def draw_rivals(found: Fit) -> Any:
 
 
 def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.ndarray | None = None) -> Any:
-    """Which numbers can be told apart: correlations of their estimates, and decisions for an error of .1."""
+    """Which numbers can be told apart: correlations of estimates (bold beyond .9), and decisions for an error of .1."""
     figure, ax = _blank(6.4 if needed is None else 8.2, 1.4 + 0.42 * len(names), 1 if needed is None else 2)
     first = ax if needed is None else ax[0]
-    image = first.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
+    others = np.where(np.eye(len(names), dtype=bool), np.nan, correlation)  # that with itself says nothing
+    image = first.imshow(others, cmap="RdBu_r", vmin=-1, vmax=1)
     for i in range(len(names)):
         for j in range(len(names)):
-            dark = abs(correlation[i, j]) > 0.6
+            if i == j:
+                continue
+            dark, twins = abs(correlation[i, j]) > 0.6, abs(correlation[i, j]) > MOST_CORRELATED
             first.text(j, i, f"{correlation[i, j]:.2f}", ha="center", va="center", fontsize=7.5,
-                       color="white" if dark else "black")  # fmt: skip
+                       color="white" if dark else "black", weight="bold" if twins else "normal")  # fmt: skip
     first.set_xticks(range(len(names)), names, rotation=30, ha="right")
     first.set_yticks(range(len(names)), names)
     figure.colorbar(image, ax=first, shrink=0.8, label="correlation of estimates")

@@ -31,7 +31,9 @@ def folds_of(labels: np.ndarray, folds: int = FOLDS, seed: int = 0) -> Int[np.nd
     """
     names, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(names) < 2:
-        raise ValueError(f"all units have the label {names[0]!r}: cross-validation needs two or more groups.")
+        raise ValueError(
+            f"all units have the label {names[0]}: cross-validation needs two or more. Hold out by another label."
+        )
     order = np.random.default_rng(seed).permutation(len(names))
     order = order[np.argsort(-counts[order], kind="stable")]
     load, fold = np.zeros(min(folds, len(names))), np.empty(len(names), int)

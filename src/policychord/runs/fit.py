@@ -1,6 +1,7 @@
 """A plan of a fit: which family, which parameters are free, what was observed; and its page."""
 
 import importlib
+import inspect
 import json
 import tomllib
 from collections.abc import Callable
@@ -126,7 +127,8 @@ def design_of(plan: FitPlan, entry: str | None) -> Design:
     try:
         design = made(**options)
     except TypeError as error:
-        raise ValueError(f"options = {plan.options}: {error}.") from None
+        known = ", ".join(inspect.signature(made).parameters) or "none"
+        raise ValueError(f"options = {plan.options}: {error}. Its options: {known}.") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
         raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
     return design
@@ -260,7 +262,8 @@ def _write(
         "weights": (output.draw_weights, (found,), "Weights of the primitives over all decisions, each certified."),
         "identifiability": (
             output.draw_correlations, (known.names, known.correlation, known.needed),
-            "What the experiment can tell at the estimates, from the Fisher information of its situations alone.",
+            "What the experiment can tell at the estimates, from the Fisher information of its situations alone. "
+            "Bold: pairs that cannot be told apart well.",
         ),
     }  # fmt: skip
     if found.rivals:
