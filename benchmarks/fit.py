@@ -14,6 +14,7 @@ With --store DIR finished pieces are kept, and the same command goes on from the
 import argparse
 import resource
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,21 @@ from policychord.studies.families import bandit, flock  # noqa: E402
 FLOCK = {"eps": 0.5, "prior": [0.2, 0.5, 0.3], "collision": 2.0, "precision": 100.0, "sd": float(np.sqrt(0.1))}
 
 
+def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, np.ndarray]:
+    """What a piece of work gave: from the store if it is there, else computed and stored."""
+    path = options.store / f"{name}.npz" if options.store else None
+    if path is not None and path.exists():
+        with np.load(path, allow_pickle=False) as found:
+            return dict(found)
+    made = {key: np.asarray(value) for key, value in compute().items()}
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_name(f"{name}.part.npz")
+        np.savez(whole, **made)
+        whole.replace(path)  # complete, or not there
+    return made
+
+
 EACH = 25  # experiments that are simulated and refitted together
 
 
@@ -57,17 +73,12 @@ def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options
     """A recovery in pieces, each with a seed of its own; finished ones are read from the store."""
     pieces = []
     for piece in range(-(-options.repeats // EACH)):
-        path = options.store / f"{design.family.name}-{'-'.join(free)}-{piece}.npz" if options.store else None
-        if path is not None and path.exists():
-            pieces.append(_load(path))
-            continue
-        found = recover(
-            design.family, truth, design.simulate, min(EACH, options.repeats - piece * EACH), free=free,
-            profiles=("ln eps",), seed=1000 * options.seed + piece,
-        )  # fmt: skip
-        if path is not None:
-            _save(path, found)
-        pieces.append(found)
+        count, seed = min(EACH, options.repeats - piece * EACH), 1000 * options.seed + piece
+        compute = partial(
+            recover, design.family, truth, design.simulate, count, free=free, profiles=("ln eps",), seed=seed
+        )
+        name = f"{design.family.name}-{'-'.join(free)}-{seed}"
+        pieces.append(_read(kept(options, name, lambda compute=compute: _plain(compute()))))
     first = pieces[0]
     return first._replace(
         estimates=np.concatenate([one.estimates for one in pieces]),
@@ -79,27 +90,25 @@ def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options
     )
 
 
-def _save(path: Path, found: Recovery) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        path, names=found.names, truth=found.truth, decisions=found.decisions, estimates=found.estimates,
-        errors=found.errors, correlations=found.correlations, profiled=found.profiled["ln eps"],
-        converged=found.converged, grade=[[one.grade for one in row] for row in found.verdicts],
-        reason=[["; ".join(one.reasons) for one in row] for row in found.verdicts],
+def _plain(found: Recovery) -> dict[str, Any]:
+    return {
+        "names": found.names, "truth": found.truth, "decisions": found.decisions, "estimates": found.estimates,
+        "errors": found.errors, "correlations": found.correlations, "profiled": found.profiled["ln eps"],
+        "converged": found.converged, "grade": [[one.grade for one in row] for row in found.verdicts],
+        "reason": [["; ".join(one.reasons) for one in row] for row in found.verdicts],
+    }  # fmt: skip
+
+
+def _read(kept: dict[str, np.ndarray]) -> Recovery:
+    names = tuple(map(str, kept["names"]))
+    told = tuple(
+        tuple(Verdict(name, grade, tuple(reason.split("; "))) for name, grade, reason in zip(names, *row, strict=True))
+        for row in zip(kept["grade"].tolist(), kept["reason"].tolist(), strict=True)
+    )
+    return Recovery(
+        names, kept["truth"], int(kept["decisions"]), kept["estimates"], kept["errors"], kept["correlations"],
+        {"ln eps": kept["profiled"]}, kept["converged"], told,
     )  # fmt: skip
-
-
-def _load(path: Path) -> Recovery:
-    with np.load(path, allow_pickle=False) as kept:
-        names = tuple(map(str, kept["names"]))
-        told = tuple(
-            tuple(Verdict(*one[:2], tuple(str(one[2]).split("; "))) for one in zip(names, *row, strict=True))
-            for row in zip(kept["grade"].tolist(), kept["reason"].tolist(), strict=True)
-        )
-        return Recovery(
-            names, kept["truth"], int(kept["decisions"]), kept["estimates"], kept["errors"], kept["correlations"],
-            {"ln eps": kept["profiled"]}, kept["converged"], told,
-        )  # fmt: skip
 
 
 def show(found: Recovery, expected: tuple[Verdict, ...]) -> None:
@@ -134,14 +143,18 @@ def expected_of(design: Any, truth: dict[str, Any], free: tuple[str, ...], decis
     return known, verdicts(chosen, known.z, sure)
 
 
+def cases(options: argparse.Namespace, *all_of_them: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    return all_of_them if options.case is None else all_of_them[options.case : options.case + 1]
+
+
 def run_flock(options: argparse.Namespace) -> None:
     design = flock()
-    for free in (("eps", "prior"), ("eps", "prior", "collision", "precision")):
+    for free in cases(options, ("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
         show(recovered(design, FLOCK, free, options), expected_of(design, FLOCK, free)[1])
         print(f"  CPU {time.process_time() - begun:.0f} s, of pieces that were not stored", flush=True)
-    for eps in (0.1, 0.5, 2.0):
+    for eps in (0.1, 0.5, 2.0) if options.case is None else ():
         known, _ = expected_of(design, {**FLOCK, "eps": eps}, ("eps", "prior", "collision", "precision"))
         print(
             f"flock, information at eps {eps}:", dict(zip(known.names, known.needed.round().astype(int), strict=True))
@@ -152,7 +165,7 @@ def run_flock(options: argparse.Namespace) -> None:
 def run_bandit(options: argparse.Namespace) -> None:
     design = bandit()
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
-    for free in (("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
+    for free in cases(options, ("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
         show(recovered(design, truth, free, options), expected_of(design, truth, free)[1])
 
@@ -164,8 +177,9 @@ def run_cohort(options: argparse.Namespace) -> None:
     known, chosen, rest = family_of(design.family, free, {"eps": 0.1})
     mean = unconstrained(chosen, {"coef": [1.0, 0.16], "prior": [0.5, 0.2, 0.3]})
     sd = np.array([0.4, 0.08, 0.6, 0.6])
-    names, rows = free_names(chosen), []
-    for cohort in range(options.cohorts):
+    names = free_names(chosen)
+
+    def one_of(cohort: int) -> dict[str, Any]:
         z = mean + sd * np.random.default_rng([cohort, 7]).normal(size=(people, len(mean)))
         parts = []
         for person in range(people):
@@ -176,11 +190,14 @@ def run_cohort(options: argparse.Namespace) -> None:
         setup = setup_of(known._replace(features=None), chosen, rest, seen)
         given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
         group, single = groups.empirical_bayes(given, starts=2), alone(given, 2)
-        drawn = z.mean(axis=0)  # the cohort's own mean: what any estimate can know
-        rows.append((group.mean - mean, group.error, np.sqrt(np.diag(group.covariance)),
-                     np.median(np.abs(group.z - z), axis=0), np.median(np.abs(single - z), axis=0),
-                     np.abs(group.mean - drawn)))  # fmt: skip
-    offset, error, spread, shrunk, own, _ = (np.array(column) for column in zip(*rows, strict=True))
+        return {
+            "offset": group.mean - mean, "error": group.error, "spread": np.sqrt(np.diag(group.covariance)),
+            "shrunk": np.median(np.abs(group.z - z), axis=0), "own": np.median(np.abs(single - z), axis=0),
+        }  # fmt: skip
+
+    rows = [kept(options, f"cohort-{cohort}", partial(one_of, cohort)) for cohort in range(options.cohorts)]
+    offset, error, spread, shrunk, own = (np.array([row[key] for row in rows]) for key in
+                                          ("offset", "error", "spread", "shrunk", "own"))  # fmt: skip
     print(f"cohort: {options.cohorts} cohorts of {people} people with {trials} trials each, eps known")
     print("  number | group mean | bias | sd over cohorts | mean error told | within 2 errors | group sd: truth, found "
           "| median |error| of a person: shrunk, alone")  # fmt: skip
@@ -256,19 +273,12 @@ def run_people(options: argparse.Namespace) -> None:
             "composed, own coefficients and eps": partial(players, seen, task.variance, ("coef", "eps")),
             "composed, all": partial(players, seen, task.variance, ("coef", "eps", "prior")),
         }
-        kept = {}
+        shrunk = {}
         print("  model | parameters | log-likelihood | BIC | held out, by person | held out, empirical Bayes")
         for name, make in models.items():
-            path = options.store / f"people-{number}-{options.folds}-{name}.npz" if options.store else None
-            if path is not None and path.exists():
-                with np.load(path, allow_pickle=False) as stored:
-                    found = dict(stored)
-            else:
-                found = _of_people(make(), fold, name.endswith("and eps"))
-                if path is not None:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    np.savez(path, **found)
-            kept[name] = found["shrunk"]
+            compute = partial(_of_people, make, fold, name.endswith("and eps"))
+            found = kept(options, f"people-{number}-{options.folds}-{name}", compute)
+            shrunk[name] = found["shrunk"]
             print(f"  {name} | {found['parameters']} | {found['inside'].sum():.2f} | {found['bic']:.1f} | "
                   f"{found['own'].mean():.4f} | {found['shrunk'].mean():.4f}", flush=True)  # fmt: skip
             if found["ends"].size:
@@ -277,12 +287,13 @@ def run_people(options: argparse.Namespace) -> None:
         for name in list(models)[2:]:
             for other in ("Hybrid with a lapse", "composed, own coefficients"):
                 if name != other:
-                    gain = validate.paired(kept[name], kept[other], seen.subject)
+                    gain = validate.paired(shrunk[name], shrunk[other], seen.subject)
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
 
 
-def _of_people(given: Any, fold: np.ndarray, profiled: bool) -> dict[str, Any]:
+def _of_people(make: Callable[[], Any], fold: np.ndarray, profiled: bool) -> dict[str, Any]:
     """One model: everybody by likelihood and by empirical Bayes, inside and held out."""
+    given = make()
     z = alone(given)
     inside = likelihoods.pointwise(given, z)
     found: dict[str, Any] = {
@@ -306,31 +317,36 @@ def _of_people(given: Any, fold: np.ndarray, profiled: bool) -> dict[str, Any]:
 
 def run_planted(options: argparse.Namespace) -> None:
     """Cohorts that mix people of known models: who finds the frequencies better?"""
-    task = TASKS["2"]
     for names in (("Thompson", "Value"), ("Thompson", "UCB", "Value")):
         if options.models not in (None, len(names)):
             continue
         print("planted:", ", ".join(names), flush=True)
-        rows = []
-        for cohort in range(options.cohorts):
-            rng = np.random.default_rng([cohort, len(names)])
-            counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
-            parts = []
-            for k, (name, count) in enumerate(zip(names, counts, strict=True)):
-                if count:
-                    coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
-                    parts.append(simulate(task, classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
-            trials = [believe(part) for part in parts]
-            offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
-            seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
-            seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
-            rows.append(_frequencies(names, counts / counts.sum(), seen))
+        rows = [
+            kept(options, f"planted-{len(names)}-{cohort}", partial(_planted, names, cohort))["row"]
+            for cohort in range(options.cohorts)
+        ]
         for how, error, inside in (("together", 0, 1), ("fit first, BIC", 2, 3)):
             values = np.array([[row[error], row[inside]] for row in rows])
             print(f"  {how}: mean |error| of frequencies {values[:, 0].mean():.4f}, "
                   f"truth within 2 posterior sd {values[:, 1].mean():.2f}", flush=True)  # fmt: skip
         gain = np.array([row[2] - row[0] for row in rows])
         print(f"  gain {gain.mean():.4f} ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f} over {len(rows)} cohorts")
+
+
+def _planted(names: tuple[str, ...], cohort: int) -> dict[str, Any]:
+    """A cohort of 30 people with 60 trials each."""
+    rng = np.random.default_rng([cohort, len(names)])
+    counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
+    parts = []
+    for k, (name, count) in enumerate(zip(names, counts, strict=True)):
+        if count:
+            coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
+            parts.append(simulate(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
+    trials = [believe(part) for part in parts]
+    offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
+    seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
+    seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
+    return {"row": _frequencies(names, counts / counts.sum(), seen)}
 
 
 def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[float, float, float, float]:
@@ -445,6 +461,7 @@ def main() -> None:
     parser.add_argument(
         "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
     )
+    parser.add_argument("--case", type=int, default=None, help="of a recovery: which set of free parameters, from 0")
     parser.add_argument("--seed", type=int, default=0, help="of a recovery")
     parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")

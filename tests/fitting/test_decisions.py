@@ -263,6 +263,8 @@ def test_words_and_figures_are_made_from_the_fit(found):
         (lambda seen: policychord.fit(LINE, seen, ("eps",), {"eps": 1.0}), "both free and fixed"),
         (lambda seen: policychord.fit(3, seen), "a function of theta"),
         (lambda seen: policychord.fit(LINE, seen, groups="all"), "groups = 'all'"),
+        (lambda seen: policychord.fit(LINE, seen.action), "from_trace"),
+        (lambda seen: policychord.fit(LINE, seen, ("eps",), {"scale": np.nan}), "a finite number"),
         (lambda seen: policychord.fit(LINE, seen, hold_out="trial"), "hold_out = 'trial'"),
         (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="subject"), "own decisions"),
         (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),

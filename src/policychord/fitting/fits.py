@@ -117,6 +117,11 @@ def fit(
       (`complete` is False then); `resume=found.optimum` goes on from there.
     """
     require_float64()
+    if not isinstance(observations, Observations):
+        raise ValueError(
+            f"observations is a {type(observations).__name__}: make them by `fitting.from_trace(trace, env)`, "
+            "`fitting.from_dataset(dataset, env)` or `fitting.observations(observation, action)`."
+        )
     known, chosen, rest = family_of(family, free, fixed or {})
     _check_request(groups, hold_out, method, chosen)
     setup = setup_of(known, chosen, rest, observations)
