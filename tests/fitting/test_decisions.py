@@ -1,14 +1,18 @@
 """Fitting composed agents: derivatives of the weights, recovery of a known agent, rivals, the tree, plans."""
 
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import policychord
-from policychord import fitting
+from policychord import Composer, Cost, Gaussian, Grid, fitting
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
+from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
 from policychord.runs.fit import design_of, earlier, read_fit_plan, run_fit
 
@@ -228,11 +232,6 @@ def test_arviz_reads_the_tree(found):
 
 def test_actions_off_the_grid_are_densities():
     """A mixture on a grid, and an action between its points: the Gaussian's own density counts."""
-    from policychord import Composer
-    from policychord.actions import Grid
-    from policychord.models import Cost
-    from policychord.primitives import Gaussian
-
     spots = {name: Gaussian(jnp.array([m]), 0.2) for name, m in (("left", -0.5), ("right", 0.5))}
 
     def agent(theta):
@@ -256,6 +255,44 @@ def test_words_and_figures_are_made_from_the_fit(found):
         assert draw(found).get_axes()
 
 
+class Clock(NamedTuple):
+    time: jax.Array  # what a dataset calls one of its dims
+    place: jax.Array
+
+
+class Path(AbstractEnv):
+    """A place that moves by the action, and is over beyond 1."""
+
+    variables: ClassVar[Mapping[str, Variable]] = {"time": Variable(), "place": Variable((), "m")}
+
+    def reset(self, key):
+        return Clock(jnp.zeros((), int), jax.random.normal(key, dtype=float))
+
+    def step(self, key, state, action, k):
+        place = state.place + action[0]
+        return Step(Clock(state.time + 1, place), 0.0 * place, jnp.abs(place) > 1)
+
+    def observe(self, state):
+        return {"place": state.place, "none": jnp.zeros((0, 2))}
+
+    def signals(self, state):
+        return state.place[None]
+
+    def spaces(self):
+        return Spaces(Box(np.array([-9.0]), np.array([9.0])), Box(np.array([-2.0]), np.array([2.0])))
+
+
+def test_a_dataset_gives_the_decisions_of_its_trace():
+    """Also of a state with a field called `time`, and of an observation without entries: both failed once."""
+    ways = {"left": Gaussian([-0.3], 0.3), "right": Gaussian([0.3], 0.3)}
+    agent = Composer(ways, Cost(lambda seen, u, k: (seen["place"] + u[0]) ** 2), Grid(-2.0, 2.0, 11), 0.1)
+    trace = policychord.rollout(agent, Path(), steps=4, episodes=3, seed=0)
+    first = fitting.from_trace(trace, Path())
+    second = fitting.from_dataset(policychord.to_dataset(trace), Path())
+    assert first.size == int(np.asarray(trace.alive).sum())
+    jax.tree_util.tree_map(np.testing.assert_array_equal, first, second)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -270,7 +307,10 @@ def test_words_and_figures_are_made_from_the_fit(found):
         (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),
         (lambda seen: policychord.fit(LINE, seen, method="map"), "has no prior"),
         (lambda seen: fitting.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
-        (lambda seen: fitting.needed_for(fitting.information(LINE, TRUTH, seen), 0.0), "positive number"),
+        (
+            lambda seen: fitting.needed_for(fitting.Information(("x",), np.ones(1), np.eye(1), np.eye(1), False), 0.0),
+            "positive",
+        ),
         (lambda seen: policychord.fit(LINE, seen._replace(action=-1 - seen.action)), "an index from 0"),
         (lambda seen: fitting.observations(seen.observation[:5], seen.action), "a row for each decision"),
     ],
@@ -312,7 +352,7 @@ def design():
 
 def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     path, out = tmp_path / "plan.toml", tmp_path / "out"
-    path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\n[simulate]\ndecisions = 200\ntheta = '
+    path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\ndraws = 4\n[simulate]\ndecisions = 200\ntheta = '
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
     found = run_fit(plan, out, stop_at("rival: primitive 0"), entry="tests.fitting.test_decisions:design")
