@@ -172,9 +172,10 @@ def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarra
     here = objective.at(begin)
     metric, close = _inverse(here.products), False
     for _ in range(MOST_TURNS):
-        uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
         metric = metric if close else _inverse(here.products)
-        step = metric @ uphill
+        moving, inward = pinned(metric[None], here.z[None], here.gradient[None])
+        uphill = inward[0]
+        step = moving[0] @ uphill
         left = float(uphill @ step)
         if left <= near**2:
             return here.z, here.value, np.isfinite(here.value)
@@ -185,7 +186,8 @@ def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarra
             if not close:
                 return here.z, here.value, False
             metric, close = _inverse(here.products), False  # secants went wrong: once more without them
-            there = _line(objective, here, metric @ uphill, uphill)
+            moving, _ = pinned(metric[None], here.z[None], here.gradient[None])
+            there = _line(objective, here, moving[0] @ uphill, uphill)
             if there is None:
                 return here.z, here.value, False
         if close:
@@ -306,20 +308,22 @@ def climb_groups(
     length, converged, stuck = np.ones(count), np.zeros(count, bool), np.zeros(count, int)
     left = np.full(count, np.inf)  # squared distance from the top in standard errors
     for _ in range(turns):
-        converged = (np.abs(gradient).max(axis=1, initial=0.0) <= flat) | (left <= near**2)
+        converged = (np.abs(_inward(z, gradient)).max(axis=1, initial=0.0) <= flat) | (left <= near**2)
         active = np.flatnonzero(~converged & (stuck < 25))
         if active.size == 0:
             break
-        step = np.einsum("gij,gj->gi", metric[active], gradient[active])
-        uphill = np.einsum("gi,gi->g", step, gradient[active])
+        free_metric, inward = pinned(metric[active], z[active], gradient[active])
+        step = np.einsum("gij,gj->gi", free_metric, inward)
+        uphill = np.einsum("gi,gi->g", step, inward)
         lost = (uphill <= 0) | ~np.isfinite(uphill)
         left[active] = np.where(lost | fresh[active], np.inf, uphill)
         if (arrived := left[active] <= near**2).all():
             converged[active] = True
             break
-        active, step, uphill, lost = active[~arrived], step[~arrived], uphill[~arrived], lost[~arrived]
+        active, step, inward = active[~arrived], step[~arrived], inward[~arrived]
+        uphill, lost = uphill[~arrived], lost[~arrived]
         far[active] &= left[active] > 1.0
-        step = np.where(lost[:, None], gradient[active], step)
+        step = np.where(lost[:, None], inward, step)
         uphill = np.where(lost, np.einsum("gi,gi->g", step, step), uphill)
         longest = np.abs(step).max(axis=1)
         most = np.where(fresh[active], 0.5, 3.0)  # the first step has no scale of its own
@@ -360,6 +364,24 @@ def of_groups(given: Likelihood, products: bool = False) -> Objective:
         return by_group(part._replace(group=at[part.group]), z, products)
 
     return objective
+
+
+def _inward(z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The gradient without the numbers at the border of the unconstrained scale that it would push over it."""
+    return np.where((np.abs(z) >= FARTHEST) & (z * gradient > 0), 0.0, gradient)
+
+
+def pinned(inverse: np.ndarray, z: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inverse curvatures and gradients of the numbers that may move: those at the border stay there."""
+    inward = _inward(z, gradient)
+    at_border = inward != gradient
+    if at_border.any():
+        inverse = inverse.copy()
+        for j in range(z.shape[1]):
+            rows = np.flatnonzero(at_border[:, j])
+            if rows.size:
+                inverse[rows] = conditional(inverse[rows], j)
+    return inverse, inward
 
 
 def conditional(inverse: np.ndarray, held: int) -> np.ndarray:
