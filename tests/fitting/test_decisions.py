@@ -152,8 +152,12 @@ def test_information_is_the_spread_of_scores(seen):
 
 
 def test_recovery_covers_the_truth():
-    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), profiles=("ln eps",), starts=1)
+    which = {"profiles": ("ln eps",), "tests": ("ln eps",)}
+    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), starts=1, **which)
     wald, profiled = fitting.coverage(known, "ln eps")
+    # a test of the truth says whether the profile interval holds it
+    inside = (known.profiled["ln eps"][:, 0] <= known.truth[0]) & (known.truth[0] <= known.profiled["ln eps"][:, 1])
+    np.testing.assert_array_equal(known.deviance["ln eps"] <= 3.84, inside)
     assert profiled.share >= 0.75
     assert wald.low <= 0.95
     assert abs(known.bias[0]) < 3 * known.sd[0] / np.sqrt(12) + 0.05
