@@ -228,7 +228,7 @@ def describe(found: Fit) -> str:
     ]  # fmt: skip
     lines = [
         f"{found.decisions} decisions; log-likelihood {found.log_likelihood:.2f}, BIC {found.bic:.1f}, "
-        f"{'maximum likelihood' if found.method == 'ml' else 'maximum a posteriori'}.",
+        f"{_method(found)}.",
         *found.notes, "",
         *table(["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"], own), "",
         _how_sure(found),
@@ -244,6 +244,12 @@ def describe(found: Fit) -> str:
         ), "", "Held out: nats a decision, under estimates without the decision's fold. Gains are paired over the same "
         f"decisions, with errors over {found.held_out_by}s."]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _method(found: Fit) -> str:
+    if found.group is not None:
+        return "empirical Bayes"
+    return "maximum likelihood" if found.method == "ml" else "maximum a posteriori"
 
 
 def _how_sure(found: Fit) -> str:
@@ -296,6 +302,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _number(value: float, digits: int = 4) -> str:
+    if np.isnan(value):
+        return "-"
     if np.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return f"{value:.{digits}g}"
