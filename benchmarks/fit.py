@@ -57,6 +57,8 @@ def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str,
     if path is not None and path.exists():
         with np.load(path, allow_pickle=False) as found:
             return dict(found)
+    if path is not None and time.process_time() > options.seconds:
+        raise SystemExit(f"stopped after {options.seconds:.0f} s of processor time: the same command goes on")
     made = {key: np.asarray(value) for key, value in compute().items()}
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,18 +68,15 @@ def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str,
     return made
 
 
-EACH = 25  # experiments that are simulated and refitted together
-
-
 def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options: argparse.Namespace) -> Recovery:
     """A recovery in pieces, each with a seed of its own; finished ones are read from the store."""
     pieces = []
-    for piece in range(-(-options.repeats // EACH)):
-        count, seed = min(EACH, options.repeats - piece * EACH), 1000 * options.seed + piece
+    for piece in range(-(-options.repeats // options.each)):
+        count, seed = min(options.each, options.repeats - piece * options.each), 1000 * options.seed + piece
         # profiles of many numbers are long: there the truth is tested instead, which gives the same coverage
         how = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
         compute = partial(recover, design.family, truth, design.simulate, count, free=free, seed=seed, **how)
-        name = f"{design.family.name}-{'-'.join(free)}-{seed}"
+        name = f"{design.family.name}-{'-'.join(free)}-{options.each}-{seed}"
         pieces.append(_read(kept(options, name, lambda compute=compute: _plain(compute()))))
     first = pieces[0]
     return first._replace(
@@ -468,6 +467,8 @@ def main() -> None:
     )
     parser.add_argument("--case", type=int, default=None, help="of a recovery: which set of free parameters, from 0")
     parser.add_argument("--seed", type=int, default=0, help="of a recovery")
+    parser.add_argument("--each", type=int, default=25, help="of a recovery: experiments that are one piece of work")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, after which no piece begins")
     parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()
