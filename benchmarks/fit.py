@@ -280,12 +280,14 @@ def run_people(options: argparse.Namespace) -> None:
         shrunk = {}
         print("  model | parameters | log-likelihood | BIC | held out, by person | held out, empirical Bayes")
         for name, make in models.items():
-            compute = partial(_of_people, make, fold, name.endswith("and eps"))
-            found = kept(options, f"people-{number}-{options.folds}-{name}", compute)
+            found = {}
+            for step in ("inside", "own", "shrunk", *(["ends"] if name.endswith("and eps") else [])):
+                compute = partial(_of_people, make, fold, step)
+                found |= kept(options, f"people-{number}-{options.folds}-{name}-{step}", compute)
             shrunk[name] = found["shrunk"]
             print(f"  {name} | {found['parameters']} | {found['inside'].sum():.2f} | {found['bic']:.1f} | "
                   f"{found['own'].mean():.4f} | {found['shrunk'].mean():.4f}", flush=True)  # fmt: skip
-            if found["ends"].size:
+            if "ends" in found:
                 ends = found["ends"]
                 print(f"    profile of eps open below in {np.isinf(ends[:, 0]).sum()} of {len(ends)} people")
         for name in list(models)[2:]:
@@ -295,25 +297,24 @@ def run_people(options: argparse.Namespace) -> None:
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
 
 
-def _of_people(make: Callable[[], Any], fold: np.ndarray, profiled: bool) -> dict[str, Any]:
-    """One model: everybody by likelihood and by empirical Bayes, inside and held out."""
+def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str, Any]:
+    """One step with one model: everybody by likelihood, held out, held out by empirical Bayes, profiles of eps."""
     given = make()
-    z = alone(given)
-    inside = likelihoods.pointwise(given, z)
-    found: dict[str, Any] = {
-        "parameters": size(given.parameters), "inside": inside,
-        "bic": size(given.parameters) * np.log(np.bincount(given.group)).sum() - 2 * inside.sum(),
-        "own": validate.cross_validate(given, fold, fit=alone),
-        "shrunk": validate.cross_validate(
+    if step == "own":
+        return {"own": validate.cross_validate(given, fold, fit=alone)}
+    if step == "shrunk":
+        by_group = validate.cross_validate(
             given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
-        ),
-        "ends": np.zeros((0, 2)),
-    }  # fmt: skip
-    if profiled:
+        )
+        return {"shrunk": by_group}
+    z = alone(given)
+    if step == "ends":
         objective = optimise.of_groups(given, products=True)
         covariance, _ = inverse_of(curvature(objective, z))
-        found["ends"] = profile(objective, z, objective(z, np.arange(len(z)))[0], covariance, 2)
-    return found
+        return {"ends": profile(objective, z, objective(z, np.arange(len(z)))[0], covariance, 2)}
+    inside, count = likelihoods.pointwise(given, z), size(given.parameters)
+    bic = count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum()
+    return {"parameters": count, "inside": inside, "bic": bic}
 
 
 # ------------------------------------------------------------------------------------------------ planted
