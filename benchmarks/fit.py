@@ -260,6 +260,34 @@ def alone(given: Any, starts: int = 4) -> Any:
     return best
 
 
+def after_hybrid(given: Any) -> np.ndarray:
+    """As published: everybody's coefficients are the Hybrid's, and what else is free is fitted given them."""
+    other = likelihoods.likelihood(hybrid, given.data, [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))],
+                                   groups=given.group, at_once=256)  # fmt: skip
+    coef, whole = alone(other), optimise.of_groups(given, products=True)
+    rest = unconstrained(given.parameters, {})[2:]
+    if not rest.size:
+        return coef
+
+    def objective(x: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        value, gradient, products = whole(np.hstack([coef[which], x]), which)
+        return value, gradient[:, 2:], products[:, 2:, 2:]
+
+    begin = np.tile(rest, (given.groups, 1))
+    ends = [optimise.climb_groups(objective, begin + shift) for shift in (0.0, 2.0)]
+    best = np.where((ends[0].value >= ends[1].value)[:, None], ends[0].z, ends[1].z)
+    return np.hstack([coef, best])
+
+
+def open_below(given: Any, z: np.ndarray, depth: float = 4.0) -> int:
+    """How many people's likelihood of ln eps, all else as estimated, is still within 1.92 nats far below."""
+    lower = z.copy()
+    lower[:, 2] -= depth
+    objective = optimise.of_groups(given)
+    everyone = np.arange(len(z))
+    return int((objective(z, everyone)[0] - objective(lower, everyone)[0] < 1.92).sum())
+
+
 def run_people(options: argparse.Namespace) -> None:
     if options.data is None:
         raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
@@ -290,11 +318,40 @@ def run_people(options: argparse.Namespace) -> None:
             if "ends" in found:
                 ends = found["ends"]
                 print(f"    profile of eps open below in {np.isinf(ends[:, 0]).sum()} of {len(ends)} people")
+        _as_published(options, seen, fold, number, task.variance)
         for name in list(models)[2:]:
             for other in ("Hybrid with a lapse", "composed, own coefficients"):
                 if name != other:
                     gain = validate.paired(shrunk[name], shrunk[other], seen.subject)
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
+
+
+def _as_published(
+    options: argparse.Namespace, seen: Any, fold: np.ndarray, number: str, variance: tuple[float, ...]
+) -> None:
+    """Coefficients of the Hybrid; temperature or prior on top of them."""
+    scores = {}
+    for free in (("coef",), ("coef", "eps"), ("coef", "prior")):
+
+        def compute(free: tuple[str, ...] = free) -> dict[str, Any]:
+            given = players(seen, variance, free)
+            z = after_hybrid(given)
+            inside, count = likelihoods.pointwise(given, z), size(given.parameters)
+            return {
+                "inside": inside, "bic": count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum(),
+                "held_out": validate.cross_validate(given, fold, fit=after_hybrid),
+                "open": open_below(given, z) if "eps" in free else -1, "people": given.groups,
+            }  # fmt: skip
+
+        found = kept(options, f"people-{number}-{options.folds}-published-{'-'.join(free)}", compute)
+        scores[free] = found["held_out"]
+        print(f"  composed, the Hybrid's coefficients{''.join(f' and {one}' for one in free[1:])} | "
+              f"{found['inside'].sum():.2f} | {found['bic']:.1f} | held out {found['held_out'].mean():.4f}"
+              + (f" | eps open below in {found['open']} of {found['people']}" if found["open"] >= 0 else ""),
+              flush=True)  # fmt: skip
+    for free in list(scores)[1:]:
+        gain = validate.paired(scores[free], scores[("coef",)], seen.subject)
+        print(f"    fitting {free[1]} adds {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats held out")
 
 
 def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str, Any]:
