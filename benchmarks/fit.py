@@ -364,7 +364,7 @@ def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str
             given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
         )
         return {"shrunk": by_group}
-    z = alone(given)
+    z = alone(given, 8)  # the likelihood of some people has several hills
     if step == "ends":
         objective = optimise.of_groups(given, products=True)
         covariance, _ = inverse_of(curvature(objective, z))
