@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ..fitting import Family, Fit, Likelihood, cross_validate, fit, folds_of, likelihood, maximise, paired
+from ..fitting import Family, Fit, Likelihood, Parameter, cross_validate, fit, folds_of, likelihood, maximise, paired
 from ..fitting.parameters import natural, size, unconstrained
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import Difference
@@ -17,6 +17,8 @@ Progress = Callable[[str, int, int], Any]
 Call = Literal["gating", "constant", "worse than constant"]
 AT_ONCE = 64
 STARTS = 2  # of every rival: the declared values, and a point near them
+COMPOSED, CONSTANT, BY_MEAN = "composed", "constant mixture", "composed, by mean"
+COMPOSED_WORDS = "weights that the gate chooses at every decision"
 
 
 class Scored(NamedTuple):
@@ -44,6 +46,38 @@ class Answer(NamedTuple):
     sentence: str
 
 
+class Gating(NamedTuple):
+    """The question alone: the composed agent and constant weights, on the same held-out decisions."""
+
+    fit: Fit  # of the composed agent
+    composed: Scored
+    constant: Scored
+    scores: tuple[Scored, ...]  # with the random walk, best first
+    gain: Difference
+    moved: float  # the largest standard deviation of a force's weight over the decisions
+    sentence: str
+
+
+def gating(
+    given: Decisions,
+    *,
+    free: tuple[str, ...] = (),
+    fixed: dict[str, Any] | None = None,
+    starts: int = STARTS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Gating:
+    """Does this group gate? As `answer`, without the rivals that the question does not need."""
+    family = family_of(given, free)
+    wanted = ("random walk", CONSTANT)
+    accounts = [one for one in accounts_of(given, family, fixed or {}) if one.name in wanted]
+    found, scores = _fit_and_score(given, family, accounts, fixed, starts, False, seed, progress)
+    by_name = {one.name: one for one in scores}
+    gain, moved = _gain(given, found, by_name)
+    return Gating(found, by_name[COMPOSED], by_name[CONSTANT], scores, gain, moved,
+                  sentence(scores, gain, moved, given))  # fmt: skip
+
+
 def answer(
     given: Decisions,
     *,
@@ -56,46 +90,60 @@ def answer(
 ) -> Answer:
     """Fit the composed agent, score it and its rivals on the same folds, and say whether gating is needed."""
     family = family_of(given, free)
-    found = fit(family, to_observations(given), None, fixed, starts=starts, hold_out="block", compare=False,
-                profiles=profiles, seed=seed, progress=progress)  # fmt: skip
-    accounts = accounts_of(given, family, fixed or {})
-    begun = {"composed": found.z[None], "composed, by mean": found.z[None]}
-    constant = next(one for one in accounts if one.name == "constant mixture")
-    begun[constant.name] = _from_composed(constant, found)
-    scores = score(given, accounts, begun, progress)
-    by_name = {one.name: one for one in scores}
-    gain = paired(by_name["composed"].each, by_name["constant mixture"].each, given.block)
-    moved = float(found.weights.std(axis=0).max())
-    call = call_of(gain, moved)
-    return Answer(given, family, found, scores, gain, call, sentence(scores, gain, moved, given))
+    accounts = [one for one in accounts_of(given, family, fixed or {}) if one.name != COMPOSED]
+    found, scores = _fit_and_score(given, family, accounts, fixed, starts, profiles, seed, progress)
+    gain, moved = _gain(given, found, {one.name: one for one in scores})
+    return Answer(given, family, found, scores, gain, call_of(gain, moved), sentence(scores, gain, moved, given))
 
 
-def score(
-    given: Decisions, accounts: Sequence[Account], begun: dict[str, np.ndarray], progress: Progress | None = None
-) -> tuple[Scored, ...]:
-    """All accounts on the same folds of blocks, best first. `begun` says where some climbs begin, (starts, K)."""
+def _gain(given: Decisions, found: Fit, scores: dict[str, Scored]) -> tuple[Difference, float]:
+    gain = paired(scores[COMPOSED].each, scores[CONSTANT].each, given.block)
+    return gain, float(found.weights.std(axis=0).max())
+
+
+def _fit_and_score(
+    given: Decisions,
+    family: Family,
+    accounts: Sequence[Account],
+    fixed: dict[str, Any] | None,
+    starts: int,
+    profiles: bool,
+    seed: int,
+    progress: Progress | None,
+) -> tuple[Fit, tuple[Scored, ...]]:
+    """The composed agent's fit, and scores of it and of other accounts on the same folds of blocks, best first."""
+    found = fit(family, to_observations(given), None, fixed, starts=starts, method="map", hold_out="block",
+                compare=False, profiles=profiles, seed=seed, progress=progress)  # fmt: skip
     units, fold = units_of(given), folds_of(given.block)
-    rows = []
-    for i, account in enumerate(accounts):
+
+    def tell(name: str, done: int) -> None:
         if progress is not None:
-            progress(f"held out: {account.name}", i, len(accounts))
+            progress(f"held out: {name}", done, len(accounts) + 1)
+
+    tell(COMPOSED, 0)
+    own = cross_validate(found.likelihood, fold, method="map", start=found.z)
+    rows = [(COMPOSED, COMPOSED_WORDS, found.parameters, found.z, found.log_likelihood, own)]
+    for i, account in enumerate(accounts, start=1):
+        tell(account.name, i)
+        begin = _from_composed(account, found) if account.name == CONSTANT else None
+        begin = found.z[None] if account.name == BY_MEAN else begin
         of_account = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
-        rows.append((account, *score_one(of_account, fold, begun.get(account.name))))
-    walk = next(each for account, _, _, each in rows if account.name == "random walk")
+        rows.append((account.name, account.description, account.parameters, *score_one(of_account, fold, begin)))
+    walk = next(row[-1] for row in rows if row[0] == "random walk")
     scored = [
-        Scored(account.name, account.description, size(account.parameters), _theta(account, z), total,
-               float(each.mean()), paired(each, walk, given.block), each)
-        for account, z, total, each in rows
+        Scored(name, words, size(parameters), _theta(parameters, z), total, float(each.mean()),
+               paired(each, walk, given.block), each)
+        for name, words, parameters, z, total, each in rows
     ]  # fmt: skip
-    return tuple(sorted(scored, key=lambda one: -one.held_out))
+    return found, tuple(sorted(scored, key=lambda one: -one.held_out))
 
 
 def score_one(
     given: Likelihood, fold: np.ndarray, begin: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
     """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
-    best = maximise(given, starts=STARTS if begin is None else begin)
-    return best.z, best.log_likelihood, cross_validate(given, fold, start=best.z)
+    best = maximise(given, starts=STARTS if begin is None else begin, method="map")
+    return best.z, best.log_likelihood, cross_validate(given, fold, method="map", start=best.z)
 
 
 def _from_composed(constant: Account, found: Fit) -> Float[np.ndarray, "2 K"]:
@@ -111,8 +159,8 @@ def _from_composed(constant: Account, found: Fit) -> Float[np.ndarray, "2 K"]:
     return np.stack([unconstrained(constant.parameters, {}), unconstrained(constant.parameters, theta)])
 
 
-def _theta(account: Account, z: np.ndarray) -> dict[str, Any]:
-    return {name: np.asarray(value) for name, value in natural(account.parameters, z).items()}
+def _theta(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, Any]:
+    return {name: np.asarray(value) for name, value in natural(parameters, z).items()}
 
 
 def call_of(gain: Difference, moved: float) -> Call:
@@ -144,8 +192,8 @@ def sentence(scores: Sequence[Scored], gain: Difference, moved: float, given: De
         words += f"({amount}) is not gating: constant weights do, gating is not needed."
     else:
         words = f"Weights that follow the situation add {amount} over constant weights: gating is not needed here."
-    best, own = scores[0], next(one for one in scores if one.name == "composed")
-    if best.name != "composed":
+    best, own = scores[0], next(one for one in scores if one.name == COMPOSED)
+    if best.name != COMPOSED:
         ahead = paired(best.each, own.each, given.block)
         words += f" Best of all: {best.name} ({ahead.mean:+.4f} ± {ahead.error:.4f} over the composed agent)."
     return f"{words} (Held out by {given.held_out_by}.)"

@@ -75,7 +75,7 @@ def decide(
     settings = ForceSettings() if settings is None else settings
     forces = forces_of(settings, own)
     step = max(1, round(settings.every * motion.rate))
-    members = [_members(one, settings) for one in motion.trials]
+    members = [members_of(one, settings) for one in motion.trials]
     layout = layout_of(motion, settings, step, members) if layout is None else layout
     parts = []
     for number, (one, group) in enumerate(zip(motion.trials, members, strict=True)):
@@ -96,7 +96,7 @@ def decide(
     )  # fmt: skip
 
 
-def _members(one: Moved, settings: ForceSettings) -> np.ndarray:
+def members_of(one: Moved, settings: ForceSettings) -> np.ndarray:
     """Those who belong to the group: all but predator, leader and those left out, who must be there."""
     marked = {settings.predator, settings.leader, *settings.leave_out} - {None}
     return np.array([i for i, name in enumerate(one.ids) if name not in marked], dtype=int)
@@ -191,7 +191,7 @@ def _of_trial(
     p = absent_far(np.take_along_axis(np.where(there[..., None], position, np.nan), order[..., None], axis=1))
     v = np.nan_to_num(np.take_along_axis(np.where(there[..., None], velocity, np.nan), order[..., None], axis=1))
     chosen = np.take_along_axis(decides, order, axis=1)
-    marks = [_marked(one, frames, name) for name in (settings.predator, settings.leader)]
+    marks = [marked(one, frames, name) for name in (settings.predator, settings.leader)]
     seen = _seen(layout, forces, World(p, v, *marks), chosen)
     row, column = np.nonzero(chosen)
     who = order[row, column]
@@ -202,7 +202,8 @@ def _of_trial(
     }  # fmt: skip
 
 
-def _marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
+def marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
+    """Where the individual of this name is at some frames, far away if it is not there."""
     if name is None or name not in one.ids:
         return np.full((len(frames), 2), absent_far(np.array(np.nan)))
     return absent_far(one.position[frames, one.ids.index(name)])
@@ -250,6 +251,21 @@ def _neighbours(
     return found[row, who]
 
 
+def _rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
+    """Some of the decisions."""
+    fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
+    return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
+                          **{name: getattr(given, name)[rows] for name in fields})  # fmt: skip
+
+
+def of_trial(given: Decisions, trial: int) -> Decisions:
+    """The decisions of one trial alone, held out by blocks of its time."""
+    part = _rows_of(given, given.trial == trial)
+    length = int(part.frame.max()) + 1 if part.size else 1
+    block, by = _blocks(np.zeros(part.size, int), part.frame, [length])
+    return part._replace(block=block, held_out_by=by)
+
+
 def thin(given: Decisions, most: int) -> Decisions:
     """At most so many decisions: whole moments, evenly spread in time, with all individuals that decided then."""
     if given.size <= most:
@@ -259,10 +275,7 @@ def thin(given: Decisions, most: int) -> Decisions:
     stays = max(1, int(count * most / given.size))
     chosen = np.zeros(count, bool)
     chosen[np.linspace(0, count - 1, stays).round().astype(int)] = True
-    rows = chosen[moments]
-    fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
-    return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
-                          **{name: getattr(given, name)[rows] for name in fields})  # fmt: skip
+    return _rows_of(given, chosen[moments])
 
 
 def to_observations(given: Decisions) -> Observations:
