@@ -1,5 +1,7 @@
 """From motion to an answer: forces in body coordinates, decisions, simulated groups, calls, leadership."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,13 +12,16 @@ from policychord.fitting import folds_of, likelihood, paired
 from policychord.fitting.likelihoods import pointwise
 from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
+from policychord.runs.tracks import TrackPlan
+from policychord.runs.trials import run_trials
 from policychord.tracks.compare import Scored, call_of, score_one, sentence
-from policychord.tracks.decisions import cells_of, decide
-from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of
-from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, forces_of, see
+from policychord.tracks.decisions import cells_of, decide, of_trial
+from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
+from policychord.tracks.figures import film
+from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
 from policychord.tracks.leadership import leadership
 from policychord.tracks.motion import Motion, Moved, Smoothing, move
-from policychord.tracks.reading import TrackError
+from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate
 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
@@ -152,6 +157,67 @@ def test_marked_individuals_are_no_members(group):
     assert np.abs(given.seen.force[:, 2]).max() > 0
     with pytest.raises(TrackError, match="no individual 'wolf'"):
         decide(motion, ForceSettings(forces=("persist", "predator"), predator="wolf"))
+
+
+def test_simulated_individuals_flee_a_predator_that_moves_as_recorded():
+    names = ("persist", "predator")
+    settings = ForceSettings(forces=names, predator="dog")
+    given = blank_decisions(LAYOUT, CELLS, names)
+    theta = {"eps": 1.0, "prior": [0.1, 0.9], "gain": [1.0, 6.0], "sd": 0.3, "tail": 8.0}
+    place, velocity = np.array([[0.0, 0.0], *far_apart(1)]), np.zeros((2, 2))
+    far = np.full((12, 2), np.nan)
+    near = np.tile([-2.0, 0.0], (12, 1))
+    calm, fled = (
+        simulate(given, theta, (place, velocity), 12, settings=settings, marks=(at, far)) for at in (far, near)
+    )
+    assert fled.position[-1, 0, 0] > calm.position[-1, 0, 0] + 1.0
+
+
+def test_weights_of_any_decisions_are_those_of_the_gate(group):
+    given = decide(move(as_tracks(group, LAYOUT, 4)), layout=LAYOUT, cells=CELLS)
+    weights, gap = weigh(given, SHARP)
+    assert weights.shape == (given.size, 4)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    assert gap.max() < 1e-8
+    one = of_trial(given, 0)
+    assert one.size == given.size
+    assert of_trial(given, 1).size == 0
+    assert len(np.unique(one.block)) == len(np.unique(given.block))
+
+
+def test_a_film_has_the_tracks_and_the_simplex(group):
+    motion = move(as_tracks(group, LAYOUT, 2))
+    given = decide(motion, layout=LAYOUT, cells=CELLS)
+    weights = np.full((given.size, 4), 0.25)
+    moving = film(given, weights, motion)
+    moving._func(5)
+    left, right = moving._fig.axes
+    assert left.get_title(loc="left").startswith("trial 0")
+    places = right.collections[0].get_offsets()
+    np.testing.assert_allclose(places[~places.mask.any(axis=1)], [[0.5, np.sqrt(3) / 6]] * len(group.position[0]))
+    moving._draw_was_started = True  # it is not shown
+
+
+def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
+    """On any executor: here a thread. What is there is not computed again."""
+    one = as_tracks(group, LAYOUT, 8, noise=0.001).trials[0]
+    two = as_tracks(simulate(blank_decisions(LAYOUT, CELLS, USUAL), SHARP, herd(5), 34, seed=4), LAYOUT, 8).trials[0]
+    short = one._replace(name="short", position=one.position[:40])
+    tracks = Tracks("t", (one, two._replace(name="1"), short), 32.0, "m", ())
+    motion = move(tracks, Smoothing(window=0.16))
+    plan = TrackPlan(free=("eps", "prior"), starts=1, forces=ForceSettings(radii=(1, 3, 12)))
+    with ThreadPoolExecutor(1) as pool:
+        found = run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
+    again = run_trials(motion, plan, tmp_path / "out", None, 1, lambda *_: None)
+    assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
+    assert [row.trial for row in found.rows] == ["0", "1"]
+    assert "1 of 3 trials have fewer than 100" in found.notes[0]
+    assert set(found.rows[0].held_out) == {"composed", "constant mixture", "random walk"}
+    assert found.rows[0].held_out["composed"] > found.rows[0].held_out["random walk"]
+    lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("trial,decisions,call,gain,error")
+    assert found.sentence.startswith("Called gating in ")
 
 
 def filmed(group):

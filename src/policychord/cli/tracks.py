@@ -301,7 +301,7 @@ def trials(
     """
     from ..runs.engine import available_cores, dask_cluster, processes
     from ..runs.store import prepare
-    from ..runs.tracks import load
+    from ..runs.tracks import load as read_motion
     from ..runs.trials import run_trials
 
     if scheduler and engine != "dask":
@@ -314,7 +314,7 @@ def trials(
                "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
     plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "trials" if out is None else out
-    _, motion = load(files, plan)  # a broken file leaves nothing behind, and no log
+    _, motion = read_motion(files, plan)  # a broken file leaves nothing behind, and no log
     count = available_cores() if workers is None else workers
     resumable()
     if engine == "local":

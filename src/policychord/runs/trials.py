@@ -5,7 +5,9 @@ Radii, units and cells are those of all trials together, so that estimates can b
 it is there: the same command goes on with those that are missing.
 """
 
+import csv
 import hashlib
+import io
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..fitting import output
 from ..studies.drawing import styled
@@ -137,9 +138,9 @@ def sentence(rows: Sequence[TrialFit]) -> str:
     return told
 
 
-def table_of(rows: Sequence[TrialFit]) -> pd.DataFrame:
-    """A line for each trial."""
-    lines = []
+def table_of(rows: Sequence[TrialFit]) -> str:
+    """A table with a line for each trial, as CSV."""
+    lines: list[dict[str, Any]] = []
     for row in rows:
         line: dict[str, Any] = {"trial": row.trial, "decisions": row.decisions, "call": row.call, "gain": row.gain,
                                 "error": row.error, "moved": row.moved, "cpu_seconds": row.cpu_seconds}  # fmt: skip
@@ -147,13 +148,16 @@ def table_of(rows: Sequence[TrialFit]) -> pd.DataFrame:
         for name, value in row.theta.items():
             line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
         lines.append(line)
-    return pd.DataFrame(lines)
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(dict.fromkeys(name for line in lines for name in line)), lineterminator="\n")
+    table.writeheader()
+    table.writerows(lines)
+    return text.getvalue()
 
 
 def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks.figures import draw_trials
 
-    table = table_of(rows)
     record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
     told = output.table(
         ["trial", "decisions", "call", "gain", "error", "sd of weights"],
@@ -162,7 +166,7 @@ def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, 
     )  # fmt: skip
     gains = [(row.trial, row.gain, row.error, row.call) for row in rows]
     return [
-        write_text(out / "trials.csv", table.to_csv(index=False)),
+        write_text(out / "trials.csv", table_of(rows)),
         write_json(out / "trials.json", record),
         write_text(out / "trials.md", "\n\n".join(["# Every trial for itself", words, *notes, "\n".join(told)]) + "\n"),
         *save_figure(out / "figures" / "trials", styled(draw_trials, gains)),

@@ -277,13 +277,21 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
                 )
             if dataset.ndim >= 2:
                 _check_size(path, *dataset.shape[:2])
-            trial = _of_array(path, np.asarray(dataset[()]), "'trajectories'")
+            values = np.asarray(dataset[()])
+            trial = _of_array(path, values, "'trajectories'", _labels(file, values.shape[1] if values.ndim > 1 else 0))
             rate = _number(file, "frames_per_second")
             body, length = _number(file, "body_length"), _number(file, "length_unit")
     notes = [f"idtracker.ai's body length is {body:g} pixels."] if body else []
     if length and length > 0:
         notes.append(f"idtracker.ai has a length unit of {length:g} pixels: --scale {1 / length:.6g} uses it.")
     return [trial], rate, "px", notes
+
+
+def _labels(file: Any, count: int) -> tuple[str, ...]:
+    """What idtracker.ai calls the individuals: their labels, or numbers from 1 as in its tables."""
+    given = np.asarray(file.attrs.get("identities_labels", ())).reshape(-1)
+    names = tuple(str(name)[:LONGEST_QUOTE] for name in given)
+    return names if len(set(names)) == count else tuple(str(i) for i in range(1, count + 1))
 
 
 def _number(file: Any, name: str) -> float | None:
@@ -316,7 +324,8 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
                                  f"{', '.join(sorted(missing))}: save a movement dataset.")  # fmt: skip
             _check_size(path, array.sizes["time"], array.sizes["individual"])
             if "keypoint" in array.dims:
-                notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
+                if array.sizes["keypoint"] > 1:
+                    notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
                 array = array.mean("keypoint", skipna=True)
             if set(map(str, array.dims)) != {"time", "space", "individual"}:
                 raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)}: time, space, individual "
