@@ -13,15 +13,23 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
-from policychord.core.equilibrium import solve  # noqa: E402
 from policychord.envs.neighbours import Zones  # noqa: E402
-from policychord.fitting import folds_of, likelihood, paired  # noqa: E402
+from policychord.fitting import folds_of, likelihood  # noqa: E402
 from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
-from policychord.tracks.compare import AT_ONCE, call_of, score_one  # noqa: E402
+from policychord.tracks.compare import (  # noqa: E402
+    AT_ONCE,
+    BY_MEAN,
+    COMPOSED,
+    CONSTANT,
+    REGRESSION,
+    judge,
+    score_one,
+)
 from policychord.tracks.decisions import cells_of, decide  # noqa: E402
-from policychord.tracks.family import accounts_of, family_of, units_of  # noqa: E402
+from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # noqa: E402
@@ -50,7 +58,8 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
     return made._replace(trials=tuple(trials))
 
 
-def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> list[dict]:
+def replicates(kind: str, first: int, count: int, noise: float, gaps: float, out: Path | None) -> list[dict]:
+    """What the tool says of each replicate. Programs are compiled once for all."""
     programs, rows = {}, []
     for seed in range(first, first + count):
         begin = time.process_time()
@@ -59,32 +68,28 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> 
         family, units, fold = family_of(given, FREE), units_of(given), folds_of(given.block)
         found = {}
         for account in accounts_of(given, family, HELD):
-            if account.name in ("composed", "constant mixture"):
+            if account.name in (COMPOSED, CONSTANT, BY_MEAN, REGRESSION):
                 if account.name not in programs:
                     programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
                 posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
                 found[account.name] = account.parameters, *score_one(posed, fold)
-        parameters, z, _, own = found["composed"]
-        theta = natural(parameters, z)
-        at_start = {one.name: np.asarray(one.start, float) for one in family.parameters} | HELD
-        if "weights" not in programs:
-            programs["weights"] = jax.jit(
-                lambda theta, all_seen, build=family.build: jax.lax.map(
-                    lambda seen: solve(build(theta).problem(seen, 0)).weights, all_seen, batch_size=AT_ONCE
-                )
-            )
-        weights = np.asarray(programs["weights"]({**at_start, **theta}, given.seen))
-        gain, moved = paired(own, found["constant mixture"][3], given.block), float(weights.std(axis=0).max())
-        constant = found["constant mixture"]
+        theta = {name: natural(parameters, z) for name, (parameters, z, *_) in found.items()}
+        moved = {way: float(weigh(given, {**HELD, **theta[name]})[0].std(axis=0).max())
+                 for way, name in (("by sample", COMPOSED), ("by mean", BY_MEAN))}  # fmt: skip
+        judged = judge({name: one[3] for name, one in found.items()}, moved, given.block)
+        parameters, z = found[COMPOSED][:2]
         rows.append({
-            "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "gain": gain.mean,
-            "error": gain.error, "moved": moved, "call": call_of(gain, moved), "z": z.tolist(),
-            "names": free_names(parameters), "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta}).tolist(),
-            "weights": np.asarray(natural(constant[0], constant[1])["weights"]).tolist(),
+            "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "acts": judged.acts,
+            "gain": judged.gain.mean, "error": judged.gain.error, "moved": judged.moved, "call": judged.call,
+            "z": z.tolist(), "names": free_names(parameters),
+            "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta[COMPOSED]}).tolist(),
+            "weights": np.asarray(theta[CONSTANT]["weights"]).tolist(),
             "cpu_seconds": time.process_time() - begin,
         })  # fmt: skip
-        print(kind, seed, rows[-1]["call"], f"{gain.mean:+.4f} ± {gain.error:.4f}", f"sd {moved:.3f}",
-              f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
+        print(kind, seed, rows[-1]["call"], judged.acts, f"{judged.gain.mean:+.4f} ± {judged.gain.error:.4f}",
+              f"sd {judged.moved:.3f}", f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
+        if out:
+            out.write_text(json.dumps(rows))  # what is done is kept
     return rows
 
 
@@ -94,8 +99,10 @@ def show(files: list[str]) -> None:
         some = [row for row in rows if row["kind"] == kind]
         calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
         gains = np.array([row["gain"] for row in some])
+        wrong = len(some) - calls.get(kind, 0)
         print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; "
-              f"called {calls}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
+              f"called {calls} (error rate {wrong / len(some):.2f}, at most {beta.ppf(0.95, wrong + 1, len(some) - wrong):.2f} "
+              f"with 95% confidence); by mean in {sum(row['acts'] == 'by mean' for row in some)}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
         z, truth = np.array([row["z"] for row in some]), np.array(some[0]["truth"])
         if kind == "gating":
             print(f"{'free number':36s} {'truth':>7s} {'mean':>7s} {'bias':>7s} {'sd':>6s}")
@@ -122,6 +129,4 @@ if __name__ == "__main__":
     if given.show:
         show(given.show)
     else:
-        made = replicates(given.kind, given.first, given.count, given.noise, given.gaps)
-        if given.out:
-            given.out.write_text(json.dumps(made))
+        replicates(given.kind, given.first, given.count, given.noise, given.gaps, given.out)

@@ -14,7 +14,7 @@ from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import run_trials
-from policychord.tracks.compare import Scored, call_of, score_one, sentence
+from policychord.tracks.compare import Judged, Scored, call_of, judge, score_one, sentence
 from policychord.tracks.decisions import cells_of, decide, of_trial
 from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
 from policychord.tracks.figures import film
@@ -212,11 +212,17 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
     assert [row.trial for row in found.rows] == ["0", "1"]
     assert "1 of 3 trials have fewer than 100" in found.notes[0]
-    assert set(found.rows[0].held_out) == {"composed", "constant mixture", "random walk"}
+    assert set(found.rows[0].held_out) == {
+        "composed",
+        "composed, by mean",
+        "constant mixture",
+        "regression",
+        "random walk",
+    }
     assert found.rows[0].held_out["composed"] > found.rows[0].held_out["random walk"]
     lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("trial,decisions,call,gain,error")
+    assert lines[0].startswith("trial,decisions,call,acts,gain,error")
     assert found.sentence.startswith("Called gating in ")
 
 
@@ -255,17 +261,32 @@ def test_calls_and_their_sentences():
     given = blank_decisions(LAYOUT, CELLS, USUAL)._replace(block=np.arange(4), held_out_by="block of time")
     walk = Difference(0.0, 0.0)
     scores = [Scored(name, "", 1, {}, 0.0, mean, walk, np.full(4, mean) + np.arange(4) / 100)
-              for name, mean in (("regression", -1.0), ("composed", -1.1), ("constant mixture", -1.2))]  # fmt: skip
+              for name, mean in (("softmax gate", -1.0), ("composed", -1.1), ("composed, by mean", -1.15),
+                                 ("constant mixture", -1.2), ("regression", -1.3))]  # fmt: skip
     cases = [(Difference(0.1, 0.01), 0.2, "gating", "gating is needed here"),
              (Difference(0.1, 0.06), 0.2, "constant", "gating is not needed here"),
              (Difference(0.1, 0.01), 0.001, "constant", "is not gating: constant weights do"),
              (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
     for gain, moved, call, words in cases:
         assert call_of(gain, moved) == call
-        told = sentence(scores, gain, moved, given)
+        told = sentence(scores, Judged("by sample", gain, moved, call, None), given)
         assert words in told
-        assert "Best of all: regression (+0.1000" in told
+        assert "Best of all: softmax gate (+0.1000" in told
         assert told.endswith("(Held out by block of time.)")
+    told = sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
+    assert "regression on the forces: gating is not needed" in told
+    assert "one force at a time, the gate would add +0.1000" in told
+
+
+def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
+    moved, block = {"by sample": 0.2, "by mean": 0.1}, np.arange(4)
+    means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
+    each = {name: mean + np.arange(4) / 1000 * (1 + k % 2) for k, (name, mean) in enumerate(means.items())}
+    sampled = judge(each, moved, block)
+    assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
+    by_mean = judge({**each, "regression": each["regression"] + 0.2}, moved, block)
+    assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
+    assert by_mean.other == sampled.gain
 
 
 def test_predictions_of_the_truth_are_close(group):

@@ -326,10 +326,10 @@ def trials(
             aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
             found = run_trials(motion, plan, target, cluster.pool, cluster.workers, watch)
     table = Table(title=counted(len(found.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("trial", "decisions", "call", "gain over constant"):
-        table.add_column(column, justify="left" if column in ("trial", "call") else "right")
+    for column in ("trial", "decisions", "call", "acts", "gain over constant"):
+        table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
     for row in found.rows:
-        table.add_row(row.trial, f"{row.decisions:,}", row.call, f"{row.gain:+.4f} ± {row.error:.4f}")
+        table.add_row(row.trial, f"{row.decisions:,}", row.call, row.acts, f"{row.gain:+.4f} ± {row.error:.4f}")
     record = {"command": "tracks trials", "settings": plan, "out": target, "files": found.files,
               "results": {"trials": [row._asdict() for row in found.rows]},
               "notes": [found.sentence, *found.notes]}  # fmt: skip

@@ -185,7 +185,7 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
         "plan": plan.model_dump(), "sentence": found.sentence, "call": found.call, "accounts": score_rows(found),
-        "gain_over_constant": found.gain._asdict(), "estimates": output.estimate_rows(found.fit),
+        "gain_over_constant": found.gain._asdict(), "judged": _judged(found), "estimates": output.estimate_rows(found.fit),
         "predicted": [{"measure": one.name, "distance": one.distance, "inside": one.inside} for one in made.predicted],
         "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
@@ -196,6 +196,11 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
         *files,
     ]
+
+
+def _judged(found: Answer) -> dict[str, Any]:
+    one = found.judged
+    return {**one._asdict(), "gain": one.gain._asdict(), "other": None if one.other is None else one.other._asdict()}
 
 
 def _estimates(found: Answer) -> str:

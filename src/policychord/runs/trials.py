@@ -19,7 +19,7 @@ import numpy as np
 
 from ..fitting import output
 from ..studies.drawing import styled
-from ..tracks.compare import call_of, gating
+from ..tracks.compare import CONSTANT, gating
 from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.motion import Motion
 from .cache import FOLDER, MissingError, Result, code_version
@@ -40,7 +40,8 @@ class TrialFit(NamedTuple):
     trial: str
     decisions: int
     call: str
-    gain: float
+    acts: str  # by sample or by mean: the way of acting that explains the trial better
+    gain: float  # of the gate over constant weights, in that way of acting
     error: float
     moved: float  # the largest standard deviation of a force's weight
     held_out: dict[str, float]  # of each account
@@ -88,11 +89,11 @@ def fit_trial(plan: TrackPlan, name: str, given: Decisions, version: str) -> Tri
     begin()
     before = time.process_time()
     found = gating(given, free=plan.free, starts=plan.starts, seed=plan.seed)
-    held_out = {one.name: one.held_out for one in found.scores}
-    theta = {name: np.asarray(value).tolist() for name, value in found.composed.theta.items()}
-    return TrialFit(name, given.size, call_of(found.gain, found.moved), found.gain.mean, found.gain.error, found.moved,
-                    held_out, theta, np.asarray(found.constant.theta["weights"]).tolist(),
-                    time.process_time() - before)  # fmt: skip
+    judged, scores = found.judged, {one.name: one for one in found.scores}
+    theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
+    return TrialFit(name, given.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
+                    {name: one.held_out for name, one in scores.items()}, theta,
+                    np.asarray(scores[CONSTANT].theta["weights"]).tolist(), time.process_time() - before)  # fmt: skip
 
 
 def _identity(plan: TrackPlan, name: str, given: Decisions) -> str:
@@ -142,8 +143,8 @@ def table_of(rows: Sequence[TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
     lines: list[dict[str, Any]] = []
     for row in rows:
-        line: dict[str, Any] = {"trial": row.trial, "decisions": row.decisions, "call": row.call, "gain": row.gain,
-                                "error": row.error, "moved": row.moved, "cpu_seconds": row.cpu_seconds}  # fmt: skip
+        line: dict[str, Any] = {"trial": row.trial, "decisions": row.decisions, "call": row.call, "acts": row.acts,
+                                "gain": row.gain, "error": row.error, "moved": row.moved, "cpu_seconds": row.cpu_seconds}  # fmt: skip
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
         for name, value in row.theta.items():
             line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
@@ -160,8 +161,8 @@ def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, 
 
     record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
     told = output.table(
-        ["trial", "decisions", "call", "gain", "error", "sd of weights"],
-        [[row.trial, str(row.decisions), row.call, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
+        ["trial", "decisions", "call", "acts", "gain", "error", "sd of weights"],
+        [[row.trial, str(row.decisions), row.call, row.acts, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
          for row in rows],
     )  # fmt: skip
     gains = [(row.trial, row.gain, row.error, row.call) for row in rows]

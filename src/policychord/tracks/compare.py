@@ -1,6 +1,6 @@
 """Do these animals gate? All accounts on the same held-out decisions, and the sentence that follows from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,13 +11,14 @@ from ..fitting.parameters import natural, size, unconstrained
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import Difference
 from .decisions import Decisions, to_observations
-from .family import Account, accounts_of, family_of, units_of
+from .family import Account, accounts_of, family_of, units_of, weigh
 
 Progress = Callable[[str, int, int], Any]
 Call = Literal["gating", "constant", "worse than constant"]
+Acts = Literal["by sample", "by mean"]
 AT_ONCE = 64
 STARTS = 2  # of every rival: the declared values, and a point near them
-COMPOSED, CONSTANT, BY_MEAN = "composed", "constant mixture", "composed, by mean"
+COMPOSED, CONSTANT, BY_MEAN, REGRESSION = "composed", "constant mixture", "composed, by mean", "regression"
 COMPOSED_WORDS = "weights that the gate chooses at every decision"
 
 
@@ -34,6 +35,20 @@ class Scored(NamedTuple):
     each: Float[np.ndarray, " N"]  # held-out ln p of each decision
 
 
+class Judged(NamedTuple):
+    """Are weights that follow the situation needed, in the way of acting that explains the decisions better?
+
+    By sample: an individual follows one force at a time, drawn by the weights; without a gate that is the constant
+    mixture. By mean: it follows the weighted sum; without a gate that is the regression on the forces.
+    """
+
+    acts: Acts
+    gain: Difference  # of the gate over constant weights, in that way of acting
+    moved: float  # the largest standard deviation of a force's weight over the decisions
+    call: Call
+    other: Difference | None  # the gain in the other way of acting
+
+
 class Answer(NamedTuple):
     """What was found about one file."""
 
@@ -41,20 +56,18 @@ class Answer(NamedTuple):
     family: Family
     fit: Fit  # of the composed agent: estimates, errors, verdicts, weights with their certificates
     scores: tuple[Scored, ...]  # best first
-    gain: Difference  # of the composed agent over constant weights
+    gain: Difference  # of the composed agent over constant weights, both by sample
     call: Call
     sentence: str
+    judged: Judged
 
 
 class Gating(NamedTuple):
-    """The question alone: the composed agent and constant weights, on the same held-out decisions."""
+    """The question alone, on held-out decisions."""
 
     fit: Fit  # of the composed agent
-    composed: Scored
-    constant: Scored
-    scores: tuple[Scored, ...]  # with the random walk, best first
-    gain: Difference
-    moved: float  # the largest standard deviation of a force's weight over the decisions
+    scores: tuple[Scored, ...]  # of both ways of acting, with and without a gate, and the random walk; best first
+    judged: Judged
     sentence: str
 
 
@@ -69,13 +82,11 @@ def gating(
 ) -> Gating:
     """Does this group gate? As `answer`, without the rivals that the question does not need."""
     family = family_of(given, free)
-    wanted = ("random walk", CONSTANT)
+    wanted = ("random walk", REGRESSION, CONSTANT, BY_MEAN)
     accounts = [one for one in accounts_of(given, family, fixed or {}) if one.name in wanted]
     found, scores = _fit_and_score(given, family, accounts, fixed, starts, False, seed, progress)
-    by_name = {one.name: one for one in scores}
-    gain, moved = _gain(given, found, by_name)
-    return Gating(found, by_name[COMPOSED], by_name[CONSTANT], scores, gain, moved,
-                  sentence(scores, gain, moved, given))  # fmt: skip
+    judged = _judge(given, found, scores, fixed)
+    return Gating(found, scores, judged, sentence(scores, judged, given))
 
 
 def answer(
@@ -92,13 +103,30 @@ def answer(
     family = family_of(given, free)
     accounts = [one for one in accounts_of(given, family, fixed or {}) if one.name != COMPOSED]
     found, scores = _fit_and_score(given, family, accounts, fixed, starts, profiles, seed, progress)
-    gain, moved = _gain(given, found, {one.name: one for one in scores})
-    return Answer(given, family, found, scores, gain, call_of(gain, moved), sentence(scores, gain, moved, given))
+    judged = _judge(given, found, scores, fixed)
+    by_name = {one.name: one.each for one in scores}
+    gain = paired(by_name[COMPOSED], by_name[CONSTANT], given.block)
+    return Answer(given, family, found, scores, gain, judged.call, sentence(scores, judged, given), judged)
 
 
-def _gain(given: Decisions, found: Fit, scores: dict[str, Scored]) -> tuple[Difference, float]:
-    gain = paired(scores[COMPOSED].each, scores[CONSTANT].each, given.block)
-    return gain, float(found.weights.std(axis=0).max())
+def _judge(given: Decisions, found: Fit, scores: Sequence[Scored], fixed: dict[str, Any] | None) -> Judged:
+    by_mean = next(one for one in scores if one.name == BY_MEAN)
+    weights, _ = weigh(given, {**(fixed or {}), **by_mean.theta})
+    moved = {"by sample": found.weights, "by mean": weights}
+    return judge(
+        {one.name: one.each for one in scores},
+        {way: float(values.std(axis=0).max()) for way, values in moved.items()}, given.block,
+    )  # fmt: skip
+
+
+def judge(each: Mapping[str, np.ndarray], moved: Mapping[str, float], block: np.ndarray) -> Judged:
+    """The call from held-out ln p of each decision, by account; `moved` by way of acting; errors are over blocks."""
+    ways: dict[Acts, tuple[str, str]] = {"by sample": (COMPOSED, CONSTANT), "by mean": (BY_MEAN, REGRESSION)}
+    gains = {way: paired(each[gate], each[without], block) for way, (gate, without) in ways.items()}
+    best = {way: max(each[name].mean() for name in pair) for way, pair in ways.items()}
+    acts: Acts = "by mean" if best["by mean"] > best["by sample"] else "by sample"
+    other: Acts = "by sample" if acts == "by mean" else "by mean"
+    return Judged(acts, gains[acts], moved[acts], call_of(gains[acts], moved[acts]), gains[other])
 
 
 def _fit_and_score(
@@ -174,29 +202,35 @@ def call_of(gain: Difference, moved: float) -> Call:
     return "gating" if gain.mean > 0 else "worse than constant"
 
 
-def sentence(scores: Sequence[Scored], gain: Difference, moved: float, given: Decisions) -> str:
+def sentence(scores: Sequence[Scored], judged: Judged, given: Decisions) -> str:
     """The answer in words, made of the numbers."""
-    amount = f"{gain.mean:+.4f} ± {gain.error:.4f} nats a decision"
-    call = call_of(gain, moved)
-    if call == "gating":
-        words = f"Weights that follow the situation add {amount} over constant weights: gating is needed here."
-    elif call == "worse than constant":
-        words = (
-            f"Weights that follow the model of good motion explain less than constant weights ({amount}): this gate "
-        )
-        words += "is the wrong account here."
+    gain, moved = judged.gain, judged.moved
+    amount = _amount(gain)
+    mean = judged.acts == "by mean"
+    without = "constant weights, which are a regression on the forces" if mean else "constant weights"
+    words = "These individuals follow a mean of the forces rather than one of them at a time. " if mean else ""
+    if judged.call == "gating":
+        words += f"Weights that follow the situation add {amount} over {without}: gating is needed here."
+    elif judged.call == "worse than constant":
+        words += (f"Weights that follow the model of good motion explain less than {without} ({amount}): this gate is "
+                  "the wrong account here.")  # fmt: skip
     elif moved < LEAST_MOVEMENT:
-        words = (
-            f"The fitted weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
-        )
-        words += f"({amount}) is not gating: constant weights do, gating is not needed."
+        words += (f"The fitted weights hardly move (sd {moved:.4f}), so what the gate adds over {without} ({amount}) "
+                  "is not gating: constant weights do, gating is not needed.")  # fmt: skip
     else:
-        words = f"Weights that follow the situation add {amount} over constant weights: gating is not needed here."
-    best, own = scores[0], next(one for one in scores if one.name == COMPOSED)
-    if best.name != COMPOSED:
+        words += f"Weights that follow the situation add {amount} over {without}: gating is not needed here."
+    if mean and judged.other is not None:
+        words += f" If they followed one force at a time, the gate would add {_amount(judged.other)}."
+    gate = BY_MEAN if mean else COMPOSED
+    best, own = scores[0], next(one for one in scores if one.name == gate)
+    if best.name != gate:
         ahead = paired(best.each, own.each, given.block)
-        words += f" Best of all: {best.name} ({ahead.mean:+.4f} ± {ahead.error:.4f} over the composed agent)."
+        words += f" Best of all: {best.name} ({ahead.mean:+.4f} ± {ahead.error:.4f} over {gate})."
     return f"{words} (Held out by {given.held_out_by}.)"
+
+
+def _amount(gain: Difference) -> str:
+    return f"{gain.mean:+.4f} ± {gain.error:.4f} nats a decision"
 
 
 def score_rows(found: Answer) -> list[dict[str, Any]]:
