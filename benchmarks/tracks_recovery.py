@@ -100,9 +100,11 @@ def show(files: list[str]) -> None:
         calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
         gains = np.array([row["gain"] for row in some])
         wrong = len(some) - calls.get(kind, 0)
-        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; "
-              f"called {calls} (error rate {wrong / len(some):.2f}, at most {beta.ppf(0.95, wrong + 1, len(some) - wrong):.2f} "
-              f"with 95% confidence); by mean in {sum(row['acts'] == 'by mean' for row in some)}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
+        most = beta.ppf(0.95, wrong + 1, len(some) - wrong)
+        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions with "
+              f"{np.mean([row['gaps'] for row in some]):.0f} gaps; called {calls}: error rate {wrong / len(some):.2f}, "
+              f"below {most:.2f} with 95% confidence; {sum(row['acts'] == 'by mean' for row in some)} by mean; "
+              f"gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
         z, truth = np.array([row["z"] for row in some]), np.array(some[0]["truth"])
         if kind == "gating":
             print(f"{'free number':36s} {'truth':>7s} {'mean':>7s} {'bias':>7s} {'sd':>6s}")

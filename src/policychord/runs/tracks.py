@@ -185,7 +185,8 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
         "plan": plan.model_dump(), "sentence": found.sentence, "call": found.call, "accounts": score_rows(found),
-        "gain_over_constant": found.gain._asdict(), "judged": _judged(found), "estimates": output.estimate_rows(found.fit),
+        "gain_over_constant": found.gain._asdict(), "judged": _judged(found),
+        "estimates": output.estimate_rows(found.fit),
         "predicted": [{"measure": one.name, "distance": one.distance, "inside": one.inside} for one in made.predicted],
         "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip

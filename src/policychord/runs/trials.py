@@ -143,8 +143,8 @@ def table_of(rows: Sequence[TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
     lines: list[dict[str, Any]] = []
     for row in rows:
-        line: dict[str, Any] = {"trial": row.trial, "decisions": row.decisions, "call": row.call, "acts": row.acts,
-                                "gain": row.gain, "error": row.error, "moved": row.moved, "cpu_seconds": row.cpu_seconds}  # fmt: skip
+        names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
+        line: dict[str, Any] = {name: getattr(row, name) for name in names}
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
         for name, value in row.theta.items():
             line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
