@@ -1,8 +1,10 @@
 """Do these animals gate? All accounts on the same held-out decisions, and the sentence that follows from them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -170,6 +172,10 @@ def score_one(
     given: Likelihood, fold: np.ndarray, begin: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
     """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
+    if not given.parameters:  # all is fixed, so there is nothing to hold out
+        alone = jax.jit(lambda data: jax.lax.map(partial(given.log_prob, {}), data, batch_size=AT_ONCE))
+        each = np.asarray(alone(given.data))
+        return np.zeros(0), float(each.sum()), each
     best = maximise(given, starts=STARTS if begin is None else begin, method="map")
     return best.z, best.log_likelihood, cross_validate(given, fold, method="map", start=best.z)
 

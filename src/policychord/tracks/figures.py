@@ -219,8 +219,8 @@ def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
 
 def colours_of(weights: np.ndarray) -> np.ndarray:
     """A colour for each row of weights: a mixture of the forces' colours, sharpened so that it is no grey."""
-    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[1])])
-    share = weights**2 / np.maximum((weights**2).sum(axis=1, keepdims=True), 1e-12)
+    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[-1])])
+    share = weights**2 / np.maximum((weights**2).sum(axis=-1, keepdims=True), 1e-12)
     return share @ tones
 
 
