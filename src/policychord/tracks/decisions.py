@@ -150,12 +150,23 @@ def cells_of(change: np.ndarray) -> Cells:
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)
-    edges = np.concatenate(
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    width = np.diff(_edges(axis))
+    return Cells(axis, points, np.log(np.outer(width, width)).ravel())
+
+
+def _edges(axis: np.ndarray) -> np.ndarray:
+    """Cells reach half of the way to the next one."""
+    return np.concatenate(
         [[1.5 * axis[0] - 0.5 * axis[1]], (axis[1:] + axis[:-1]) / 2, [1.5 * axis[-1] - 0.5 * axis[-2]]]
     )
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    width = np.diff(edges)
-    return Cells(axis, points, np.log(np.outer(width, width)).ravel())
+
+
+def corners_of(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+    """(lower corner, widths) of every cell, (d, 2) each."""
+    edges = _edges(cells.axis)
+    low, wide = (np.stack(np.meshgrid(a, a, indexing="ij"), axis=-1) for a in (edges[:-1], np.diff(edges)))
+    return low.reshape(-1, 2), wide.reshape(-1, 2)
 
 
 def _cell_of(cells: Cells, change: np.ndarray) -> tuple[np.ndarray, float]:

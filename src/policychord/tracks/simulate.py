@@ -14,7 +14,7 @@ from ..agent import Composer
 from ..core.equilibrium import solve
 from ..envs.neighbours import unit
 from ..studies.flock.measures import polarization, spread
-from .decisions import Cells, Decisions, marked
+from .decisions import Cells, Decisions, corners_of, marked
 from .family import family_of
 from .forces import FAR, Force, ForceSettings, Layout, World, absent_far, forces_of, see, to_body
 from .motion import Motion
@@ -59,13 +59,14 @@ def simulate(
     begin = jnp.asarray(start[0], float), jnp.asarray(start[1], float)
     nowhere = np.full((steps, 2), FAR)
     seen = tuple(jnp.asarray(absent_far(place), float) for place in (marks or (nowhere, nowhere)))
-    moved = _move_on(family.build(known), given.layout, pushes, begin, (keys, *seen), gate == "constant")
+    corners = tuple(map(jnp.asarray, corners_of(given.cells)))
+    moved = _move_on(family.build(known), given.layout, corners, pushes, begin, (keys, *seen), gate == "constant")
     return Group(*(np.asarray(part) for part in moved))
 
 
 @eqx.filter_jit
 def _move_on(
-    agent: Composer, layout: Layout, pushes: dict[str, Force], start: Any, given: Any, constant: bool
+    agent: Composer, layout: Layout, corners: Any, pushes: dict[str, Force], start: Any, given: Any, constant: bool
 ) -> tuple[Any, ...]:
     """State, weights and gap at every decision; `given` has a random key and both marks for each."""
 
@@ -74,8 +75,11 @@ def _move_on(
         found = solve(posed)
         w = jnp.exp(posed.log_prior) if constant else found.weights
         gap = jnp.zeros(()) if constant else found.certificate.gap
-        cell = jax.random.categorical(key, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
-        return agent.actions.points[cell] @ to_body(unit(world.velocity[i])) * layout.change, w, gap
+        which, where = jax.random.split(key)
+        cell = jax.random.categorical(which, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
+        # anywhere in the cell, or turning angles would be those of its middle
+        change = corners[0][cell] + jax.random.uniform(where, (2,)) * corners[1][cell]
+        return change @ to_body(unit(world.velocity[i])) * layout.change, w, gap
 
     def step(carry: Any, now: Any) -> Any:
         position, velocity = carry
