@@ -4,10 +4,12 @@ And are groups that gate told from groups that do not?
 
     python benchmarks/tracks_recovery.py --kind gating --first 100 --count 20 --out gating.json
     python benchmarks/tracks_recovery.py --show gating.json constant.json
+    python benchmarks/tracks_recovery.py --many 100000
 """
 
 import argparse
 import json
+import resource
 import time
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
 from policychord.envs.neighbours import Zones  # noqa: E402
-from policychord.fitting import folds_of, likelihood  # noqa: E402
+from policychord.fitting import fit, folds_of, likelihood  # noqa: E402
 from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
 from policychord.tracks.compare import (  # noqa: E402
     AT_ONCE,
@@ -28,7 +30,7 @@ from policychord.tracks.compare import (  # noqa: E402
     judge,
     score_one,
 )
-from policychord.tracks.decisions import cells_of, decide  # noqa: E402
+from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
 from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
@@ -93,6 +95,26 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float, out
     return rows
 
 
+def many(count: int) -> None:
+    """How long a fit of many decisions takes from one start, and how much memory it holds."""
+    rng, animals = np.random.default_rng(0), 40
+    angle = rng.uniform(0, 2 * np.pi, animals)
+    start = rng.uniform(-4, 4, (animals, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    steps = count // animals + 60
+    group = simulate(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, steps, 0)
+    motion = move(as_tracks(group, LAYOUT, 4, noise=NOISE, gaps=GAPS), Smoothing(window=0.2))
+    given = thin(decide(motion), count)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{given.size:,} decisions; {memory:.0f} MB before the fit", flush=True)
+    begin = time.process_time()
+    found = fit(family_of(given), to_observations(given), starts=1, method="map", hold_out="block", compare=False,
+                profiles=False)  # fmt: skip
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"fitted {len(found.z)} numbers from one start with errors and certified weights: "
+          f"{time.process_time() - begin:.0f} s of CPU, {found.optimum.evaluations} evaluations, {memory:.0f} MB at most; "
+          f"converged {found.optimum.converged}, largest gap {found.gap.max():.1e}")  # fmt: skip
+
+
 def show(files: list[str]) -> None:
     rows = [row for file in files for row in json.loads(Path(file).read_text())]
     for kind in sorted({row["kind"] for row in rows}):
@@ -127,8 +149,11 @@ if __name__ == "__main__":
     parser.add_argument("--gaps", type=float, default=GAPS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", nargs="+")
+    parser.add_argument("--many", type=int)
     given = parser.parse_args()
     if given.show:
         show(given.show)
+    elif given.many:
+        many(given.many)
     else:
         replicates(given.kind, given.first, given.count, given.noise, given.gaps, given.out)
