@@ -111,8 +111,8 @@ def many(count: int) -> None:
                 profiles=False)  # fmt: skip
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"fitted {len(found.z)} numbers from one start with errors and certified weights: "
-          f"{time.process_time() - begin:.0f} s of CPU, {found.optimum.evaluations} evaluations, {memory:.0f} MB at most; "
-          f"converged {found.optimum.converged}, largest gap {found.gap.max():.1e}")  # fmt: skip
+          f"{time.process_time() - begin:.0f} s of CPU, {found.optimum.evaluations} evaluations, {memory:.0f} MB at "
+          f"most; converged {found.optimum.converged}, largest gap {found.gap.max():.1e}")  # fmt: skip
 
 
 def show(files: list[str]) -> None:

@@ -170,7 +170,8 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a mixture "
                    "of the forces' colours by its weights, and the mean weights of all individuals in time."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
-                       f"quantiles of distance, the outermost one with its number. Bins with fewer than {draw.LEAST} decisions stay empty."),
+                       "quantiles of distance, the outermost one with its number. Bins with fewer than "
+                       f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (made.card, motion), "The file itself."),
     }  # fmt: skip
