@@ -29,6 +29,9 @@ from .fit import page
 from .records import Drawn
 from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
+HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
+             "worse than constant": "this gate is the wrong account"}  # fmt: skip
+PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Watch = Callable[[str, int, int], None]
 Files = Path | Sequence[Path]
 
@@ -192,8 +195,8 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
     return [
-        write_text(out / "report.html", page(f"{made.card.source}: {found.sentence}", words, drawn, out)),
-        write_text(out / "summary.md", f"# {made.card.source}\n\n{found.sentence}\n\n{text}\n"),
+        write_text(out / "report.html", page(f"{made.card.source}: {HEADLINES[found.call]}", words, drawn, out)),
+        write_text(out / "summary.md", f"# {made.card.source}: {HEADLINES[found.call]}\n\n{text}\n"),
         write_json(out / "tracks.json", record),
         write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
         *files,
@@ -214,8 +217,9 @@ def _estimates(found: Answer) -> str:
     ]  # fmt: skip
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
-        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
-        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost's fixed scale."
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its weak "
+        f"priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative to the "
+        "cost's fixed scale."
     )
 
 
@@ -230,16 +234,16 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
     ]  # fmt: skip
     zones = layout.zones
     how = (
-        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.3g}, {zones.alignment:.3g} "
-        f"and {zones.cohesion:.3g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
+        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, {zones.alignment:.4g} "
+        f"and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
         f"of velocity {layout.change:.3g} {made.card.unit}/s. {100 * given.clipped:.1f}% of the changes lie outside of "
         f"the grid and count in its outermost cells. Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
         f"{made.seconds:.0f} s of processor time, {made.megabytes:.0f} MB."
     )
     columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
     words = [
-        ("Do they gate?", f"{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
-         f"under estimates without the decision's fold; errors over the {given.held_out_by}s, which all individuals "
+        ("Do they gate?", f"{found.sentence}\n\n{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
+         f"under estimates without the decision's fold; errors over the {PLURAL[given.held_out_by]}, which all individuals "
          "share."),
         ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
