@@ -217,8 +217,8 @@ def _estimates(found: Answer) -> str:
     ]  # fmt: skip
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
-        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its weak "
-        f"priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative to the "
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its "
+        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative to the "
         "cost's fixed scale."
     )
 
@@ -241,10 +241,13 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
         f"{made.seconds:.0f} s of processor time, {made.megabytes:.0f} MB."
     )
     columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
+    table = "\n".join(output.table(columns, accounts))
+    errors = (
+        "Held out: nats a decision, under estimates without the decision's fold; errors over the "
+        f"{PLURAL[given.held_out_by]}, which all individuals share."
+    )
     words = [
-        ("Do they gate?", f"{found.sentence}\n\n{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
-         f"under estimates without the decision's fold; errors over the {PLURAL[given.held_out_by]}, which all individuals "
-         "share."),
+        ("Do they gate?", "\n\n".join([found.sentence, how, table, errors])),
         ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
