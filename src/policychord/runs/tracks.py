@@ -218,8 +218,8 @@ def _estimates(found: Answer) -> str:
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
         "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its "
-        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative to "
-        "the cost's fixed scale."
+        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative "
+        "to the cost's fixed scale."
     )
 
 

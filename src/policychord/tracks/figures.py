@@ -238,8 +238,8 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
     simplex = len(given.names) > 2
     figure = blank(8.6 if simplex else 5.0, 5.2)
     FigureCanvasAgg(figure)
-    axes = np.atleast_1d(figure.subplots(1, 2 if simplex else 1, width_ratios=(1.5, 1) if simplex else (1,)))
-    ax = axes[0]
+    panels: Any = figure.subplots(1, 2, width_ratios=(1.5, 1)) if simplex else [figure.add_subplot()]
+    ax = panels[0]
     low, high = (np.nanquantile(one.position.reshape(-1, 2), q, axis=0) for q in (0.0, 1.0))
     half, middle = float((high - low).max()) / 2 * 1.06 or 1.0, (low + high) / 2
     ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal",
@@ -254,9 +254,9 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
     dots = None
     if simplex:
         order = liveliest(weights)
-        _frame_simplex(axes[1], [given.names[a] for a in order])
+        _frame_simplex(panels[1], [given.names[a] for a in order])
         places = on_simplex(held[..., order])
-        dots = axes[1].scatter(*np.zeros((2, len(one.ids))), s=22, linewidths=0.4, edgecolors="white")
+        dots = panels[1].scatter(*np.zeros((2, len(one.ids))), s=22, linewidths=0.4, edgecolors="white")
 
     def draw(number: int) -> list[Any]:
         now = int(shown[number])

@@ -163,7 +163,7 @@ def predict(
         if len(stays) < 2:
             continue
         p, v = one.position[rows][:, stays], one.velocity[rows][:, stays]
-        marks = tuple(marked(one, rows, name) for name in (settings.predator, settings.leader))
+        marks = marked(one, rows, settings.predator), marked(one, rows, settings.leader)
         group = simulate(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
                          forces=forces_of(settings, own), marks=marks)  # fmt: skip
         real.append(_measured(p, v))
