@@ -229,3 +229,5 @@ def test_short_gaps_are_filled_and_long_ones_split_a_track(files):
     card = card_of(tracks, motion)
     assert card.missing == pytest.approx(9 / 30)
     assert np.isnan(card.polarization[0])  # one animal alone has no order
+    assert "nothing is smoothed: --smooth 0.5" in card.notes[0]
+    assert "100% of the steps go on exactly" in card.notes[1]

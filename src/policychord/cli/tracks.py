@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 tracks = typer.Typer(
     cls=Pages,
     help="Tracks of animals or people that move in groups. Which social forces do they follow, and do the weights of "
-    "these forces change with the situation? Reads long tables (trial, frame, id, x, y), idtracker.ai's HDF5 and CSV, "
-    "numeric .npy arrays, and datasets of the package movement.",
+    "these forces change with the situation? Reads long tables (trial, frame, id, x, y), sessions of "
+    "idtracker.ai and their HDF5 and CSV, numeric .npy arrays, and datasets of the package movement.",
     short_help="Tracks of real groups: which forces, and do they gate?",
     epilog=options.examples(
         "policychord tracks card fish.csv --rate 32",
@@ -33,7 +33,7 @@ FILE, FORCES = "The file", "Forces"
 
 File = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="The tracks; of several files each is a trial (or more) of the same kind."),
+    typer.Argument(metavar="FILE", help="The tracks; of several files each is a trial (or more) of the same kind."),
 ]
 Rate = Annotated[
     float | None,
@@ -182,8 +182,8 @@ def card(
     short_help="Which forces, and do they gate? With rivals.",
     epilog=options.examples(
         "policychord tracks fit fish.csv --rate 32",
-        "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 \\\n    --forces "
-        "persist,separation,alignment,cohesion,predator --predator 14 --leave-out 15",
+        "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 --predator 14 --leave-out 15",
+        "policychord tracks fit session_*/ --nearest 6",
     ),
 )
 def fit(

@@ -20,7 +20,7 @@ from ..fitting import Observations
 from ..fitting import observations as checked
 from .forces import RATIOS, Force, ForceSettings, Layout, Seen, World, absent_far, forces_of, see
 from .motion import Motion, Moved
-from .reading import TrackError
+from .reading import TrackError, in_order
 
 AXIS = 11  # cells along each axis
 FINEST = 0.5  # the smallest cell, in usual changes of velocity
@@ -107,8 +107,9 @@ def layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[
     known = {name for one in motion.trials for name in one.ids}
     for name in filter(None, (settings.predator, settings.leader, *settings.leave_out)):
         if name not in known:
-            some = ", ".join(sorted(known)[:8])
-            raise TrackError(f"there is no individual {name!r}: there are {some}{', ...' if len(known) > 8 else ''}.")
+            some = ", ".join(sorted(known, key=in_order)[:8])
+            more = f" and {len(known) - 8} more" if len(known) > 8 else ""
+            raise TrackError(f"there is no individual {name!r}: there are {some}{more}.")
     velocity = [one.velocity[:, group] for one, group in zip(motion.trials, members, strict=True)]
     speed = _median(np.concatenate([np.linalg.norm(v, axis=-1).ravel() for v in velocity]))
     change = _median(np.concatenate([np.linalg.norm(v[step:] - v[:-step], axis=-1).ravel() for v in velocity]))

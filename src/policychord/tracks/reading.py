@@ -513,7 +513,7 @@ def _numbers(path: Source, cells: pd.Series, whole: bool = False, needed: bool =
     return values
 
 
-def _in_order(name: str) -> tuple[bool, int, str]:
+def in_order(name: str) -> tuple[bool, int, str]:
     """Numbers by their size, then names by the alphabet."""
     number = name.isascii() and name.isdigit() and len(name) < 19
     return not number, int(name) if number else 0, name
@@ -522,7 +522,7 @@ def _in_order(name: str) -> tuple[bool, int, str]:
 def _one_trial(path: Source, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
     """(a trial, how many frame numbers lie between two frames)."""
     ids, column = np.unique(who, return_inverse=True)
-    order = sorted(range(len(ids)), key=lambda i: _in_order(str(ids[i])))
+    order = sorted(range(len(ids)), key=lambda i: in_order(str(ids[i])))
     rank = np.argsort(order)
     numbers = np.unique(moment)
     step = max(1, int(np.gcd.reduce(np.diff(numbers).astype(np.int64)))) if len(numbers) > 1 else 1
