@@ -2,12 +2,13 @@
 
 And are groups that gate told from groups that do not?
 
-    python benchmarks/tracks_recovery.py --kind gating --first 100 --count 20 --out gating.json
-    python benchmarks/tracks_recovery.py --show gating.json constant.json
+    python benchmarks/tracks_recovery.py --first 100 --count 20 --out found.json
+    python benchmarks/tracks_recovery.py --show found.json
     python benchmarks/tracks_recovery.py --many 100000
 """
 
 import argparse
+import itertools
 import json
 import resource
 import time
@@ -39,6 +40,7 @@ from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
          "tilt": 0.0, "tail": 6.0}  # fmt: skip
+KINDS = ["gating", "constant"]
 FREE = ("eps", "prior", "gain", "sd")
 HELD = {name: np.asarray(value) for name, value in TRUTH.items() if name not in FREE}
 ANIMALS, TRIALS, STEPS, FRAMES = 15, 4, 26, 8
@@ -60,10 +62,10 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
     return made._replace(trials=tuple(trials))
 
 
-def replicates(kind: str, first: int, count: int, noise: float, gaps: float, out: Path | None) -> list[dict]:
-    """What the tool says of each replicate. Programs are compiled once for all."""
+def replicates(kinds: list[str], first: int, count: int, noise: float, gaps: float, out: Path | None) -> None:
+    """What the tool says of each replicate. Programs are compiled once for all, and what is done is kept."""
     programs, rows = {}, []
-    for seed in range(first, first + count):
+    for seed, kind in itertools.product(range(first, first + count), kinds):
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
@@ -91,8 +93,7 @@ def replicates(kind: str, first: int, count: int, noise: float, gaps: float, out
         print(kind, seed, rows[-1]["call"], judged.acts, f"{judged.gain.mean:+.4f} ± {judged.gain.error:.4f}",
               f"sd {judged.moved:.3f}", f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
         if out:
-            out.write_text(json.dumps(rows))  # what is done is kept
-    return rows
+            out.write_text(json.dumps(rows))
 
 
 def many(count: int) -> None:
@@ -142,7 +143,7 @@ def show(files: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", choices=["gating", "constant"], default="gating")
+    parser.add_argument("--kind", choices=KINDS, nargs="+", default=KINDS)
     parser.add_argument("--first", type=int, default=100)
     parser.add_argument("--count", type=int, default=2)
     parser.add_argument("--noise", type=float, default=NOISE)
