@@ -276,7 +276,7 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
                     f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT})."
                 )
             if dataset.ndim >= 2:
-                _check_size(path, *dataset.shape[:2])
+                _check_size(path, dataset.size // 2 // max(dataset.shape[1], 1), dataset.shape[1])
             values = np.asarray(dataset[()])
             trial = _of_array(path, values, "'trajectories'", _labels(file, values.shape[1] if values.ndim > 1 else 0))
             rate = _number(file, "frames_per_second")
@@ -322,7 +322,8 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
             if missing := {"time", "space", "individual"} - set(map(str, array.dims)):
                 raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)} and no "
                                  f"{', '.join(sorted(missing))}: save a movement dataset.")  # fmt: skip
-            _check_size(path, array.sizes["time"], array.sizes["individual"])
+            # keypoints count too: a small file may unpack to much
+            _check_size(path, array.size // 2 // max(array.sizes["individual"], 1), array.sizes["individual"])
             if "keypoint" in array.dims:
                 if array.sizes["keypoint"] > 1:
                     notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
