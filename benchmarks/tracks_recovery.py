@@ -22,6 +22,7 @@ jax.config.update("jax_enable_x64", True)
 from policychord.envs.neighbours import Zones  # noqa: E402
 from policychord.fitting import fit, folds_of, likelihood  # noqa: E402
 from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
+from policychord.runs.compiled import keep_programs  # noqa: E402
 from policychord.tracks.compare import (  # noqa: E402
     AT_ONCE,
     BY_MEAN,
@@ -36,6 +37,8 @@ from policychord.tracks.family import accounts_of, family_of, units_of, weigh  #
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # noqa: E402
+
+keep_programs()
 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
@@ -62,10 +65,20 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
     return made._replace(trials=tuple(trials))
 
 
-def replicates(kinds: list[str], first: int, count: int, noise: float, gaps: float, out: Path | None) -> None:
-    """What the tool says of each replicate. Programs are compiled once for all, and what is done is kept."""
-    programs, rows = {}, []
+def replicates(
+    kinds: list[str], first: int, count: int, noise: float, gaps: float, out: Path | None, seconds: float
+) -> None:
+    """What the tool says of each replicate. Programs are compiled once for all.
+
+    What is in `out` is not done again; after so many seconds of CPU no other one is begun.
+    """
+    programs, rows = {}, json.loads(out.read_text()) if out and out.exists() else []
+    done = {(row["seed"], row["kind"]) for row in rows}
     for seed, kind in itertools.product(range(first, first + count), kinds):
+        if (seed, kind) in done:
+            continue
+        if time.process_time() > seconds:
+            return
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
@@ -151,10 +164,11 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", nargs="+")
     parser.add_argument("--many", type=int)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     if given.show:
         show(given.show)
     elif given.many:
         many(given.many)
     else:
-        replicates(given.kind, given.first, given.count, given.noise, given.gaps, given.out)
+        replicates(given.kind, given.first, given.count, given.noise, given.gaps, given.out, given.seconds)
