@@ -40,6 +40,7 @@ class Optimum(NamedTuple):
     evaluations: int
     converged: bool
     complete: bool  # False if somebody interrupted it: then `z` is the best so far
+    paths: tuple[Float[np.ndarray, " turns"], ...] = ()  # the objective at every accepted step of each climb on all data
 
 
 class _Best:
@@ -48,6 +49,7 @@ class _Best:
     def __init__(self, given: Likelihood, method: str):
         self.given, self.method = given, method
         self.value, self.z, self.count = -np.inf, np.zeros(0), 0
+        self.paths: list[list[float]] = []  # the heights of each climb, step by step
 
     def at(self, z: np.ndarray) -> "_Point":
         here = _point(self.given, z, self.method)
@@ -96,24 +98,39 @@ def maximise(
     seed: int = 0,
     progress: Progress | None = None,
     resume: Optimum | None = None,
+    keep: Callable[[Optimum], Any] | None = None,
 ) -> Optimum:
     """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
+    `keep` is handed such an answer after every climb, to be stored.
     """
     if method not in ("ml", "map"):
         raise ValueError(f"method = {method!r}: use 'ml' (maximum likelihood) or 'map' (with the declared priors).")
-    points = resume.starts if resume is not None else _starts(given, starts, seed)
+    points = resume.starts if resume is not None else spread_starts(given, starts, seed)
     tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
     best = _Best(given, method)
     if resume is not None and np.isfinite(resume.log_posterior):
         best.value, best.z, best.count = resume.log_posterior, resume.z, resume.evaluations
+        best.paths = [list(path) for path in resume.paths]
     part = _part(given, seed)
     heights = np.full(len(points), np.nan) if resume is None else resume.heights.copy()
     complete, converged = True, False
+    screen = _Best(part, method)
+    if part is given:
+        screen.paths = best.paths  # climbs on all data, too
+
+    def answer(log_likelihood: float, whole: bool) -> Optimum:
+        paths = tuple(np.array(path) for path in best.paths)
+        return Optimum(best.z, best.value, log_likelihood, points, tried.copy(), heights.copy(), best.count,
+                       converged and whole, whole, paths)  # fmt: skip
+
+    def store() -> None:
+        if keep is not None:
+            keep(answer(best.value, False))
+
     try:
-        screen = _Best(part, method)
         if points.shape[1] == 0:
             best.at(points[0])
             converged = True
@@ -122,6 +139,7 @@ def maximise(
             _tell(progress, "climbing from several starts", i, len(points) + FINAL)
             if np.isnan(tried[i]).any():
                 tried[i], hills[i], _ = _climb(screen, start, NEAR_A_HILL)
+                store()
             else:
                 hills[i] = screen.at(tried[i]).value
         best.count += screen.count
@@ -131,6 +149,7 @@ def maximise(
                 _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
                 tried[i], heights[i], fine = _climb(best, tried[i], NEAR)
                 converged = converged or fine
+                store()
             else:
                 converged = True
     except KeyboardInterrupt:
@@ -138,9 +157,7 @@ def maximise(
         if not best.z.size and screen.z.size:  # what a part of the data says is better than nothing
             best.at(screen.z)
     log_likelihood = value_and_gradient(given, best.z)[0] if best.z.size or not points.shape[1] else -np.inf
-    return Optimum(
-        best.z, best.value, log_likelihood, points, tried, heights, best.count, converged and complete, complete
-    )
+    return answer(log_likelihood, complete)
 
 
 def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
@@ -161,15 +178,24 @@ def _climb(objective: _Best, start: np.ndarray, near: float) -> tuple[np.ndarray
     return max(first, second, key=lambda end: end[1])
 
 
-def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
+def improve(given: Likelihood, z: np.ndarray, turns: int = 1) -> Float[np.ndarray, " K"]:
+    """A point that is not lower than z, after so many steps uphill."""
+    return _ascend(_Best(given, "ml"), z, NEAR, turns)[0]
+
+
+def _ascend(
+    objective: _Best, begin: np.ndarray, near: float, turns: int = MOST_TURNS
+) -> tuple[np.ndarray, float, bool]:
     """Climb by the scores' outer products while the top is far, by BFGS from them once it is close.
 
     The products cost nothing beside the gradient and know the scale of every direction, also where a gradient is small;
     where the model is wrong they are not the curvature, and secants mend that.
     """
     here = objective.at(begin)
+    path = [here.value]
+    objective.paths.append(path)
     metric, close = _inverse(here.spread), False
-    for _ in range(MOST_TURNS):
+    for _ in range(turns):
         uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
         metric = metric if close else _inverse(here.spread)
         step = metric @ uphill
@@ -190,6 +216,7 @@ def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarra
             s, y = there.z - here.z, here.gradient - there.gradient
             metric = _bfgs(metric[None], s[None], y[None], np.zeros(1, bool))[0]
         here = there
+        path.append(here.value)
     return here.z, here.value, False
 
 
@@ -215,7 +242,7 @@ def _inverse(spread: np.ndarray) -> np.ndarray:
     return (vectors / np.maximum(values, least)) @ vectors.T
 
 
-def _starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
+def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
     """The declared start, and points drawn around it, the same for a seed."""
     count = size(given.parameters)
     if not isinstance(starts, int | np.integer):
