@@ -14,7 +14,7 @@ from ..fitting.optimise import Progress
 from ..fitting.parameters import FARTHEST
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
-from .learn import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
+from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
 
 SITUATIONS = 400  # at most, at which columns are compared
 EQUAL = 0.02  # total variation below which two primitives are called equal

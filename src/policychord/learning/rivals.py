@@ -22,7 +22,7 @@ from ..fitting.optimise import Progress, improve, spread_starts
 from ..fitting.parameters import Theta, natural, size
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
 from .count import held_out
-from .learn import ENTRIES, Features, climb, pose
+from .objectives import Features, climb, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
@@ -64,14 +64,14 @@ class Expected(NamedTuple):
 
 
 def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> Hidden:
-    """A hidden-Markov mixture to be learned: every subject is a sequence, in the order of its rows."""
+    """A hidden-Markov mixture to be learned: every block of a subject is a sequence, in the order of its rows."""
     family = family_of_agent(agent, of_primitives(agent, free))
     by, action = observed_by(agent.actions, data.action)
     if by != "index":
         raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
     n = len(agent.names)
     units = {"observation": data.observation, "k": data.k, "action": action, "share": np.zeros((data.size, n))}
-    at_once = int(np.clip(ENTRIES * 3 // (agent.actions.size * n), 8, 256))
+    at_once = size_of_chunk(agent.actions.size * n, data.size)
 
     def at(theta: Theta, unit: Any) -> Any:
         pi = family.build(theta).problem(unit["observation"], unit["k"]).pi[unit["action"]]
@@ -79,7 +79,8 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
 
     emission = likelihood(at, units, family.parameters, at_once=at_once)
     shared = likelihood(lambda theta, unit: unit["share"] @ at(theta, unit), units, family.parameters, at_once=at_once)
-    sequence = np.unique(data.subject, return_inverse=True)[1].reshape(-1)
+    whose = [np.unique(labels, return_inverse=True)[1].reshape(-1) for labels in (data.subject, data.block)]
+    sequence = np.unique(np.stack(whose), axis=1, return_inverse=True)[1].reshape(-1)
     return Hidden(agent, family, emission, shared, sequence)
 
 

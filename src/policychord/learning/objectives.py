@@ -28,7 +28,7 @@ from ..core.equilibrium import solve
 from ..core.objective import energy
 from ..envs.base import AbstractEnv
 from ..fitting.decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
-from ..fitting.likelihoods import Likelihood, likelihood, pointwise, restrict
+from ..fitting.likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
 from ..fitting.optimise import Optimum, Progress, maximise
 from ..fitting.parameters import Parameter, Theta, natural, real, simplex
 from ..loops.rollout import rollout
@@ -103,7 +103,7 @@ def learn(
     - `free`: what is learned (`learning.family_of_agent`): all numbers of all primitives unless given.
     - `mixing`: `gate` are the weights that the agent's gate chooses; the rivals `constant` and `softmax` learn them too,
       the latter from `features(observation)`, a plain mixture of experts.
-    - `starts`: climbs, the first from the agent as it is. Primitives that are equal at the start stay equal.
+    - `starts`: climbs, the first from the agent as it is, the others around it: let its primitives differ.
     - `file`: results so far are kept there after every climb, as arrays and nothing else; if it exists, learning goes
       on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.
     """
@@ -157,7 +157,7 @@ def pose(
         own = (real("softmax", labels=labels),)
     parameters = (*family.parameters, *own)
     weigh = partial(_log_weights, agent, family, mixing)
-    at_once = int(np.clip(ENTRIES * 3 // (d * n), 8, 256))
+    at_once = size_of_chunk(d * n, len(units["k"]))
     score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
     given = likelihood(score, units, parameters, at_once=at_once)
     every = likelihood(partial(_log_mixture, weigh), units, parameters, at_once=at_once)
@@ -168,6 +168,11 @@ def pose(
 
     program = jax.jit(lambda z, rows: jax.lax.map(partial(weights, z), rows, batch_size=at_once))
     return Posed(agent, objective, mixing, family, parameters, given, every, program, situation, action, data.subject)
+
+
+def size_of_chunk(entries: int, units: int) -> int:
+    """How many units are worked on together: what fits a cache, and no more than fill one call."""
+    return int(np.clip(ENTRIES * 3 // entries, 8, max(8, min(256, -(-units // CALL)))))
 
 
 def with_data(posed: Posed, data: Observations, features: Features | None = None) -> Posed:
