@@ -32,11 +32,11 @@ from policychord import fitting, learning  # noqa: E402
 from policychord.fitting.parameters import natural  # noqa: E402
 from policychord.fitting.validate import folds_of, paired  # noqa: E402
 from policychord.learning.count import choose, degenerate, held_out, match_columns  # noqa: E402
+from policychord.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
-from policychord.learning.local import drift, drift_in_circuit, mean_energy  # noqa: E402
 from policychord.learning.rivals import held_out_markov, hide  # noqa: E402
-from policychord.runs.compiled import keep_programs  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
+from policychord.runs.compiled import keep_programs  # noqa: E402
 
 PEOPLE, TRIALS, ARMS = 45, 200, 4
 SPREAD, EPS = 2.0, 0.1  # sd of the costs of an offer, nats; temperature
@@ -132,7 +132,7 @@ def run_cohorts(book: Book, options: argparse.Namespace) -> None:
         three = rows[2][1]
         pi = np.stack([three.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
         distance = match_columns(pi, truth.T[None]).distance
-        worst = max(float(np.max(np.maximum(-np.diff(path), 0.0), initial=0.0)) for row in rows for path in row[1].paths)
+        worst = max(_fall(row[1].paths) for row in rows)
         at_truth = [float(log_prob(posed[3], _z_of(truth)).mean()), three.value]
         return {"distance": distance.tolist(), "best": chosen.best, "chosen": chosen.chosen, "at truth": at_truth,
                 "held out": {str(t.n): [t.held_out, t.behind.mean, t.behind.error] for t in chosen.tried},
@@ -142,6 +142,11 @@ def run_cohorts(book: Book, options: argparse.Namespace) -> None:
 
     for seed in range(options.first, options.first + options.count):
         book.step(f"cohort {seed}", lambda seed=seed: one(seed))
+
+
+def _fall(paths: Any) -> float:
+    """The largest step in the wrong direction of an objective that should rise."""
+    return max(float(np.max(-np.diff(path), initial=0.0)) for path in paths)
 
 
 def _z_of(rows: np.ndarray) -> np.ndarray:
@@ -155,8 +160,9 @@ def show_cohorts(rows: dict[str, Any]) -> None:
     tv = np.array([row["distance"] for row in some])
     limit = np.array([[row["bound"]["mean"], row["bound"]["largest"]] for row in some])
     print(f"\n{len(some)} cohorts of {PEOPLE} x {TRIALS} choices, three planted primitives of {ARMS} actions:")
-    print(f"  total variation: mean {tv.mean():.4f}, mean of the worst of three {tv.max(axis=1).mean():.4f}, worst of all "
-          f"{tv.max():.4f}; all three <= {WANTED} in {int((tv.max(axis=1) <= WANTED).sum())} of {len(some)}")  # fmt: skip
+    good = int((tv.max(axis=1) <= WANTED).sum())
+    print(f"  total variation: mean {tv.mean():.4f}, worst of three {tv.max(axis=1).mean():.4f} on average, worst of "
+          f"all {tv.max():.4f}; all three <= {WANTED} in {good} of {len(some)}")  # fmt: skip
     print(f"  Fisher bound: mean {limit[:, 0].mean():.4f}, mean of the worst of three {limit[:, 1].mean():.4f}")
     for rule in ("best", "chosen"):
         numbers = [row[rule] for row in some]
@@ -228,7 +234,8 @@ def run_em(book: Book, options: argparse.Namespace) -> None:
         ours = climb(posed, starts=1)
         rows = np.stack([ours.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
         return {"fell": float(np.maximum(-np.diff(path), 0).max()), "falls": int((np.diff(path) < -1e-12).sum()),
-                "end": path[-1], "ours": ours.value, "distance": match_columns(pi[None], truth.T[None]).distance.tolist(),
+                "end": path[-1], "ours": ours.value,
+                "distance": match_columns(pi[None], truth.T[None]).distance.tolist(),
                 "our distance": match_columns(rows, truth.T[None]).distance.tolist()}  # fmt: skip
 
     kept: list[Any] = []
@@ -240,10 +247,11 @@ def show_em(rows: dict[str, Any]) -> None:
     some = [row for name, row in rows.items() if name.startswith("em ")]
     if some:
         short = np.array([row["ours"] - row["end"] for row in some]) * PEOPLE * TRIALS
-        print(f"\nPlain EM from one start, {len(some)} cohorts: the likelihood fell in {sum(r['falls'] > 0 for r in some)} "
-              f"of them (worst step {max(r['fell'] for r in some):.1e} nats a decision); it ends "
+        print(f"\nPlain EM from one start, {len(some)} cohorts: the likelihood fell in "
+              f"{sum(r['falls'] > 0 for r in some)} of them (worst step {max(r['fell'] for r in some):.1e} nats a decision); it ends "
               f"{np.median(short):.1f} nats below the climb from the same start (median; {short.min():.1f} to "
-              f"{short.max():.1f}); total variation of the worst of three {np.mean([max(r['distance']) for r in some]):.3f}, "
+              f"{short.max():.1f}); total variation of the worst of three "
+              f"{np.mean([max(r['distance']) for r in some]):.3f}, "
               f"of the climb {np.mean([max(r['our distance']) for r in some]):.3f}")  # fmt: skip
 
 
@@ -284,7 +292,8 @@ def run_flock(book: Book, options: argparse.Namespace) -> None:
         sd = [float(one.sd) for one in found.agent.primitives]
         return {"distance": both.distance.tolist(), "gains": gains.tolist(), "sd": sd, "value": found.value,
                 "decisions": data.size, "notes": list(found.notes), "evaluations": found.optimum.evaluations,
-                "degenerate": list(degenerate(found, data)), "weights": found.weights.mean(axis=0).tolist()}  # fmt: skip
+                "degenerate": list(degenerate(found, data)),
+                "weights": found.weights.mean(axis=0).tolist()}  # fmt: skip
 
     for seed in range(options.first, options.first + options.count):
         book.step(f"flock {seed}", lambda seed=seed: one(seed))
@@ -294,8 +303,8 @@ def show_flock(rows: dict[str, Any]) -> None:
     some = [row for name, row in rows.items() if name.startswith("flock ")]
     if some:
         tv = np.array([row["distance"] for row in some])
-        print(f"\n{len(some)} simulated flocks of {some[0]['decisions']} decisions, three planted forces, nine gains and three "
-              f"spreads learned: total variation mean {tv.mean():.4f}, worst {tv.max():.4f}; all three <= {WANTED} in "
+        print(f"\n{len(some)} simulated flocks of {some[0]['decisions']} decisions, three planted forces, nine gains "
+              f"and three spreads learned: total variation mean {tv.mean():.4f}, worst {tv.max():.4f}; all three <= {WANTED} in "
               f"{int((tv.max(axis=1) <= WANTED).sum())} of {len(some)}")  # fmt: skip
         off = np.abs(np.array([row["gains"] for row in some]) - np.eye(3))
         print(f"  gains: mean error {off.mean():.3f}, worst {off.max():.3f}; sd {np.mean([r['sd'] for r in some]):.4f} "
@@ -360,7 +369,11 @@ def run_people(book: Book, options: argparse.Namespace) -> None:
         data = fitting.observations(seen, trials.choice, k=none, subject=trials.subject, block=none)
         whole = ("coef", "prior", "eps")
         plans: dict[str, Any] = {"hand-made, gate": (hand_made, whole, "gate")}
-        plans["Hybrid"] = (lambda: person([pc.Categorical(eqx.Partial(hybrid, coef=jnp.array([1.0, 0.2])))]), None, None)
+        plans["Hybrid"] = (
+            lambda: person([pc.Categorical(eqx.Partial(hybrid, coef=jnp.array([1.0, 0.2])))]),
+            None,
+            None,
+        )
         plans |= {f"hand-made, {way}": (hand_made, (), way) for way in ("constant", "softmax")}
         plans["1 learned"] = (lambda: logistics(1), ("slope",), "gate")
         for n in (2, 3, 4, 5):
@@ -386,7 +399,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
         posed = pose(agent, "likelihood", data, free, way, features if way == "softmax" else None)
         found = climb(posed, starts=options.starts)
         each = held_out(posed, fold, found.z)
-        fell = max(float(np.max(np.maximum(-np.diff(path), 0.0), initial=0.0)) for path in found.paths)
+        fell = _fall(found.paths)
         said = list(degenerate(found, data)) if way == "gate" else []
         kept = {name: np.round(value, 4).tolist() for name, value in found.theta.items()}
         return {"each": _round(each), "parameters": len(found.z), "told": said, "inside": found.value, "fell": fell,
@@ -438,8 +451,15 @@ def sentence(some: dict[str, Any], subject: np.ndarray) -> str:
     if gate is None or hand is None or not rivals:
         return "not complete."
     gain = paired(gate[1], hand[1], subject)
-    verb = "explain more than" if gain.clear and gain.mean > 0 else "explain less than" if gain.clear else "explain as much as"
-    words = f"Learned primitives with the gate ({gate[0]}) {verb} the hand-made ones ({gain.mean:+.4f} ± {gain.error:.4f} nats a decision)"
+    verb = (
+        "explain more than"
+        if gain.clear and gain.mean > 0
+        else "explain less than"
+        if gain.clear
+        else "explain as much as"
+    )
+    words = f"Learned primitives with the gate ({gate[0]}) {verb} the hand-made ones "
+    words += f"({gain.mean:+.4f} ± {gain.error:.4f} nats a decision)"
     for name, each in rivals:
         apart = paired(gate[1], each, subject)
         how = "ahead of" if apart.clear and apart.mean > 0 else "behind" if apart.clear else "level with"
@@ -543,13 +563,16 @@ def run_local(book: Book, options: argparse.Namespace) -> None:
     none = np.zeros(SITUATIONS, int)
     seen = fitting.observations(cost, none, k=none)
     for eps in (0.1, 1.0):
+
         def descend(eps: float = eps) -> Any:
             rows = np.asarray(jax.nn.softmax(jnp.asarray(begin), axis=1)).transpose(0, 2, 1)
-            agents = [pc.Composer([pc.Table(row) for row in of], pc.Cost(price), pc.Finite(ACTIONS), eps) for of in rows]
+            agents = [
+                pc.Composer([pc.Table(row) for row in of], pc.Cost(price), pc.Finite(ACTIONS), eps) for of in rows
+            ]
             posed = pose(agents[0], "energy", seen)
             ends = [climb(posed, starts=np.concatenate([_z_of(row[None]) for row in of])[None]) for of in rows]
             return {"energy": [end.value for end in ends], "settled": True, "told": list(degenerate(ends[0], seen)),
-                    "rose": max(float(np.max(np.diff(path), initial=0.0)) for end in ends for path in end.paths)}  # fmt: skip
+                    "rose": max(_fall([-path for path in end.paths]) for end in ends)}  # fmt: skip
 
         book.step(f"local, eps {eps:g}: descent on the energy", descend)
         ways: dict[str, Any] = {
@@ -572,7 +595,8 @@ def _ends(found: Any) -> Any:
     count = found.energy.shape[1]
     late, before = found.energy[:, -(count // 10) :], found.energy[:, -(count // 5) : -(count // 10)]
     return {"energy": late.mean(axis=1).tolist(), "noise": late.std(axis=1).tolist(),
-            "still": (late.mean(axis=1) - before.mean(axis=1)).tolist(), "path": found.energy.mean(axis=0)[:: max(1, count // 100)].tolist()}  # fmt: skip
+            "still": (late.mean(axis=1) - before.mean(axis=1)).tolist(), 
+            "path": found.energy.mean(axis=0)[:: max(1, count // 100)].tolist()}  # fmt: skip
 
 
 def show_local(rows: dict[str, Any]) -> None:
@@ -581,12 +605,16 @@ def show_local(rows: dict[str, Any]) -> None:
         if not some:
             continue
         best = min(some["descent on the energy"]["energy"])
-        print(f"\nLocal rule, eps {eps}, {SITUATIONS} situations, three primitives of {ACTIONS} actions; lowest energy {best:.4f}")
+        print(
+            f"\nLocal rule, eps {eps}, {SITUATIONS} situations, three primitives of {ACTIONS} actions; lowest energy "
+            f"{best:.4f}"
+        )
         print("  rule | starts | end within .01 of the lowest | mean excess | worst | still falling by | noise")
         for name, row in some.items():
             excess = np.array(row["energy"]) - best
             still, noise = np.mean(row.get("still", [0.0])), np.mean(row.get("noise", [0.0]))
-            print(f"  {name} | {len(excess)} | {int((excess < 0.01).sum())} | {excess.mean():.4f} | {excess.max():.4f} | "
+            near = int((excess < 0.01).sum())
+            print(f"  {name} | {len(excess)} | {near} | {excess.mean():.4f} | {excess.max():.4f} | "
                   f"{still:+.1e} | {noise:.1e}")  # fmt: skip
         print("  degenerate:", some["descent on the energy"]["told"])
 

@@ -142,7 +142,9 @@ def test_interrupted_learning_goes_on_from_its_file(posed, found, tmp_path):
             raise KeyboardInterrupt
 
     first = climb(posed, starts=3, file=file, progress=stop)
-    assert first.notes and not first.optimum.complete and np.isfinite(first.value)
+    assert first.notes
+    assert not first.optimum.complete
+    assert np.isfinite(first.value)
     seen = []
     second = climb(posed, starts=3, file=file, progress=lambda what, done, total: seen.append(done))
     np.testing.assert_allclose(second.value, found.value, atol=1e-9)
@@ -187,7 +189,8 @@ def test_numbers_of_every_kind_of_part():
     family = learning.family_of_agent(agent)
     names = {one.name: one for one in family.parameters}
     assert [one.transform for one in names.values()].count("positive") == 3
-    assert len(names) == 5 and any("gain" in name for name in names)
+    assert len(names) == 5
+    assert any("gain" in name for name in names)
     other = {name: np.asarray(one.start) + 0.1 for name, one in names.items()}
     built = family.build(other)
     assert float(built.primitives[0].sd) == pytest.approx(0.6)

@@ -40,7 +40,9 @@ class Optimum(NamedTuple):
     evaluations: int
     converged: bool
     complete: bool  # False if somebody interrupted it: then `z` is the best so far
-    paths: tuple[Float[np.ndarray, " turns"], ...] = ()  # the objective at every accepted step of each climb on all data
+    paths: tuple[
+        Float[np.ndarray, " turns"], ...
+    ] = ()  # the objective at every accepted step of each climb on all data
 
 
 class _Best:

@@ -6,8 +6,8 @@ that drift by what the gate tells them).
 """
 
 from .count import Matching, Number, Numbers, columns, degenerate, how_many, match
-from .objectives import Learned, Posed, climb, learn, pose, with_data
 from .local import Drift, drift, drift_in_circuit
+from .objectives import Learned, Posed, climb, learn, pose, with_data
 from .parts import family_of_agent
 from .rivals import Markov, Score, compare, hide, learn_markov, predict_markov
 
@@ -25,6 +25,7 @@ __all__ = [
     "compare",
     "degenerate",
     "drift",
+    "drift_in_circuit",
     "family_of_agent",
     "hide",
     "how_many",
@@ -33,6 +34,5 @@ __all__ = [
     "match",
     "pose",
     "predict_markov",
-    "drift_in_circuit",
     "with_data",
 ]

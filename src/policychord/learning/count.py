@@ -84,7 +84,7 @@ def degenerate(found: Learned, data: Observations) -> tuple[str, ...]:
     moved = float(found.weights.std(axis=0).max())
     if len(names) > 1 and moved < LEAST_MOVEMENT and found.mixing != "constant":
         said.append(
-            f"the weights do not move (sd {moved:.4f}): the data tell the mixture, not the primitives that it is made of."
+            f"the weights do not move (sd {moved:.4f}): the data tell the mixture, not the primitives it is made of."
         )
     if np.abs(found.z).max(initial=0.0) >= FARTHEST:
         said.append("some numbers are at a bound: no finite ones are best, or none matter.")

@@ -80,31 +80,31 @@ def _drift(
     steps: int,
 ) -> Any:  # fmt: skip
     def meet(state: Any, situation: Any) -> Any:
-        l, w, usual, key = state
+        rows, w, usual, key = state
         s = cost[situation]
         if signal == "flow":
-            l, w = jax.lax.fori_loop(0, steps, lambda _, now: _flow(now, s, eps, log_prior, rate, dt), (l, w))
-            return (l, w, usual, key), None
-        pi = jax.nn.softmax(l, axis=0)
+            rows, w = jax.lax.fori_loop(0, steps, lambda _, now: _flow(now, s, eps, log_prior, rate, dt), (rows, w))
+            return (rows, w, usual, key), None
+        pi = jax.nn.softmax(rows, axis=0)
         w = solve(Problem(pi, s, eps, log_prior)).weights
         p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
         g = jnp.log(p) + s
         if signal == "settled":
-            return (l - rate * _signal(pi, w, g), w, usual, key), None
+            return (rows - rate * _signal(pi, w, g), w, usual, key), None
         key, draw = jax.random.split(key)
         u = jax.random.categorical(draw, jnp.log(p))
         blame = w * pi[u] / p[u] * (g[u] - usual)
         step = blame * (jax.nn.one_hot(u, len(s))[:, None] - pi)
-        return (l - rate * step, w, usual + 0.02 * (g[u] - usual), key), None
+        return (rows - rate * step, w, usual + 0.02 * (g[u] - usual), key), None
 
-    def one(l: Any, key: Any) -> Any:
+    def one(rows: Any, key: Any) -> Any:
         def over(state: Any, key: Any) -> Any:
             state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
             return state, mean_energy(state[0], cost, eps, log_prior)
 
         first = jnp.exp(log_prior)
-        (l, *_), path = jax.lax.scan(over, (l, first, jnp.asarray(0.0), key), jax.random.split(key, passes))
-        return l, path
+        (rows, *_), path = jax.lax.scan(over, (rows, first, jnp.asarray(0.0), key), jax.random.split(key, passes))
+        return rows, path
 
     return jax.vmap(one)(logits, keys)
 
@@ -125,11 +125,11 @@ def _signal(pi: Any, w: Any, g: Any) -> Any:
 
 
 def _flow(now: Any, s: Any, eps: Any, log_prior: Any, rate: Any, dt: Any) -> Any:
-    l, w = now
-    pi = jax.nn.softmax(l, axis=0)
+    rows, w = now
+    pi = jax.nn.softmax(rows, axis=0)
     g = jnp.log(jnp.maximum(pi @ w, MIXTURE_FLOOR)) + s
     response = gate(Problem(pi, s, jnp.asarray(eps), log_prior), w)
-    return l - dt * rate * _signal(pi, w, g), w + dt * (response - w)
+    return rows - dt * rate * _signal(pi, w, g), w + dt * (response - w)
 
 
 # ------------------------------------------------------------------------------------------------ the circuit
@@ -168,8 +168,8 @@ def _in_circuit(
     import optimistix
 
     def velocity(t: Any, state: Any, s: Any) -> Any:
-        a, b, y, log_m, r, w, l = state
-        pi = jax.nn.softmax(l, axis=0)
+        a, b, y, log_m, r, w, rows = state
+        pi = jax.nn.softmax(rows, axis=0)
         log_a = jnp.log(jnp.maximum(a, MIXTURE_FLOOR))
         heard = (b + s) @ pi
         dy = (-eps * y - heard + eps * log_prior) / scales.gradient
@@ -185,8 +185,8 @@ def _in_circuit(
         )  # fmt: skip
         return jax.tree_util.tree_map(lambda leaf: leaf[0], found.ys), None
 
-    def one(l: Any, key: Any) -> Any:
-        pi, w = jax.nn.softmax(l, axis=0), jnp.exp(log_prior)
+    def one(rows: Any, key: Any) -> Any:
+        pi, w = jax.nn.softmax(rows, axis=0), jnp.exp(log_prior)
         a = pi @ w
         y = log_prior - (jnp.log(a) @ pi) / eps
 
@@ -194,7 +194,7 @@ def _in_circuit(
             state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
             return state, mean_energy(state[-1], cost, eps, log_prior)
 
-        begin = (a, jnp.log(a), y, logsumexp(y), y - logsumexp(y), w, l)
+        begin = (a, jnp.log(a), y, logsumexp(y), y - logsumexp(y), w, rows)
         state, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
         return state[-1], path
 

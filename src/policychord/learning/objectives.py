@@ -101,8 +101,8 @@ def learn(
     - `objective="likelihood"` makes observed decisions (`data`) likely, `"energy"` makes the agent's own optimal energy
       low in the situations of `data`, or in those that it meets in `env` (`episodes` of `steps`) as it is now.
     - `free`: what is learned (`learning.family_of_agent`): all numbers of all primitives unless given.
-    - `mixing`: `gate` are the weights that the agent's gate chooses; the rivals `constant` and `softmax` learn them too,
-      the latter from `features(observation)`, a plain mixture of experts.
+    - `mixing`: `gate` are the weights that the gate chooses; the rivals `constant` and `softmax` learn them, the
+      latter from `features(observation)`: a plain mixture of experts.
     - `starts`: climbs, the first from the agent as it is, the others around it: let its primitives differ.
     - `file`: results so far are kept there after every climb, as arrays and nothing else; if it exists, learning goes
       on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.

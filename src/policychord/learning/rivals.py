@@ -159,9 +159,7 @@ def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> Expected:
             return jnp.where(there, earlier, later), (jnp.where(there, jnp.exp(smooth), 0.0), later)
 
         _, (filtered, each) = jax.lax.scan(forwards, log_start, (log_b, there))
-        _, (belief, later) = jax.lax.scan(
-            backwards, jnp.zeros(log_b.shape[1]), (log_b, there, filtered), reverse=True
-        )
+        _, (belief, later) = jax.lax.scan(backwards, jnp.zeros(log_b.shape[1]), (log_b, there, filtered), reverse=True)
         pairs = filtered[:-1, :, None] + log_move + (log_b[1:] + later[1:])[:, None, :]
         shares = jnp.exp(pairs - logsumexp(pairs, axis=(1, 2), keepdims=True))
         return each, belief, belief[0], jnp.sum(jnp.where(there[1:, None, None], shares, 0.0), axis=0)
