@@ -247,12 +247,12 @@ def show_em(rows: dict[str, Any]) -> None:
     some = [row for name, row in rows.items() if name.startswith("em ")]
     if some:
         short = np.array([row["ours"] - row["end"] for row in some]) * PEOPLE * TRIALS
+        worst, ours = (np.mean([max(r[name]) for r in some]) for name in ("distance", "our distance"))
         print(f"\nPlain EM from one start, {len(some)} cohorts: the likelihood fell in "
-              f"{sum(r['falls'] > 0 for r in some)} of them (worst step {max(r['fell'] for r in some):.1e} nats a decision); it ends "
-              f"{np.median(short):.1f} nats below the climb from the same start (median; {short.min():.1f} to "
-              f"{short.max():.1f}); total variation of the worst of three "
-              f"{np.mean([max(r['distance']) for r in some]):.3f}, "
-              f"of the climb {np.mean([max(r['our distance']) for r in some]):.3f}")  # fmt: skip
+              f"{sum(r['falls'] > 0 for r in some)} of them (worst step {max(r['fell'] for r in some):.1e} nats a "
+              f"decision); it ends {np.median(short):.1f} nats below the climb from the same start (median; "
+              f"{short.min():.1f} to {short.max():.1f}); total variation of the worst of three {worst:.3f}, of the climb "
+              f"{ours:.3f}")  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------- flock
@@ -303,9 +303,10 @@ def show_flock(rows: dict[str, Any]) -> None:
     some = [row for name, row in rows.items() if name.startswith("flock ")]
     if some:
         tv = np.array([row["distance"] for row in some])
+        good = int((tv.max(axis=1) <= WANTED).sum())
         print(f"\n{len(some)} simulated flocks of {some[0]['decisions']} decisions, three planted forces, nine gains "
-              f"and three spreads learned: total variation mean {tv.mean():.4f}, worst {tv.max():.4f}; all three <= {WANTED} in "
-              f"{int((tv.max(axis=1) <= WANTED).sum())} of {len(some)}")  # fmt: skip
+              f"and three spreads learned: total variation mean {tv.mean():.4f}, worst {tv.max():.4f}; all three <= "
+              f"{WANTED} in {good} of {len(some)}")  # fmt: skip
         off = np.abs(np.array([row["gains"] for row in some]) - np.eye(3))
         print(f"  gains: mean error {off.mean():.3f}, worst {off.max():.3f}; sd {np.mean([r['sd'] for r in some]):.4f} "
               f"(planted {np.sqrt(0.1):.4f})")  # fmt: skip
@@ -595,7 +596,7 @@ def _ends(found: Any) -> Any:
     count = found.energy.shape[1]
     late, before = found.energy[:, -(count // 10) :], found.energy[:, -(count // 5) : -(count // 10)]
     return {"energy": late.mean(axis=1).tolist(), "noise": late.std(axis=1).tolist(),
-            "still": (late.mean(axis=1) - before.mean(axis=1)).tolist(), 
+            "still": (late.mean(axis=1) - before.mean(axis=1)).tolist(),
             "path": found.energy.mean(axis=0)[:: max(1, count // 100)].tolist()}  # fmt: skip
 
 
