@@ -250,8 +250,8 @@ def show_em(rows: dict[str, Any]) -> None:
         worst, ours = (np.mean([max(r[name]) for r in some]) for name in ("distance", "our distance"))
         print(f"\nPlain EM from one start, {len(some)} cohorts: the likelihood fell in "
               f"{sum(r['falls'] > 0 for r in some)} of them (worst step {max(r['fell'] for r in some):.1e} nats a "
-              f"decision); it ends {np.median(short):.1f} nats below the climb from the same start (median; "
-              f"{short.min():.1f} to {short.max():.1f}); total variation of the worst of three {worst:.3f}, of the climb "
+              f"decision); it ends {np.median(short):.1f} nats below the climb from that start (median; "
+              f"{short.min():.1f} to {short.max():.1f}); total variation of the worst of three {worst:.3f}, then "
               f"{ours:.3f}")  # fmt: skip
 
 
@@ -391,7 +391,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
     def one(make: Any, free: Any, way: Any) -> Any:
         agent = make()
         if way == "markov":
-            each = held_out_markov(hide(agent, data, free), fold, options.starts)
+            each = held_out_markov(hide(agent, data, free), fold, options.starts, rounds=options.rounds)
             n = len(agent.names)
             return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": []}
         if free is None:  # one primitive with numbers of its own
@@ -633,6 +633,7 @@ def main() -> None:
     parser.add_argument("--decisions", type=int, default=2000, help="of a flock")
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=60, help="of EM at most, for hidden-Markov mixtures")
     parser.add_argument("--passes", type=int, default=60, help="of the circuit through all situations")
     parser.add_argument("--experiment", nargs="+", choices=("1", "2"))
     parser.add_argument("--only", help="ways whose name has this")

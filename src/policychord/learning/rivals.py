@@ -27,7 +27,7 @@ from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
 ROUNDS = 200  # of EM at most
-NEAR = 1e-3  # nats that a round must gain, or it is the last
+NEAR = 0.01  # nats that a round must gain, or it is the last
 LEAST = 1e-8  # of an expected count: no transition is impossible
 
 
@@ -85,21 +85,23 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
 
 
 def learn_markov(
-    given: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: np.ndarray | None = None
+    given: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: Markov | None = None
 ) -> Markov:
     """The most likely hidden-Markov mixture, by EM from several starts.
 
     The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one step
-    uphill on the expected log-likelihood: so the likelihood never falls.
+    uphill on the expected log-likelihood: so the likelihood never falls. `begin` is where it goes on from instead.
     """
-    points = spread_starts(given.emission, starts, seed) if begin is None else np.atleast_2d(begin)
-    return max((_climb(given, z, rounds) for z in points), key=lambda one: one.log_likelihood)
-
-
-def _climb(given: Hidden, z: np.ndarray, rounds: int) -> Markov:
+    if begin is not None:
+        return _climb(given, begin.z, begin.start, begin.transition, rounds)
     n = len(given.agent.names)
-    start = np.full(n, 1.0 / n)
-    move = np.full((n, n), (1 - STAYS) / max(n - 1, 1)) + (STAYS - (1 - STAYS) / max(n - 1, 1)) * np.eye(n)
+    leaves = (1 - STAYS) / max(n - 1, 1)
+    first = np.full(n, 1.0 / n), _share(np.full((n, n), leaves) + (STAYS - leaves) * np.eye(n))
+    ends = [_climb(given, z, *first, rounds) for z in spread_starts(given.emission, starts, seed)]
+    return max(ends, key=lambda one: one.log_likelihood)
+
+
+def _climb(given: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
     place = _places(given.sequence)
     path: list[float] = []
     while True:
@@ -236,11 +238,13 @@ def compare(
     return tuple(sorted(rows, key=lambda one: -one.held_out))
 
 
-def held_out_markov(given: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0) -> Float[np.ndarray, " N"]:
+def held_out_markov(
+    given: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
+) -> Float[np.ndarray, " N"]:
     """ln p of each decision, given those before it, under numbers that were learned without its fold."""
-    whole = learn_markov(given, starts=starts, seed=seed)
+    whole = learn_markov(given, starts=starts, seed=seed, rounds=rounds)
     scores = np.empty(len(fold))
     for one in np.unique(fold):
-        trained = learn_markov(among_hidden(given, fold != one), begin=whole.z)
+        trained = learn_markov(among_hidden(given, fold != one), begin=whole, rounds=rounds)
         scores[fold == one] = predict_markov(among_hidden(given, fold == one), trained)
     return scores
