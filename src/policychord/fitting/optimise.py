@@ -180,9 +180,9 @@ def _climb(objective: _Best, start: np.ndarray, near: float) -> tuple[np.ndarray
     return max(first, second, key=lambda end: end[1])
 
 
-def improve(given: Likelihood, z: np.ndarray, turns: int = 1) -> Float[np.ndarray, " K"]:
-    """A point that is not lower than z, after so many steps uphill."""
-    return _ascend(_Best(given, "ml"), z, NEAR, turns)[0]
+def improve(given: Likelihood, z: np.ndarray, turns: int = 1, near: float = NEAR) -> Float[np.ndarray, " K"]:
+    """A point that is not lower than z, after so many steps uphill or so close to the top, in standard errors."""
+    return _ascend(_Best(given, "ml"), z, near, turns)[0]
 
 
 def _ascend(

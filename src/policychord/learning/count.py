@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from ..agent import Composer
 from ..fitting.decisions import Observations
-from ..fitting.optimise import Progress
+from ..fitting.optimise import MOST_TURNS, Progress, improve
 from ..fitting.parameters import FARTHEST
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
@@ -19,6 +19,7 @@ from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob
 SITUATIONS = 400  # at most, at which columns are compared
 EQUAL = 0.02  # total variation below which two primitives are called equal
 UNUSED = 0.01  # mean weight below which a primitive is called unused
+NEAR = 0.01  # standard errors from the top at which the climb of a fold ends
 ALONE = 0.99  # mean weight above which one is said to explain everything
 
 
@@ -147,18 +148,9 @@ def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray,
     """ln p of each decision under numbers that were learned without its fold; the climbs begin at z."""
     scores = np.empty(len(posed.situation))
     for one in np.unique(fold):
-        trained = climb_only(among(posed, fold != one), z)
-        test = among(posed, fold == one)
-        scores[fold == one] = log_prob(test, trained)
+        trained = improve(among(posed, fold != one).likelihood, z, MOST_TURNS, NEAR)
+        scores[fold == one] = log_prob(among(posed, fold == one), trained)
     return scores
-
-
-def climb_only(posed: Posed, z: np.ndarray) -> Float[np.ndarray, " K"]:
-    """Where a climb from z ends."""
-    from ..fitting.optimise import maximise
-
-    best: Any = maximise(posed.likelihood, starts=z[None])
-    return np.asarray(best.z)
 
 
 def choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
