@@ -465,7 +465,11 @@ def sentence(some: dict[str, Any], subject: np.ndarray) -> str:
         apart = paired(gate[1], each, subject)
         how = "ahead of" if apart.clear and apart.mean > 0 else "behind" if apart.clear else "level with"
         words += f"; the gate is {how} {name} ({apart.mean:+.4f} ± {apart.error:.4f})"
-    return words + "."
+    gates = [name for name in some if name.endswith(("learned", "learned, gate"))]
+    tried = {int(name[0]): np.array(some[name]["each"]) for name in gates}
+    top = max(tried.values(), key=np.mean)
+    fine = [n for n, each in tried.items() if (gap := paired(top, each, subject)).mean <= gap.error or each is top]
+    return f"{words}. By held-out likelihood {min(fine)} learned primitive{'s' if min(fine) > 1 else ''} would do."
 
 
 # -------------------------------------------------------------------------------------------------- tracks
