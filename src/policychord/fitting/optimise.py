@@ -78,6 +78,8 @@ def _point(given: Likelihood, z: np.ndarray, method: str) -> _Point:
         prior, slope = log_prior(given.parameters, z)
         value, gradient = value + prior, gradient + slope
         spread = spread + np.diag(prior_precision(given.parameters))
+    if method == "secants":
+        spread = np.eye(len(z)) * given.units
     if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(spread).all()):
         return _Point(np.array(z), -np.inf, np.zeros_like(z), np.zeros((len(z), len(z))))
     return _Point(np.array(z), value, gradient, spread)
@@ -104,12 +106,17 @@ def maximise(
 ) -> Optimum:
     """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
+    `secants` is for objectives that are no likelihood: gradients of units then say nothing about the curvature.
+
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
     `keep` is handed such an answer after every climb, to be stored.
     """
-    if method not in ("ml", "map"):
-        raise ValueError(f"method = {method!r}: use 'ml' (maximum likelihood) or 'map' (with the declared priors).")
+    if method not in ("ml", "map", "secants"):
+        raise ValueError(
+            f"method = {method!r}: use 'ml' (maximum likelihood), 'map' (with the declared priors) or 'secants' (no "
+            "likelihood: steps by secants alone)."
+        )
     points = resume.starts if resume is not None else spread_starts(given, starts, seed)
     tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
     best = _Best(given, method)
@@ -196,7 +203,8 @@ def _ascend(
     here = objective.at(begin)
     path = [here.value]
     objective.paths.append(path)
-    metric, close = _inverse(here.spread), False
+    metric, close = _inverse(here.spread), objective.method == "secants"
+    fresh = close
     for _ in range(turns):
         uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
         metric = metric if close else _inverse(here.spread)
@@ -210,13 +218,15 @@ def _ascend(
         if there is None:
             if not close:
                 return here.z, here.value, False
-            metric, close = _inverse(here.spread), False  # secants went wrong: once more without them
+            metric, close = _inverse(here.spread), objective.method == "secants"  # secants went wrong: anew
+            fresh = close
             there = _line(objective, here, metric @ uphill, uphill)
             if there is None:
                 return here.z, here.value, False
         if close:
             s, y = there.z - here.z, here.gradient - there.gradient
-            metric = _bfgs(metric[None], s[None], y[None], np.zeros(1, bool))[0]
+            metric = _bfgs(metric[None], s[None], y[None], np.array([fresh]))[0]
+            fresh = False
         here = there
         path.append(here.value)
     return here.z, here.value, False

@@ -126,7 +126,10 @@ def climb(
         if resume is None and Path(file).exists():
             resume = read(Path(file), posed.likelihood)
         keep = partial(write, Path(file), posed.likelihood)
-    best = maximise(posed.likelihood, starts=starts, seed=seed, progress=progress, resume=resume, keep=keep)
+    method = "secants" if posed.objective == "energy" else "ml"
+    best = maximise(
+        posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume, keep=keep
+    )
     if keep is not None:
         keep(best)
     notes = [] if best.complete else ["The climbs were interrupted: this is the best so far."]
