@@ -78,8 +78,8 @@ def degenerate(found: Learned, data: Observations) -> tuple[str, ...]:
         apart = float(0.5 * np.abs(pi[..., a] - pi[..., b]).sum(axis=1).mean())
         if apart < EQUAL:
             said.append(f"{names[a]} and {names[b]} are equal (total variation {apart:.3f}): fewer primitives do.")
-    for a in np.flatnonzero(mean < UNUSED) if len(names) > 1 else ():
-        said.append(f"{names[a]} is unused (mean weight {mean[a]:.4f}): its numbers mean nothing.")
+    for one in np.flatnonzero(mean < UNUSED) if len(names) > 1 else ():
+        said.append(f"{names[one]} is unused (mean weight {mean[one]:.4f}): its numbers mean nothing.")
     if len(names) > 1 and mean.max() > ALONE:
         said.append(f"{names[int(mean.argmax())]} explains everything (mean weight {mean.max():.4f}).")
     moved = float(found.weights.std(axis=0).max())

@@ -102,9 +102,9 @@ def _drift(
             state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
             return state, mean_energy(state[0], cost, eps, log_prior)
 
-        first = jnp.exp(log_prior)
-        (rows, *_), path = jax.lax.scan(over, (rows, first, jnp.asarray(0.0), key), jax.random.split(key, passes))
-        return rows, path
+        begin: Any = (rows, jnp.exp(log_prior), jnp.asarray(0.0), key)
+        end, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
+        return end[0], path
 
     return jax.vmap(one)(logits, keys)
 

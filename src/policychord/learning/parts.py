@@ -40,7 +40,9 @@ def family_of_agent(agent: Composer, free: Sequence[str] = (ALL,)) -> Family:
     if not isinstance(agent, Composer):
         raise ValueError(f"agent is a {type(agent).__name__}: pass a Composer, whose primitives are to be learned.")
     free = (free,) if isinstance(free, str) else tuple(free)
-    places, known, used = [], [], set()
+    places: list[_Place] = []
+    known: list[str] = []
+    used: set[str] = set()
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(agent)):
         words = [word for word in map(_word, path) if word]
         field = words[0] if words else ""

@@ -22,7 +22,7 @@ from ..fitting.optimise import Progress, improve, spread_starts
 from ..fitting.parameters import Theta, natural, size
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
 from .count import held_out
-from .objectives import Features, climb, pose, size_of_chunk
+from .objectives import Features, Mixing, climb, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
@@ -221,7 +221,7 @@ def compare(
     fold = folds_of(data.subject, folds, seed)
     scored: list[tuple[str, int, np.ndarray]] = []
     inner = of_primitives(agent, free)
-    ways: dict[str, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
+    ways: dict[Mixing, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
     for i, (mixing, (what, looks)) in enumerate(ways.items()):
         if progress is not None:
             progress(mixing, i, len(ways) + 1)
