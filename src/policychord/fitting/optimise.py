@@ -206,9 +206,8 @@ def _ascend(
     metric, close = _inverse(here.spread), objective.method == "secants"
     fresh = close
     for _ in range(turns):
-        uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
         metric = metric if close else _inverse(here.spread)
-        step = metric @ uphill
+        step, uphill = _inwards(metric, here)
         left = float(uphill @ step)
         if left <= near**2:
             return here.z, here.value, np.isfinite(here.value)
@@ -220,7 +219,7 @@ def _ascend(
                 return here.z, here.value, False
             metric, close = _inverse(here.spread), objective.method == "secants"  # secants went wrong: anew
             fresh = close
-            there = _line(objective, here, metric @ uphill, uphill)
+            there = _line(objective, here, *_inwards(metric, here))
             if there is None:
                 return here.z, here.value, False
         if close:
@@ -230,6 +229,27 @@ def _ascend(
         here = there
         path.append(here.value)
     return here.z, here.value, False
+
+
+def _inwards(metric: np.ndarray, here: _Point) -> tuple[np.ndarray, np.ndarray]:
+    """(step, gradient) in the numbers that may move: one at a bound that wants to go on outwards is held.
+
+    Clipping a step afterwards would turn it, and it need not lead uphill any more.
+    """
+    gradient = here.gradient
+    edge = np.abs(here.z) >= FARTHEST
+    held = edge & (here.z * gradient > 0)
+    while True:
+        uphill = np.where(held, 0.0, gradient)
+        inner = metric
+        if held.any():
+            cross = metric[:, held]
+            inner = metric - cross @ np.linalg.pinv(metric[np.ix_(held, held)]) @ cross.T
+        step = np.where(held, 0.0, inner @ uphill)
+        out = edge & ~held & (here.z * step > 0)
+        if not out.any():
+            return step, uphill
+        held = held | out
 
 
 def _line(objective: _Best, here: _Point, step: np.ndarray, uphill: np.ndarray) -> _Point | None:
