@@ -537,7 +537,7 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
     for n in (2, 3, 4, 5):
         make = eqx.Partial(learned, n)
         plans[f"{n} learned, gate"] = (make, ("primitives", "prior", "eps"), "gate")
-        plans |= {f"{n} learned, {way}": (make, ("primitives",), way) for way in ("constant", "softmax", "markov")}
+        plans |= {f"{n} learned, {way}": (make, ("primitives",), way) for way in ("softmax", "markov")}
     score_all(book, title, plans, data, features, options)
 
 

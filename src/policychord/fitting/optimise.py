@@ -103,6 +103,7 @@ def maximise(
     progress: Progress | None = None,
     resume: Optimum | None = None,
     keep: Callable[[Optimum], Any] | None = None,
+    near: float = NEAR,
 ) -> Optimum:
     """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
@@ -110,7 +111,7 @@ def maximise(
 
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
-    `keep` is handed such an answer after every climb, to be stored.
+    `keep` is handed such an answer after every climb, to be stored. A climb ends `near` standard errors from the top.
     """
     if method not in ("ml", "map", "secants"):
         raise ValueError(
@@ -156,7 +157,7 @@ def maximise(
         for i in ends[:FINAL]:
             if not np.isfinite(heights[i]):
                 _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
-                tried[i], heights[i], fine = _climb(best, tried[i], NEAR)
+                tried[i], heights[i], fine = _climb(best, tried[i], near)
                 converged = converged or fine
                 store()
             else:

@@ -40,6 +40,7 @@ Mixing = Literal["gate", "constant", "softmax"]
 Features = Callable[[Any], Any]
 ENTRIES = 12_000  # numbers of one matrix of primitives times situations worked on together: what a cache holds
 LEAST = 1e-300
+NEAR = 1e-3  # standard errors from the top at which a climb ends: 5e-7 nats, about what the gate's tolerance allows
 
 
 class Posed(NamedTuple):
@@ -127,9 +128,8 @@ def climb(
             resume = read(Path(file), posed.likelihood)
         keep = partial(write, Path(file), posed.likelihood)
     method = "secants" if posed.objective == "energy" else "ml"
-    best = maximise(
-        posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume, keep=keep
-    )
+    best = maximise(posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume, keep=keep,
+                    near=NEAR)  # fmt: skip
     if keep is not None:
         keep(best)
     notes = [] if best.complete else ["The climbs were interrupted: this is the best so far."]
