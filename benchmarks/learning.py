@@ -206,7 +206,7 @@ def show_designs(rows: dict[str, Any]) -> None:
     if some:
         print(f"\nWhich experiments of {PEOPLE} x {TRIALS} choices can tell (Fisher bound of the worst of three):")
     for name, row in some.items():
-        flat, worst = sum(one["flat"] for one in row), np.nanmean([one["largest"] for one in row] + [np.nan] * 0)
+        flat, worst = sum(one["flat"] for one in row), np.mean([one["largest"] for one in row])
         told = f"not identified in {flat} of {len(row)}" if flat else f"total variation {worst:.3f}"
         print(f"  {name[8:]:28s} {told}")
 

@@ -128,8 +128,8 @@ def climb(
             resume = read(Path(file), posed.likelihood)
         keep = partial(write, Path(file), posed.likelihood)
     method = "secants" if posed.objective == "energy" else "ml"
-    best = maximise(posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume, keep=keep,
-                    near=NEAR)  # fmt: skip
+    best = maximise(posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume,
+                    keep=keep, near=NEAR)  # fmt: skip
     if keep is not None:
         keep(best)
     notes = [] if best.complete else ["The climbs were interrupted: this is the best so far."]
