@@ -114,8 +114,8 @@ def from_trace(trace: Trace, env: AbstractEnv) -> Observations:
 
     def rows(values: Any, per_agent: bool) -> np.ndarray:
         values = np.asarray(values)
-        values = values if per_agent else np.expand_dims(values, 2)
-        return values[alive].reshape(-1, *values.shape[3:])
+        values = (values if per_agent else np.expand_dims(values, 2))[alive]
+        return values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])  # also where a field is empty
 
     def label(values: np.ndarray) -> np.ndarray:
         return np.broadcast_to(values, (episodes, times, agents))[alive].ravel()

@@ -309,7 +309,8 @@ def _situations(
         by, action = observed_by(agent.actions, data.action)
         if by != "index":
             raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
-    leaves = [np.asarray(leaf).reshape(data.size, -1) for leaf in jax.tree_util.tree_leaves(data.observation)]
+    leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(data.observation)]
+    leaves = [leaf.reshape(data.size, int(np.prod(leaf.shape[1:]))) for leaf in leaves]  # a field may be empty
     table = np.concatenate([*(leaf.astype(float) for leaf in leaves), data.k[:, None].astype(float)], axis=1)
     _, first, situation = np.unique(table, axis=0, return_index=True, return_inverse=True)
     situation = situation.reshape(-1)
