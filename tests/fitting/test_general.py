@@ -212,3 +212,19 @@ def test_folds_keep_groups_together_and_scores_are_held_out(cohort, best):
     assert 0 < difference.mean < 0.02
     with pytest.raises(ValueError, match="two or more"):
         validate.folds_of(np.zeros(5))
+
+
+def test_a_number_at_its_bound_does_not_stop_the_others():
+    """y = a + b x with a beyond the bound of 20: b is then the best one for a = 20, though it is correlated with a."""
+    rng = np.random.default_rng(4)
+    x = 3.0 + rng.normal(size=200)
+    y = 30.0 - 2.0 * x + rng.normal(size=200)
+    given = likelihoods.likelihood(
+        lambda theta, unit: -0.5 * (unit["y"] - theta["a"] - theta["b"] * unit["x"]) ** 2,
+        {"x": x, "y": y},
+        [parameters.real("a"), parameters.real("b")],
+    )
+    best = optimise.maximise(given, starts=2)
+    np.testing.assert_allclose(best.z, [20.0, x @ (y - 20.0) / (x @ x)], atol=1e-6)
+    assert best.converged
+    assert all(np.all(np.diff(path) >= -1e-11 * np.abs(path[:-1])) for path in best.paths)

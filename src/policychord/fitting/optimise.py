@@ -40,6 +40,7 @@ class Optimum(NamedTuple):
     evaluations: int
     converged: bool
     complete: bool  # False if somebody interrupted it: then `z` is the best so far
+    paths: tuple[Float[np.ndarray, " turns"], ...] = ()  # the objective at every step of each climb on all data
 
 
 class _Best:
@@ -48,6 +49,7 @@ class _Best:
     def __init__(self, given: Likelihood, method: str):
         self.given, self.method = given, method
         self.value, self.z, self.count = -np.inf, np.zeros(0), 0
+        self.paths: list[list[float]] = []  # the heights of each climb, step by step
 
     def at(self, z: np.ndarray) -> "Point":
         here = log_posterior(self.given, z, self.method)
@@ -75,6 +77,8 @@ def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> Point
         prior, slope = log_prior(given.parameters, z)
         value, gradient = value + prior, gradient + slope
         products = products + np.diag(prior_precision(given.parameters))
+    if method == "secants":
+        products = np.eye(len(z)) * given.units
     if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(products).all()):
         return Point(np.array(z), -np.inf, np.zeros_like(z), np.zeros((len(z), len(z))))
     return Point(np.array(z), value, gradient, products)
@@ -88,23 +92,44 @@ def maximise(
     seed: int = 0,
     progress: Progress | None = None,
     resume: Optimum | None = None,
+    keep: Callable[[Optimum], Any] | None = None,
+    near: float = NEAR,
 ) -> Optimum:
     """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
+    `secants` is for objectives that are no likelihood: gradients of units then say nothing about the curvature.
+
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
+    `keep` is handed such an answer after every climb, to be stored. A climb ends `near` standard errors from the top.
     """
-    if method not in ("ml", "map"):
-        raise ValueError(f"method = {method!r}: use 'ml' (maximum likelihood) or 'map' (with the declared priors).")
-    points = resume.starts if resume is not None else _starts(given, starts, seed)
+    if method not in ("ml", "map", "secants"):
+        raise ValueError(
+            f"method = {method!r}: use 'ml' (maximum likelihood), 'map' (with the declared priors) or 'secants' (no "
+            "likelihood: steps by secants alone)."
+        )
+    points = resume.starts if resume is not None else spread_starts(given, starts, seed)
     tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
     best = _Best(given, method)
     if resume is not None and np.isfinite(resume.log_posterior):
         best.value, best.z, best.count = resume.log_posterior, resume.z, resume.evaluations
+        best.paths = [list(path) for path in resume.paths]
     part = _part(given, seed)
     heights = np.full(len(points), np.nan) if resume is None else resume.heights.copy()
     complete, converged = True, False
     screen = _Best(part, method)
+    if part is given:
+        screen.paths = best.paths  # climbs on all data, too
+
+    def answer(log_likelihood: float, whole: bool) -> Optimum:
+        paths = tuple(np.array(path) for path in best.paths)
+        return Optimum(best.z, best.value, log_likelihood, points, tried.copy(), heights.copy(), best.count,
+                       converged and whole, whole, paths)  # fmt: skip
+
+    def store() -> None:
+        if keep is not None:
+            keep(answer(best.value, False))
+
     try:
         if points.shape[1] == 0:
             best.at(points[0])
@@ -114,6 +139,7 @@ def maximise(
             _tell(progress, "climbing from several starts", i, len(points) + FINAL)
             if np.isnan(tried[i]).any():
                 tried[i], hills[i], _ = _climb(screen, start, NEAR_A_HILL)
+                store()
             else:
                 hills[i] = screen.at(tried[i]).value
         best.count += screen.count
@@ -121,8 +147,9 @@ def maximise(
         for i in ends[:FINAL]:
             if not np.isfinite(heights[i]):
                 _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
-                tried[i], heights[i], fine = _climb(best, tried[i], NEAR)
+                tried[i], heights[i], fine = _climb(best, tried[i], near)
                 converged = converged or fine
+                store()
             else:
                 converged = True
     except KeyboardInterrupt:
@@ -132,10 +159,7 @@ def maximise(
     if not best.z.size and points.shape[1]:  # interrupted before anything was known
         best.at(points[0])
         best.z = points[0] if not best.z.size else best.z
-    log_likelihood = value_and_gradient(given, best.z)[0]
-    return Optimum(
-        best.z, best.value, log_likelihood, points, tried, heights, best.count, converged and complete, complete
-    )
+    return answer(value_and_gradient(given, best.z)[0], complete)
 
 
 def finished(found: Optimum) -> Optimum:
@@ -163,19 +187,27 @@ def _climb(objective: _Best, start: np.ndarray, near: float) -> tuple[np.ndarray
     return max(first, second, key=lambda end: end[1])
 
 
-def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
+def improve(given: Likelihood, z: np.ndarray, turns: int = 1, near: float = NEAR) -> Float[np.ndarray, " K"]:
+    """A point that is not lower than z, after so many steps uphill or so close to the top, in standard errors."""
+    return _ascend(_Best(given, "ml"), z, near, turns)[0]
+
+
+def _ascend(
+    objective: _Best, begin: np.ndarray, near: float, turns: int = MOST_TURNS
+) -> tuple[np.ndarray, float, bool]:
     """Climb by the scores' outer products while the top is far, by BFGS from them once it is close.
 
     The products cost nothing beside the gradient and know the scale of every direction, also where a gradient is small;
     where the model is wrong they are not the curvature, and secants mend that.
     """
     here = objective.at(begin)
-    metric, close = _inverse(here.products), False
-    for _ in range(MOST_TURNS):
+    path = [here.value]
+    objective.paths.append(path)
+    metric, close = _inverse(here.products), objective.method == "secants"
+    fresh = close
+    for _ in range(turns):
         metric = metric if close else _inverse(here.products)
-        moving, inward = pinned(metric[None], here.z[None], here.gradient[None])
-        uphill = inward[0]
-        step = moving[0] @ uphill
+        step, uphill = _inwards(metric, here)
         left = float(uphill @ step)
         if left <= near**2:
             return here.z, here.value, np.isfinite(here.value)
@@ -185,16 +217,39 @@ def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarra
         if there is None:
             if not close:
                 return here.z, here.value, False
-            metric, close = _inverse(here.products), False  # secants went wrong: once more without them
-            moving, _ = pinned(metric[None], here.z[None], here.gradient[None])
-            there = _line(objective, here, moving[0] @ uphill, uphill)
+            metric, close = _inverse(here.products), objective.method == "secants"  # secants went wrong: anew
+            fresh = close
+            there = _line(objective, here, *_inwards(metric, here))
             if there is None:
                 return here.z, here.value, False
         if close:
             s, y = there.z - here.z, here.gradient - there.gradient
-            metric = _bfgs(metric[None], s[None], y[None], np.zeros(1, bool))[0]
+            metric = _bfgs(metric[None], s[None], y[None], np.array([fresh]))[0]
+            fresh = False
         here = there
+        path.append(here.value)
     return here.z, here.value, False
+
+
+def _inwards(metric: np.ndarray, here: Point) -> tuple[np.ndarray, np.ndarray]:
+    """(step, gradient) in the numbers that may move: one at a bound that wants to go on outwards is held.
+
+    Clipping a step afterwards would turn it, and it need not lead uphill any more.
+    """
+    gradient = here.gradient
+    edge = np.abs(here.z) >= FARTHEST
+    held = edge & (here.z * gradient > 0)
+    while True:
+        uphill = np.where(held, 0.0, gradient)
+        inner = metric
+        if held.any():
+            cross = metric[:, held]
+            inner = metric - cross @ np.linalg.pinv(metric[np.ix_(held, held)]) @ cross.T
+        step = np.where(held, 0.0, inner @ uphill)
+        out = edge & ~held & (here.z * step > 0)
+        if not out.any():
+            return step, uphill
+        held = held | out
 
 
 def _line(objective: _Best, here: Point, step: np.ndarray, uphill: np.ndarray) -> Point | None:
@@ -223,7 +278,7 @@ def inverses(spread: np.ndarray) -> Float[np.ndarray, "groups K K"]:
     return (vectors / np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
-def _starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
+def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
     """The declared start, and points drawn around it, the same for a seed."""
     count = size(given.parameters)
     if not isinstance(starts, int | np.integer):
