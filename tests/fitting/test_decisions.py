@@ -217,7 +217,7 @@ def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
 def test_a_decision_that_is_not_finite_is_named(seen):
     broken = seen.observation.copy()
     broken[7] = np.nan
-    with pytest.raises(ValueError, match="decision 7 .* observation of it is not finite"):
+    with pytest.raises(ValueError, match=r"decision 7 .* observation of it is not finite"):
         policychord.fit(LINE, seen._replace(observation=broken), ("eps",), starts=1)
 
 
