@@ -10,7 +10,7 @@ import numpy as np
 
 import policychord as pc
 from policychord.envs import Crazyflie, CrazyflieView
-from policychord.envs.crazyflie import DRAG, DT, FASTEST_TURN, GRAVITY, HOVER, LARGEST_THRUST, MASS, STEEPEST
+from policychord.envs.crazyflie import DRAG, DT, FASTEST_TURN, GRAVITY, LARGEST_THRUST, MASS, STEEPEST
 
 pc.enable_x64()
 
