@@ -16,9 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.actions import AbstractActions, Grid, Sampled
-from policychord.agent import Decision
-from policychord.core._method import Outcome
-from policychord.core.objective import Certificate
 from policychord.envs import Pendulum, PendulumState, upright
 from policychord.envs.base import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.envs.crazyflie import DRAG, HOVER, MASS
@@ -30,22 +27,7 @@ from policychord.studies.quadrotor.settings import Gains, QuadrotorSettings
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import flight
-
-
-class Alone(eqx.Module):
-    """A fixed mixture of controllers' commands, or one controller: an agent without a model."""
-
-    controllers: tuple[Any, ...]
-    weights: Any
-    names: ClassVar[tuple[str, ...]] = ("command",)
-
-    def start(self) -> tuple[()]:
-        return ()
-
-    def decide(self, key: Any, view: Any, k: Any, memory: Any) -> Decision:
-        action = jnp.asarray(self.weights) @ jnp.stack([one(view, k) for one in self.controllers])
-        unknown, outcome = jnp.asarray(jnp.nan), jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8")
-        return Decision(action, jnp.ones(1), Certificate(unknown, unknown), outcome, memory)
+from flight import Alone
 
 
 class Task(NamedTuple):
