@@ -2,10 +2,11 @@
 
 python -m benchmarks.composition --minutes 30 --out docs/explanation/composition.json
 
-For every task the temperature of the composition, the planner's settings, the best primitive, the best fixed mixture
-and the best rule by hand are chosen in episodes 0 to 49, by the lowest median cost; what is reported are episodes from
-1000 on. With another factor than the usual one, only the best primitive, mixture and rule are chosen anew. What was
-played is kept in build/composition: the same command goes on where it was stopped, or where its minutes were over.
+For every task what the composition's rollouts follow and its temperature, the planner's settings, the best primitive,
+the best fixed mixture and the best rule by hand are chosen in episodes 0 to 49, by the lowest median cost; what is
+reported are episodes from 1000 on. With a factor that is not as usual, only the best primitive, mixture and rule are
+chosen anew. What was played is kept in build/composition: the same command goes on where it was stopped, or where its
+minutes were over.
 """
 
 import argparse
@@ -34,7 +35,11 @@ from policychord.stats.effect_size import effect_size
 from mppi import MPPI  # isort: skip  # an example, found by the tasks' path
 
 CHOSEN_IN, FRESH, BATCH = range(50), 1000, 50  # episodes of choices, the first of those reported, and how many at once
-EPS, NATS = (0.05, 0.5), (0.1, 1.0, 10.0, 100.0, 1000.0)
+EPS, NATS = (0.05, 0.5), (1.0, 10.0, 100.0, 1000.0)
+FOLLOW = (
+    "each",
+    "mixture",
+)  # what rollouts follow: each primitive, of which the cheapest counts, or the best fixed mixture
 NOISE, WARMTH = (0.1, 0.3, 0.6), (0.01, 0.1, 1.0, 10.0)
 LATEST = 2  # decisions by which a command may be late
 MIXTURES = 100  # that are tried at random, and then again around the best
@@ -83,6 +88,16 @@ class Late(eqx.Module):
         made = self.agent.decide(key, view, k, inner)
         waiting = jnp.concatenate([waiting, made.action[None]])
         return made._replace(action=waiting[LATEST - self.delay], memory=(made.memory, waiting[1:]))
+
+
+class Blend(eqx.Module):
+    """The commands of a fixed mixture."""
+
+    controllers: tuple[Any, ...]
+    weights: Any
+
+    def __call__(self, view: Any, k: Any) -> Any:
+        return self.weights @ jnp.stack([one(view, k) for one in self.controllers])
 
 
 @eqx.filter_jit
@@ -142,14 +157,18 @@ class Bench(NamedTuple):
     def steps(self, cell: Cell) -> int:
         return max(1, round(self.task.horizon * cell.horizon))
 
-    def composer(self, cell: Cell, eps: float, nats: float, gate: str) -> Composer:
+    def composer(self, cell: Cell, follow: str, eps: float, nats: float, gate: str) -> Composer:
         task, numbers = (
             self.task,
             (jnp.asarray(nats / cell.temperature), jnp.asarray(cell.mass), jnp.asarray(cell.drag)),
         )
         parts = {name: Gaussian(one, task.spread, outside=task.outside) for name, one in self.controllers(cell).items()}
         model = task.model(*numbers)
-        later = Rollouts(parts, task.actions, model.predict, model.stage, steps=self.steps(cell))
+        followed = parts
+        if follow == "mixture":
+            blend = Blend(tuple(self.controllers(cell).values()), jnp.asarray(self.weights(cell)))
+            followed = {"mixture": Gaussian(blend, task.spread, outside=task.outside)}
+        later = Rollouts(followed, task.actions, model.predict, model.stage, steps=self.steps(cell))
         price = Cost(model.stage, predict=model.predict, cost_to_go=later)
         return Composer(parts, price, task.actions, eps, selection=cell.selection, gate=gate)
 
@@ -163,12 +182,22 @@ class Bench(NamedTuple):
             task.actions, model.predict, model.stage, task.planned, self.steps(cell) + 1, samples, task.dim, **numbers
         )
 
-    def gate(self, cell: Cell, episodes: range, eps: float, nats: float, gate: str = "equilibrium") -> np.ndarray:
-        """The composition, or with gate="cheapest" its best rollout: which has no temperature, and acts by the mean."""
-        if gate == "cheapest":
-            cell = cell._replace(temperature=1.0, selection="mean")
-        name = f"{gate} {named(cell)} eps {eps:g} nats {nats:g}"
-        return self.costs(name, lambda: self.composer(cell, eps, nats, gate), cell, episodes)
+    def gate(self, cell: Cell, episodes: range, follow: str, eps: float, nats: float) -> np.ndarray:
+        """The composition."""
+        after = "" if follow == "each" else f", follow {follow}"
+        name = f"equilibrium {named(cell)} eps {eps:g} nats {nats:g}{after}"
+        return self.costs(name, lambda: self.composer(cell, follow, eps, nats, "equilibrium"), cell, episodes)
+
+    def cheapest(self, cell: Cell, episodes: range, follow: str) -> np.ndarray:
+        """The primitive with the cheapest rollouts: it has no temperature, and acts by its mean."""
+        cell = cell._replace(temperature=1.0, selection="mean")
+        after = "" if follow == "each" else f", follow {follow}"
+        return self.costs(
+            f"cheapest {named(cell)}{after}",
+            lambda: self.composer(cell, follow, 0.5, 100.0, "cheapest"),
+            cell,
+            episodes,
+        )
 
     def plan(self, cell: Cell, episodes: range, noise: float, warmth: float) -> np.ndarray:
         cell = cell._replace(gains=1.0, temperature=1.0, selection="mean")
@@ -240,29 +269,28 @@ def best(found: dict[Any, np.ndarray]) -> Any:
 
 
 def choose(bench: Bench) -> dict[str, Any]:
-    """The temperature of the composition and the planner's settings, in the episodes of choices."""
-    composed = {(e, n): bench.gate(USUAL, CHOSEN_IN, e, n) for e, n in product(EPS, NATS)}
-    planned = {(s, w): bench.plan(USUAL, CHOSEN_IN, s, w) for s, w in product(NOISE, WARMTH)}
-    (eps, nats), (noise, warmth) = best(composed), best(planned)
-    tried = {f"eps {e:g}, nats {n:g}": float(np.median(found[0])) for (e, n), found in composed.items()}
-    return {"eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
+    """How the composition looks ahead, its temperature, and the planner's settings, in the episodes of choices."""
+    composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(FOLLOW, EPS, NATS)}
+    planned = {told: bench.plan(USUAL, CHOSEN_IN, *told) for told in product(NOISE, WARMTH)}
+    (follow, eps, nats), (noise, warmth) = best(composed), best(planned)
+    tried = {f"follow {f}, eps {e:g}, nats {n:g}": short(np.median(found[0])) for (f, e, n), found in composed.items()}
+    return {"follow": follow, "eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
 
 
 def compare(bench: Bench, chosen: dict[str, Any], cell: Cell, episodes: range) -> dict[str, Any]:
     """The composition and its rivals in the same fresh episodes."""
-    gate = (chosen["eps"], chosen["nats"])
-    ours = bench.gate(cell, episodes, *gate)
+    ours = bench.gate(cell, episodes, chosen["follow"], chosen["eps"], chosen["nats"])
     primitive, rule = best(bench.alone(cell, CHOSEN_IN)), best(bench.hand(cell, CHOSEN_IN))
+    weights = "/".join(f"{w:.2f}" for w in bench.weights(cell))
     rivals = {
         "best primitive": (primitive, bench.alone(cell, episodes)[primitive]),
-        "best fixed mixture": (
-            "/".join(f"{w:.2f}" for w in bench.weights(cell)),
-            bench.mixture(cell, episodes),
-        ),
-        "cheapest rollout": ("", bench.gate(cell, episodes, *gate, gate="cheapest")),
+        "best fixed mixture": (weights, bench.mixture(cell, episodes)),
+        "cheapest rollout": ("", bench.cheapest(cell, episodes, chosen["follow"])),
         "MPPI": ("", bench.plan(cell, episodes, chosen["noise"], chosen["warmth"])),
         "best by hand": (rule, bench.hand(cell, episodes)[rule]),
     }
+    if cell == USUAL and chosen["follow"] != "each":
+        rivals["cheapest rollout, each followed"] = ("", bench.cheapest(cell, episodes, "each"))
     return {
         **summary(ours), "episodes": len(episodes),
         "rivals": {
