@@ -172,11 +172,11 @@ class Bench(NamedTuple):
         price = Cost(model.stage, predict=model.predict, cost_to_go=later)
         return Composer(parts, price, task.actions, eps, selection=cell.selection, gate=gate)
 
-    def planner(self, cell: Cell, noise: float, warmth: float) -> MPPI:
+    def planner(self, cell: Cell, follow: str, noise: float, warmth: float) -> MPPI:
         """As many simulated steps as the composition takes."""
         task = self.task
         model = task.model(jnp.asarray(1.0), jnp.asarray(cell.mass), jnp.asarray(cell.drag))
-        samples = task.actions.size * len(self.controllers(cell))
+        samples = task.actions.size * (len(self.controllers(cell)) if follow == "each" else 1)
         numbers = {"noise": jnp.asarray(noise), "temperature": jnp.asarray(warmth)}
         return MPPI(
             task.actions, model.predict, model.stage, task.planned, self.steps(cell) + 1, samples, task.dim, **numbers
@@ -184,25 +184,25 @@ class Bench(NamedTuple):
 
     def gate(self, cell: Cell, episodes: range, follow: str, eps: float, nats: float) -> np.ndarray:
         """The composition."""
-        after = "" if follow == "each" else f", follow {follow}"
-        name = f"equilibrium {named(cell)} eps {eps:g} nats {nats:g}{after}"
+        name = f"equilibrium {named(cell)} eps {eps:g} nats {nats:g}{after(follow)}"
         return self.costs(name, lambda: self.composer(cell, follow, eps, nats, "equilibrium"), cell, episodes)
 
     def cheapest(self, cell: Cell, episodes: range, follow: str) -> np.ndarray:
         """The primitive with the cheapest rollouts: it has no temperature, and acts by its mean."""
         cell = cell._replace(temperature=1.0, selection="mean")
-        after = "" if follow == "each" else f", follow {follow}"
         return self.costs(
-            f"cheapest {named(cell)}{after}",
+            f"cheapest {named(cell)}{after(follow)}",
             lambda: self.composer(cell, follow, 0.5, 100.0, "cheapest"),
             cell,
             episodes,
         )
 
-    def plan(self, cell: Cell, episodes: range, noise: float, warmth: float) -> np.ndarray:
+    def plan(self, cell: Cell, episodes: range, follow: str, noise: float, warmth: float) -> np.ndarray:
         cell = cell._replace(gains=1.0, temperature=1.0, selection="mean")
-        name = f"mppi {named(cell)} noise {noise:g} warmth {warmth:g}"
-        return self.costs(name, lambda: self.planner(cell, noise, warmth), cell, episodes)
+        if follow != "each":
+            cell = cell._replace(count=0)  # more primitives take no more steps
+        name = f"mppi {named(cell)} noise {noise:g} warmth {warmth:g}{after(follow)}"
+        return self.costs(name, lambda: self.planner(cell, follow, noise, warmth), cell, episodes)
 
     def alone(self, cell: Cell, episodes: range) -> dict[str, np.ndarray]:
         """Each primitive."""
@@ -253,6 +253,10 @@ class Bench(NamedTuple):
         )
 
 
+def after(follow: str) -> str:
+    return "" if follow == "each" else f", follow {follow}"
+
+
 def only(controller: Any) -> Alone:
     return Alone((controller,), jnp.ones(1))
 
@@ -271,8 +275,9 @@ def best(found: dict[Any, np.ndarray]) -> Any:
 def choose(bench: Bench) -> dict[str, Any]:
     """How the composition looks ahead, its temperature, and the planner's settings, in the episodes of choices."""
     composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(FOLLOW, EPS, NATS)}
-    planned = {told: bench.plan(USUAL, CHOSEN_IN, *told) for told in product(NOISE, WARMTH)}
-    (follow, eps, nats), (noise, warmth) = best(composed), best(planned)
+    follow, eps, nats = best(composed)
+    planned = {told: bench.plan(USUAL, CHOSEN_IN, follow, *told) for told in product(NOISE, WARMTH)}
+    noise, warmth = best(planned)
     tried = {f"follow {f}, eps {e:g}, nats {n:g}": short(np.median(found[0])) for (f, e, n), found in composed.items()}
     return {"follow": follow, "eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
 
@@ -286,7 +291,7 @@ def compare(bench: Bench, chosen: dict[str, Any], cell: Cell, episodes: range) -
         "best primitive": (primitive, bench.alone(cell, episodes)[primitive]),
         "best fixed mixture": (weights, bench.mixture(cell, episodes)),
         "cheapest rollout": ("", bench.cheapest(cell, episodes, chosen["follow"])),
-        "MPPI": ("", bench.plan(cell, episodes, chosen["noise"], chosen["warmth"])),
+        "MPPI": ("", bench.plan(cell, episodes, chosen["follow"], chosen["noise"], chosen["warmth"])),
         "best by hand": (rule, bench.hand(cell, episodes)[rule]),
     }
     if cell == USUAL and chosen["follow"] != "each":

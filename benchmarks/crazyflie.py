@@ -45,7 +45,7 @@ def held() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(worlds: int, least: float) -> None:
+def measure(worlds: int, least: float, follow: list[str]) -> None:
     """A line for this many worlds."""
     env = flight.WORLD
     states = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), worlds))
@@ -58,7 +58,7 @@ def measure(worlds: int, least: float) -> None:
 
     steps = worlds * 50 * env.substeps / timed(lambda: physics(states), least)
     # one agent alone is faster without the way to the compiled solver, which pays for batches
-    agent = flight.composed(NATS, EPS, route="jax" if worlds == 1 else "auto")
+    agent = flight.composed(NATS, EPS, follow=follow, route="jax" if worlds == 1 else "auto")
     views, memory = jax.vmap(env.observe)(states), agent.start()
     keys = jax.random.split(jax.random.key(1), worlds)
     memories = jax.tree.map(lambda a: jnp.broadcast_to(a, (worlds, *a.shape)), memory)
@@ -72,7 +72,7 @@ def measure(worlds: int, least: float) -> None:
     needs = program.memory_analysis()
     megabytes = (needs.temp_size_in_bytes + needs.argument_size_in_bytes + needs.output_size_in_bytes) / 2**20
     seconds = timed(lambda: program(views, memories), least)
-    simulated = agent.actions.size * (1 + len(agent.names) * flight.HORIZON)
+    simulated = agent.actions.size * (1 + len(agent.model.cost_to_go.primitives) * flight.HORIZON)
     print(
         f"{worlds:>6} {steps:>16,.0f} {1000 * seconds / worlds:>14.3f} {worlds / seconds:>14,.0f} "
         f"{worlds * simulated / seconds:>16,.0f} {megabytes:>12.1f} {held():>12.0f}"
@@ -82,12 +82,15 @@ def measure(worlds: int, least: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, nargs="*", default=[1, 64, 1024])
+    parser.add_argument(
+        "--follow", nargs="*", default=["fast"], help="what rollouts follow: one controller, or several"
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds for each number, at least")
     told = parser.parse_args()
     if len(told.worlds) == 1:
         keep_programs()
         jax.config.update("jax_enable_x64", True)
-        measure(told.worlds[0], told.seconds)
+        measure(told.worlds[0], told.seconds, told.follow)
         return
     heads = ("worlds", 6), ("physics steps/s", 16), ("ms a decision", 14), ("decisions/s", 14), ("model steps/s", 16)
     print(*(f"{head:>{width}}" for head, width in (*heads, ("MB, program", 12), ("MB, process", 12))))

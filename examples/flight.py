@@ -148,11 +148,15 @@ class Model(eqx.Module):
         return self.nats * self.world.cost_of(view, k)
 
 
-def composed(nats, eps, *, steps=HORIZON, count=32, selection="mean", **told):
-    """The four controllers, weighed by what following each of them will cost."""
+def composed(nats, eps, *, follow=("fast",), steps=HORIZON, count=32, selection="mean", **told):
+    """The four controllers, weighed by what an action and then following the best fixed mixture of them will cost.
+
+    Of some 200 mixtures the best in episodes 0 to 49 was `fast` alone. With several names the cheapest one counts.
+    """
     parts = {name: pc.Gaussian(one, SPREAD) for name, one in PILOTS.items()}
     actions, model = pc.Sampled(LOW, HIGH, count=count), Model(WORLD, nats)
-    later = pc.Rollouts(parts, actions, model.predict, model.stage, steps=steps)
+    followed = {name: parts[name] for name in follow}
+    later = pc.Rollouts(followed, actions, model.predict, model.stage, steps=steps)
     return pc.Composer(
         parts, pc.Cost(predict=model.predict, cost_to_go=later), actions, eps, selection=selection, **told
     )
