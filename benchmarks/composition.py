@@ -272,14 +272,14 @@ def best(found: dict[Any, np.ndarray]) -> Any:
     return min(found, key=lambda name: np.median(found[name][0]))
 
 
-def choose(bench: Bench) -> dict[str, Any]:
+def choose(bench: Bench, follow: list[str]) -> dict[str, Any]:
     """How the composition looks ahead, its temperature, and the planner's settings, in the episodes of choices."""
-    composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(FOLLOW, EPS, NATS)}
-    follow, eps, nats = best(composed)
-    planned = {told: bench.plan(USUAL, CHOSEN_IN, follow, *told) for told in product(NOISE, WARMTH)}
+    composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(follow, EPS, NATS)}
+    chosen, eps, nats = best(composed)
+    planned = {told: bench.plan(USUAL, CHOSEN_IN, chosen, *told) for told in product(NOISE, WARMTH)}
     noise, warmth = best(planned)
     tried = {f"follow {f}, eps {e:g}, nats {n:g}": short(np.median(found[0])) for (f, e, n), found in composed.items()}
-    return {"follow": follow, "eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
+    return {"follow": chosen, "eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
 
 
 def compare(bench: Bench, chosen: dict[str, Any], cell: Cell, episodes: range) -> dict[str, Any]:
@@ -332,10 +332,10 @@ def cells(task: Task) -> Iterator[tuple[str, Any, Cell]]:
                 yield factor, level, USUAL._replace(**{factor: level})
 
 
-def measure(name: str, folder: Path, seeds: int, fewer: int, factors: list[str]) -> dict[str, Any]:
+def measure(name: str, folder: Path, seeds: int, fewer: int, factors: list[str], follow: list[str]) -> dict[str, Any]:
     """A task's part of the record: what was played before the minutes were over."""
     bench = Bench(TASKS[name](), folder / name)
-    chosen = choose(bench)
+    chosen = choose(bench, follow)
     primitives = list(bench.task.controllers)[: bench.task.usual]
     usual = compare(bench, chosen, USUAL, range(FRESH, FRESH + seeds))
     told = {"chosen": chosen, "horizon": bench.task.horizon, "primitives": primitives, "usual": usual, "cells": []}
@@ -354,6 +354,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
     parser.add_argument("--tasks", nargs="*", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--factors", nargs="*", default=list(FACTORS), choices=list(FACTORS))
+    parser.add_argument("--follow", nargs="*", default=list(FOLLOW), choices=FOLLOW, help="what rollouts may follow")
     parser.add_argument("--folder", type=Path, default=Path("build/composition"))
     parser.add_argument("--out", type=Path, default=None, help="the record, of what was played")
     told = parser.parse_args()
@@ -363,7 +364,7 @@ def main() -> None:
     tasks = {}
     for name in told.tasks:
         with suppress(TimeoutError):
-            tasks[name] = measure(name, told.folder, told.seeds, told.fewer, told.factors)
+            tasks[name] = measure(name, told.folder, told.seeds, told.fewer, told.factors, told.follow)
     if time.time() > BEFORE[0]:
         print("The minutes are over: the same command goes on from here.")
     record = {"date": datetime.date.today().isoformat(), "jax": jax.__version__, "tasks": tasks}

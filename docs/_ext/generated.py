@@ -324,8 +324,7 @@ def composition(part: str) -> str:
             "|---|---|---|---|---|---|",
         ]
         for task, told in tasks.items():
-            for name in RIVALS:
-                one = told["usual"]["rivals"][name]
+            for name, one in told["usual"]["rivals"].items():
                 delta, wins = one["delta"], [f"{100 * share:.0f}%" for share in one["wins"]]
                 who = f"{name} ({one['who']})" if one["who"] else name
                 rows.append(
@@ -333,6 +332,8 @@ def composition(part: str) -> str:
                     f"({delta[1]:+.2f} to {delta[2]:+.2f}) | {wins[0]} ({wins[1]} to {wins[2]}) | {_verdict(delta)} |"
                 )
         return "\n".join(rows) + "\n"
+    if not any(told["cells"] for told in tasks.values()):
+        return "No factor is recorded yet; `python -m benchmarks.composition` plays them.\n"
     rows = [f"| task | what is other than usual | median | {' | '.join(RIVALS)} |", "|---" * (3 + len(RIVALS)) + "|"]
     for task, told in tasks.items():
         for cell in [{"factor": "usual", "level": "", **told["usual"]}, *told["cells"]]:
