@@ -43,7 +43,6 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 os.environ["MATPLOTLIBRC"] = str(_DOCS / "matplotlibrc")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(programs_folder())  # a program that two pages need is compiled once
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-os.environ["POLICYCHORD_PAGES"] = str(_DOCS)  # where records are that a page draws
 os.environ["COLUMNS"] = "88"  # as wide as a page shows
 os.environ["PYTHONSTARTUP"] = str(_DOCS / "startup.py")
 

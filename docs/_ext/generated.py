@@ -307,48 +307,6 @@ def factors() -> str:
     return "\n".join(rows) + f"\n\n{said}\n"
 
 
-RIVALS = ("best primitive", "best fixed mixture", "cheapest rollout", "MPPI", "best by hand")
-LEVELS = {
-    "gains": "gains of all primitives x {}", "horizon": "horizon x {}", "mass": "model's mass x {}",
-    "drag": "model's drag + {}/s", "delay": "commands {} decisions late", "count": "{} primitives",
-    "temperature": "temperature x {}", "selection": "selection: {}",
-}  # fmt: skip
-
-
-def composition(part: str) -> str:
-    """The record of `python -m benchmarks.composition`: all as usual, or one factor at a time."""
-    tasks = json.loads((RECORD.parent / "composition.json").read_text(encoding="utf-8"))["tasks"]
-    if part == "usual":
-        rows = [
-            "| task | rival | median: composed, rival | delta (95% interval) | composed costs less in | |",
-            "|---|---|---|---|---|---|",
-        ]
-        for task, told in tasks.items():
-            for name, one in told["usual"]["rivals"].items():
-                delta, wins = one["delta"], [f"{100 * share:.0f}%" for share in one["wins"]]
-                who = f"{name} ({one['who']})" if one["who"] else name
-                rows.append(
-                    f"| {task} | {who} | {told['usual']['median']:.4g}, {one['median']:.4g} | {delta[0]:+.2f} "
-                    f"({delta[1]:+.2f} to {delta[2]:+.2f}) | {wins[0]} ({wins[1]} to {wins[2]}) | {_verdict(delta)} |"
-                )
-        return "\n".join(rows) + "\n"
-    if not any(told["cells"] for told in tasks.values()):
-        return "No factor is recorded yet; `python -m benchmarks.composition` plays them.\n"
-    rows = [f"| task | what is other than usual | median | {' | '.join(RIVALS)} |", "|---" * (3 + len(RIVALS)) + "|"]
-    for task, told in tasks.items():
-        for cell in [{"factor": "usual", "level": "", **told["usual"]}, *told["cells"]]:
-            deltas = [cell["rivals"][name]["delta"] for name in RIVALS]
-            shown = [f"**{d[0]:+.2f}**" if _verdict(d) == "loses" else f"{d[0]:+.2f}" for d in deltas]
-            words = LEVELS.get(cell["factor"], "nothing").format(cell["level"])
-            rows.append(f"| {task} | {words} | {cell['median']:.4g} | {' | '.join(shown)} |")
-    return "\n".join(rows) + "\n"
-
-
-def _verdict(delta: list[float]) -> str:
-    """By the interval of delta, which is below zero where the composition costs less."""
-    return "wins" if delta[2] < 0 else "loses" if delta[1] > 0 else "open"
-
-
 def _recorded() -> "list[ClaimRecord]":
     from policychord.runs.compare import read_claims
 
@@ -358,8 +316,7 @@ def _recorded() -> "list[ClaimRecord]":
 # -------------------------------------------------------------
 
 MAKERS = {
-    maker.__name__: maker
-    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, composition)
+    maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors)
 }
 
 
