@@ -84,12 +84,14 @@ def compares_with_all_controls(printed: str) -> None:
         assert int(won) + int(lost) <= 2
 
 
-SHORT = ("cart_pole", "mountain_car", "pusher", "trained_policies")  # two episodes; the tables are made with fifty
-PROMISES |= dict.fromkeys(SHORT, compares_with_all_controls)
+PROMISES |= dict.fromkeys(("cart_pole", "mountain_car", "pusher", "trained_policies"), compares_with_all_controls)
+# two episodes; the tables are made with fifty
+SHORT = {"cart_pole", "crazyflie", "mountain_car", "pusher", "trained_policies"}
 NEEDS = {"pusher": "mujoco", "trained_policies": "stable_baselines3"}
 
 # They take long, and pages of the documentation, which tests build, go the same way.
 LONG = (
+    "crazyflie",
     "flock_with_own_primitive",
     "habit",
     "mountain_car",
@@ -110,8 +112,9 @@ def test_it_runs_draws_and_keeps_its_promise(name, tmp_path):
     environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
     assert done.returncode == 0, done.stderr
-    figures = sorted(tmp_path.iterdir())
+    figures = sorted(tmp_path.glob("*.png"))
     assert figures, "no figure was saved"
+    assert all(str(film) in done.stdout for film in tmp_path.glob("*.gif"))
     for figure in figures:
         assert str(figure) in done.stdout
         pixels = matplotlib.image.imread(figure)[..., :3]
