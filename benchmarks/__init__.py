@@ -3,6 +3,7 @@
 import os
 
 # One thread for everybody, or the clocks would compare numbers of cores. It has to be said before NumPy and JAX load.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+# NPROC is for XLA: a second thread of its pool waits actively, and CPU time counts the waiting.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"):
     os.environ[_name] = "1"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"

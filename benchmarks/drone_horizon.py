@@ -3,7 +3,9 @@
 python -m benchmarks.drone_horizon --seeds 200 --out build/drone_horizon.json
 
 Settings are chosen in episodes 0 to 49 of the stale-point world, by the lowest median cost, and then flown in fresh
-episodes (from 1000) of both worlds. Delta is Cliff's, of costs against PID's: negative is better than PID.
+episodes (from 1000) of both worlds. Delta is Cliff's, of costs against PID's: negative is better than PID. What decides
+is `sharpness`, how many nats a unit of cost counts: with one, the costs of the two controllers hardly differ in nats,
+and their entropies set the weights. The Riccati cost-to-go has the same choice.
 """
 
 import argparse
@@ -12,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +31,7 @@ from policychord.studies.quadrotor.agents import (
     FIXED,
     Within,
     agent_and_world,
+    composer,
     controllers,
     hover_model,
     roster,
@@ -38,6 +42,7 @@ from policychord.studies.quadrotor.settings import QuadrotorSettings
 
 TRIED, FRESH, BATCH = range(50), 1000, 50  # episodes that settings are chosen in, the first of the others, at once
 RIVALS = {"PID": "baseline", "stabilise": "stabilise", "track": "track", FIXED: FIXED, "Riccati": "cost-to-go"}
+OURS = "rollouts"
 
 
 class Chosen(NamedTuple):
@@ -45,33 +50,66 @@ class Chosen(NamedTuple):
 
     steps: int
     follow: Any
-    eps: float
+    sharpness: float  # nats for a unit of the task's cost
 
 
-CANDIDATES = [Chosen(*one) for one in product((15, 30), ("each", "prior"), (0.05, 0.5))]
+EPS, SHARPNESS = 0.05, (1.0, 10.0, 100.0)
+CANDIDATES = [Chosen(*one) for one in product((15, 30), ("each", "prior"), SHARPNESS)]
+
+
+class Hover(eqx.Module):
+    """The linear model near hover."""
+
+    A: Any
+    B: Any
+
+    def __call__(self, view: QuadrotorView, thrust: Any, k: Time) -> QuadrotorView:
+        return QuadrotorView(self.A @ view.x + self.B @ (thrust - HOVER), view.x[4])
+
+
+class Effort(eqx.Module):
+    """What the task charges for the thrusts."""
+
+    weight: Any
+
+    def __call__(self, view: QuadrotorView, thrust: Any, k: Time) -> Any:
+        return self.weight * jnp.sum((thrust - HOVER) ** 2)
+
+
+class Stage(eqx.Module):
+    """What the task charges for a step."""
+
+    path: Any
+    weights: Any
+    effort: Effort
+
+    def __call__(self, view: QuadrotorView, thrust: Any, k: Time) -> Any:
+        off = view.x - self.path[jnp.minimum(k, len(self.path) - 1)]
+        return jnp.sum(self.weights * off**2) + self.effort(view, thrust, k)
 
 
 def composed(settings: QuadrotorSettings, chosen: Chosen, count: int = 32) -> Composer:
     """The PD pair with a cost-to-go from its own rollouts in the linear model near hover."""
     flown = controllers(settings, "pd")
-    path, (A, B) = flown["track"].path, map(jnp.asarray, hover_model())
-    weights = jnp.asarray(settings.cost.state)
-
-    def predict(view: QuadrotorView, thrust: Any, k: Time) -> QuadrotorView:
-        return QuadrotorView(A @ view.x + B @ (thrust - HOVER), view.x[4])
-
-    def effort(view: QuadrotorView, thrust: Any, k: Time) -> Any:
-        return settings.cost.thrust * jnp.sum((thrust - HOVER) ** 2)
-
-    def stage(view: QuadrotorView, thrust: Any, k: Time) -> Any:
-        off = view.x - path[jnp.minimum(k, len(path) - 1)]
-        return jnp.sum(weights * off**2) + effort(view, thrust, k)
-
+    predict = Hover(*map(jnp.asarray, hover_model()))
+    effort = Effort(jnp.asarray(chosen.sharpness * settings.cost.thrust))
+    stage = Stage(flown["track"].path, chosen.sharpness * jnp.asarray(settings.cost.state), effort)
     pair = {name: Gaussian(Within(flown[name]), settings.composition.spread) for name in ("stabilise", "track")}
     actions = Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=count)
     later = Rollouts(pair, actions, predict, stage, steps=chosen.steps, follow=chosen.follow)
     model = Cost(effort, predict=predict, cost_to_go=later)
-    return Composer(pair, model, actions, chosen.eps, selection="mean")
+    return Composer(pair, model, actions, EPS, selection="mean")
+
+
+def by_riccati(settings: QuadrotorSettings, sharpness: float) -> Composer:
+    """The study's agent with the Riccati cost-to-go, its cost as sharp as this."""
+    agent = composer(settings, "pd", roster(settings)["cost-to-go"])
+    sharper = jax.tree_util.tree_map(
+        lambda a: sharpness * a, (lambda t: (t.M, t.slope, t.bend))(agent.model.action_cost)
+    )
+    return eqx.tree_at(
+        lambda one: (one.model.action_cost.M, one.model.action_cost.slope, one.model.action_cost.bend), agent, sharper
+    )
 
 
 def costs(agent: Any, settings: QuadrotorSettings, episodes: range) -> np.ndarray:
@@ -83,28 +121,35 @@ def costs(agent: Any, settings: QuadrotorSettings, episodes: range) -> np.ndarra
     return np.concatenate(found)
 
 
-def choose(settings: QuadrotorSettings, episodes: range) -> tuple[Chosen, dict[str, float]]:
-    """The candidate with the lowest median, and the medians of all."""
-    medians = {one: float(np.median(costs(composed(settings, one), settings, episodes))) for one in CANDIDATES}
-    for one, median in medians.items():
-        print(f"chosen from: {one.steps:>3} steps, follow {one.follow:<5}, eps {one.eps:<5g} median {median:.1f}")
-    return min(medians, key=lambda one: medians[one]), {str(tuple(one)): value for one, value in medians.items()}
+def choose(settings: QuadrotorSettings, episodes: range) -> tuple[Chosen, float, dict[str, float]]:
+    """The candidate with the lowest median, Riccati's sharpness by the same rule, and the medians of all."""
+    medians: dict[Any, float] = {}
+    for one in [*CANDIDATES, *SHARPNESS]:
+        agent = composed(settings, one) if isinstance(one, Chosen) else by_riccati(settings, one)
+        medians[one] = float(np.median(costs(agent, settings, episodes)))
+        name = str(one) if isinstance(one, Chosen) else f"Riccati, sharpness {one:g}"
+        print(f"tried: {name:<60} median {medians[one]:.1f}", flush=True)
+    best, sharp = (min(some, key=lambda one: medians[one]) for some in (CANDIDATES, SHARPNESS))
+    return best, sharp, {str(one): value for one, value in medians.items()}
 
 
-def compare(settings: QuadrotorSettings, chosen: Chosen, seeds: int) -> dict[str, dict[str, float]]:
+def compare(settings: QuadrotorSettings, chosen: Chosen, sharp: float, seeds: int) -> dict[str, dict[str, float]]:
     """Everybody in the same fresh episodes of one world."""
     fresh = range(FRESH, FRESH + seeds)
     agents = {name: agent_and_world(settings, "pd", key, roster(settings)[key])[0] for name, key in RIVALS.items()}
-    agents["rollouts"] = composed(settings, chosen)
+    agents[f"Riccati, x{sharp:g}"] = by_riccati(settings, sharp)
+    agents[OURS] = composed(settings, chosen)
+    agents["cheapest"] = agents[OURS].replace(gate="cheapest")
     found = {name: costs(agent, settings, fresh) for name, agent in agents.items()}
     table = {}
     for name, values in found.items():
         effect = effect_size(values, found["PID"], paired=True)
-        wins = {"wins of rollouts": int(np.sum(found["rollouts"] < values))}
-        table[name] = {"median": float(np.median(values)), **effect._asdict(), **wins}
+        wins = int(np.sum(found[OURS] < values))
+        table[name] = {"median": float(np.median(values)), **effect._asdict(), "wins of rollouts": wins}
         print(
-            f"{settings.disturbance:<12} {name:<12} median {np.median(values):7.1f}  delta against PID "
-            f"{effect.delta:+.3f}  rollouts cost less in {wins['wins of rollouts']} of {seeds}"
+            f"{settings.disturbance:<12} {name:<14} median {np.median(values):7.1f}  delta against PID "
+            f"{effect.delta:+.3f} [{effect.low:+.3f}, {effect.high:+.3f}]  rollouts cost less in {wins} of {seeds}",
+            flush=True,
         )
     return table
 
@@ -118,10 +163,11 @@ def main() -> None:
     keep_programs()
     jax.config.update("jax_enable_x64", True)
     settings = QuadrotorSettings()
-    chosen, medians = choose(settings, range(told.tried))
-    print(f"chosen: {chosen}")
+    chosen, sharp, medians = choose(settings, range(told.tried))
+    print(f"chosen: {chosen}; Riccati, sharpness {sharp:g}")
     tables = {
-        where: compare(settings.model_copy(update={"disturbance": where}), chosen, told.seeds) for where in WORLDS
+        where: compare(settings.model_copy(update={"disturbance": where}), chosen, sharp, told.seeds)
+        for where in WORLDS
     }
     told.out.parent.mkdir(parents=True, exist_ok=True)
     told.out.write_text(json.dumps({"chosen": chosen._asdict(), "medians": medians, "worlds": tables}, indent=1))

@@ -1,15 +1,21 @@
-"""Fitting, measured: `python benchmarks/fit.py PART`, a part or several of flock, bandit, people, planted, size.
+"""Fitting, measured: `python -m benchmarks.fit PART`, one part or several.
 
-flock    recovery on the flock, coverage of the profile interval of eps        (long)
-bandit   the same for a cohort of bandit players
-people   Gershman (2018), both experiments, held out; needs --data DIR         (long)
+flock    recovery on the flock: bias, coverage of the profile interval of eps, decisions needed, verdicts  (10 minutes)
+bandit   the same for players of a bandit
+cohort   people drawn from a known group, recovered by empirical Bayes
+people   Gershman (2018), both experiments, held out; needs --data DIR
 planted  cohorts of two and three models: frequencies against fitting first
 size     value against value and gradient, 10^4 decisions, memory of 10^5
+arviz    a fit's tree in ArviZ: `loo` and `summary`
+
+With --store DIR finished pieces are kept, and the same command goes on from there.
 """
 
 import argparse
 import resource
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,48 +31,135 @@ from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate  # noqa: E402
 from policychord.envs.bandit import Belief  # noqa: E402
-from policychord.fitting import groups, likelihoods, optimise, validate  # noqa: E402
+from policychord.fitting import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
 from policychord.fitting.decisions import composed, family_of, observations  # noqa: E402
 from policychord.fitting.fits import likelihood_of, setup_of  # noqa: E402
-from policychord.fitting.parameters import bounded, real, size, unconstrained  # noqa: E402
-from policychord.fitting.recovery import coverage, information, recover  # noqa: E402
-from policychord.fitting.uncertainty import curvature, inverse_of, profile  # noqa: E402
+from policychord.fitting.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
+from policychord.fitting.recovery import Recovery, coverage, information, recover  # noqa: E402
+from policychord.fitting.uncertainty import (  # noqa: E402
+    Interval,
+    Uncertainty,
+    Verdict,
+    curvature,
+    inverse_of,
+    profile,
+    verdicts,
+)
 from policychord.stats.model_selection import select_models  # noqa: E402
 from policychord.studies.families import bandit, flock  # noqa: E402
 
 FLOCK = {"eps": 0.5, "prior": [0.2, 0.5, 0.3], "collision": 2.0, "precision": 100.0, "sd": float(np.sqrt(0.1))}
 
 
-def show(found: Any) -> None:
-    print(f"  {len(found.estimates)} experiments of {found.decisions} decisions, {found.converged.sum()} converged")
-    print(
-        "  number | truth | bias | sd | median error | Wald coverage | profile coverage | decisions for an error of .1"
+def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, np.ndarray]:
+    """What a piece of work gave: from the store if it is there, else computed and stored."""
+    path = options.store / f"{name}.npz" if options.store else None
+    if path is not None and path.exists():
+        with np.load(path, allow_pickle=False) as found:
+            return dict(found)
+    if path is not None and time.process_time() > options.seconds:
+        raise SystemExit(f"stopped after {options.seconds:.0f} s of processor time: the same command goes on")
+    made = {key: np.asarray(value) for key, value in compute().items()}
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_name(f"{name}.part.npz")
+        np.savez(whole, **made)
+        whole.replace(path)  # complete, or not there
+    return made
+
+
+def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options: argparse.Namespace) -> Recovery:
+    """A recovery in pieces, each with a seed of its own; finished ones are read from the store."""
+    pieces = []
+    for piece in range(-(-options.repeats // options.each)):
+        count, seed = min(options.each, options.repeats - piece * options.each), 1000 * options.seed + piece
+        # profiles of many numbers are long: there the truth is tested instead, which gives the same coverage
+        how = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
+        compute = partial(recover, design.family, truth, design.simulate, count, free=free, seed=seed, **how)
+        name = f"{design.family.name}-{'-'.join(free)}-{options.each}-{seed}"
+        pieces.append(_read(kept(options, name, lambda compute=compute: _plain(compute()))))
+    first = pieces[0]
+    return first._replace(
+        estimates=np.concatenate([one.estimates for one in pieces]),
+        errors=np.concatenate([one.errors for one in pieces]),
+        correlations=np.mean([one.correlations for one in pieces], axis=0),  # of the pieces' medians
+        profiled={name: np.concatenate([one.profiled[name] for one in pieces]) for name in first.profiled},
+        deviance={name: np.concatenate([one.deviance[name] for one in pieces]) for name in first.deviance},
+        converged=np.concatenate([one.converged for one in pieces]),
+        verdicts=tuple(verdict for one in pieces for verdict in one.verdicts),
     )
+
+
+def _plain(found: Recovery) -> dict[str, Any]:
+    return {
+        "names": found.names, "truth": found.truth, "decisions": found.decisions, "estimates": found.estimates,
+        "errors": found.errors, "correlations": found.correlations,
+        **{f"profiled {name}": ends for name, ends in found.profiled.items()},
+        **{f"deviance {name}": values for name, values in found.deviance.items()},
+        "converged": found.converged, "grade": [[one.grade for one in row] for row in found.verdicts],
+        "reason": [["; ".join(one.reasons) for one in row] for row in found.verdicts],
+    }  # fmt: skip
+
+
+def _read(kept: dict[str, np.ndarray]) -> Recovery:
+    names = tuple(map(str, kept["names"]))
+    told = tuple(
+        tuple(Verdict(name, grade, tuple(reason.split("; "))) for name, grade, reason in zip(names, *row, strict=True))
+        for row in zip(kept["grade"].tolist(), kept["reason"].tolist(), strict=True)
+    )
+    named = {what: {key.removeprefix(what): value for key, value in kept.items() if key.startswith(what)}
+             for what in ("profiled ", "deviance ")}  # fmt: skip
+    return Recovery(
+        names, kept["truth"], int(kept["decisions"]), kept["estimates"], kept["errors"], kept["correlations"],
+        named["profiled "], kept["converged"], told, named["deviance "],
+    )  # fmt: skip
+
+
+def show(found: Recovery, expected: tuple[Verdict, ...]) -> None:
+    """A line for each number. `expected` are the verdicts that the information at the truth asks for."""
+    print(f"  {len(found.estimates)} experiments of {found.decisions} decisions, {found.converged.sum()} converged")
+    print("  number | truth | bias | sd | median error | Wald coverage | profile coverage | decisions for .1 | "
+          "verdicts, those that the information at the truth asks for first")  # fmt: skip
     for j, name in enumerate(found.names):
         wald, profiled = coverage(found, name)
         after = "-" if profiled is None else f"{profiled.share:.3f} [{profiled.low:.3f}, {profiled.high:.3f}]"
-        opened = 0 if profiled is None else int(np.isinf(found.profiled[name]).any(axis=1).sum())
-        after += f" ({opened} open)" if profiled else ""
-        print(f"  {name} | {found.truth[j]:.3f} | {found.bias[j]:+.3f} | {found.sd[j]:.3f} | "
+        if name in found.profiled:
+            after += f" ({int(np.isinf(found.profiled[name]).any(axis=1).sum())} open)"
+        error = found.sd[j] / np.sqrt(len(found.estimates))
+        grades = sorted(found.grades[name].items(), key=lambda one: one[0] != expected[j].grade)
+        print(f"  {name} | {found.truth[j]:.3f} | {found.bias[j]:+.3f} ± {error:.3f} | {found.sd[j]:.3f} | "
               f"{np.median(found.errors[:, j]):.3f} | {wald.share:.3f} | {after} | {found.needed[j]:.0f} | "
-              + ", ".join(f"{grade} {share:.2f}" for grade, share in found.grades[name].items()))  # fmt: skip
+              + ", ".join(f"{grade} {share:.2f}" for grade, share in grades))  # fmt: skip
     for first, second, value in found.pairs:
-        print(f"  cannot be told apart well: {first} and {second}, correlation {value:.2f}")
+        told = [any(one.name == first and f"correlation with {second}" in " ".join(one.reasons) for one in row)
+                for row in found.verdicts]  # fmt: skip
+        print(f"  cannot be told apart well: {first} and {second}, correlation {value:.2f}; "
+              f"named in {np.mean(told):.2f} of the experiments")  # fmt: skip
+
+
+def expected_of(design: Any, truth: dict[str, Any], free: tuple[str, ...], decisions: int = 1000) -> Any:
+    """Verdicts that an ideal experiment gives: errors and correlations of the information at the truth."""
+    known = information(design.family, truth, design.simulate(truth, 2000, 1), free=free)
+    sd = np.sqrt(np.diag(known.covariance) / decisions)
+    ends = tuple(Interval(z - 1.96 * e, z + 1.96 * e) for z, e in zip(known.z, sd, strict=True))
+    sure = Uncertainty(known.matrix * decisions, known.covariance / decisions, known.covariance, ends, known.flat)
+    _, chosen, _ = family_of(design.family, free, {})
+    return known, verdicts(chosen, known.z, sure)
+
+
+def cases(options: argparse.Namespace, *all_of_them: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    return all_of_them if options.case is None else all_of_them[options.case : options.case + 1]
 
 
 def run_flock(options: argparse.Namespace) -> None:
     design = flock()
-    for free in (("eps", "prior"), ("eps", "prior", "collision", "precision")):
+    for free in cases(options, ("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
-        found = recover(
-            design.family, FLOCK, design.simulate, options.repeats, free=free, profiles=("ln eps",), seed=options.seed
-        )
-        show(found)
-        print(f"  CPU {time.process_time() - begun:.0f} s", flush=True)
-    seen = design.simulate(FLOCK, 2000, 1)
-    for eps in (0.1, 0.5, 2.0):
-        known = information(design.family, {**FLOCK, "eps": eps}, seen, free=("eps", "prior", "collision", "precision"))
+        show(recovered(design, FLOCK, free, options), expected_of(design, FLOCK, free)[1])
+        print(f"  CPU {time.process_time() - begun:.0f} s, of pieces that were not stored", flush=True)
+    for eps in (0.1, 0.5, 2.0) if options.case is None else ():
+        known, _ = expected_of(design, {**FLOCK, "eps": eps}, ("eps", "prior", "collision", "precision"))
         print(
             f"flock, information at eps {eps}:", dict(zip(known.names, known.needed.round().astype(int), strict=True))
         )
@@ -76,19 +169,47 @@ def run_flock(options: argparse.Namespace) -> None:
 def run_bandit(options: argparse.Namespace) -> None:
     design = bandit()
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
-    for free in (("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
+    for free in cases(options, ("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
-        show(
-            recover(
-                design.family,
-                truth,
-                design.simulate,
-                options.repeats,
-                free=free,
-                profiles=("ln eps",),
-                seed=options.seed,
-            )
-        )
+        show(recovered(design, truth, free, options), expected_of(design, truth, free)[1])
+
+
+def run_cohort(options: argparse.Namespace) -> None:
+    """People drawn from a known group: its mean and spread by empirical Bayes, everybody's numbers with and without."""
+    people, trials, free = 40, 200, ("coef", "prior")
+    design = bandit()
+    known, chosen, rest = family_of(design.family, free, {"eps": 0.1})
+    mean = unconstrained(chosen, {"coef": [1.0, 0.16], "prior": [0.5, 0.2, 0.3]})
+    sd = np.array([0.4, 0.08, 0.6, 0.6])
+    names = free_names(chosen)
+
+    def one_of(cohort: int) -> dict[str, Any]:
+        z = mean + sd * np.random.default_rng([cohort, 7]).normal(size=(people, len(mean)))
+        parts = []
+        for person in range(people):
+            theta = {name: np.asarray(value) for name, value in natural(chosen, z[person]).items()} | {"eps": 0.1}
+            parts.append(design.simulate(theta, trials, 1000 * cohort + person)._replace(
+                subject=np.full(trials, person)))  # fmt: skip
+        seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *parts)
+        setup = setup_of(known._replace(features=None), chosen, rest, seen)
+        given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+        group, single = groups.empirical_bayes(given, starts=2), alone(given, 2)
+        return {
+            "offset": group.mean - mean, "error": group.error, "spread": np.sqrt(np.diag(group.covariance)),
+            "shrunk": np.median(np.abs(group.z - z), axis=0), "own": np.median(np.abs(single - z), axis=0),
+        }  # fmt: skip
+
+    rows = [kept(options, f"cohort-{cohort}", partial(one_of, cohort)) for cohort in range(options.cohorts)]
+    offset, error, spread, shrunk, own = (np.array([row[key] for row in rows]) for key in
+                                          ("offset", "error", "spread", "shrunk", "own"))  # fmt: skip
+    print(f"cohort: {options.cohorts} cohorts of {people} people with {trials} trials each, eps known")
+    print("  number | group mean | bias | sd over cohorts | mean error told | within 2 errors | group sd: truth, found "
+          "| median |error| of a person: shrunk, alone")  # fmt: skip
+    for j, name in enumerate(names):
+        held = int((np.abs(offset[:, j]) <= 2 * error[:, j]).sum())
+        print(f"  {name} | {mean[j]:.3f} | {offset[:, j].mean():+.3f} | {offset[:, j].std(ddof=1):.3f} | "
+              f"{error[:, j].mean():.3f} | {held} of {options.cohorts} | {sd[j]:.2f}, {spread[:, j].mean():.2f} | "
+              f"{shrunk[:, j].mean():.3f}, {own[:, j].mean():.3f}")  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------- people
@@ -126,7 +247,7 @@ def hybrids(seen: Any, lapse: bool) -> Any:
 
 def alone(given: Any, starts: int = 4) -> Any:
     """Everybody by maximum likelihood, from several starts."""
-    objective, centre = optimise.of_groups(given), unconstrained(given.parameters, {})
+    objective, centre = optimise.of_groups(given, products=True), unconstrained(given.parameters, {})
     rng, best, value = np.random.default_rng(0), None, None
     for i in range(starts):
         begin = np.tile(centre, (given.groups, 1)) + (rng.normal(size=(given.groups, len(centre))) if i else 0.0)
@@ -139,6 +260,34 @@ def alone(given: Any, starts: int = 4) -> Any:
     return best
 
 
+def after_hybrid(given: Any) -> np.ndarray:
+    """As published: everybody's coefficients are the Hybrid's, and what else is free is fitted given them."""
+    other = likelihoods.likelihood(hybrid, given.data, [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))],
+                                   groups=given.group, at_once=256)  # fmt: skip
+    coef, whole = alone(other), optimise.of_groups(given, products=True)
+    rest = unconstrained(given.parameters, {})[2:]
+    if not rest.size:
+        return coef
+
+    def objective(x: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        value, gradient, products = whole(np.hstack([coef[which], x]), which)
+        return value, gradient[:, 2:], products[:, 2:, 2:]
+
+    begin = np.tile(rest, (given.groups, 1))
+    ends = [optimise.climb_groups(objective, begin + shift) for shift in (0.0, 2.0)]
+    best = np.where((ends[0].value >= ends[1].value)[:, None], ends[0].z, ends[1].z)
+    return np.hstack([coef, best])
+
+
+def open_below(given: Any, z: np.ndarray, depth: float = 4.0) -> int:
+    """How many people's likelihood of ln eps, all else as estimated, is still within 1.92 nats far below."""
+    lower = z.copy()
+    lower[:, 2] -= depth
+    objective = optimise.of_groups(given)
+    everyone = np.arange(len(z))
+    return int((objective(z, everyone)[0] - objective(lower, everyone)[0] < 1.92).sum())
+
+
 def run_people(options: argparse.Namespace) -> None:
     if options.data is None:
         raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
@@ -149,38 +298,80 @@ def run_people(options: argparse.Namespace) -> None:
         fold = np.unique(seen.block, return_inverse=True)[1].reshape(-1) % options.folds
         print(f"Experiment {number}: {seen.size} trials; {options.folds} folds of blocks in turn", flush=True)
         models = {
-            "Hybrid": hybrids(seen, False),
-            "Hybrid with a lapse": hybrids(seen, True),
-            "composed, own coefficients": players(seen, task.variance, ("coef",)),
-            "composed, own coefficients and prior": players(seen, task.variance, ("coef", "prior")),
-            "composed, own coefficients and eps": players(seen, task.variance, ("coef", "eps")),
-            "composed, all": players(seen, task.variance, ("coef", "eps", "prior")),
+            "Hybrid": partial(hybrids, seen, False),
+            "Hybrid with a lapse": partial(hybrids, seen, True),
+            "composed, own coefficients": partial(players, seen, task.variance, ("coef",)),
+            "composed, own coefficients and prior": partial(players, seen, task.variance, ("coef", "prior")),
+            "composed, own coefficients and eps": partial(players, seen, task.variance, ("coef", "eps")),
+            "composed, all": partial(players, seen, task.variance, ("coef", "eps", "prior")),
         }
-        kept = {}
+        shrunk = {}
         print("  model | parameters | log-likelihood | BIC | held out, by person | held out, empirical Bayes")
-        for name, given in models.items():
-            z = alone(given)
-            inside = likelihoods.pointwise(given, z)
-            counts = np.bincount(given.group)
-            bic = size(given.parameters) * np.log(counts).sum() - 2 * inside.sum()
-            own = validate.cross_validate(given, fold, fit=alone)
-            shrunk = validate.cross_validate(
-                given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
-            )
-            kept[name] = shrunk
-            print(f"  {name} | {size(given.parameters)} | {inside.sum():.2f} | {bic:.1f} | {own.mean():.4f} | "
-                  f"{shrunk.mean():.4f}", flush=True)  # fmt: skip
-            if name.endswith("and eps"):
-                objective = optimise.of_groups(given)
-                value = objective(z, np.arange(len(z)))[0]
-                covariance, _ = inverse_of(curvature(objective, z))
-                ends = profile(objective, z, value, covariance, 2)
-                print(f"    profile of eps open below in {np.isinf(ends[:, 0]).sum()} of {len(z)} people")
+        for name, make in models.items():
+            found = {}
+            for step in ("inside", "own", "shrunk", *(["ends"] if name.endswith("and eps") else [])):
+                compute = partial(_of_people, make, fold, step)
+                found |= kept(options, f"people-{number}-{options.folds}-{name}-{step}", compute)
+            shrunk[name] = found["shrunk"]
+            print(f"  {name} | {found['parameters']} | {found['inside'].sum():.2f} | {found['bic']:.1f} | "
+                  f"{found['own'].mean():.4f} | {found['shrunk'].mean():.4f}", flush=True)  # fmt: skip
+            if "ends" in found:
+                ends = found["ends"]
+                print(f"    profile of eps open below in {np.isinf(ends[:, 0]).sum()} of {len(ends)} people")
+        _as_published(options, seen, fold, number, task.variance)
         for name in list(models)[2:]:
             for other in ("Hybrid with a lapse", "composed, own coefficients"):
                 if name != other:
-                    gain = validate.paired(kept[name], kept[other], seen.subject)
+                    gain = validate.paired(shrunk[name], shrunk[other], seen.subject)
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
+
+
+def _as_published(
+    options: argparse.Namespace, seen: Any, fold: np.ndarray, number: str, variance: tuple[float, ...]
+) -> None:
+    """Coefficients of the Hybrid; temperature or prior on top of them."""
+    scores = {}
+    for free in (("coef",), ("coef", "eps"), ("coef", "prior")):
+
+        def compute(free: tuple[str, ...] = free) -> dict[str, Any]:
+            given = players(seen, variance, free)
+            z = after_hybrid(given)
+            inside, count = likelihoods.pointwise(given, z), size(given.parameters)
+            return {
+                "inside": inside, "bic": count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum(),
+                "held_out": validate.cross_validate(given, fold, fit=after_hybrid),
+                "open": open_below(given, z) if "eps" in free else -1, "people": given.groups,
+            }  # fmt: skip
+
+        found = kept(options, f"people-{number}-{options.folds}-published-{'-'.join(free)}", compute)
+        scores[free] = found["held_out"]
+        print(f"  composed, the Hybrid's coefficients{''.join(f' and {one}' for one in free[1:])} | "
+              f"{found['inside'].sum():.2f} | {found['bic']:.1f} | held out {found['held_out'].mean():.4f}"
+              + (f" | eps open below in {found['open']} of {found['people']}" if found["open"] >= 0 else ""),
+              flush=True)  # fmt: skip
+    for free in list(scores)[1:]:
+        gain = validate.paired(scores[free], scores[("coef",)], seen.subject)
+        print(f"    fitting {free[1]} adds {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats held out")
+
+
+def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str, Any]:
+    """One step with one model: everybody by likelihood, held out, held out by empirical Bayes, profiles of eps."""
+    given = make()
+    if step == "own":
+        return {"own": validate.cross_validate(given, fold, fit=alone)}
+    if step == "shrunk":
+        by_group = validate.cross_validate(
+            given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
+        )
+        return {"shrunk": by_group}
+    z = alone(given, 8)  # the likelihood of some people has several hills
+    if step == "ends":
+        objective = optimise.of_groups(given, products=True)
+        covariance, _ = inverse_of(curvature(objective, z))
+        return {"ends": profile(objective, z, objective(z, np.arange(len(z)))[0], covariance, 2)}
+    inside, count = likelihoods.pointwise(given, z), size(given.parameters)
+    bic = count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum()
+    return {"parameters": count, "inside": inside, "bic": bic}
 
 
 # ------------------------------------------------------------------------------------------------ planted
@@ -188,31 +379,36 @@ def run_people(options: argparse.Namespace) -> None:
 
 def run_planted(options: argparse.Namespace) -> None:
     """Cohorts that mix people of known models: who finds the frequencies better?"""
-    task = TASKS["2"]
     for names in (("Thompson", "Value"), ("Thompson", "UCB", "Value")):
         if options.models not in (None, len(names)):
             continue
         print("planted:", ", ".join(names), flush=True)
-        rows = []
-        for cohort in range(options.cohorts):
-            rng = np.random.default_rng([cohort, len(names)])
-            counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
-            parts = []
-            for k, (name, count) in enumerate(zip(names, counts, strict=True)):
-                if count:
-                    coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
-                    parts.append(simulate(task, classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
-            trials = [believe(part) for part in parts]
-            offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
-            seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
-            seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
-            rows.append(_frequencies(names, counts / counts.sum(), seen))
+        rows = [
+            kept(options, f"planted-{len(names)}-{cohort}", partial(_planted, names, cohort))["row"]
+            for cohort in range(options.cohorts)
+        ]
         for how, error, inside in (("together", 0, 1), ("fit first, BIC", 2, 3)):
             values = np.array([[row[error], row[inside]] for row in rows])
             print(f"  {how}: mean |error| of frequencies {values[:, 0].mean():.4f}, "
                   f"truth within 2 posterior sd {values[:, 1].mean():.2f}", flush=True)  # fmt: skip
         gain = np.array([row[2] - row[0] for row in rows])
         print(f"  gain {gain.mean():.4f} ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f} over {len(rows)} cohorts")
+
+
+def _planted(names: tuple[str, ...], cohort: int) -> dict[str, Any]:
+    """A cohort of 30 people with 60 trials each."""
+    rng = np.random.default_rng([cohort, len(names)])
+    counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
+    parts = []
+    for k, (name, count) in enumerate(zip(names, counts, strict=True)):
+        if count:
+            coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
+            parts.append(simulate(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
+    trials = [believe(part) for part in parts]
+    offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
+    seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
+    seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
+    return {"row": _frequencies(names, counts / counts.sum(), seen)}
 
 
 def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[float, float, float, float]:
@@ -283,19 +479,41 @@ def run_size(options: argparse.Namespace) -> None:
     value, both = np.median(pairs, axis=0)
     print(f"size: value {value / seen.size * 1e6:.1f} us a decision, value and gradient {both / seen.size * 1e6:.1f}: "
           f"{both / value:.2f} times (CPU)", flush=True)  # fmt: skip
-    begun = time.process_time()
+    begun, clock = time.process_time(), time.perf_counter()
     best = optimise.maximise(given, starts=8)
-    print(f"  4 numbers, 10^4 decisions, 8 starts: CPU {time.process_time() - begun:.1f} s, {best.evaluations} "
-          f"evaluations, converged {best.converged}", flush=True)  # fmt: skip
+    print(f"  4 numbers, 10^4 decisions, 8 starts: CPU {time.process_time() - begun:.1f} s (wall "
+          f"{time.perf_counter() - clock:.1f}), {best.evaluations} evaluations, converged {best.converged}",
+          flush=True)  # fmt: skip
     many = jax.tree_util.tree_map(lambda leaf: np.concatenate([leaf] * 10), seen)
-    large = likelihood_of(composed(known, chosen, rest, setup.by), setup_of(known, chosen, rest, many), many)
-    likelihoods.value_and_gradient(large, z)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    begun = time.process_time()
+    whole = fit(known, many, ("eps", "prior", "collision"), starts=2, compare=False, profiles=False)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  10^5 decisions, value and gradient: peak memory of the process {peak:.2f} GiB")
+    print(f"  10^5 decisions, a whole fit without rivals and profiles: peak memory of the process {peak:.2f} GiB "
+          f"({before:.2f} before), CPU {time.process_time() - begun:.0f} s, "
+          f"largest gap {whole.gap.max():.1e}")  # fmt: skip
+
+
+def run_arviz(options: argparse.Namespace) -> None:
+    import arviz as az
+
+    design = bandit()
+    seen = design.simulate({"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}, 2000, 0)
+    seen = seen._replace(subject=np.arange(seen.size) // 200)
+    for how in (None, "subject"):
+        found = fit(design.family, seen, ("coef", "prior"), {"eps": 0.1}, how, starts=2, compare=False, profiles=False)
+        tree = to_datatree(found, draws=200)
+        read = az.InferenceData.from_datatree(tree) if hasattr(az, "InferenceData") else tree
+        print(f"arviz {az.__version__}, groups {how}: log-likelihood {found.log_likelihood:.2f}")
+        print(az.summary(read, var_names=["coef", "prior"], kind="stats"))
+        loo = az.loo(read)
+        print(f"  loo {loo.elpd_loo:.2f} ± {loo.se:.2f}, p {loo.p_loo:.2f}, largest finite Pareto k "
+              f"{float(np.max(np.where(np.isfinite(loo.pareto_k), loo.pareto_k, -1))):.2f}")  # fmt: skip
 
 
 def main() -> None:
-    parts = {"flock": run_flock, "bandit": run_bandit, "people": run_people, "planted": run_planted, "size": run_size}
+    parts = {"flock": run_flock, "bandit": run_bandit, "cohort": run_cohort, "people": run_people,
+             "planted": run_planted, "size": run_size, "arviz": run_arviz}  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=tuple(parts))
     parser.add_argument("--repeats", type=int, default=200, help="experiments of a recovery")
@@ -305,7 +523,11 @@ def main() -> None:
     parser.add_argument(
         "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of a recovery: so it can be done in parts")
+    parser.add_argument("--case", type=int, default=None, help="of a recovery: which set of free parameters, from 0")
+    parser.add_argument("--seed", type=int, default=0, help="of a recovery")
+    parser.add_argument("--each", type=int, default=25, help="of a recovery: experiments that are one piece of work")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, after which no piece begins")
+    parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()
     for part in options.part:

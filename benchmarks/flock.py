@@ -22,7 +22,7 @@ from policychord.studies.flock.settings import scenario
 from .timing import Contender, Record, take_turns
 
 ROUNDS = 9
-SIZES = {40: 100, 400: 40, 4000: 4, 10_000: 3}  # boids: steps
+SIZES = {40: 440, 400: 40, 4000: 4, 10_000: 3, 100_000: 1}  # boids: steps
 TARGET = 200.0
 
 axis = np.linspace(-3.0, 3.0, 30)

@@ -15,11 +15,15 @@ class Contender(NamedTuple):
     solves: int = 1
 
 
+# Against these the ratio is ours_us / reference_us, because a part is compared with what it is made around.
+PARTS = ("value alone", "one of a batch", "its solve")
+
+
 class Record(NamedTuple):
     """One line of the table.
 
-    `ratio` is reference_us / ours_us, with two exceptions, for which less is better: for gradients it is
-    ours_us / reference_us, because their target is a share, and next to "fitted exponent" it is the exponent.
+    `ratio` is reference_us / ours_us, with exceptions for which less is better: the references of `PARTS`, and next to
+    "fitted exponent" it is the exponent.
     """
 
     name: str
@@ -33,7 +37,7 @@ class Record(NamedTuple):
     @property
     def less_is_better(self) -> bool:
         """Whether a smaller ratio is good news."""
-        return self.reference in ("value alone", "fitted exponent")
+        return self.reference in (*PARTS, "fitted exponent")
 
 
 def seconds(call: Callable[[], object]) -> float:

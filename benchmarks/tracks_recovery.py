@@ -2,33 +2,48 @@
 
 And are groups that gate told from groups that do not?
 
-    python benchmarks/tracks_recovery.py --kind gating --first 100 --count 20 --out gating.json
-    python benchmarks/tracks_recovery.py --show gating.json constant.json
+    python benchmarks/tracks_recovery.py --first 100 --count 20 --out found.json
+    python benchmarks/tracks_recovery.py --show found.json
+    python benchmarks/tracks_recovery.py --many 100000
 """
 
 import argparse
+import itertools
 import json
+import resource
 import time
 from pathlib import Path
 
 import jax
 import numpy as np
+from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
-from policychord.core.equilibrium import solve  # noqa: E402
 from policychord.envs.neighbours import Zones  # noqa: E402
-from policychord.fitting import folds_of, likelihood, paired  # noqa: E402
+from policychord.fitting import fit, folds_of, likelihood  # noqa: E402
 from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
-from policychord.tracks.compare import AT_ONCE, call_of, score_one  # noqa: E402
-from policychord.tracks.decisions import cells_of, decide  # noqa: E402
-from policychord.tracks.family import accounts_of, family_of, units_of  # noqa: E402
+from policychord.runs.compiled import keep_programs  # noqa: E402
+from policychord.tracks.compare import (  # noqa: E402
+    AT_ONCE,
+    BY_MEAN,
+    COMPOSED,
+    CONSTANT,
+    REGRESSION,
+    judge,
+    score_one,
+)
+from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
+from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # noqa: E402
 
+keep_programs()
+
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
          "tilt": 0.0, "tail": 6.0}  # fmt: skip
+KINDS = ["gating", "constant"]
 FREE = ("eps", "prior", "gain", "sd")
 HELD = {name: np.asarray(value) for name, value in TRUTH.items() if name not in FREE}
 ANIMALS, TRIALS, STEPS, FRAMES = 15, 4, 26, 8
@@ -50,42 +65,68 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
     return made._replace(trials=tuple(trials))
 
 
-def replicates(kind: str, first: int, count: int, noise: float, gaps: float) -> list[dict]:
-    programs, rows = {}, []
-    for seed in range(first, first + count):
+def replicates(
+    kinds: list[str], first: int, count: int, noise: float, gaps: float, out: Path | None, seconds: float
+) -> None:
+    """What the tool says of each replicate. Programs are compiled once for all.
+
+    What is in `out` is not done again; after so many seconds of CPU no other one is begun.
+    """
+    programs, rows = {}, json.loads(out.read_text()) if out and out.exists() else []
+    done = {(row["seed"], row["kind"]) for row in rows}
+    for seed, kind in itertools.product(range(first, first + count), kinds):
+        if (seed, kind) in done:
+            continue
+        if time.process_time() > seconds:
+            return
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
         family, units, fold = family_of(given, FREE), units_of(given), folds_of(given.block)
         found = {}
         for account in accounts_of(given, family, HELD):
-            if account.name in ("composed", "constant mixture"):
+            if account.name in (COMPOSED, CONSTANT, BY_MEAN, REGRESSION):
                 if account.name not in programs:
                     programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
                 posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
                 found[account.name] = account.parameters, *score_one(posed, fold)
-        parameters, z, _, own = found["composed"]
-        theta = natural(parameters, z)
-        at_start = {one.name: np.asarray(one.start, float) for one in family.parameters} | HELD
-        if "weights" not in programs:
-            programs["weights"] = jax.jit(
-                lambda theta, all_seen, build=family.build: jax.lax.map(
-                    lambda seen: solve(build(theta).problem(seen, 0)).weights, all_seen, batch_size=AT_ONCE
-                )
-            )
-        weights = np.asarray(programs["weights"]({**at_start, **theta}, given.seen))
-        gain, moved = paired(own, found["constant mixture"][3], given.block), float(weights.std(axis=0).max())
-        constant = found["constant mixture"]
+        theta = {name: natural(parameters, z) for name, (parameters, z, *_) in found.items()}
+        moved = {way: float(weigh(given, {**HELD, **theta[name]})[0].std(axis=0).max())
+                 for way, name in (("by sample", COMPOSED), ("by mean", BY_MEAN))}  # fmt: skip
+        judged = judge({name: one[3] for name, one in found.items()}, moved, given.block)
+        parameters, z = found[COMPOSED][:2]
         rows.append({
-            "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "gain": gain.mean,
-            "error": gain.error, "moved": moved, "call": call_of(gain, moved), "z": z.tolist(),
-            "names": free_names(parameters), "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta}).tolist(),
-            "weights": np.asarray(natural(constant[0], constant[1])["weights"]).tolist(),
+            "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "acts": judged.acts,
+            "gain": judged.gain.mean, "error": judged.gain.error, "moved": judged.moved, "call": judged.call,
+            "z": z.tolist(), "names": free_names(parameters),
+            "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta[COMPOSED]}).tolist(),
+            "weights": np.asarray(theta[CONSTANT]["weights"]).tolist(),
             "cpu_seconds": time.process_time() - begin,
         })  # fmt: skip
-        print(kind, seed, rows[-1]["call"], f"{gain.mean:+.4f} ± {gain.error:.4f}", f"sd {moved:.3f}",
-              f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
-    return rows
+        print(kind, seed, rows[-1]["call"], judged.acts, f"{judged.gain.mean:+.4f} ± {judged.gain.error:.4f}",
+              f"sd {judged.moved:.3f}", f"{rows[-1]['cpu_seconds']:.0f} s", flush=True)  # fmt: skip
+        if out:
+            out.write_text(json.dumps(rows))
+
+
+def many(count: int) -> None:
+    """How long a fit of many decisions takes from one start, and how much memory it holds."""
+    rng, animals = np.random.default_rng(0), 40
+    angle = rng.uniform(0, 2 * np.pi, animals)
+    start = rng.uniform(-4, 4, (animals, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    steps = count // animals + 60
+    group = simulate(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, steps, 0)
+    motion = move(as_tracks(group, LAYOUT, 4, noise=NOISE, gaps=GAPS), Smoothing(window=0.2))
+    given = thin(decide(motion), count)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{given.size:,} decisions; {memory:.0f} MB before the fit", flush=True)
+    begin = time.process_time()
+    found = fit(family_of(given), to_observations(given), starts=1, method="map", hold_out="block", compare=False,
+                profiles=False)  # fmt: skip
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"fitted {len(found.z)} numbers from one start with errors and certified weights: "
+          f"{time.process_time() - begin:.0f} s of CPU, {found.optimum.evaluations} evaluations, {memory:.0f} MB at "
+          f"most; converged {found.optimum.converged}, largest gap {found.gap.max():.1e}")  # fmt: skip
 
 
 def show(files: list[str]) -> None:
@@ -94,8 +135,12 @@ def show(files: list[str]) -> None:
         some = [row for row in rows if row["kind"] == kind]
         calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
         gains = np.array([row["gain"] for row in some])
-        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions; "
-              f"called {calls}; gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
+        wrong = len(some) - calls.get(kind, 0)
+        most = beta.ppf(0.95, wrong + 1, len(some) - wrong)
+        print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions with "
+              f"{np.mean([row['gaps'] for row in some]):.0f} gaps; called {calls}: error rate {wrong / len(some):.2f}, "
+              f"below {most:.2f} with 95% confidence; {sum(row['acts'] == 'by mean' for row in some)} by mean; "
+              f"gain over constant weights {gains.mean():+.4f} (sd {gains.std():.4f})")  # fmt: skip
         z, truth = np.array([row["z"] for row in some]), np.array(some[0]["truth"])
         if kind == "gating":
             print(f"{'free number':36s} {'truth':>7s} {'mean':>7s} {'bias':>7s} {'sd':>6s}")
@@ -111,17 +156,19 @@ def show(files: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", choices=["gating", "constant"], default="gating")
+    parser.add_argument("--kind", choices=KINDS, nargs="+", default=KINDS)
     parser.add_argument("--first", type=int, default=100)
     parser.add_argument("--count", type=int, default=2)
     parser.add_argument("--noise", type=float, default=NOISE)
     parser.add_argument("--gaps", type=float, default=GAPS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", nargs="+")
+    parser.add_argument("--many", type=int)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     if given.show:
         show(given.show)
+    elif given.many:
+        many(given.many)
     else:
-        made = replicates(given.kind, given.first, given.count, given.noise, given.gaps)
-        if given.out:
-            given.out.write_text(json.dumps(made))
+        replicates(given.kind, given.first, given.count, given.noise, given.gaps, given.out, given.seconds)

@@ -25,7 +25,8 @@ from policychord.runs.compiled import keep_programs
 
 # these load when a test asks for them; processes that tests start run unchecked
 install_import_hook(
-    [f"policychord.{room}" for room in ("choices", "fitting", "gym", "stats", "studies")], "tests.shapes.check"
+    [f"policychord.{room}" for room in ("choices", "fitting", "gym", "learning", "stats", "studies")],
+    "tests.shapes.check",
 )
 jax.config.update("jax_enable_x64", True)
 keep_programs()  # what another worker, or the last run, compiled is loaded

@@ -84,9 +84,9 @@ def compares_with_all_controls(printed: str) -> None:
         assert int(won) + int(lost) <= 2
 
 
-PROMISES |= dict.fromkeys(("cart_pole", "mountain_car", "trained_policies"), compares_with_all_controls)
-SHORT = {"cart_pole", "mountain_car", "trained_policies"}  # two episodes; the tables are made with fifty
-NEEDS = {"trained_policies": "stable_baselines3"}
+SHORT = ("cart_pole", "mountain_car", "pusher", "trained_policies")  # two episodes; the tables are made with fifty
+PROMISES |= dict.fromkeys(SHORT, compares_with_all_controls)
+NEEDS = {"pusher": "mujoco", "trained_policies": "stable_baselines3"}
 
 # They take long, and pages of the documentation, which tests build, go the same way.
 LONG = (

@@ -23,6 +23,8 @@ import policychord
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import from_file
 from policychord.core import _folders
+from policychord.fitting import likelihood, real
+from policychord.learning import files
 from policychord.runs import cache, compare, fit, sweep, tracks
 from policychord.runs.plan import Plan, read_plan
 from policychord.runs.store import write_dataset
@@ -125,6 +127,11 @@ def read_wire(folder: Path) -> None:
     read_message((folder / "message").read_bytes().decode("latin-1"))
 
 
+def read_learned(folder: Path) -> None:
+    given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(1)}, [real("a")])
+    files.read(folder / "x.npz", given)
+
+
 def read_track_file(folder: Path, kind: str) -> None:
     read_tracks(folder / f"t.{kind}", rate=10.0)
 
@@ -174,6 +181,8 @@ ATTACKS = {
     },
     "tracks: objects": Attack(array_of_objects("t.npy"), partial(read_track_file, kind="npy")),
     "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
+    "results of learning: pickle": Attack(pickled("x.npz"), read_learned),
+    "results of learning: objects": Attack(objects("x.npz"), read_learned),
     "sidecar: pickle": Attack(
         lambda at, ran: ((at / "x.csv").write_text(ROWS), pickled("x.json")(at, ran)),
         lambda at: read_choices(at / "x.csv", TASKS["2"]),
@@ -199,6 +208,7 @@ HARMLESS = {
 READERS = {
     "choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
     "cli/settings.py": ("settings: pickle", "settings as JSON: pickle"),
+    "learning/files.py": ("results of learning: pickle", "results of learning: objects"),
     "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
     "runs/compare.py": ("claims: pickle", "report: pickle", "figure: pickle"),
     "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects"),

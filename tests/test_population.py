@@ -63,6 +63,11 @@ def test_what_is_shared_is_kept_once():
     assert together.members.tree.primitives[1].sd.shape == ()
     assert together.count == 3
     assert together.names == ("follow", "constant")
+    first, second, _ = DIFFERENT  # of few kinds, in any order
+    np.testing.assert_array_equal(
+        Population([first, second, second, first]).members.tree.eps,
+        [float(one.eps) for one in (first, second, second, first)],
+    )
 
 
 def test_one_composer_many_times():

@@ -53,6 +53,10 @@ def test_an_action_without_probability_is_never_drawn(monkeypatch, rng):
     monkeypatch.setattr(jax.random, "uniform", lambda key, dtype: key)
     drawn = jax.jit(jax.vmap(lambda level: draw(level, prob)))(levels)
     assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
+    # blocks of 30 are summed one by one; over all 900 the sum also rises, by rounding, where the probability is zero
+    assert (np.diff(np.asarray(jnp.cumsum(prob)))[np.asarray(prob)[1:] == 0] > 0).any()
+    drawn = jax.jit(jax.vmap(lambda level: first_above(prob, level)[0]))(levels)
+    assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, lambda f: lambda x: jax.vmap(f)(x[None])[0]])

@@ -6,6 +6,7 @@ A line `% generated: commands` in a page becomes what the function of that name 
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -307,6 +308,15 @@ def factors() -> str:
     return "\n".join(rows) + f"\n\n{said}\n"
 
 
+def speed() -> str:
+    """The record of `make bench`: microseconds of CPU time on one thread, and ratios."""
+    sys.path.insert(0, str(RECORD.parents[2]))  # benchmarks are no part of the package
+    from benchmarks.record import all_lines, recorded
+
+    version, kept = list(recorded().items())[-1]
+    return f"Microseconds of CPU time on one thread, version {version}.\n\n{all_lines(kept)}"
+
+
 def _recorded() -> "list[ClaimRecord]":
     from policychord.runs.compare import read_claims
 
@@ -316,7 +326,8 @@ def _recorded() -> "list[ClaimRecord]":
 # -------------------------------------------------------------
 
 MAKERS = {
-    maker.__name__: maker for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors)
+    maker.__name__: maker
+    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
 }
 
 

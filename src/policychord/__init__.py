@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .core.stability import Stability, circuit_stability
     from .fitting import fit
+    from .learning import learn
     from .loops.replay import replay
     from .loops.rollout import rollout
     from .loops.trace import to_dataset
@@ -73,6 +74,7 @@ __all__ = [
     "fit",
     "flow",
     "gate",
+    "learn",
     "primitive_cost",
     "problem",
     "prox",
@@ -101,6 +103,7 @@ _HOME = {
     "agent": ("Composer",),
     "population": ("Groups", "Population"),
     "fitting": ("fit",),
+    "learning": ("learn",),
     "loops": ("replay", "rollout", "to_dataset"),
 }  # fmt: skip
 _ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}

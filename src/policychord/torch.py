@@ -125,8 +125,8 @@ class _Solve(torch.autograd.Function):
 
 @jax.jit
 def _pull_back(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-    *given, log_weights, cotangent = arrays
-    kept = _implicit.Kept._make((*given, log_weights, *_implicit.mixture(given[0], log_weights)))
+    pi, cost, eps, log_prior, log_weights, cotangent = arrays
+    kept = _implicit.Kept(pi, eps, log_prior, log_weights, *_implicit.mixture(pi, cost, log_weights))
     return _implicit.pull(kept, cotangent)
 
 

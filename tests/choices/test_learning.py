@@ -71,6 +71,9 @@ def test_learners_by_hand():
     np.testing.assert_allclose(DeltaRule(rate=0.25).update(start, choice, reward, start).mean[:, 0], [0.25, -0.25])
     two = TwoRates(rate_gain=0.5, rate_loss=0.1).update(start, choice, reward, start)
     np.testing.assert_allclose(two.mean[:, 0], [0.5, -0.1])
+    # from an estimate that is not zero, where the error is not the reward
+    hopeful = Belief(np.full((2, 2), 0.5), np.ones((2, 2)))
+    np.testing.assert_allclose(DeltaRule(rate=0.25).update(hopeful, choice, reward, start).mean[:, 0], [0.625, 0.125])
     coin = BetaBernoulli()
     belief = coin.start(np.zeros((2, 2)), np.ones((2, 2)))
     after = coin.update(belief, choice, reward, belief)

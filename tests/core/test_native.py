@@ -1,12 +1,15 @@
 """The solver inside jit, on XLA's own buffers: the same answers as on NumPy arrays, however batches are shared."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from policychord import Outcome, Problem, problem, solve
-from policychord.core import _native
+from policychord.core import _implicit, _native
+from policychord.core.equilibrium import _solve_and_keep
 
 
 def batch(rng, count, d=20, n=3):
@@ -86,3 +89,20 @@ def test_a_native_call_that_answers_wrongly_is_not_used(rng, monkeypatch):
     monkeypatch.setattr(_native, "solve_batch", lambda *args: (right(*args)[0] + 1e-9, *right(*args)[1:]))
     with pytest.warns(RuntimeWarning, match=r"natively.*known problem is wrong.*callback.*constraints\.txt"):
         assert_a_callback_answers(batch(rng, 19))
+
+
+def test_a_large_gradient_of_many_primitives_is_that_of_jax():
+    # 6 MB of cotangents: large pages, conjugate gradients, and Pi of their steps in place of a last product
+    draw = np.random.default_rng(3)
+    pi = draw.dirichlet(np.ones(3000), (4, 64)).swapaxes(-1, -2)
+    task = problem(pi=pi, action_cost=draw.normal(size=(4, 3000)), eps=0.3)
+    with jax.enable_x64(True):
+        found = _solve_and_keep(*map(jnp.asarray, (*task, task.log_prior, 1e-10)))
+        kept = (task.pi, task.eps, task.log_prior, found[0], *found[4:])
+        cotangent = jnp.asarray(draw.normal(size=(4, 64)))
+        natively, by_jax = (
+            jax.jit(partial(pull, needs_pi=True))(*kept, cotangent)
+            for pull in (_implicit._pull_natively, _implicit._pull_in_jax)
+        )
+    for ours, theirs in zip(natively, by_jax, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())

@@ -1,16 +1,20 @@
 """Fitting composed agents: derivatives of the weights, recovery of a known agent, rivals, the tree, plans."""
 
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import policychord
-from policychord import fitting
+from policychord import Composer, Cost, Gaussian, Grid, fitting
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
+from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
-from policychord.runs.fit import design_of, read_fit_plan
+from policychord.runs.fit import design_of, earlier, read_fit_plan, run_fit
 
 D, N = 24, 3
 
@@ -148,8 +152,12 @@ def test_information_is_the_spread_of_scores(seen):
 
 
 def test_recovery_covers_the_truth():
-    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), profiles=("ln eps",), starts=1)
+    which = {"profiles": ("ln eps",), "tests": ("ln eps",)}
+    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), starts=1, **which)
     wald, profiled = fitting.coverage(known, "ln eps")
+    # a test of the truth says whether the profile interval holds it
+    inside = (known.profiled["ln eps"][:, 0] <= known.truth[0]) & (known.truth[0] <= known.profiled["ln eps"][:, 1])
+    np.testing.assert_array_equal(known.deviance["ln eps"] <= 3.84, inside)
     assert profiled.share >= 0.75
     assert wald.low <= 0.95
     assert abs(known.bias[0]) < 3 * known.sd[0] / np.sqrt(12) + 0.05
@@ -161,6 +169,56 @@ def test_everybody_is_shrunk_towards_the_group(seen):
     assert found.group.z.shape == (12, 1)
     assert np.ptp(found.group.z) < 3.0
     assert found.held_out_by == "time"
+    tree = fitting.to_datatree(found, draws=8)
+    assert tree["posterior"]["eps_person"].dims == ("chain", "draw", "person")
+    # decisions are scored under everybody's own draws, not under the group's mean
+    assert float(tree["log_likelihood"]["action"].mean(("chain", "draw")).sum()) < found.log_likelihood
+    assert [row["person"] for row in output.person_rows(found)] == list(range(12))
+    assert output.draw_people(found).get_axes()
+    assert "mean of 12 people" in output.describe(found)
+
+
+def stop_at(words):
+    """Progress that presses Ctrl-C at the first step with these words."""
+
+    def progress(what, done, total):
+        if what.startswith(words):
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("stage", "note"),
+    [("climbing with all data", "the climbs"), ("profiles", "the profiles"), ("rival: constant", "1 of 8 are done")],
+)
+def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage, note):
+    found = policychord.fit(LINE, seen, ("eps",), starts=2, progress=stop_at(stage))
+    assert not found.complete
+    assert note in found.notes[0]
+    assert np.isfinite(found.log_likelihood)
+    assert found.weights.shape == (600, 3)
+    assert found.notes[0] in output.describe(found)
+    again = policychord.fit(LINE, seen, ("eps",), resume=found.optimum, compare=False, profiles=False)
+    assert again.complete
+    assert again.log_likelihood >= found.log_likelihood - 1e-9
+    assert again.optimum.converged
+
+
+def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
+    """Climbs answer Ctrl-C with the best so far; a cross-validation must not take that for an estimate."""
+    given = policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False).likelihood
+    monkeypatch.setattr(fitting.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
+    with pytest.raises(KeyboardInterrupt):
+        fitting.cross_validate(given, np.arange(600) % 2)
+    assert not fitting.maximise(given, starts=1).complete
+
+
+def test_a_decision_that_is_not_finite_is_named(seen):
+    broken = seen.observation.copy()
+    broken[7] = np.nan
+    with pytest.raises(ValueError, match=r"decision 7 .* observation of it is not finite"):
+        policychord.fit(LINE, seen._replace(observation=broken), ("eps",), starts=1)
 
 
 def test_arviz_reads_the_tree(found):
@@ -178,11 +236,6 @@ def test_arviz_reads_the_tree(found):
 
 def test_actions_off_the_grid_are_densities():
     """A mixture on a grid, and an action between its points: the Gaussian's own density counts."""
-    from policychord import Composer
-    from policychord.actions import Grid
-    from policychord.models import Cost
-    from policychord.primitives import Gaussian
-
     spots = {name: Gaussian(jnp.array([m]), 0.2) for name, m in (("left", -0.5), ("right", 0.5))}
 
     def agent(theta):
@@ -206,6 +259,44 @@ def test_words_and_figures_are_made_from_the_fit(found):
         assert draw(found).get_axes()
 
 
+class Clock(NamedTuple):
+    time: jax.Array  # what a dataset calls one of its dims
+    place: jax.Array
+
+
+class Path(AbstractEnv):
+    """A place that moves by the action, and is over beyond 1."""
+
+    variables: ClassVar[Mapping[str, Variable]] = {"time": Variable(), "place": Variable((), "m")}
+
+    def reset(self, key):
+        return Clock(jnp.zeros((), int), jax.random.normal(key, dtype=float))
+
+    def step(self, key, state, action, k):
+        place = state.place + action[0]
+        return Step(Clock(state.time + 1, place), 0.0 * place, jnp.abs(place) > 1)
+
+    def observe(self, state):
+        return {"place": state.place, "none": jnp.zeros((0, 2))}
+
+    def signals(self, state):
+        return state.place[None]
+
+    def spaces(self):
+        return Spaces(Box(np.array([-9.0]), np.array([9.0])), Box(np.array([-2.0]), np.array([2.0])))
+
+
+def test_a_dataset_gives_the_decisions_of_its_trace():
+    """Also of a state with a field called `time`, and of an observation without entries: both failed once."""
+    ways = {"left": Gaussian([-0.3], 0.3), "right": Gaussian([0.3], 0.3)}
+    agent = Composer(ways, Cost(lambda seen, u, k: (seen["place"] + u[0]) ** 2), Grid(-2.0, 2.0, 11), 0.1)
+    trace = policychord.rollout(agent, Path(), steps=4, episodes=3, seed=0)
+    first = fitting.from_trace(trace, Path())
+    second = fitting.from_dataset(policychord.to_dataset(trace), Path())
+    assert first.size == int(np.asarray(trace.alive).sum())
+    jax.tree_util.tree_map(np.testing.assert_array_equal, first, second)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -213,6 +304,17 @@ def test_words_and_figures_are_made_from_the_fit(found):
         (lambda seen: policychord.fit(LINE, seen, ("eps",), {"eps": 1.0}), "both free and fixed"),
         (lambda seen: policychord.fit(3, seen), "a function of theta"),
         (lambda seen: policychord.fit(LINE, seen, groups="all"), "groups = 'all'"),
+        (lambda seen: policychord.fit(LINE, seen.action), "from_trace"),
+        (lambda seen: policychord.fit(LINE, seen, ("eps",), {"scale": np.nan}), "a finite number"),
+        (lambda seen: policychord.fit(LINE, seen, hold_out="trial"), "hold_out = 'trial'"),
+        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="subject"), "own decisions"),
+        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),
+        (lambda seen: policychord.fit(LINE, seen, method="map"), "has no prior"),
+        (lambda seen: fitting.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
+        (
+            lambda seen: fitting.needed_for(fitting.Information(("x",), np.ones(1), np.eye(1), np.eye(1), False), 0.0),
+            "positive",
+        ),
         (lambda seen: policychord.fit(LINE, seen._replace(action=-1 - seen.action)), "an index from 0"),
         (lambda seen: fitting.observations(seen.observation[:5], seen.action), "a row for each decision"),
     ],
@@ -235,3 +337,37 @@ def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
     plan.write_text('family = "bandit"\nbogus = 1\n[simulate]\n')
     with pytest.raises(ValueError, match="bogus"):
         read_fit_plan(plan)
+    plan.write_text('family = "bandit"\n[simulate]\n[prior]\neps = {mean = 0, sd = 1}\n')
+    with pytest.raises(ValueError, match="method = 'map' only"):
+        read_fit_plan(plan)
+    for text, words in (('free = ["epsilon"]\n[simulate]', "'epsilon'"), ("[simulate]\ntheta = {epz = 1.0}", "has epz"),
+                        ("[simulate]\ndecisions = 20\n[recover]\nprofiles = ['eps']", "ln eps|coef"),
+                        ('method = "map"\n[simulate]\n[prior]\nepz = {mean = 0, sd = 1}', "prior.epz")):  # fmt: skip
+        plan.write_text(f'family = "bandit"\n{text}\n')
+        with pytest.raises(ValueError, match=words):
+            run_fit(read_fit_plan(plan), tmp_path / "out", stop_at("climb"))
+    assert not (tmp_path / "out").exists()
+
+
+def design():
+    """The line as a plan's own family."""
+    return fitting.Design(LINE, simulate)
+
+
+def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
+    path, out = tmp_path / "plan.toml", tmp_path / "out"
+    path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\ndraws = 4\n[simulate]\ndecisions = 200\ntheta = '
+                    "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
+    plan = read_fit_plan(path)
+    found = run_fit(plan, out, stop_at("rival: primitive 0"), entry="tests.fitting.test_decisions:design")
+    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
+    page = (out / "report.html").read_text()
+    assert "Interrupted during the rivals" in page
+    assert "State-dependent gating" in page or "weights hardly move" in page
+    before = earlier(plan, out / "fit.json", 1)
+    np.testing.assert_array_equal(before.z, found.fit.optimum.z)
+    for other, words in ((plan.model_copy(update={"starts": 3}), "another plan"), (plan, "another shape")):
+        with pytest.raises(ValueError, match=words):
+            earlier(other, out / "fit.json", 2)
+    with pytest.raises(ValueError, match="there is no"):
+        earlier(plan, out / "nothing.json", 1)

@@ -155,6 +155,21 @@ def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
     assert found.converged
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
+    """A top beyond the border, and a ridge towards it: climbs crept along the border without arriving."""
+    bend, top = np.array([[1.0, 0.95], [0.95, 1.0]]), np.array([30.0, -25.0])
+
+    def objective(z, which):
+        offset = z - top
+        products = [np.tile(bend, (len(z), 1, 1))] if scored else []
+        return -0.5 * np.einsum("gi,ij,gj->g", offset, bend, offset), -offset @ bend, *products
+
+    found = optimise.climb_groups(objective, np.zeros((1, 2)))
+    assert found.converged.all()
+    np.testing.assert_allclose(found.z, [[20.0, -25.0 + 0.95 * 10.0]], atol=1e-2)
+
+
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)
@@ -195,5 +210,21 @@ def test_folds_keep_groups_together_and_scores_are_held_out(cohort, best):
     assert held_out.sum() < inside.sum()
     difference = validate.paired(inside, held_out, given.group)
     assert 0 < difference.mean < 0.02
-    with pytest.raises(ValueError, match="two or more groups"):
+    with pytest.raises(ValueError, match="two or more"):
         validate.folds_of(np.zeros(5))
+
+
+def test_a_number_at_its_bound_does_not_stop_the_others():
+    """y = a + b x with a beyond the bound of 20: b is then the best one for a = 20, though it is correlated with a."""
+    rng = np.random.default_rng(4)
+    x = 3.0 + rng.normal(size=200)
+    y = 30.0 - 2.0 * x + rng.normal(size=200)
+    given = likelihoods.likelihood(
+        lambda theta, unit: -0.5 * (unit["y"] - theta["a"] - theta["b"] * unit["x"]) ** 2,
+        {"x": x, "y": y},
+        [parameters.real("a"), parameters.real("b")],
+    )
+    best = optimise.maximise(given, starts=2)
+    np.testing.assert_allclose(best.z, [20.0, x @ (y - 20.0) / (x @ x)], atol=1e-6)
+    assert best.converged
+    assert all(np.all(np.diff(path) >= -1e-11 * np.abs(path[:-1])) for path in best.paths)

@@ -94,6 +94,10 @@ def test_paired_agents_meet_the_same_weather():
 def test_what_is_over_stands_still():
     """Its state freezes, its reward is nothing."""
     trace = rollout(WALKER, Walk(), steps=40, episodes=20, seed=0)
+    # every step draws anew, both what the agent does and what the world adds
+    after = np.concatenate([trace.state.place[:, 1:], trace.final_state.place[:, None]], axis=1)
+    noise = (after - trace.state.place - trace.action[..., 0])[np.asarray(trace.alive)]
+    assert len(np.unique(noise.round(12))) == len(noise)
     alive, place = np.asarray(trace.alive), np.asarray(trace.state.place)
     assert np.isfinite(place).all()  # from beyond its edge the walk would go on as NaN
     assert alive[:, 0].all()

@@ -83,6 +83,17 @@ def test_diagnose_tells_a_short_horizon_from_a_long_one(rng):
     assert any("one step" in one for one in diagnose(near, states).warnings)
 
 
+def test_diagnose_says_when_a_cost_is_too_flat_to_count(rng):
+    """Costs are in nats: in too small a unit the weights are those without any cost."""
+    states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
+    for unit, said in ((0.01, True), (10.0, False)):
+        agent = Composer(PUSHES, Cost(lambda x, u, k, unit=unit: unit * (x[0] - u[0]) ** 2), LINE, 0.05)
+        found = diagnose(agent, states)
+        assert any("the cost hardly counts" in one for one in found.warnings) == said
+        assert found.contrast == pytest.approx(unit * float(np.mean(np.abs(4 * 0.8 * states[:, 0]))), rel=0.05)
+    assert found.moved_by_cost > 0.1
+
+
 def test_diagnose_measures_the_model_and_warns_of_hollow_means(rng):
     states, actions = jnp.asarray(rng.uniform(-1, 1, (12, 2))), rng.uniform(-1, 1, (12, 1))
     agent = pushed(2)

@@ -17,7 +17,7 @@ from policychord.studies.drawing import styled
 from policychord.studies.theory import agents, experiments
 from policychord.studies.theory.claims import CLAIMS, controls
 from policychord.studies.theory.figures import FIGURES, LABELS, errors
-from policychord.studies.theory.measures import bounded_distances, bounded_gaps, decay_rate, within_horizon
+from policychord.studies.theory.measures import Paths, bounded_distances, bounded_gaps, decay_rate, within_horizon
 from policychord.studies.theory.report import STUDY, findings
 from policychord.studies.theory.settings import TheorySettings
 
@@ -380,6 +380,20 @@ def test_decay_rate_of_an_exponential():
     rates = decay_rate(times, np.exp(-np.array([[0.7], [2.0], [0.01]]) * times), 1e-2, 1e-5)
     np.testing.assert_allclose(rates[:2], [0.7, 2.0], rtol=1e-9)
     assert np.isnan(rates[2])
+
+
+def test_bounds_fall_as_the_theorems_say():
+    """exp(-t/tau) from the first gap for the energy; sqrt(2/eps gap) exp(-t/(2 tau)) for the weights."""
+    times, gap = np.array([0.0, 1.0, 3.0]), np.array([[0.5, 0.4, 0.1]])
+    one = problem(pi=[[[0.9, 0.2], [0.1, 0.8]]], action_cost=[[0.0, 1.0]], eps=[0.04])
+    weights = np.array([[[0.6, 0.4], [0.55, 0.45], [0.5, 0.5]]])
+    paths = Paths(one, times, weights, 2.0 + gap, np.array([[0.5, 0.5]]), np.array([2.0]), np.ones(1))
+    _, series, bound = bounded_gaps(SETTINGS, paths)
+    np.testing.assert_allclose(series, gap)
+    np.testing.assert_allclose(bound, [0.5 * np.exp([0.0, -1.0, -3.0])])
+    _, series, bound = bounded_distances(SETTINGS, paths)
+    np.testing.assert_allclose(series, [[0.02**0.5, 0.005**0.5, 0.0]])
+    np.testing.assert_allclose(bound, [5.0 * np.exp([0.0, -0.5, -1.5])])
 
 
 # ------------------------------------------------------------------- figures

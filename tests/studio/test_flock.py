@@ -6,9 +6,8 @@ import pytest
 from policychord.studies.flock import measures
 from policychord.studies.flock.experiments import simulate
 from policychord.studies.flock.settings import SCENARIOS, scenario
-from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import flock as room
-from policychord.studio.rooms.flock import FLOCK, INPUTS, FlockSettings, FlockView
+from policychord.studio.rooms.flock import FLOCK, FlockSettings
 
 
 def flight(steps, **changes):
@@ -86,7 +85,7 @@ def test_the_snippet_runs_and_says_the_same(capsys):
 
 
 def test_every_control_has_words_and_holds_the_papers_value():
-    for control in describe_inputs([FlockSettings, FlockView], INPUTS):
+    for control in FLOCK.inputs():
         assert control["description"]
         if control["kind"] == "range" and control["name"] in FlockSettings.model_fields:
             for name in SCENARIOS:

@@ -1,5 +1,7 @@
 """From motion to an answer: forces in body coordinates, decisions, simulated groups, calls, leadership."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,13 +12,16 @@ from policychord.fitting import folds_of, likelihood, paired
 from policychord.fitting.likelihoods import pointwise
 from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
-from policychord.tracks.compare import Scored, call_of, score_one, sentence
-from policychord.tracks.decisions import cells_of, decide
-from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of
-from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, forces_of, see
+from policychord.runs.tracks import TrackPlan
+from policychord.runs.trials import run_trials
+from policychord.tracks.compare import Judged, Scored, call_of, judge, score_one, sentence
+from policychord.tracks.decisions import cells_of, decide, of_trial
+from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
+from policychord.tracks.figures import film
+from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
 from policychord.tracks.leadership import leadership
 from policychord.tracks.motion import Motion, Moved, Smoothing, move
-from policychord.tracks.reading import TrackError
+from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate
 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
@@ -154,6 +159,73 @@ def test_marked_individuals_are_no_members(group):
         decide(motion, ForceSettings(forces=("persist", "predator"), predator="wolf"))
 
 
+def test_simulated_individuals_flee_a_predator_that_moves_as_recorded():
+    names = ("persist", "predator")
+    settings = ForceSettings(forces=names, predator="dog")
+    given = blank_decisions(LAYOUT, CELLS, names)
+    theta = {"eps": 1.0, "prior": [0.1, 0.9], "gain": [1.0, 6.0], "sd": 0.3, "tail": 8.0}
+    place, velocity = np.array([[0.0, 0.0], *far_apart(1)]), np.zeros((2, 2))
+    far = np.full((12, 2), np.nan)
+    near = np.tile([-2.0, 0.0], (12, 1))
+    calm, fled = (
+        simulate(given, theta, (place, velocity), 12, settings=settings, marks=(at, far), gate="constant")
+        for at in (far, near)
+    )
+    assert fled.position[-1, 0, 0] > calm.position[-1, 0, 0] + 1.0
+
+
+def test_weights_of_any_decisions_are_those_of_the_gate(group):
+    given = decide(move(as_tracks(group, LAYOUT, 4)), layout=LAYOUT, cells=CELLS)
+    weights, gap = weigh(given, SHARP)
+    assert weights.shape == (given.size, 4)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    assert gap.max() < 1e-8
+    one = of_trial(given, 0)
+    assert one.size == given.size
+    assert of_trial(given, 1).size == 0  # there is no other
+    assert len(np.unique(one.block)) >= 19
+
+
+def test_a_film_has_the_tracks_and_the_simplex(group):
+    motion = move(as_tracks(group, LAYOUT, 2))
+    given = decide(motion, layout=LAYOUT, cells=CELLS)
+    weights = np.full((given.size, 4), 0.25)
+    moving = film(given, weights, motion)
+    moving._func(5)
+    left, right = moving._fig.axes
+    assert left.get_title(loc="left").startswith("trial 0")
+    places = np.asarray(right.collections[0].get_offsets())
+    np.testing.assert_allclose(places, [[0.5, np.sqrt(3) / 6]] * len(group.position[0]))
+    moving._draw_was_started = True  # it is not shown
+
+
+def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
+    """On any executor: here a thread. What is there is not computed again."""
+    one = as_tracks(group, LAYOUT, 8, noise=0.001).trials[0]
+    short = one._replace(name="short", position=one.position[:40])
+    tracks = Tracks("t", (one, short), 32.0, "m", ())
+    motion = move(tracks, Smoothing(window=0.16))
+    plan = TrackPlan(free=("eps", "prior"), starts=1, forces=ForceSettings(radii=(1, 3, 12)))
+    with ThreadPoolExecutor(1) as pool:
+        found = run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
+    again = run_trials(motion, plan, tmp_path / "out", None, 1, lambda *_: None)
+    assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
+    assert [row.trial for row in found.rows] == ["0"]
+    assert "1 of 2 trials have fewer than 100" in found.notes[0]
+    assert set(found.rows[0].held_out) == {
+        "composed",
+        "composed, by mean",
+        "constant mixture",
+        "regression",
+        "random walk",
+    }
+    assert found.rows[0].held_out["composed"] > found.rows[0].held_out["random walk"]
+    lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("trial,decisions,call,acts,gain,error")
+    assert found.sentence.startswith("Called gating in ")
+
+
 def filmed(group):
     """Decisions of a group, its family with known gains and spreads, and the two accounts that matter."""
     given = decide(move(as_tracks(group, LAYOUT, 8, noise=0.001, gaps=0.02), Smoothing(window=0.16)), layout=LAYOUT,
@@ -189,17 +261,32 @@ def test_calls_and_their_sentences():
     given = blank_decisions(LAYOUT, CELLS, USUAL)._replace(block=np.arange(4), held_out_by="block of time")
     walk = Difference(0.0, 0.0)
     scores = [Scored(name, "", 1, {}, 0.0, mean, walk, np.full(4, mean) + np.arange(4) / 100)
-              for name, mean in (("regression", -1.0), ("composed", -1.1), ("constant mixture", -1.2))]  # fmt: skip
+              for name, mean in (("softmax gate", -1.0), ("composed", -1.1), ("composed, by mean", -1.15),
+                                 ("constant mixture", -1.2), ("regression", -1.3))]  # fmt: skip
     cases = [(Difference(0.1, 0.01), 0.2, "gating", "gating is needed here"),
              (Difference(0.1, 0.06), 0.2, "constant", "gating is not needed here"),
              (Difference(0.1, 0.01), 0.001, "constant", "is not gating: constant weights do"),
              (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
     for gain, moved, call, words in cases:
         assert call_of(gain, moved) == call
-        told = sentence(scores, gain, moved, given)
+        told = sentence(scores, Judged("by sample", gain, moved, call, None), given)
         assert words in told
-        assert "Best of all: regression (+0.1000" in told
+        assert "Best of all: softmax gate (+0.1000" in told
         assert told.endswith("(Held out by block of time.)")
+    told = sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
+    assert "regression on the forces: gating is not needed" in told
+    assert "one force at a time, the gate would add +0.1000" in told
+
+
+def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
+    moved, block = {"by sample": 0.2, "by mean": 0.1}, np.arange(4)
+    means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
+    each = {name: mean + np.arange(4) / 1000 * (1 + k % 2) for k, (name, mean) in enumerate(means.items())}
+    sampled = judge(each, moved, block)
+    assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
+    by_mean = judge({**each, "regression": each["regression"] + 0.2}, moved, block)
+    assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
+    assert by_mean.other == sampled.gain
 
 
 def test_predictions_of_the_truth_are_close(group):

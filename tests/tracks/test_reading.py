@@ -7,7 +7,7 @@ import pytest
 
 from policychord.cli import app
 from policychord.tracks.motion import Smoothing, card_of, move
-from policychord.tracks.reading import TrackError, read_tracks
+from policychord.tracks.reading import TrackError, parse_tracks, read_tracks
 
 FRAMES, COUNT = 12, 3
 PLACES = np.random.default_rng(0).normal(size=(FRAMES, COUNT, 2)).cumsum(axis=0).round(3)
@@ -40,6 +40,20 @@ def write_hdf5(path):
         file.create_dataset("trajectories", data=PLACES)
         file.attrs["frames_per_second"] = 25.0
         file.attrs["body_length"] = 40.0
+        file.attrs["identities_labels"] = ["1", "2", "queen"]
+        file.attrs["length_unit"] = -1
+
+
+def write_session(folder):
+    """What idtracker.ai 6 leaves: all exports in one folder, the table in its own, and a long one beside attributes."""
+    inside = folder / "trajectories"
+    inside.mkdir(parents=True)
+    write_hdf5(inside / "trajectories.h5")
+    write_wide(inside / "trajectories_csv" / "trajectories.csv")
+    rows = ["frame,time,individual,x,y,probability"]
+    rows += [f"{k},{k / 25:.3f},{i},{x:.3f},{y:.3f},1.000e+00" for k, frame in enumerate(PLACES)
+             for i, (x, y) in enumerate(frame)]  # fmt: skip
+    (inside / "trajectories_tidy.csv").write_text("\n".join(rows) + "\n")
 
 
 def write_netcdf(path, plural=False):
@@ -62,18 +76,42 @@ def files(tmp_path):
     write_netcdf(tmp_path / "poses.nc")
     write_netcdf(tmp_path / "older.nc", plural=True)
     np.save(tmp_path / "plain.npy", PLACES)
+    write_session(tmp_path / "session_a")
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["long.csv", "other.tsv", "trajectories_csv", "trajectories.h5", "poses.nc",
-                                  "older.nc",
-                                  "plain.npy"])  # fmt: skip
+SESSION = ("session_a", "session_a/trajectories", "session_a/trajectories/trajectories_tidy.csv")
+SAY_THEIR_RATE = ("trajectories_csv", "trajectories.h5", "poses.nc", "older.nc", *SESSION)
+
+
+@pytest.mark.parametrize("name", ["long.csv", "other.tsv", "plain.npy", *SAY_THEIR_RATE])
 def test_every_format_gives_the_same_positions(files, name):
-    rate = None if name in ("trajectories_csv", "trajectories.h5", "poses.nc", "older.nc") else 25.0
+    rate = None if name in SAY_THEIR_RATE else 25.0
     found = read_tracks(files / name, rate=rate)
     assert found.rate == 25.0
     assert len(found.trials) == 1
     np.testing.assert_allclose(found.trials[0].position, PLACES, atol=1e-9)
+    if (files / name).is_file():  # as it comes from a browser
+        again = parse_tracks((files / name).read_bytes(), name, rate=rate)
+        np.testing.assert_array_equal(again.trials[0].position, found.trials[0].position)
+        assert again.trials[0].ids == found.trials[0].ids
+
+
+def test_labels_of_individuals_are_kept(files):
+    assert read_tracks(files / "trajectories.h5").trials[0].ids == ("1", "2", "queen")
+    assert read_tracks(files / "poses.nc").trials[0].ids == ("a", "b", "c")
+
+
+def test_several_files_are_trials_of_one(files):
+    write_session(files / "session_b")
+    found = read_tracks([files / "session_a", files / "session_b", files / "poses.nc"], unit="px")
+    assert [trial.name for trial in found.trials] == ["session_a", "session_b", "poses"]
+    assert any(note.startswith("session_a: idtracker.ai") for note in found.notes)
+    poses = files / "poses.nc"
+    for others, words in (((poses, poses), "named twice"), ((), "no file of tracks"),
+                          ((poses, files / "trajectories.h5"), "lengths in px, but poses.nc")):  # fmt: skip
+        with pytest.raises(TrackError, match=words):
+            read_tracks(others)
 
 
 def test_columns_scale_and_times(tmp_path):
@@ -140,7 +178,7 @@ def test_broken_files_are_one_sentence_and_nothing_is_written(tmp_path, monkeypa
         assert any(word in str(said.value) for word in words.split("|")), (name, str(said.value))
         assert "\n" not in str(said.value)
         assert str(said.value).endswith(".")
-        for command in ("card", "fit", "film"):
+        for command in ("card", "fit", "film", "trials"):
             run = CliRunner().invoke(app, ["tracks", command, f"files/{name}", "--rate", "25", "--out", "out"])
             assert isinstance(run.exception, TrackError), (name, command, run.exception)
         assert not (tmp_path / "out").exists(), name
@@ -191,3 +229,5 @@ def test_short_gaps_are_filled_and_long_ones_split_a_track(files):
     card = card_of(tracks, motion)
     assert card.missing == pytest.approx(9 / 30)
     assert np.isnan(card.polarization[0])  # one animal alone has no order
+    assert "nothing is smoothed: --smooth 0.5" in card.notes[0]
+    assert "100% of the steps go on exactly" in card.notes[1]

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from . import options
 from .app import app
+from .interrupt import INTERRUPTED, ends_by_itself
 from .output import Json, counted, emit
 from .progress import watching
 
@@ -30,6 +31,9 @@ def fit(
             "you trust.", "MODULE:FUNCTION",
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from an interrupted fit of the same plan, in the same folder.")
+    ] = False,
     out: Annotated[Path | None, options.out("out/fit")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -38,15 +42,17 @@ def fit(
     a labelled tree that ArviZ reads.
 
     A plan names a family (flock, bandit, quadrotor or python), what is
-    free and fixed, and data or a simulation; two are in plans/.
+    free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;
+    Ctrl-C again ends at once.
     """
     from ..fitting.output import estimate_rows, rival_rows
     from ..runs.fit import read_fit_plan, run_fit
 
     given = read_fit_plan(plan)
     target = Path("out") / "fit" if out is None else out
+    ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
     with watching() as watch:
-        found = run_fit(given, target, watch, entry=python, beside=plan.parent)
+        found = run_fit(given, target, watch, entry=python, beside=plan.parent, resume=resume)
     estimates, accounts = estimate_rows(found.fit), rival_rows(found.fit)
     record = {
         "command": "fit", "settings": given.model_dump(),
@@ -61,17 +67,20 @@ def fit(
         found.fit.sentence,
         *found.fit.notes,
         f"Wrote {counted(len(found.files), 'file')} to {target}.",
-        f"Next: open {found.files[0]}.",
+        f"Next: open {found.files[0]}." if found.fit.complete else "Next: the same command with --resume goes on.",
     )
+    if not found.fit.complete:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
+    from ..fitting.output import interval_text
+
     table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
                   pad_edge=False)  # fmt: skip
     for column in ("parameter", "estimate", "error", "95% interval", "verdict"):
         table.add_column(column, justify="right" if column in ("estimate", "error") else "left")
     for row in rows:
-        ends = "" if row["interval"] is None else f"{row['interval'][0]:.3g} to {row['interval'][1]:.3g}"
         verdict = row["verdict"] + (f": {row['reason']}" if row["reason"] else "")
-        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", ends, verdict)
+        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", interval_text(row, 3), verdict)
     return table

@@ -23,12 +23,13 @@ class _State:
 
     end = "interrupted; files written so far are complete."
     interrupted = False
+    patient = ""  # what is said at the first Ctrl-C to a command that ends by itself
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within, Ctrl-C raises KeyboardInterrupt as ever; if the command has not ended soon after, the process does."""
-    _State.end, _State.interrupted = "interrupted; files written so far are complete.", False
+    _State.end, _State.interrupted, _State.patient = "interrupted; files written so far are complete.", False, ""
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -51,6 +52,11 @@ def interruptible() -> Iterator[None]:
 def resumable() -> None:
     """From here on, whoever interrupts may be told that nothing is lost."""
     _State.end = "interrupted; what was finished is kept: the same command goes on from there."
+
+
+def ends_by_itself(words: str) -> None:
+    """From here on the first Ctrl-C only raises KeyboardInterrupt: the command says `words` and takes its time."""
+    _State.patient = words
 
 
 def leave() -> None:
@@ -79,8 +85,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _listen(ear: int) -> None:
+    first = True
     while heard := os.read(ear, 1):
         if heard[0] == signal.SIGINT:
+            if _State.patient and first:
+                print(f"\npolicychord: {_State.patient}", file=sys.stderr, flush=True)
+                first = False
+                continue
             time.sleep(GRACE)
             leave()
     os.close(ear)

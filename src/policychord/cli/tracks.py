@@ -1,7 +1,7 @@
-"""`policychord tracks`: do these animals gate? The card of a file, the fit with its rivals, and the film."""
+"""`policychord tracks`: do these animals gate? The card of a file, the fit with its rivals, every trial, the film."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -9,7 +9,8 @@ from rich.table import Table
 
 from . import options
 from .app import Pages, app
-from .output import Json, counted, emit
+from .interrupt import resumable
+from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 tracks = typer.Typer(
     cls=Pages,
     help="Tracks of animals or people that move in groups. Which social forces do they follow, and do the weights of "
-    "these forces change with the situation? Reads long tables (trial, frame, id, x, y), idtracker.ai's HDF5 and CSV, "
-    "numeric .npy arrays, and datasets of the package movement.",
+    "these forces change with the situation? Reads long tables (trial, frame, id, x, y), sessions of "
+    "idtracker.ai and their HDF5 and CSV, numeric .npy arrays, and datasets of the package movement.",
     short_help="Tracks of real groups: which forces, and do they gate?",
     epilog=options.examples(
         "policychord tracks card fish.csv --rate 32",
@@ -30,7 +31,10 @@ tracks = typer.Typer(
 app.add_typer(tracks, name="tracks", no_args_is_help=True)
 FILE, FORCES = "The file", "Forces"
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The tracks.")]
+File = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE", help="The tracks; of several files each is a trial (or more) of the same kind."),
+]
 Rate = Annotated[
     float | None,
     options.option("Frames a second, where the file does not say.", "HZ", "", "--rate", rich_help_panel=FILE),
@@ -65,12 +69,33 @@ Names = Annotated[
     str | None,
     options.option(
         "Which forces: persist, separation, alignment, cohesion, wall, goal, predator, leader.", "LIST",
-        "the first four", "--forces", rich_help_panel=FORCES,
+        "the first four, and those that the options below name", "--forces", rich_help_panel=FORCES,
     ),
 ]  # fmt: skip
 Predator = Annotated[
     str | None, options.option("The individual that others flee.", "ID", "", "--predator", rich_help_panel=FORCES)
 ]
+Leader = Annotated[
+    str | None, options.option("The individual that others follow.", "ID", "", "--leader", rich_help_panel=FORCES)
+]
+Goal = Annotated[
+    str | None, options.option("A place that all may head for.", "X,Y", "", "--goal", rich_help_panel=FORCES)
+]
+Arena = Annotated[
+    str | None,
+    options.option("The wall: a circle, or the corners of a box.", "X,Y,R or X,Y,X,Y", "", "--arena",
+                   rich_help_panel=FORCES),
+]  # fmt: skip
+Radii = Annotated[
+    str | None,
+    options.option("Of separation, alignment and cohesion.", "R,R,R", "1, 3 and 12 median distances to neighbours",
+                   "--radii", rich_help_panel=FORCES),
+]  # fmt: skip
+Nearest = Annotated[
+    int | None,
+    options.option("Only so many nearest neighbours count.", "K", "all within the radii", "--nearest",
+                   rich_help_panel=FORCES),
+]  # fmt: skip
 LeaveOut = Annotated[
     str | None,
     options.option("Individuals that belong to no group.", "IDS", "", "--leave-out", rich_help_panel=FORCES),
@@ -88,8 +113,15 @@ def _plan(
     settings: Path | None, changes: dict[str, Any], columns: str | None = None, causal: bool = False
 ) -> "TrackPlan":
     from ..runs.tracks import read_plan
+    from ..tracks.forces import NEEDS, USUAL
 
     given = {name: value for name, value in changes.items() if value is not None}
+    for name in ("goal", "arena", "radii"):
+        if f"forces.{name}" in given:
+            given[f"forces.{name}"] = _numbers(name, given[f"forces.{name}"])
+    if settings is None and "forces.forces" not in given:  # who names a predator means that it is fled from
+        more = [force for force, needs in NEEDS.items() if f"forces.{needs}" in given]
+        given |= {"forces.forces": ",".join((*USUAL, *more))} if more else {}
     for name in ("forces.forces", "forces.leave_out"):
         if name in given:
             given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
@@ -103,6 +135,13 @@ def _plan(
     return read_plan(settings, given)
 
 
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--{name} {text!r}: write numbers with commas between them, such as 0,0,50.") from None
+
+
 @tracks.command(
     short_help="What a file holds: numbers, gaps, speeds, order.",
     epilog=options.examples(
@@ -111,7 +150,7 @@ def _plan(
     ),
 )
 def card(
-    file: File,
+    files: File,
     rate: Rate = None,
     scale: Scale = None,
     unit: Unit = None,
@@ -129,7 +168,7 @@ def card(
     from ..tracks.motion import describe
 
     plan = _plan(settings, {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth}, columns, causal)
-    found, files = run_card(file, plan, out)
+    found, files = run_card(files, plan, out)
     rows = describe(found)
     table = Table(title=found.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
     for what, much in rows:
@@ -143,12 +182,12 @@ def card(
     short_help="Which forces, and do they gate? With rivals.",
     epilog=options.examples(
         "policychord tracks fit fish.csv --rate 32",
-        "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 \\\n    --forces "
-        "persist,separation,alignment,cohesion,predator --predator 14 --leave-out 15",
+        "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 --predator 14 --leave-out 15",
+        "policychord tracks fit session_*/ --nearest 6",
     ),
 )
 def fit(
-    file: File,
+    files: File,
     rate: Rate = None,
     scale: Scale = None,
     unit: Unit = None,
@@ -158,7 +197,12 @@ def fit(
     every: Every = None,
     forces: Names = None,
     predator: Predator = None,
+    leader: Leader = None,
+    goal: Goal = None,
+    arena: Arena = None,
     leave_out: LeaveOut = None,
+    radii: Radii = None,
+    nearest: Nearest = None,
     most: Most = None,
     settings: Settings = None,
     seed: Seed = None,
@@ -176,13 +220,14 @@ def fit(
     from ..tracks.compare import score_rows
 
     changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
-               "forces.forces": forces, "forces.predator": predator, "forces.leave_out": leave_out,
-               "most": most, "seed": seed}  # fmt: skip
+               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
+               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
+               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
     plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
-        made = run_tracks(file, plan, target, watch)
+        made = run_tracks(files, plan, target, watch)
     found, rows = made.answer, score_rows(made.answer)
     table = Table(title=counted(found.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("account", "parameters", "held out", "above a random walk"):
@@ -208,6 +253,91 @@ def fit(
 
 
 @tracks.command(
+    short_help="Every trial for itself, on many cores or a cluster.",
+    epilog=options.examples(
+        "policychord tracks trials sheep.csv --rate 10 --every 1 --leave-out 14,15",
+        "policychord tracks trials session_*/trajectories/trajectories.h5 --engine dask \\\n    --scheduler "
+        "tcp://host:8786",
+    ),
+)
+def trials(
+    files: File,
+    rate: Rate = None,
+    scale: Scale = None,
+    unit: Unit = None,
+    columns: Columns = None,
+    smooth: Smooth = None,
+    causal: Causal = False,
+    every: Every = None,
+    forces: Names = None,
+    predator: Predator = None,
+    leader: Leader = None,
+    goal: Goal = None,
+    arena: Arena = None,
+    leave_out: LeaveOut = None,
+    radii: Radii = None,
+    nearest: Nearest = None,
+    most: Most = None,
+    settings: Settings = None,
+    seed: Seed = None,
+    engine: Annotated[
+        Literal["local", "dask"],
+        options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine"),
+    ] = "local",
+    scheduler: Annotated[
+        str | None,
+        options.option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler"),
+    ] = None,
+    workers: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    ] = None,
+    out: Annotated[Path | None, options.out("out/trials")] = None,
+    json: Json = False,
+) -> None:
+    """Ask of every trial whether its animals gate: the composed agent against constant weights, held out over blocks
+    of its time. Trials are fitted side by side, and each is kept as soon as it is done: the same command goes on.
+
+    Writes a table with a line for each trial, and a figure.
+    """
+    from ..runs.engine import available_cores, dask_cluster, processes
+    from ..runs.store import prepare
+    from ..runs.tracks import load as read_motion
+    from ..runs.trials import run_trials
+
+    if scheduler and engine != "dask":
+        raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
+    if scheduler and workers:
+        raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
+    changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
+               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
+               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
+               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
+    plan = _plan(settings, changes, columns, causal)
+    target = Path("out") / "trials" if out is None else out
+    _, motion = read_motion(files, plan)  # a broken file leaves nothing behind, and no log
+    count = available_cores() if workers is None else workers
+    resumable()
+    if engine == "local":
+        prepare(target)
+        with processes(count, target / "log.txt") as pool, watching() as watch:
+            found = run_trials(motion, plan, target, pool, count, watch)
+    else:
+        with dask_cluster(scheduler, count) as cluster, watching() as watch:
+            aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
+            found = run_trials(motion, plan, target, cluster.pool, cluster.workers, watch)
+    table = Table(title=counted(len(found.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("trial", "decisions", "call", "acts", "gain over constant"):
+        table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
+    for row in found.rows:
+        table.add_row(row.trial, f"{row.decisions:,}", row.call, row.acts, f"{row.gain:+.4f} ± {row.error:.4f}")
+    record = {"command": "tracks trials", "settings": plan, "out": target, "files": found.files,
+              "results": {"trials": [row._asdict() for row in found.rows]},
+              "notes": [found.sentence, *found.notes]}  # fmt: skip
+    emit(json, record, table, found.sentence, *found.notes,
+         f"Wrote {counted(len(found.files), 'file')} to {target}.")  # fmt: skip
+
+
+@tracks.command(
     short_help="A film of a trial, coloured by the weights.",
     epilog=options.examples(
         "policychord tracks film fish.csv --rate 32",
@@ -215,18 +345,26 @@ def fit(
     ),
 )
 def film(
-    file: File,
+    files: File,
     trial: Annotated[int, typer.Option(help="Which trial, counted from 0.", metavar="N")] = 0,
     rate: Rate = None,
     scale: Scale = None,
     unit: Unit = None,
     columns: Columns = None,
     smooth: Smooth = None,
+    causal: Causal = False,
     every: Every = None,
     forces: Names = None,
     predator: Predator = None,
+    leader: Leader = None,
+    goal: Goal = None,
+    arena: Arena = None,
     leave_out: LeaveOut = None,
+    radii: Radii = None,
+    nearest: Nearest = None,
+    most: Most = None,
     settings: Settings = None,
+    seed: Seed = None,
     out: Annotated[Path | None, options.out("out/tracks")] = None,
     json: Json = False,
 ) -> None:
@@ -235,11 +373,13 @@ def film(
     from ..runs.tracks import run_film
 
     changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
-               "forces.forces": forces, "forces.predator": predator, "forces.leave_out": leave_out}  # fmt: skip
-    plan = _plan(settings, changes, columns)
+               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
+               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
+               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
+    plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
-        files = run_film(file, plan, trial, target, watch)
+        files = run_film(files, plan, trial, target, watch)
     record = {"command": "tracks film", "settings": plan, "out": target, "files": files, "results": {"trial": trial}}
     emit(json, record, f"Wrote {', '.join(str(path) for path in files)}.")

@@ -4,10 +4,12 @@ One turn of the loop is one evaluation at the trial point, then a decision: acce
 direction, or shorten the step, or restart hot, or take the mirror step.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
@@ -36,6 +38,8 @@ from ._method import (
 )
 from .objective import centred_cost, gradient_size
 
+UNROLLED = 4  # up to so many primitives sums and factors are written out term by term, which XLA vectorises
+
 
 class _State(NamedTuple):
     z: jax.Array  # log-weights of the trial point
@@ -63,13 +67,15 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     d = pi.shape[0]
     s = centred_cost(pi, cost)
     linear, magnitude = s @ pi, jnp.abs(s) @ pi
+    columns = pi.T  # loops along the actions vectorise
     relative_noise = rounding_factor(d)
 
     def turn(state: _State) -> _State:
         z, temperature = state.z, state.temperature
         w = jnp.exp(z)
-        p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
-        entropy = jnp.log(p) @ pi
+        p = jnp.maximum(_mix(columns, w), MIXTURE_FLOOR)
+        entropy = _on_columns(columns, _log(p))
+        curvature = _curvature(columns, p)
         g = linear + entropy + temperature * (z - log_prior)
         energy = w @ g
         noise = relative_noise * jnp.max(gradient_size(magnitude, entropy, temperature, z, log_prior))
@@ -94,7 +100,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         held = (w <= RESTING) & (cool_g >= cool_energy)
         root_w = jnp.where(held, 0.0, jnp.exp(0.5 * z))
         force = root_w * (cool_energy - cool_g)
-        y = _newton(pi, p, root_w, force, cooled, cool_gap)
+        y = _newton(pi, p, curvature, root_w, force, cooled, cool_gap)
         step = jnp.where(held, 0.0, y / jnp.where(held, 1.0, root_w))
         aimed = state._replace(
             z=_normalise(z + step), kept_z=z, kept_g=cool_g, kept_energy=cool_energy, step=step,
@@ -103,7 +109,10 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
             unconditional=jnp.zeros_like(accepted), converged=converged,
         )  # fmt: skip
         done = state._replace(
-            z=_extend(z, w, g, energy, temperature, pi, p), gap=gap, finishing=finishing, converged=converged
+            z=_extend(z, w, g, energy, temperature, _diagonal(pi, p, curvature)),
+            gap=gap,
+            finishing=finishing,
+            converged=converged,
         )
         # rejected: shorten the step, at last take the mirror step
         rejections, length = state.rejections + 1, BACKTRACK * state.length
@@ -165,16 +174,76 @@ def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_pr
     return cho_solve(cho_factor(system), -root_w * (dg - w @ dg)) / root_w
 
 
-def _newton(pi, p, root_w, force, temperature, gap):
+def _log(p):
+    """ln p for normal p > 0 in additions and products, which XLA vectorises; the formula of `_sweeps._log`."""
+
+    def as_float(bits):
+        return lax.bitcast_convert_type(bits, jnp.float64)
+
+    root_half = 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
+    shifted = lax.bitcast_convert_type(p, jnp.uint64) + np.uint64(0x3FF0000000000000 - root_half)
+    k = as_float((shifted >> np.uint64(52)) | np.uint64(0x4330000000000000)) - float(2**52 + 1023)
+    f = as_float((shifted & np.uint64(0x000FFFFFFFFFFFFF)) + np.uint64(root_half)) - 1.0
+    t = f / (2.0 + f)
+    q = t * t
+    q2 = q * q
+    # (1/5) q and not q/5: XLA divides where it is told to
+    low = (1 / 3 + (1 / 5) * q) + q2 * (1 / 7 + (1 / 9) * q)
+    high = (1 / 11 + (1 / 13) * q) + q2 * ((1 / 15 + (1 / 17) * q) + q2 * (1 / 19 + (1 / 21) * q))
+    return k * math.log(2.0) + 2.0 * (t + t * (q * (low + (q2 * q2) * high)))
+
+
+def _mix(columns, w):
+    if w.size <= UNROLLED:
+        return sum(w[a] * columns[a] for a in range(w.size))
+    return w @ columns
+
+
+def _on_columns(columns, values):
+    if len(columns) <= UNROLLED:
+        return jnp.stack([jnp.sum(column * values) for column in columns])
+    return columns @ values
+
+
+def _curvature(columns, p):
+    """K, where it is formed at all."""
+    n, over_p = len(columns), 1.0 / p
+    if n > DENSE_UP_TO:
+        return None
+    if n > UNROLLED:
+        return (columns * over_p) @ columns.T
+    over = [columns[a] * over_p for a in range(n)]
+    half = {(a, b): jnp.sum(over[a] * columns[b]) for a in range(n) for b in range(a + 1)}
+    return jnp.stack([jnp.stack([half[max(a, b), min(a, b)] for b in range(n)]) for a in range(n)])
+
+
+def _newton(pi, p, curvature, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > DENSE_UP_TO:
         # conjugate gradients would not hear a primitive of negligible weight that wants to grow; its diagonal is enough
         light = (root_w * root_w <= NEGLIGIBLE) & (force > temperature * root_w)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
         y = by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
-        return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p) + temperature), y)
-    system = _scaled_curvature(pi, p, root_w) + temperature * jnp.eye(force.size)
-    return cho_solve(cho_factor(system), force)
+        return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p, None) + temperature), y)
+    system = root_w[:, None] * curvature * root_w + temperature * jnp.eye(force.size)
+    return _cholesky_solve(system, force)
+
+
+def _cholesky_solve(system, force):
+    n = force.size
+    if n > UNROLLED:
+        return cho_solve(cho_factor(system), force)
+    factor, y = {}, []
+    for a in range(n):
+        total = force[a]
+        for b in range(a + 1):
+            entry = system[a, b] - sum(factor[a, c] * factor[b, c] for c in range(b))
+            factor[a, b] = jnp.sqrt(entry) if a == b else entry / factor[b, b]
+            total = total - factor[a, b] * y[b] if b < a else total
+        y.append(total / factor[a, a])
+    for a in range(n - 1, -1, -1):
+        y[a] = (y[a] - sum(factor[b, a] * y[b] for b in range(a + 1, n))) / factor[a, a]
+    return jnp.stack(y)
 
 
 def _scaled_curvature(pi, p, root_w):
@@ -226,14 +295,16 @@ def _cool(w, g, energy, gap, floor, temperature, eps, cooling, log_ratio, noise)
     return lax.while_loop(warm, cooler, (temperature, g, energy, gap, floor))
 
 
-def _extend(z, w, g, mean, temperature, pi, p):
+def _extend(z, w, g, mean, temperature, diagonal):
     """Give primitives on the floor, and no others, their log-weight, by the diagonal of a Newton step."""
-    own = w * _diagonal(pi, p)
+    own = w * diagonal
     return jnp.where(z <= LOG_FLOOR, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
 
 
-def _diagonal(pi, p):
+def _diagonal(pi, p, curvature):
     """The diagonal of the curvature K."""
+    if curvature is not None:
+        return jnp.diagonal(curvature)
     return jnp.sum(pi * (pi / p[:, None]), axis=0)
 
 

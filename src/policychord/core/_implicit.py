@@ -30,26 +30,25 @@ class Kept(NamedTuple):
     """What the derivative needs of a solved batch; batch axes are of equal number, and of equal length or one."""
 
     pi: jax.Array
-    cost: jax.Array
     eps: jax.Array
     log_prior: jax.Array
     log_weights: jax.Array
-    ln_p: jax.Array
+    level: jax.Array  # ln p + s
     over_p: jax.Array
     curvature: jax.Array  # K where it is formed at all, else of size zero
 
 
-CORE_AXES = Kept(2, 1, 0, 1, 1, 1, 1, 2)  # type: ignore[arg-type]
+CORE_AXES = Kept(2, 0, 1, 1, 1, 1, 2)  # type: ignore[arg-type]
 NO_SECOND_DERIVATIVE = 'second derivatives of `solve` need route="jax".'
-GIVEN = 4  # the first four can be differentiated
+GIVEN_AXES = 2, 1, 0, 1  # of pi, cost, eps and log_prior, by which derivatives can be taken
 
 
-def mixture(pi: jax.Array, log_weights: jax.Array) -> Arrays:
-    """ln p, 1/p and the curvature, as the compiled solver leaves them."""
+def mixture(pi: jax.Array, cost: jax.Array, log_weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """ln p + s, 1/p and the curvature, as the compiled solver leaves them."""
     p = jnp.maximum(_times(pi, jnp.exp(log_weights)), MIXTURE_FLOOR)
     wide = pi.shape[-1] > DENSE_UP_TO
     curvature = jnp.zeros((*p.shape[:-1], 0, 0)) if wide else jnp.swapaxes(pi, -1, -2) @ (pi / p[..., None])
-    return jnp.log(p), 1.0 / p, curvature
+    return jnp.log(p) + cost, 1.0 / p, curvature
 
 
 def push(kept: Kept, tangents: tuple[Any, ...], moved: Moved) -> jax.Array:
@@ -59,7 +58,7 @@ def push(kept: Kept, tangents: tuple[Any, ...], moved: Moved) -> jax.Array:
 
 def pull(kept: Kept, cotangent: jax.Array) -> Arrays:
     """The cotangents of pi, cost, eps and log_prior, from one of ln w."""
-    return tuple(pull_p.bind(*kept, cotangent, moved=(True,) * GIVEN))
+    return tuple(pull_p.bind(*kept, cotangent, moved=(True,) * len(GIVEN_AXES)))
 
 
 # -------------------------------------------------------------------------------- in JAX
@@ -72,7 +71,7 @@ def _push(*operands: jax.Array, moved: Moved) -> jax.Array:
     w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
     dg = jnp.zeros_like(z)
     if d_pi is not None:
-        dg = dg + _on_columns(kept.pi, _times(d_pi, w) * kept.over_p) + _on_columns(d_pi, kept.ln_p + kept.cost)
+        dg = dg + _on_columns(kept.pi, _times(d_pi, w) * kept.over_p) + _on_columns(d_pi, kept.level)
     if d_cost is not None:
         dg = dg + _on_columns(kept.pi, d_cost)
     if d_eps is not None:
@@ -102,8 +101,7 @@ def _pull_in_jax(*operands: jax.Array, needs_pi: bool) -> Arrays:
     force = cotangent / root_w - root_w * jnp.sum(cotangent, axis=-1, keepdims=True)
     u = root_w * _turn(kept, root_w, force)
     q = _times(kept.pi, u)
-    level, pull = kept.ln_p + kept.cost, q * kept.over_p
-    d_pi = -(u[..., None, :] * level[..., None] + w[..., None, :] * pull[..., None])
+    d_pi = -(u[..., None, :] * kept.level[..., None] + w[..., None, :] * (q * kept.over_p)[..., None])
     d_pi = jnp.broadcast_to(d_pi, (*batch, *kept.pi.shape[-2:])) if needs_pi else jnp.zeros(_no_primitives(kept.pi))
     d_eps = -jnp.sum(u * (kept.log_weights - kept.log_prior), axis=-1)
     return d_pi, -q, jnp.broadcast_to(d_eps, batch), kept.eps[..., None] * u
@@ -156,10 +154,10 @@ def _batch_of(operands: Any) -> tuple[int, ...]:
 
 
 def _push_shape(*operands: Any, moved: Moved) -> Any:
-    tangents = zip(operands[len(CORE_AXES) :], _only(moved, CORE_AXES[:GIVEN]), strict=True)
+    tangents = zip(operands[len(CORE_AXES) :], _only(moved, GIVEN_AXES), strict=True)
     batches = [a.shape[: a.ndim - core] for a, core in tangents]
     batch = np.broadcast_shapes(_batch_of(operands[: len(CORE_AXES)]), *batches)
-    return jax.core.ShapedArray((*batch, operands[4].shape[-1]), np.dtype(np.float64))
+    return jax.core.ShapedArray((*batch, operands[0].shape[-1]), np.dtype(np.float64))
 
 
 def _pull_shapes(*operands: Any, moved: Moved) -> Any:

@@ -50,6 +50,27 @@ ROUNDING_LIMIT, BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
 
 _rounding_factor = compiled()(unwrap(rounding_factor))  # a type checker may have wrapped it
 
+# Loops stand where a slice could be assigned: numba compiles them in half the time.
+
+
+@compiled()
+def _copy(values, into):
+    for a in range(into.size):
+        into[a] = values[a]
+
+
+@compiled()
+def _fill(into, value):
+    for a in range(into.size):
+        into[a] = value
+
+
+@compiled()
+def _add(values, into):
+    for a in range(into.size):
+        into[a] += values[a]
+
+
 # ----------------------------------------------------------------------- Newton directions
 
 
@@ -79,10 +100,14 @@ def _direction_cholesky(curvature, root_w, force, temperature, factor, y):
 
 
 @compiled()
-def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
-    """The same system by conjugate gradients; S K S has its spectrum in [0, 1]."""
+def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y, along, moved):
+    """The same system by conjugate gradients; S K S has its spectrum in [0, 1].
+
+    `moved` is filled with Pi S y, `along` is its scratch space; of size zero, both are left out.
+    """
     n = y.size
     residual, search, product, scaled = work[0], work[1], work[2], work[3]
+    _fill(moved, 0.0)
     norm = 0.0
     for a in range(n):
         y[a] = 0.0
@@ -95,7 +120,7 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
             break
         for a in range(n):
             scaled[a] = root_w[a] * search[a]
-        curvature_times(rows, over_p, scaled, product)
+        curvature_times(rows, over_p, scaled, product, along)
         bend = 0.0
         for a in range(n):
             product[a] = root_w[a] * product[a] + temperature * search[a]
@@ -112,22 +137,11 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y):
         norm = fresh
         for a in range(n):
             search[a] = residual[a] + turn * search[a]
+        for i in range(moved.size):
+            moved[i] += length * along[i]
 
 
 # ------------------------------------------------------------------------------- the descent
-# Loops stand where a slice could be assigned: numba compiles them in half the time.
-
-
-@compiled()
-def _copy(values, into):
-    for a in range(into.size):
-        into[a] = values[a]
-
-
-@compiled()
-def _fill(into, value):
-    for a in range(into.size):
-        into[a] = value
 
 
 @compiled()
@@ -240,7 +254,8 @@ def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vec
         light = root_w[a] * root_w[a] <= NEGLIGIBLE and force[a] > temperature * root_w[a]
         heavy[a] = 0.0 if light else root_w[a]
         heavy_force[a] = 0.0 if light else force[a]
-    _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y)
+    nothing = vectors[9, :0]
+    _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y, nothing, nothing)
     for a in range(y.size):
         if heavy[a] < root_w[a]:
             own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, _squares, a)
@@ -372,19 +387,19 @@ _descend_wide = _descent(sweep_wide, _direction_wide, _diagonal_wide)
 
 
 # ---------------------------------------------------------------------------------- batches
-# ln p, 1/p and the curvature at the optimum, all that the implicit derivative needs, are left in `ln_p`, `over_p`
-# and `curvature`: for every problem where these have a row for each, else for the last one alone.
+# What the implicit derivative needs of the optimum is left in `level` (ln p + s), `over_p` (1/p) and `curvature`, for
+# every problem where the last has a row for each. Otherwise the first two are scratch space of one row.
 
 
 def _solve_dense(
     pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
-    log_weights, gap, passes, outcome, ln_p, over_p, curvature,
+    log_weights, gap, passes, outcome, level, over_p, curvature,
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     columns, scaled = np.empty((n, d)), np.empty((2, d))
     vectors, squares = np.empty((9, n)), np.empty((2, n, n))
     linear, magnitude = np.empty(n), np.empty(n)
-    step = 1 if ln_p.shape[0] == batch else 0
+    step = 1 if level.shape[0] == batch else 0
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
@@ -392,9 +407,10 @@ def _solve_dense(
         centre_cost_columns(columns, cost[k], linear, magnitude)
         gap[k], passes[k], outcome[k] = _descend_dense(
             columns, linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
-            vectors, squares, ln_p[k * step], over_p[k * step], scaled,
+            vectors, squares, level[k * step], over_p[k * step], scaled,
         )  # fmt: skip
         if curvature.shape[0] == batch:
+            _add(cost[k], level[k])
             for a in range(n):
                 for b in range(a + 1):
                     curvature[k, a, b] = curvature[k, b, a] = squares[0, a, b]
@@ -402,20 +418,22 @@ def _solve_dense(
 
 def _solve_wide(
     pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
-    log_weights, gap, passes, outcome, ln_p, over_p, _curvature,
+    log_weights, gap, passes, outcome, level, over_p, curvature,
 ):  # fmt: skip
     batch, n = eps.size, pi.shape[2]
     vectors, nothing, unused = np.empty((15, n)), np.empty((2, 0, 0)), np.empty((2, 0))
     linear, magnitude = np.empty(n), np.empty(n)
-    step = 1 if ln_p.shape[0] == batch else 0
+    step = 1 if level.shape[0] == batch else 0
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
         centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
         gap[k], passes[k], outcome[k] = _descend_wide(
             pi[k * pi_step], linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
-            vectors, nothing, ln_p[k * step], over_p[k * step], unused,
+            vectors, nothing, level[k * step], over_p[k * step], unused,
         )  # fmt: skip
+        if curvature.shape[0] == batch:
+            _add(cost[k], level[k])
 
 
 # ------------------------------------------------------------------- the implicit derivative
@@ -424,25 +442,34 @@ def _solve_wide(
 
 
 @compiled()
-def _turn_dense(_rows, _over_p, curvature, root_w, force, eps, squares, _vectors, y):
-    _direction_cholesky(curvature, root_w, force, eps, squares[0], y)
+def _turn_dense(rows, _over_p, curvature, root_w, force, eps, squares, _vectors, u, _along, d_cost):
+    _direction_cholesky(curvature, root_w, force, eps, squares[0], u)
+    for a in range(u.size):
+        u[a] *= root_w[a]
+    pull_cost(rows, u, d_cost)
 
 
 @compiled()
-def _turn_wide(rows, over_p, _curvature, root_w, force, eps, _squares, vectors, y):
-    _direction_cg(rows, over_p, root_w, force, eps, CG_REDUCTION, vectors[4:], y)
+def _turn_wide(rows, over_p, _curvature, root_w, force, eps, _squares, vectors, u, along, d_cost):
+    """The search has seen Pi of every direction that it went, which saves a pass over the primitives."""
+    _direction_cg(rows, over_p, root_w, force, eps, CG_REDUCTION, vectors[4:], u, along, d_cost)
+    for a in range(u.size):
+        u[a] *= root_w[a]
+    for i in range(d_cost.size):
+        d_cost[i] = -d_cost[i]
 
 
 def _pulling(turn):
-    """The derivative whose system (S K S + eps I) y = force is solved by `turn`."""
+    """The derivative of which `turn` solves (S K S + eps I) y = force, and leaves u = S y and ds = -Pi u."""
 
     @compiled()
     def pull(
-        pi, pi_step, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent,
+        pi, pi_step, eps, log_prior, log_weights, level, over_p, curvature, cotangent,
         d_pi, d_cost, d_eps, d_log_prior,
     ):  # fmt: skip
-        batch, n = eps.size, pi.shape[2]
+        batch, d, n = eps.size, pi.shape[1], pi.shape[2]
         vectors, squares = np.empty((8, n)), np.empty((1, curvature.shape[1], curvature.shape[1]))
+        along = np.empty(d)
         w, root_w, force, u = vectors[0], vectors[1], vectors[2], vectors[3]
         for k in range(batch):
             rows, z, total = pi[k * pi_step], log_weights[k], 0.0
@@ -452,16 +479,14 @@ def _pulling(turn):
                 w[a] = math.exp(max(z[a], LOG_FLOOR))
                 root_w[a] = math.sqrt(w[a])
                 force[a] = cotangent[k, a] / root_w[a] - root_w[a] * total
-            turn(rows, over_p[k], curvature[k], root_w, force, eps[k], squares, vectors, u)
+            turn(rows, over_p[k], curvature[k], root_w, force, eps[k], squares, vectors, u, along, d_cost[k])
             total = 0.0
             for a in range(n):
-                u[a] *= root_w[a]
                 total -= u[a] * (z[a] - log_prior[k, a])
                 d_log_prior[k, a] = eps[k] * u[a]
             d_eps[k] = total
-            pull_cost(rows, u, d_cost[k])
             if d_pi.shape[0] == batch:
-                pull_primitives(rows, cost[k], ln_p[k], over_p[k], w, u, d_cost[k], d_pi[k])
+                pull_primitives(level[k], over_p[k], w, u, d_cost[k], d_pi[k])
 
     return pull
 
@@ -513,8 +538,8 @@ def _flat_pi(pi, batch: tuple[int, ...]):
 def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False):
     """Solve every problem of a batch; `start` holds log-weights, or None for the prior.
 
-    Returns NumPy arrays (log_weights, gap, passes, outcome) and, to `keep` for a derivative, ln p and 1/p of the
-    mixture and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
+    Returns NumPy arrays (log_weights, gap, passes, outcome) and, to `keep` for a derivative, ln p + s and 1/p of
+    the mixture p and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
     """
     d, n = pi.shape[-2:]
     start = log_prior if start is None else start
@@ -526,10 +551,10 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     log_weights, gap = np.empty((count, n)), np.empty(count)
     passes, outcome = np.empty(count, np.int64), np.empty(count, np.int8)
     rows, side = count if keep else 1, 0 if wide else n
-    ln_p, over_p, curvature = np.empty((rows, d)), np.empty((rows, d)), np.empty((count if keep else 0, side, side))
+    level, over_p, curvature = np.empty((rows, d)), np.empty((rows, d)), np.empty((count if keep else 0, side, side))
     _kernel_for(wide)(
         pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
-        log_weights, gap, passes, outcome, ln_p, over_p, curvature,
+        log_weights, gap, passes, outcome, level, over_p, curvature,
     )  # fmt: skip
-    found = (log_weights, gap, passes, outcome) + ((ln_p, over_p, curvature) if keep else ())
+    found = (log_weights, gap, passes, outcome) + ((level, over_p, curvature) if keep else ())
     return tuple([array.reshape(batch + array.shape[1:]) for array in found])

@@ -34,7 +34,7 @@ CG_FORCING = 0.3
 # part of the residual is smaller than theirs. Up to this weight a primitive that wants to grow by more than a factor e
 # takes the step of its own diagonal.
 NEGLIGIBLE = UNIT_ROUNDOFF
-CG_REDUCTION = 1e-13  # of the residual, where a derivative is solved for
+CG_REDUCTION = 1e-12  # of the residual, where a derivative is solved for
 
 MAX_PASSES = 10_000
 RETRY_AFTER = 5000  # passes of the first attempt; the second one starts from the prior

@@ -7,6 +7,7 @@ XLA hands a frame to the call, a C structure of eight-byte words (`xla/ffi/api/c
 """
 
 import ctypes
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,15 @@ from ._method import DENSE_UP_TO, MAX_PASSES
 
 MAJOR_VERSION = 0  # of the frame's layout
 METADATA = 1  # the kind of extension by which XLA asks for our version
+LARGE_PAGE, ADVISE_LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of Linux
+
+if sys.platform == "linux":
+    _madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.uintp, types.int32))
+else:
+
+    @compiled()
+    def _madvise(_address, _length, _advice):
+        return 0
 
 
 @once
@@ -151,6 +161,21 @@ def rows_of(buffer, core):
 
 
 @compiled()
+def fresh_rows(buffer, core):
+    """The same for a result that is about to be filled, in large pages where its memory is new.
+
+    New memory comes from the system page by page when it is first touched, which takes several times longer than to
+    fill it. NumPy asks for large pages too.
+    """
+    begin = _word(buffer, 3)
+    first = (begin + LARGE_PAGE - 1) // LARGE_PAGE * LARGE_PAGE
+    last = (begin + 8 * size_of(buffer)) // LARGE_PAGE * LARGE_PAGE
+    if last > first + LARGE_PAGE:
+        _madvise(first, last - first, ADVISE_LARGE_PAGES)
+    return rows_of(buffer, core)
+
+
+@compiled()
 def _spread(buffer, like, core):
     """The buffer as (problems, core numbers each): as it is, or repeated along the axes of `like` that it shares."""
     count, own = size_of(like), rows_of(buffer, core)
@@ -170,15 +195,13 @@ def _spread(buffer, like, core):
 
 
 @compiled()
-def _given(frame, like):
-    """What every kernel is given: pi, its step, cost, eps, prior; `like` is a buffer with a number for each problem."""
+def _primitives(frame, like):
+    """pi, which every kernel is given first, and its step; `like` is a buffer with a number for each problem."""
     pi, count = argument(frame, 0), size_of(like)
     d, n = dim_of(pi, _word(pi, 4) - 2), dim_of(pi, _word(pi, 4) - 1)
     shared = size_of(pi) == d * n and count > 1
     rows = rows_of(pi, d * n) if shared else _spread(pi, like, d * n)
-    cost, log_prior = _spread(argument(frame, 1), like, d), _spread(argument(frame, 3), like, n)
-    eps = _spread(argument(frame, 2), like, 1).reshape(count)
-    return rows.reshape((rows.shape[0], d, n)), 0 if shared else 1, cost, eps, log_prior
+    return rows.reshape((rows.shape[0], d, n)), 0 if shared else 1
 
 
 @compiled()
@@ -191,8 +214,10 @@ def _side(curvature):
 def _operands(frame):
     """What every solver is given, and where it writes: four results, or seven where a derivative will follow."""
     like = result(frame, 1)
-    pi, step, cost, eps, log_prior = _given(frame, like)
-    count, d, n = eps.size, pi.shape[1], pi.shape[2]
+    pi, step = _primitives(frame, like)
+    count, d, n = size_of(like), pi.shape[1], pi.shape[2]
+    cost, log_prior = _spread(argument(frame, 1), like, d), _spread(argument(frame, 3), like, n)
+    eps = _spread(argument(frame, 2), like, 1).reshape(count)
     start, tolerances = _spread(argument(frame, 4), like, n), rows_of(argument(frame, 5), 1)
     tol = np.inf
     for k in range(tolerances.shape[0]):
@@ -203,29 +228,33 @@ def _operands(frame):
     for k in range(count):
         gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
     if _word(frame, 12) > 4:
-        ln_p, over_p, side = rows_of(result(frame, 4), d), rows_of(result(frame, 5), d), _side(result(frame, 6))
+        level, over_p, side = fresh_rows(result(frame, 4), d), fresh_rows(result(frame, 5), d), _side(result(frame, 6))
         kept = rows_of(result(frame, 6), side * side).reshape((count, side, side))
     else:
-        ln_p, over_p, kept = np.empty((1, d)), np.empty((1, d)), np.empty((0, n, n))
-    return pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept
+        level, over_p, kept = np.empty((1, d)), np.empty((1, d)), np.empty((0, n, n))
+    return pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept
 
 
 def _answer_dense(frame):
     if not is_question(frame):
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept = _operands(frame)
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
+            frame
+        )
         _dense_kernel(  # noqa: F821
             pi, step, cost, eps, prior, start, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, ln_p, over_p, kept,
+            log_weights, gap, passes, outcome, level, over_p, kept,
         )  # fmt: skip
     return 0
 
 
 def _answer_wide(frame):
     if not is_question(frame):
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, ln_p, over_p, kept = _operands(frame)
+        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
+            frame
+        )
         _wide_kernel(  # noqa: F821
             pi, step, cost, eps, prior, start, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, ln_p, over_p, kept,
+            log_weights, gap, passes, outcome, level, over_p, kept,
         )  # fmt: skip
     return 0
 
@@ -237,16 +266,17 @@ def _answer_wide(frame):
 def _pull_operands(frame):
     """What `pull_dense` and `pull_wide` are given, and where they write."""
     like = result(frame, 2)
-    pi, step, cost, eps, log_prior = _given(frame, like)
-    count, d, n = eps.size, pi.shape[1], pi.shape[2]
-    log_weights, cotangent = _spread(argument(frame, 4), like, n), _spread(argument(frame, 8), like, n)
-    ln_p, over_p = _spread(argument(frame, 5), like, d), _spread(argument(frame, 6), like, d)
-    side = _side(argument(frame, 7))
-    curvature = _spread(argument(frame, 7), like, side * side).reshape((count, side, side))
-    d_pi = rows_of(result(frame, 0), d * n)
+    pi, step = _primitives(frame, like)
+    count, d, n = size_of(like), pi.shape[1], pi.shape[2]
+    eps, log_prior = _spread(argument(frame, 1), like, 1).reshape(count), _spread(argument(frame, 2), like, n)
+    log_weights, cotangent = _spread(argument(frame, 3), like, n), _spread(argument(frame, 7), like, n)
+    level, over_p = _spread(argument(frame, 4), like, d), _spread(argument(frame, 5), like, d)
+    side = _side(argument(frame, 6))
+    curvature = _spread(argument(frame, 6), like, side * side).reshape((count, side, side))
+    d_pi = fresh_rows(result(frame, 0), d * n)
     return (
-        pi, step, cost, eps, log_prior, log_weights, ln_p, over_p, curvature, cotangent,
-        d_pi.reshape((d_pi.shape[0], d, n)), rows_of(result(frame, 1), d),
+        pi, step, eps, log_prior, log_weights, level, over_p, curvature, cotangent,
+        d_pi.reshape((d_pi.shape[0], d, n)), fresh_rows(result(frame, 1), d),
         rows_of(like, 1).reshape(count), rows_of(result(frame, 3), n),
     )  # fmt: skip
 

@@ -181,15 +181,18 @@ def sweep_wide(rows, w, entropy, _squares, ln_p, over_p, _scaled):
 
 
 @compiled()
-def curvature_times(rows, over_p, v, out):
-    """out = Pi^T diag(1/p) Pi v, without ever forming the matrix."""
+def curvature_times(rows, over_p, v, out, along):
+    """out = Pi^T diag(1/p) Pi v, without ever forming the matrix; along = Pi v, unless its size is zero."""
     d, n = rows.shape
+    keeps = along.size > 0
     for a in range(n):
         out[a] = 0.0
     for i in range(d):
         total = 0.0
         for a in range(n):
             total += rows[i, a] * v[a]
+        if keeps:
+            along[i] = total
         total *= over_p[i]
         for a in range(n):
             out[a] += rows[i, a] * total
@@ -267,25 +270,25 @@ def pull_cost(rows, u, d_cost):
 
 
 @compiled()
-def pull_primitives(rows, cost, ln_p, over_p, w, u, d_cost, d_rows):
+def pull_primitives(level, over_p, w, u, d_cost, d_rows):
     """After `pull_cost`, which has left -q in `d_cost`."""
-    d, n = rows.shape
+    d, n = d_rows.shape
     flat = d_rows.reshape(d_rows.size)
     if n == 2:
         w0, w1, u0, u1 = w[0], w[1], u[0], u[1]
         for i in range(d):
-            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
-            flat[2 * i] = u0 * level + w0 * pull
-            flat[2 * i + 1] = u1 * level + w1 * pull
+            fall, pull = -level[i], d_cost[i] * over_p[i]
+            flat[2 * i] = u0 * fall + w0 * pull
+            flat[2 * i + 1] = u1 * fall + w1 * pull
     elif n == 3:
         w0, w1, w2, u0, u1, u2 = w[0], w[1], w[2], u[0], u[1], u[2]
         for i in range(d):
-            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
-            flat[3 * i] = u0 * level + w0 * pull
-            flat[3 * i + 1] = u1 * level + w1 * pull
-            flat[3 * i + 2] = u2 * level + w2 * pull
+            fall, pull = -level[i], d_cost[i] * over_p[i]
+            flat[3 * i] = u0 * fall + w0 * pull
+            flat[3 * i + 1] = u1 * fall + w1 * pull
+            flat[3 * i + 2] = u2 * fall + w2 * pull
     else:
         for i in range(d):
-            level, pull = -(ln_p[i] + cost[i]), d_cost[i] * over_p[i]
+            fall, pull = -level[i], d_cost[i] * over_p[i]
             for a in range(n):
-                d_rows[i, a] = u[a] * level + w[a] * pull
+                d_rows[i, a] = u[a] * fall + w[a] * pull

@@ -216,7 +216,7 @@ def _by_kernel(keep: bool, *given: jax.Array) -> Arrays:
 
 
 def _answers(keep: bool, *given: jax.Array) -> list[jax.ShapeDtypeStruct]:
-    """Log-weights, gap, passes, outcome and, to keep for a derivative, ln p, 1/p and the curvature."""
+    """Log-weights, gap, passes, outcome and, to keep for a derivative, ln p + s, 1/p and the curvature."""
     pi, _, eps, log_prior, _, _ = given
     batch, (d, n) = eps.shape, pi.shape[-2:]
     side = n if n <= DENSE_UP_TO else 0
@@ -256,7 +256,8 @@ def _solve_anywhere(*given: jax.Array) -> Arrays:
 @partial(_solve_anywhere.defjvp, symbolic_zeros=True)
 def _solve_anywhere_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
     found = _solve_and_keep(*given)
-    kept = _implicit.Kept._make((*given[:4], found[0], *found[4:]))
+    pi, _, eps, log_prior, *_ = given
+    kept = _implicit.Kept._make((pi, eps, log_prior, found[0], *found[4:]))
     moved = tuple(not isinstance(t, SymbolicZero) for t in tangents[:4])
     moving = tuple(t for t, has in zip(tangents, moved, strict=False) if has)
     change = _implicit.push(kept, moving, moved) if any(moved) else jnp.zeros_like(found[0])
@@ -267,7 +268,7 @@ def _solve_anywhere_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
 def _solve_and_keep(*given: jax.Array) -> Arrays:
     def by_jax(*given: jax.Array) -> Arrays:
         found = _by_jax(*given)
-        return *found, *_implicit.mixture(given[0], found[0])
+        return *found, *_implicit.mixture(given[0], given[1], found[0])
 
     return lax.platform_dependent(*given, cpu=partial(_by_kernel, True), default=by_jax)
 

@@ -10,13 +10,23 @@ from .fits import Fit, Rival, fit
 from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
 from .likelihoods import Likelihood, likelihood
 from .optimise import Optimum, maximise
-from .output import to_datatree
+from .output import (
+    describe,
+    draw_correlations,
+    draw_estimates,
+    draw_people,
+    draw_recovery,
+    draw_rivals,
+    draw_weights,
+    to_datatree,
+)
 from .parameters import Normal, Parameter, bounded, positive, real, simplex
-from .recovery import Information, Recovery, coverage, information, recover
+from .recovery import Design, Information, Recovery, coverage, information, needed_for, recover
 from .uncertainty import Uncertainty, Verdict, verdicts
 from .validate import cross_validate, folds_of, paired
 
 __all__ = [
+    "Design",
     "Family",
     "Fit",
     "GroupFit",
@@ -34,6 +44,13 @@ __all__ = [
     "bounded",
     "coverage",
     "cross_validate",
+    "describe",
+    "draw_correlations",
+    "draw_estimates",
+    "draw_people",
+    "draw_recovery",
+    "draw_rivals",
+    "draw_weights",
     "empirical_bayes",
     "fit",
     "folds_of",
@@ -43,6 +60,7 @@ __all__ = [
     "likelihood",
     "maximise",
     "model_frequencies",
+    "needed_for",
     "observations",
     "paired",
     "positive",

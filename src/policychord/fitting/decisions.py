@@ -115,7 +115,7 @@ def from_trace(trace: Trace, env: AbstractEnv) -> Observations:
     def rows(values: Any, per_agent: bool) -> np.ndarray:
         values = np.asarray(values)
         values = values if per_agent else np.expand_dims(values, 2)
-        return values[alive].reshape(-1, *values.shape[3:])
+        return values[alive].reshape(int(alive.sum()) * agents, *values.shape[3:])
 
     def label(values: np.ndarray) -> np.ndarray:
         return np.broadcast_to(values, (episodes, times, agents))[alive].ravel()
@@ -137,7 +137,9 @@ def from_dataset(dataset: Any, env: AbstractEnv) -> Observations:
     ]
     if missing:
         raise ValueError(f"the dataset has no {', '.join(missing)}: pass one that `loops.to_dataset` made.")
-    fields = {name: dataset[name if name in dataset else f"state_{name}"].to_numpy() for name in env.variables}
+    # a field of the state with the name of a dim, such as `time`, has another name in the dataset
+    stored = {name: f"state_{name}" if f"state_{name}" in dataset else name for name in env.variables}
+    fields = {name: dataset[given].to_numpy() for name, given in stored.items()}
     kind = type(env.reset(jax.random.key(0)))
     state = kind(**fields) if hasattr(kind, "_fields") else next(iter(fields.values()))
     alive = dataset["alive"].to_numpy()
@@ -147,7 +149,7 @@ def from_dataset(dataset: Any, env: AbstractEnv) -> Observations:
     agents = action.shape[2]
     flat = jax.tree_util.tree_map(
         lambda leaf: (np.asarray(leaf) if population else np.expand_dims(np.asarray(leaf), 2))[alive].reshape(
-            -1, *np.shape(leaf)[3 if population else 2 :]
+            int(alive.sum()) * agents, *np.shape(leaf)[3 if population else 2 :]
         ),
         seen,
     )
@@ -445,6 +447,11 @@ def family_of(family: Any, free: Any, fixed: Theta) -> tuple[Family, tuple[Param
         raise ValueError(f"{', '.join(both)} is both free and fixed: name it once.")
     if unknown := sorted(set(fixed) - set(known)) if known else []:
         raise ValueError(f"fixed has {', '.join(unknown)}: the family {family.name} declares {', '.join(known)}.")
+    for name, value in fixed.items():
+        wanted = np.shape(known[name].start) if known else np.shape(value)
+        if np.shape(value) != wanted or not np.isfinite(np.asarray(value, dtype=float)).all():
+            shape = f"{wanted[0]} finite numbers" if wanted else "a finite number"
+            raise ValueError(f"fixed has {name} = {value}: pass {shape}.")
     rest = {name: parameter.start for name, parameter in known.items() if name not in names}
     return family, tuple(chosen), {**rest, **{name: jnp.asarray(value, float) for name, value in fixed.items()}}
 

@@ -1,7 +1,7 @@
 """`fit`: which parameters of a composed agent explain decisions, how sure is that, and is gating needed at all?"""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
@@ -24,13 +24,15 @@ from .decisions import (
 )
 from .groups import GroupFit, empirical_bayes
 from .likelihoods import Likelihood, likelihood, pointwise
-from .optimise import Optimum, Progress, maximise
-from .parameters import Parameter, Theta, natural, size, slopes
+from .optimise import Optimum, Progress, finished, log_posterior, maximise
+from .parameters import FARTHEST, Parameter, Theta, natural, size, slopes, unconstrained
 from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
 from .validate import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
 
 Held = Literal["auto", "subject", "block", "time"]
 ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
+STOPPED = "Interrupted during {}. {}"
+OFF = 0.05  # standard errors from the top that no report shows
 FEW = 8  # labels from which there are enough clusters for an error
 
 
@@ -77,6 +79,7 @@ class Fit(NamedTuple):
     group: GroupFit | None  # with groups: mean, covariance and everybody's estimate
     notes: tuple[str, ...]
     likelihood: Likelihood
+    complete: bool = True  # False if Ctrl-C left something out: the notes say what
 
     @property
     def z(self) -> Float[np.ndarray, " K"]:
@@ -107,34 +110,51 @@ def fit(
     - `free`: names of the family's parameters, or `Parameter`s; those that the family recommends unless given. `fixed`:
       values of others. Temperature and the cost's scale can hardly be told apart, so families free only one of them.
     - `groups="subject"`: everybody has parameters, drawn from a group that is estimated too (empirical Bayes).
-    - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time.
+    - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time. With groups it is a
+      person's blocks or stretches of time.
     - `compare=False` leaves out the rivals and held-out scores, `profiles=False` the profile intervals.
-    - `progress(what, done, total)` is told how far it is. Ctrl-C during the climbs gives the best so far, with a note;
-      `resume=found.optimum` goes on from there.
+    - `progress(what, done, total)` is told how far it is. Ctrl-C gives the best so far, with a note on what is missing
+      (`complete` is False then); `resume=found.optimum` goes on from there.
     """
     require_float64()
+    if not isinstance(observations, Observations):
+        raise ValueError(
+            f"observations is a {type(observations).__name__}: make them by `fitting.from_trace(trace, env)`, "
+            "`fitting.from_dataset(dataset, env)` or `fitting.observations(observation, action)`."
+        )
     known, chosen, rest = family_of(family, free, fixed or {})
-    if groups not in (None, "subject"):
-        raise ValueError(f"groups = {groups!r}: use 'subject' (everybody has parameters), or None (all share them).")
+    _check_request(groups, hold_out, method, chosen)
     setup = setup_of(known, chosen, rest, observations)
     account = composed(known, chosen, rest, setup.by)
     given = likelihood_of(account, setup, observations)
-    best = maximise(given, starts=starts, method=method, seed=seed, progress=progress, resume=resume)
-    notes = [] if best.complete else ["The climbs were interrupted: these are the best estimates so far."]
     labels, what = _labels(observations, hold_out, groups)
+    fold = _folds(labels, observations, groups) if compare else None
+    _check_start(given, observations)
+    best = maximise(given, starts=starts, method=method, seed=seed, progress=progress, resume=resume)
+    notes = [] if best.complete else [STOPPED.format("the climbs", "These are the best estimates so far.")]
     group = None
-    if groups is not None and best.complete:
-        group = empirical_bayes(given, starts=min(starts, 4), seed=seed, progress=progress)
+    if groups is not None and not notes:
+        group, notes = _group(given, min(starts, 4), seed, progress)
     z = best.z if group is None else group.mean
     each = z if group is None else group.z
     weights, gap, distance = _path(known, rest, setup, given, each)
-    sure = uncertainty(given, best.z, method=method, clusters=labels, profiles=None if profiles else ())
+    wanted = None if profiles and not notes else ()
+    sure = uncertainty(given, best.z, method=method, clusters=labels, profiles=wanted, progress=progress)
+    if wanted is None and len(sure.profiled) < len(z):
+        notes.append(STOPPED.format("the profiles", "Intervals without one are from the curvature."))
     log_p = pointwise(given, each)
-    told = verdicts(chosen, best.z, sure, _reasons(chosen, best.z, weights))
+    reasons, complete = reasons_of(chosen, best.z, weights), not notes
+    if unfinished := _unfinished(given, best, sure, method):
+        reasons = dict.fromkeys((one.name for one in chosen), unfinished) | reasons
+        notes += [f"Of the likelihood, {unfinished}: try more starts, or free less."] if best.complete else []
+    told = verdicts(chosen, best.z, sure, reasons)
     others: tuple[Rival, ...] = ()
     held_out = float("nan")
-    if compare and best.complete:
-        others, held_out = _compare(known, chosen, rest, setup, observations, best, account, (labels, groups), progress)
+    if fold is not None and complete:
+        clusters = labels if groups is None else observations.subject
+        how = _Comparing(fold, clusters, groups, method, progress)
+        others, held_out, stopped = _compare(known, chosen, rest, setup, observations, best, account, how)
+        notes, complete = [*notes, *stopped], not stopped
     theta = _theta(chosen, z)
     count = size(chosen) * (1 if group is None else given.groups)
     return Fit(
@@ -142,7 +162,59 @@ def fit(
         observations.size, theta, *_scales(chosen, z, sure, group), sure, told,
         float(log_p.sum()), count * np.log(observations.size) - 2 * float(log_p.sum()), log_p, held_out, what, others,
         _sentence(others, weights, what), weights, gap, distance, observations, best, group, tuple(notes), given,
+        complete,
     )  # fmt: skip
+
+
+def _check_request(groups: Any, hold_out: Any, method: str, free: Sequence[Parameter]) -> None:
+    if groups not in (None, "subject"):
+        raise ValueError(f"groups = {groups!r}: use 'subject' (everybody has parameters), or None (all share them).")
+    if hold_out not in get_args(Held):
+        raise ValueError(f"hold_out = {hold_out!r}: use one of {', '.join(get_args(Held))}.")
+    if groups is not None and hold_out == "subject":
+        raise ValueError("hold_out = 'subject' with groups: own parameters need own decisions. Use 'block' or 'time'.")
+    if method == "map" and groups is not None:
+        raise ValueError("method = 'map' with groups: the group is everybody's prior. Use method='ml'.")
+    if method == "map" and not any(one.prior for one in free):
+        names = ", ".join(one.name for one in free)
+        raise ValueError(f"method = 'map', but {names} has no prior: declare one, such as prior=Normal(0, 1), on z.")
+
+
+def _check_start(given: Likelihood, seen: Observations) -> None:
+    """A decision without a likelihood at the declared values is named: no climb would get anywhere."""
+    log_p = pointwise(given, unconstrained(given.parameters, {}))
+    if np.isfinite(log_p).all():
+        return
+    row = int(np.flatnonzero(~np.isfinite(log_p))[0])
+    leaves = jax.tree_util.tree_leaves_with_path((seen.observation, seen.action))
+    names = ("observation", "action")
+    odd = [names[path[0].idx] + jax.tree_util.keystr(path[1:]) for path, leaf in leaves
+           if leaf.dtype.kind == "f" and not np.isfinite(leaf[row]).all()]  # fmt: skip
+    why = f"{', '.join(odd)} of it is not finite" if odd else "the family's problem of it is not finite"
+    raise ValueError(
+        f"decision {row} has the log-likelihood {log_p[row]} at the declared values: {why}. Leave the decision out, or "
+        "correct it."
+    )
+
+
+def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str) -> str:
+    """Why the estimate may not be at the top; nothing if it is, or less than OFF standard errors from it."""
+    if not best.complete:
+        return "the climbs were interrupted"
+    uphill = log_posterior(given, best.z, method).gradient
+    uphill = np.where(np.abs(best.z) >= FARTHEST, 0.0, uphill)
+    off = float(np.sqrt(uphill @ sure.covariance @ uphill))
+    return "" if best.converged or off < OFF else f"the top was not reached (it is {off:.2g} standard errors away)"
+
+
+def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:
+    """The group, and what is to be said if Ctrl-C ended it."""
+    try:
+        found = empirical_bayes(given, starts=starts, seed=seed, progress=progress)
+    except KeyboardInterrupt:
+        return None, [STOPPED.format("empirical Bayes", "All share these estimates: there is no group yet.")]
+    so_far = STOPPED.format("empirical Bayes", f"This is the group after {found.rounds} rounds.")
+    return found, [] if found.complete else [so_far]
 
 
 class _Setup(NamedTuple):
@@ -190,7 +262,10 @@ def _labels(seen: Observations, hold_out: Held, groups: str | None) -> tuple[np.
                        return_inverse=True)[1].reshape(-1)  # fmt: skip
     if groups is not None:
         several = all(len(np.unique(blocks[subjects == s])) > 1 for s in np.unique(subjects))
-        return (blocks, "block") if several else (time_blocks(subjects, seen.k), "time")
+        if hold_out == "block" and not several:
+            raise ValueError("hold_out = 'block', but somebody has one block only: use 'time'.")
+        by_block = several and hold_out != "time"
+        return (blocks, "block") if by_block else (time_blocks(subjects, seen.k), "time")
     if hold_out == "subject" or (hold_out == "auto" and subjects.max() + 1 >= FEW):
         return subjects, "subject"
     if hold_out == "block" or (hold_out == "auto" and blocks.max() + 1 >= FEW):
@@ -216,13 +291,13 @@ def _path(family: Family, fixed: Theta, setup: _Setup, given: Likelihood, z: np.
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
-def _reasons(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray) -> dict[str, str]:
+def reasons_of(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray | None = None) -> dict[str, str]:
     """What the agent itself says about which parameters cannot be known."""
     theta, reasons = _theta(parameters, z), {}
     eps = theta.get("eps")
     if eps is not None and np.ndim(eps) == 0 and eps > LARGEST_EPS:
         reasons["eps"] = f"above {LARGEST_EPS:g} the weights stay at the prior, whatever the temperature"
-    if weights.std(axis=0).max() < LEAST_MOVEMENT:
+    if weights is not None and weights.std(axis=0).max() < LEAST_MOVEMENT:
         still = f"the weights hardly move (sd below {LEAST_MOVEMENT:g})"
         reasons |= {name: still for name in ("eps",) if name in theta and name not in reasons}
     return reasons
@@ -267,6 +342,16 @@ def _scales(
 # -------------------------------------------------------------------------------------------------- rivals
 
 
+class _Comparing(NamedTuple):
+    """How explanations are compared."""
+
+    fold: np.ndarray
+    clusters: np.ndarray  # over which errors of differences are found
+    groups: str | None
+    method: str
+    progress: Progress | None
+
+
 def _compare(
     family: Family,
     free: tuple[Parameter, ...],
@@ -275,31 +360,39 @@ def _compare(
     seen: Observations,
     best: Optimum,
     account: Account,
-    how: tuple[np.ndarray, str | None],
-    progress: Progress | None,
-) -> tuple[tuple[Rival, ...], float]:
-    """All explanations on the same folds, and the agent's own held-out score."""
-    labels, groups = how
-    fold = _folds(labels, seen, groups)
+    how: _Comparing,
+) -> tuple[tuple[Rival, ...], float, list[str]]:
+    """All explanations on the same folds, the agent's own held-out score, and a note if Ctrl-C ended it."""
     theta = _theta(free, best.z)
     begun = tuple(one._replace(start=theta[one.name] if one.labels else float(theta[one.name])) for one in free)
     inner_names = {one.name for one in inner_parameters(family, free, fixed, setup.by, setup.data)}
     inner = tuple(one for one in begun if one.name in inner_names)
     accounts = rivals(family, begun, inner, fixed, setup.by, setup.names, setup.features)
-    own, _, _ = _score(account._replace(parameters=begun), setup, seen, fold, groups)
-    found = []
-    for i, one in enumerate(accounts):
-        if progress is not None:
-            progress(f"rival: {one.name}", i, len(accounts))
-        scores, total, estimate = _score(one, setup, seen, fold, groups)
-        count = size(one.parameters) * (1 if groups is None else len(np.unique(seen.subject)))
-        bic = count * np.log(seen.size) - 2 * total
-        gain = paired(own, scores, labels if groups is None else seen.subject)
-        found.append(
-            Rival(one.name, one.description, count, total, bic, float(scores.mean()), gain,
-                  _theta(one.parameters, estimate))
-        )  # fmt: skip
-    return tuple(found), float(own.mean())
+    people = 1 if how.groups is None else len(np.unique(seen.subject))
+    found: list[Rival] = []
+    held_out = float("nan")
+
+    def tell(words: str) -> None:
+        if how.progress is not None:
+            how.progress(words, len(found), len(accounts))
+
+    try:
+        tell("the agent, held out")
+        own, _, _ = _score(account._replace(parameters=begun), setup, seen, how)
+        held_out = float(own.mean())
+        for one in accounts:
+            tell(f"rival: {one.name}")
+            scores, total, estimate = _score(one, setup, seen, how)
+            count = size(one.parameters) * people
+            bic = count * np.log(seen.size) - 2 * total
+            gain = paired(own, scores, how.clusters)
+            found.append(
+                Rival(one.name, one.description, count, total, bic, float(scores.mean()), gain,
+                      _theta(one.parameters, estimate))
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        return tuple(found), held_out, [STOPPED.format("the rivals", f"{len(found)} of {len(accounts)} are done.")]
+    return tuple(found), held_out, []
 
 
 def _folds(labels: np.ndarray, seen: Observations, groups: str | None) -> np.ndarray:
@@ -314,19 +407,26 @@ def _folds(labels: np.ndarray, seen: Observations, groups: str | None) -> np.nda
 
 
 def _score(
-    account: Account, setup: _Setup, seen: Observations, fold: np.ndarray, groups: str | None
+    account: Account, setup: _Setup, seen: Observations, how: _Comparing
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """(held-out ln p of each decision, log-likelihood with all data, estimates) of one explanation."""
     given = likelihood_of(account, setup, seen)
     if not account.parameters:
         log_p = pointwise(given, np.zeros(0))
         return log_p, float(log_p.sum()), np.zeros(0)
-    if groups is None:
-        z = maximise(given, starts=2).z
-        return cross_validate(given, fold, start=z), float(pointwise(given, z).sum()), z
-    whole = empirical_bayes(given, rounds=10, starts=2)
-    held_out = cross_validate(given, fold, fit=lambda train: empirical_bayes(train, rounds=6, starts=2).z)
+    if how.groups is None:
+        z = finished(maximise(given, starts=2, method=how.method)).z
+        return cross_validate(given, how.fold, method=how.method, start=z), float(pointwise(given, z).sum()), z
+    whole = _whole_group(given, 10)
+    held_out = cross_validate(given, how.fold, fit=lambda train: _whole_group(train, 6).z)
     return held_out, float(whole.log_likelihood.sum()), whole.mean
+
+
+def _whole_group(given: Likelihood, rounds: int) -> GroupFit:
+    found = empirical_bayes(given, rounds=rounds, starts=2)
+    if not found.complete:
+        raise KeyboardInterrupt
+    return found
 
 
 def _sentence(others: Sequence[Rival], weights: np.ndarray, what: str) -> str:

@@ -13,7 +13,7 @@ from scipy.special import digamma, logsumexp
 
 from ..stats.model_selection import exceedance
 from .likelihoods import Likelihood
-from .optimise import Objective, Progress, climb_groups, maximise, of_groups
+from .optimise import Objective, Progress, climb_groups, finished, maximise, of_groups
 from .parameters import size
 from .uncertainty import curvature, inverse_of
 
@@ -33,6 +33,7 @@ class GroupFit(NamedTuple):
     log_evidence: Float[np.ndarray, " groups"]  # Laplace: of the person's data given the group
     rounds: int
     converged: bool
+    complete: bool = True  # False if somebody interrupted it: then the group is the best so far
 
     @property
     def error(self) -> Float[np.ndarray, " K"]:
@@ -61,27 +62,30 @@ def empirical_bayes(
     """Mean and covariance of a group by EM, and everybody's estimate shrunk towards them.
 
     Begins at the pooled estimate with a broad covariance; each person is climbed from several starts then. Ends when
-    the evidence of the whole group moves by less than `tol` nats, or after `rounds`.
+    the evidence of the whole group moves by less than `tol` nats, or after `rounds`. Ctrl-C during the rounds gives the
+    group so far with `complete=False`.
     """
     count = size(given.parameters)
-    objective = of_groups(given)
-    pooled = maximise(given, starts=starts, seed=seed).z
+    objective = of_groups(given, products=True)
+    pooled = finished(maximise(given, starts=starts, seed=seed)).z
     mean, covariance = pooled, np.eye(count)
     persons = _first(objective, given.groups, mean, covariance, starts, seed)
-    before, converged, done = -np.inf, False, 0
-    for done in range(1, rounds + 1):
-        if progress is not None:
-            progress("empirical Bayes", done - 1, rounds)
-        mean, covariance = _group_of(persons, np.ones(given.groups), spread)
-        persons = _persons(objective, persons.z, mean, covariance, persons.inverse)
-        total = float(persons.log_evidence.sum())
-        if abs(total - before) < tol:
-            converged = True
-            break
-        before = total
+    before, converged, complete, done = -np.inf, False, True, 0
+    try:
+        while done < rounds and not converged:
+            if progress is not None:
+                progress("empirical Bayes", done, rounds)
+            group = _group_of(persons, np.ones(given.groups), spread)
+            persons = _persons(objective, persons.z, *group, persons.inverse)
+            (mean, covariance), done = group, done + 1
+            total = float(persons.log_evidence.sum())
+            before, converged = total, abs(total - before) < tol
+    except KeyboardInterrupt:
+        complete = False
     return GroupFit(
-        mean, covariance, persons.z, persons.covariances, persons.log_likelihood, persons.log_evidence, done, converged
-    )
+        mean, covariance, persons.z, persons.covariances, persons.log_likelihood, persons.log_evidence, done,
+        converged, complete,
+    )  # fmt: skip
 
 
 def _first(
@@ -114,11 +118,12 @@ def _with_prior(objective: Objective, mean: np.ndarray, covariance: np.ndarray) 
     precision = np.linalg.inv(covariance)
     constant = 0.5 * (np.linalg.slogdet(precision)[1] - len(mean) * np.log(2 * np.pi))
 
-    def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = objective(z, which)
+    def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        value, gradient, *products = objective(z, which)
         offset = z - mean
         pull = offset @ precision
-        return value + constant - 0.5 * np.einsum("gi,gi->g", offset, pull), gradient - pull
+        value = value + constant - 0.5 * np.einsum("gi,gi->g", offset, pull)
+        return value, gradient - pull, *(one + precision for one in products)
 
     return posterior
 
@@ -137,7 +142,7 @@ def _persons(
     return _Persons(found.z, covariances, likelihood, evidence, covariances)
 
 
-def _nothing(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nothing(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
     return np.zeros(len(z)), np.zeros_like(z)
 
 
@@ -209,10 +214,10 @@ def model_frequencies(
     people = models[0].groups
     if len(models) < 2 or any(one.groups != people for one in models):
         raise ValueError(f"models have {[one.groups for one in models]} groups: pass two or more of the same people.")
-    objectives = [of_groups(one) for one in models]
+    objectives = [of_groups(one, products=True) for one in models]
     hypers, persons = [], []
     for one, objective in zip(models, objectives, strict=True):
-        centre = maximise(one, starts=starts, seed=seed).z
+        centre = finished(maximise(one, starts=starts, seed=seed)).z
         found = _first(objective, people, centre, BROAD * np.eye(len(centre)), starts, seed)
         persons.append(found)
         hypers.append(_hyper(found, np.full(people, 1.0 / len(models)), centre))

@@ -110,19 +110,25 @@ def value_and_gradient(given: Likelihood, z: ArrayLike) -> tuple[float, Float[np
     return float(found.log_likelihood.sum()), found.gradient.sum(axis=0)
 
 
-def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"]) -> tuple[np.ndarray, np.ndarray]:
-    """The log-likelihood of each group under its own z (groups), and its gradient (groups, K)."""
+def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool = False) -> tuple[np.ndarray, ...]:
+    """The log-likelihood of each group under its own z (groups), and its gradient (groups, K).
+
+    With `products` also the sum of the outer products of its scores (groups, K, K), which costs next to nothing.
+    """
     found = scores(given, z)
     totals = found.log_likelihood.reshape(given.units, -1).sum(axis=1)
     value = np.bincount(given.group, totals, minlength=len(z))
-    return value, sums_of(found.gradient, given.group, len(z))
+    gradient = sums_of(found.gradient, given.group, len(z))
+    if not products:
+        return value, gradient
+    pairs = (found.gradient[:, :, None] * found.gradient[:, None, :]).reshape(given.units, -1)
+    return value, gradient, sums_of(pairs, given.group, len(z)).reshape(len(z), *z.shape[1:], *z.shape[1:])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
     """Sums of rows (units, K) over the units of each group, (count, K)."""
-    total = np.zeros((count, rows.shape[1]))
-    np.add.at(total, index, rows)
-    return total
+    columns = [np.bincount(index, column, minlength=count) for column in rows.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((count, 0))
 
 
 def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:

@@ -40,6 +40,7 @@ class Optimum(NamedTuple):
     evaluations: int
     converged: bool
     complete: bool  # False if somebody interrupted it: then `z` is the best so far
+    paths: tuple[Float[np.ndarray, " turns"], ...] = ()  # the objective at every step of each climb on all data
 
 
 class _Best:
@@ -48,44 +49,39 @@ class _Best:
     def __init__(self, given: Likelihood, method: str):
         self.given, self.method = given, method
         self.value, self.z, self.count = -np.inf, np.zeros(0), 0
+        self.paths: list[list[float]] = []  # the heights of each climb, step by step
 
-    def at(self, z: np.ndarray) -> "_Point":
-        here = _point(self.given, z, self.method)
+    def at(self, z: np.ndarray) -> "Point":
+        here = log_posterior(self.given, z, self.method)
         self.count += 1
         if here.value > self.value:
             self.value, self.z = here.value, here.z
         return here
 
 
-class _Point(NamedTuple):
+class Point(NamedTuple):
     """The objective at a point, with the outer products of its scores, whose mean is the curvature's."""
 
-    z: np.ndarray
+    z: Float[np.ndarray, " K"]
     value: float
-    gradient: np.ndarray
-    spread: np.ndarray  # (K, K)
+    gradient: Float[np.ndarray, " K"]
+    products: Float[np.ndarray, "K K"]
 
 
-def _point(given: Likelihood, z: np.ndarray, method: str) -> _Point:
+def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> Point:
+    """The log-likelihood (`ml`), or with the declared priors (`map`), with its gradient and the products of scores."""
     found = scores(given, z)
     value, gradient = float(found.log_likelihood.sum()), found.gradient.sum(axis=0)
-    spread = found.gradient.T @ found.gradient
+    products = found.gradient.T @ found.gradient
     if method == "map":
         prior, slope = log_prior(given.parameters, z)
         value, gradient = value + prior, gradient + slope
-        spread = spread + np.diag(prior_precision(given.parameters))
-    if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(spread).all()):
-        return _Point(np.array(z), -np.inf, np.zeros_like(z), np.zeros((len(z), len(z))))
-    return _Point(np.array(z), value, gradient, spread)
-
-
-def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> tuple[float, np.ndarray]:
-    """The log-likelihood (`ml`), or with the declared priors (`map`), and its gradient."""
-    value, gradient = value_and_gradient(given, z)
-    if method == "map":
-        prior, slope = log_prior(given.parameters, z)
-        value, gradient = value + prior, gradient + slope
-    return value, gradient
+        products = products + np.diag(prior_precision(given.parameters))
+    if method == "secants":
+        products = np.eye(len(z)) * given.units
+    if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(products).all()):
+        return Point(np.array(z), -np.inf, np.zeros_like(z), np.zeros((len(z), len(z))))
+    return Point(np.array(z), value, gradient, products)
 
 
 def maximise(
@@ -96,24 +92,45 @@ def maximise(
     seed: int = 0,
     progress: Progress | None = None,
     resume: Optimum | None = None,
+    keep: Callable[[Optimum], Any] | None = None,
+    near: float = NEAR,
 ) -> Optimum:
     """The parameters that maximise the likelihood (`ml`) or the posterior (`map`).
 
+    `secants` is for objectives that are no likelihood: gradients of units then say nothing about the curvature.
+
     `starts`: how many, the declared values first, or their z (starts, K). `progress(what, done, total)` is called
     between climbs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
+    `keep` is handed such an answer after every climb, to be stored. A climb ends `near` standard errors from the top.
     """
-    if method not in ("ml", "map"):
-        raise ValueError(f"method = {method!r}: use 'ml' (maximum likelihood) or 'map' (with the declared priors).")
-    points = resume.starts if resume is not None else _starts(given, starts, seed)
+    if method not in ("ml", "map", "secants"):
+        raise ValueError(
+            f"method = {method!r}: use 'ml' (maximum likelihood), 'map' (with the declared priors) or 'secants' (no "
+            "likelihood: steps by secants alone)."
+        )
+    points = resume.starts if resume is not None else spread_starts(given, starts, seed)
     tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
     best = _Best(given, method)
     if resume is not None and np.isfinite(resume.log_posterior):
         best.value, best.z, best.count = resume.log_posterior, resume.z, resume.evaluations
+        best.paths = [list(path) for path in resume.paths]
     part = _part(given, seed)
     heights = np.full(len(points), np.nan) if resume is None else resume.heights.copy()
     complete, converged = True, False
+    screen = _Best(part, method)
+    if part is given:
+        screen.paths = best.paths  # climbs on all data, too
+
+    def answer(log_likelihood: float, whole: bool) -> Optimum:
+        paths = tuple(np.array(path) for path in best.paths)
+        return Optimum(best.z, best.value, log_likelihood, points, tried.copy(), heights.copy(), best.count,
+                       converged and whole, whole, paths)  # fmt: skip
+
+    def store() -> None:
+        if keep is not None:
+            keep(answer(best.value, False))
+
     try:
-        screen = _Best(part, method)
         if points.shape[1] == 0:
             best.at(points[0])
             converged = True
@@ -122,6 +139,7 @@ def maximise(
             _tell(progress, "climbing from several starts", i, len(points) + FINAL)
             if np.isnan(tried[i]).any():
                 tried[i], hills[i], _ = _climb(screen, start, NEAR_A_HILL)
+                store()
             else:
                 hills[i] = screen.at(tried[i]).value
         best.count += screen.count
@@ -129,18 +147,26 @@ def maximise(
         for i in ends[:FINAL]:
             if not np.isfinite(heights[i]):
                 _tell(progress, "climbing with all data", len(points) + ends.index(i), len(points) + FINAL)
-                tried[i], heights[i], fine = _climb(best, tried[i], NEAR)
+                tried[i], heights[i], fine = _climb(best, tried[i], near)
                 converged = converged or fine
+                store()
             else:
                 converged = True
     except KeyboardInterrupt:
         complete = False
         if not best.z.size and screen.z.size:  # what a part of the data says is better than nothing
             best.at(screen.z)
-    log_likelihood = value_and_gradient(given, best.z)[0] if best.z.size or not points.shape[1] else -np.inf
-    return Optimum(
-        best.z, best.value, log_likelihood, points, tried, heights, best.count, converged and complete, complete
-    )
+    if not best.z.size and points.shape[1]:  # interrupted before anything was known
+        best.at(points[0])
+        best.z = points[0] if not best.z.size else best.z
+    return answer(value_and_gradient(given, best.z)[0], complete)
+
+
+def finished(found: Optimum) -> Optimum:
+    """The optimum of a climb that is one step of a longer computation: Ctrl-C during the climb ends all of it."""
+    if not found.complete:
+        raise KeyboardInterrupt
+    return found
 
 
 def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
@@ -161,18 +187,27 @@ def _climb(objective: _Best, start: np.ndarray, near: float) -> tuple[np.ndarray
     return max(first, second, key=lambda end: end[1])
 
 
-def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
+def improve(given: Likelihood, z: np.ndarray, turns: int = 1, near: float = NEAR) -> Float[np.ndarray, " K"]:
+    """A point that is not lower than z, after so many steps uphill or so close to the top, in standard errors."""
+    return _ascend(_Best(given, "ml"), z, near, turns)[0]
+
+
+def _ascend(
+    objective: _Best, begin: np.ndarray, near: float, turns: int = MOST_TURNS
+) -> tuple[np.ndarray, float, bool]:
     """Climb by the scores' outer products while the top is far, by BFGS from them once it is close.
 
     The products cost nothing beside the gradient and know the scale of every direction, also where a gradient is small;
     where the model is wrong they are not the curvature, and secants mend that.
     """
     here = objective.at(begin)
-    metric, close = _inverse(here.spread), False
-    for _ in range(MOST_TURNS):
-        uphill = np.where((np.abs(here.z) >= FARTHEST) & (here.z * here.gradient > 0), 0.0, here.gradient)
-        metric = metric if close else _inverse(here.spread)
-        step = metric @ uphill
+    path = [here.value]
+    objective.paths.append(path)
+    metric, close = _inverse(here.products), objective.method == "secants"
+    fresh = close
+    for _ in range(turns):
+        metric = metric if close else _inverse(here.products)
+        step, uphill = _inwards(metric, here)
         left = float(uphill @ step)
         if left <= near**2:
             return here.z, here.value, np.isfinite(here.value)
@@ -182,18 +217,42 @@ def _ascend(objective: _Best, begin: np.ndarray, near: float) -> tuple[np.ndarra
         if there is None:
             if not close:
                 return here.z, here.value, False
-            metric, close = _inverse(here.spread), False  # secants went wrong: once more without them
-            there = _line(objective, here, metric @ uphill, uphill)
+            metric, close = _inverse(here.products), objective.method == "secants"  # secants went wrong: anew
+            fresh = close
+            there = _line(objective, here, *_inwards(metric, here))
             if there is None:
                 return here.z, here.value, False
         if close:
             s, y = there.z - here.z, here.gradient - there.gradient
-            metric = _bfgs(metric[None], s[None], y[None], np.zeros(1, bool))[0]
+            metric = _bfgs(metric[None], s[None], y[None], np.array([fresh]))[0]
+            fresh = False
         here = there
+        path.append(here.value)
     return here.z, here.value, False
 
 
-def _line(objective: _Best, here: _Point, step: np.ndarray, uphill: np.ndarray) -> _Point | None:
+def _inwards(metric: np.ndarray, here: Point) -> tuple[np.ndarray, np.ndarray]:
+    """(step, gradient) in the numbers that may move: one at a bound that wants to go on outwards is held.
+
+    Clipping a step afterwards would turn it, and it need not lead uphill any more.
+    """
+    gradient = here.gradient
+    edge = np.abs(here.z) >= FARTHEST
+    held = edge & (here.z * gradient > 0)
+    while True:
+        uphill = np.where(held, 0.0, gradient)
+        inner = metric
+        if held.any():
+            cross = metric[:, held]
+            inner = metric - cross @ np.linalg.pinv(metric[np.ix_(held, held)]) @ cross.T
+        step = np.where(held, 0.0, inner @ uphill)
+        out = edge & ~held & (here.z * step > 0)
+        if not out.any():
+            return step, uphill
+        held = held | out
+
+
+def _line(objective: _Best, here: Point, step: np.ndarray, uphill: np.ndarray) -> Point | None:
     """A point along the step that is higher by a part of what the slope promises; None if rounding hides any gain."""
     length = 1.0
     for _ in range(12):
@@ -209,13 +268,17 @@ def _line(objective: _Best, here: _Point, step: np.ndarray, uphill: np.ndarray) 
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:
-    """The inverse of the scores' products; directions of which the data say next to nothing get a bounded one."""
+    return inverses(spread[None])[0]
+
+
+def inverses(spread: np.ndarray) -> Float[np.ndarray, "groups K K"]:
+    """Inverses of the scores' products; directions of which the data say next to nothing get a bounded one."""
     values, vectors = np.linalg.eigh(spread)
-    least = max(1e-10 * float(values.max(initial=0.0)), 1e-12)
-    return (vectors / np.maximum(values, least)) @ vectors.T
+    least = np.maximum(1e-10 * values.max(axis=-1, keepdims=True, initial=0.0), 1e-12)
+    return (vectors / np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
-def _starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
+def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
     """The declared start, and points drawn around it, the same for a seed."""
     count = size(given.parameters)
     if not isinstance(starts, int | np.integer):
@@ -267,7 +330,8 @@ class Climbed(NamedTuple):
     converged: Bool[np.ndarray, " groups"]
 
 
-Objective = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # (z, which groups) to value, gradient
+# (z, which groups) to value and gradient, and perhaps the outer products of the scores
+Objective = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 
 
 def climb_groups(
@@ -277,38 +341,51 @@ def climb_groups(
     turns: int = MOST_TURNS,
     held: int = -1,
     flat: float = GRADIENT,
+    near: float = 0.0,
 ) -> Climbed:
     """Maximise for all groups in step by BFGS; those that have arrived are not asked for again.
 
-    `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K). `inverse` (groups, K,
-    K) is a guess of the inverse curvature. The number `held` of z does not move: so a profile is climbed. A climb ends
-    where no slope is larger than `flat`.
+    `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K), and perhaps the outer
+    products of their scores (m, K, K): with these a climb begins as that of `maximise` does. `inverse` (groups, K, K)
+    is a guess of the inverse curvature. The number `held` of z does not move: so a profile is climbed. A climb ends
+    where no slope is larger than `flat`, or `near` standard errors from the top.
     """
     z, (count, free) = np.array(z, dtype=float), z.shape
     everyone = np.arange(count)
-    metric = np.tile(np.eye(free), (count, 1, 1)) if inverse is None else np.array(inverse)
-    fresh = np.full(count, inverse is None)
-    if held >= 0:
-        metric = conditional(metric, held)
-    value, gradient = _finite(objective(z, everyone))
+    value, gradient, *products = _finite(objective(z, everyone))
     gradient = _hold(gradient, held)
+    metric = np.tile(np.eye(free), (count, 1, 1)) if inverse is None else np.array(inverse)
+    far = np.full(count, bool(products) and inverse is None)  # the top is: products say where it lies
+    fresh = np.full(count, inverse is None) & ~far
+    if far.any():
+        metric = inverses(products[0])
+    metric = conditional(metric, held)
     length, converged, stuck = np.ones(count), np.zeros(count, bool), np.zeros(count, int)
+    left = np.full(count, np.inf)  # squared distance from the top in standard errors
     for _ in range(turns):
-        converged = np.abs(gradient).max(axis=1, initial=0.0) <= flat
+        converged = (np.abs(_inward(z, gradient)).max(axis=1, initial=0.0) <= flat) | (left <= near**2)
         active = np.flatnonzero(~converged & (stuck < 25))
         if active.size == 0:
             break
-        step = np.einsum("gij,gj->gi", metric[active], gradient[active])
-        uphill = np.einsum("gi,gi->g", step, gradient[active])
+        free_metric, inward = pinned(metric[active], z[active], gradient[active])
+        step = np.einsum("gij,gj->gi", free_metric, inward)
+        uphill = np.einsum("gi,gi->g", step, inward)
         lost = (uphill <= 0) | ~np.isfinite(uphill)
-        step = np.where(lost[:, None], gradient[active], step)
+        left[active] = np.where(lost | fresh[active], np.inf, uphill)
+        if (arrived := left[active] <= near**2).all():
+            converged[active] = True
+            break
+        active, step, inward = active[~arrived], step[~arrived], inward[~arrived]
+        uphill, lost = uphill[~arrived], lost[~arrived]
+        far[active] &= left[active] > 1.0
+        step = np.where(lost[:, None], inward, step)
         uphill = np.where(lost, np.einsum("gi,gi->g", step, step), uphill)
         longest = np.abs(step).max(axis=1)
         most = np.where(fresh[active], 0.5, 3.0)  # the first step has no scale of its own
         step *= np.minimum(1.0, most / np.maximum(longest, 1e-300))[:, None] * length[active, None]
         aim = np.clip(z[active] + step, -FARTHEST, FARTHEST)
         moved = aim - z[active]
-        trial, slope = _finite(objective(aim, active))
+        trial, slope, *products = _finite(objective(aim, active))
         slope = _hold(slope, held)
         enough = value[active] + 1e-4 * np.einsum("gi,gi->g", moved, gradient[active])
         good = np.isfinite(trial) & (trial >= enough - 1e-9 * (1 + np.abs(value[active])))
@@ -317,26 +394,49 @@ def climb_groups(
         won = active[good]
         metric[won] = _bfgs(metric[won], moved[good], gradient[won] - slope[good], fresh[won])
         fresh[won] = False
+        if products and (scored := good & far[active]).any():
+            metric[active[scored]] = conditional(inverses(products[0][scored]), held)
         z[won], value[won], gradient[won] = aim[good], trial[good], slope[good]
         again = active[stuck[active] == 8]
         metric[again] = conditional(np.tile(np.eye(free), (again.size, 1, 1)), held)
-        length[again], fresh[again] = 1.0, True
+        length[again], fresh[again], far[again] = 1.0, True, False
     return Climbed(z, value, metric, converged)
 
 
-def of_groups(given: Likelihood) -> Objective:
-    """The likelihoods of groups as an objective: only the units of the groups that are asked for are computed."""
+def of_groups(given: Likelihood, products: bool = False) -> Objective:
+    """The likelihoods of groups as an objective: only the units of the groups that are asked for are computed.
+
+    With `products` it gives the outer products of the scores, too.
+    """
     order = np.argsort(given.group, kind="stable")
     edges = np.searchsorted(given.group[order], np.arange(given.groups + 1))
 
-    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         rows = np.concatenate([order[edges[g] : edges[g + 1]] for g in which])
         part = restrict(given, rows)
         at = np.zeros(given.groups, dtype=int)
         at[which] = np.arange(len(which))
-        return by_group(part._replace(group=at[part.group]), z)
+        return by_group(part._replace(group=at[part.group]), z, products)
 
     return objective
+
+
+def _inward(z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The gradient without the numbers at the border of the unconstrained scale that it would push over it."""
+    return np.where((np.abs(z) >= FARTHEST) & (z * gradient > 0), 0.0, gradient)
+
+
+def pinned(inverse: np.ndarray, z: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inverse curvatures and gradients of the numbers that may move: those at the border stay there."""
+    inward = _inward(z, gradient)
+    at_border = inward != gradient
+    if at_border.any():
+        inverse = inverse.copy()
+        for j in range(z.shape[1]):
+            rows = np.flatnonzero(at_border[:, j])
+            if rows.size:
+                inverse[rows] = conditional(inverse[rows], j)
+    return inverse, inward
 
 
 def conditional(inverse: np.ndarray, held: int) -> np.ndarray:
@@ -369,8 +469,9 @@ def _hold(gradient: np.ndarray, held: int) -> np.ndarray:
     return gradient
 
 
-def _finite(found: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _finite(found: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Values that are not numbers count as bottomless, with a flat slope."""
-    value, gradient = found
+    value, gradient, *products = found
     bad = ~np.isfinite(value) | ~np.isfinite(gradient).all(axis=1)
-    return np.where(bad, -1e10, value), np.where(bad[:, None], 0.0, gradient)
+    calm = [np.where(np.isfinite(one), one, 0.0) for one in products]
+    return np.where(bad, -1e10, value), np.where(bad[:, None], 0.0, gradient), *calm

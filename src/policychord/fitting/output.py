@@ -10,6 +10,7 @@ from .fits import Fit
 from .likelihoods import pointwise
 from .parameters import natural
 from .recovery import Information, Recovery, coverage
+from .uncertainty import MOST_CORRELATED
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,21 +31,26 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
 
     `posterior` holds draws of the Laplace approximation around the estimates (a normal distribution of z, carried to
     natural scales), `log_likelihood` ln p of every decision under each draw, `observed_data` the actions,
-    `constant_data` what was seen. `estimates` holds the estimates with errors and profile intervals, `gating` the path
+    `constant_data` what was seen. With groups, `eps` is the group's and `eps_person` everybody's own, under which
+    decisions are scored. `estimates` holds the estimates with errors and profile intervals, `gating` the path
     of weights with certificates. ArviZ from 1.0 on reads it as it is, earlier ones by `InferenceData.from_datatree`.
     """
     import xarray as xr
 
     each = max(1, draws // CHAINS)
-    z = _draws(found, CHAINS * each, seed)
-    values = [natural(found.parameters, row) for row in z]
-    posterior = {}
-    for one in found.parameters:
-        stacked = np.stack([np.asarray(value[one.name]) for value in values]).reshape(CHAINS, each, -1)
-        dims = ("chain", "draw", f"{one.name}_entry") if one.labels else ("chain", "draw")
-        posterior[one.name] = (dims, stacked if one.labels else stacked[..., 0])
-    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in z])).reshape(CHAINS, each, -1)
-    entries = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
+    rng = np.random.default_rng(seed)
+    z, covariance = found.z, found.uncertainty.covariance
+    covariance = covariance if found.group is None else np.diag(found.group.error**2)
+    shared = _draws(rng, z, covariance, CHAINS * each)
+    posterior = _natural_draws(found, shared, "", ())
+    entries: dict[str, Any] = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
+    own = shared
+    if found.group is not None:
+        people = zip(found.group.z, found.group.covariances, strict=True)
+        own = np.stack([_draws(rng, *person, CHAINS * each) for person in people], axis=1)
+        posterior |= _natural_draws(found, own, "_person", ("person",))
+        entries["person"] = np.unique(found.observations.subject)
+    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in own])).reshape(CHAINS, each, -1)
     chains = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     seen = found.observations
     constant: dict[str, Any] = {
@@ -87,12 +93,24 @@ def without_rounding(log_p: np.ndarray) -> np.ndarray:
     return np.round(log_p / GRAIN) * GRAIN
 
 
-def _draws(found: Fit, count: int, seed: int) -> np.ndarray:
-    covariance = found.uncertainty.covariance if found.group is None else np.diag(found.group.error**2)
+def _draws(rng: np.random.Generator, z: np.ndarray, covariance: np.ndarray, count: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(covariance)
-    noise = np.random.default_rng(seed).normal(size=(count, len(values)))
+    noise = rng.normal(size=(count, len(values)))
     # a direction that the data leave open is drawn no wider than ten units: beyond, nothing changes
-    return found.z + (noise * np.sqrt(np.clip(values, 0.0, 100.0))) @ vectors.T
+    return z + (noise * np.sqrt(np.clip(values, 0.0, 100.0))) @ vectors.T
+
+
+def _natural_draws(found: Fit, z: np.ndarray, suffix: str, dims: tuple[str, ...]) -> dict[str, Any]:
+    """Draws (draws, ..., K) on natural scales, by name."""
+    flat = z.reshape(-1, z.shape[-1])
+    with jax.enable_x64(True):
+        values = jax.vmap(lambda row: natural(found.parameters, row))(flat)
+    answer = {}
+    for one in found.parameters:
+        shape = (CHAINS, -1, *z.shape[1:-1], *((len(one.labels),) if one.labels else ()))
+        named = ("chain", "draw", *dims, *((f"{one.name}_entry",) if one.labels else ()))
+        answer[one.name + suffix] = (named, np.asarray(values[one.name]).reshape(shape))
+    return answer
 
 
 def _estimates(found: Fit) -> "xr.Dataset":
@@ -118,9 +136,11 @@ def _estimates(found: Fit) -> "xr.Dataset":
         variables |= {
             "group_mean": ("free", found.group.mean),
             "group_covariance": (("free", "free_too"), found.group.covariance),
-            "person": (("subject", "free"), found.group.z),
+            "z_person": (("person", "free"), found.group.z),
+            "error_person": (("person", "free"), np.sqrt(np.einsum("gii->gi", found.group.covariances))),
         }
-    dataset = xr.Dataset(variables, {"free": names, "free_too": names})
+    people = {} if found.group is None else {"person": np.unique(found.observations.subject)}
+    dataset = xr.Dataset(variables, {"free": names, "free_too": names} | people)
     for one in found.parameters:
         dims = (f"{one.name}_entry",) if one.labels else ()
         dataset[f"natural_{one.name}"] = (dims, found.theta[one.name])
@@ -132,26 +152,56 @@ def _estimates(found: Fit) -> "xr.Dataset":
 
 
 def estimate_rows(found: Fit) -> list[dict[str, Any]]:
-    """One row for each natural number: estimate, errors, 95% interval, verdict."""
+    """One row for each natural number: estimate, errors, 95% interval, verdict.
+
+    An entry of a simplex has the interval of its odds over the last entry. Its verdict is the worst of all log ratios,
+    whose reasons stand once, in the first row.
+    """
     rows, at = [], 0
     for one in found.parameters:
         grades = found.verdicts[at : at + one.free]
         values = np.atleast_1d(found.theta[one.name])
         for i, value in enumerate(values):
-            # the entries of a simplex share the verdicts of their log ratios: the worst counts
-            own = grades if one.transform == "simplex" else grades[i : i + 1]
+            shared = one.transform == "simplex"
+            own = grades if shared else grades[i : i + 1]
             worst = max(own, key=lambda verdict: GRADES.index(verdict.grade))
-            interval = None if one.transform == "simplex" else np.atleast_2d(found.intervals[one.name])[i]
+            interval = None if shared else np.atleast_2d(found.intervals[one.name])[i]
+            odds = np.exp(found.intervals[one.name][i]) if shared and i < one.free else None
+            told = [
+                f"{verdict.name.removeprefix(f'{one.name}: ')}: {reason}" if shared else reason
+                for verdict in own if i == 0 or not shared for reason in verdict.reasons
+            ]  # fmt: skip
             rows.append({
                 "parameter": f"{one.name}: {one.labels[i]}" if one.labels else one.name,
                 "estimate": float(value),
                 "error": float(np.atleast_1d(found.errors[one.name])[i]),
                 "robust_error": float(np.atleast_1d(found.robust_errors[one.name])[i]),
                 "interval": None if interval is None else (float(interval[0]), float(interval[1])),
+                "odds": None if odds is None else (float(odds[0]), float(odds[1])),
                 "verdict": worst.grade,
-                "reason": "; ".join(dict.fromkeys(reason for verdict in own for reason in verdict.reasons)),
+                "reason": "; ".join(told),
             })  # fmt: skip
         at += one.free
+    return rows
+
+
+def interval_text(row: dict[str, Any], digits: int = 4) -> str:
+    """The interval of a row of `estimate_rows`, in words."""
+    ends = row["interval"] or row["odds"]
+    if ends is None:
+        return "-"
+    low, high = (_number(end, digits) for end in ends)
+    return f"{low} to {high}" + (" (odds)" if row["interval"] is None else "")
+
+
+def person_rows(found: Fit) -> list[dict[str, Any]]:
+    """With groups, one row for each person: estimates on natural scales, shrunk towards the group."""
+    if found.group is None:
+        return []
+    rows = []
+    for label, z in zip(np.unique(found.observations.subject), found.group.z, strict=True):
+        theta = {name: np.asarray(value).tolist() for name, value in natural(found.parameters, z).items()}
+        rows.append({"person": label.item(), **theta})
     return rows
 
 
@@ -172,17 +222,16 @@ def describe(found: Fit) -> str:
     """The fit in plain words, as Markdown."""
     own = [
         [row["parameter"], _number(row["estimate"]), _number(row["error"]), _number(row["robust_error"]),
-         "-" if row["interval"] is None else f"{_number(row['interval'][0])} to {_number(row['interval'][1])}",
+         interval_text(row),
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
         for row in estimate_rows(found)
     ]  # fmt: skip
     lines = [
         f"{found.decisions} decisions; log-likelihood {found.log_likelihood:.2f}, BIC {found.bic:.1f}, "
-        f"{'maximum likelihood' if found.method == 'ml' else 'maximum a posteriori'}.",
+        f"{_method(found)}.",
         *found.notes, "",
         *table(["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"], own), "",
-        "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
-        "profiles of the likelihood. An open interval ends at 0 or infinity.",
+        _how_sure(found),
     ]  # fmt: skip
     if found.rivals:
         others = [
@@ -197,6 +246,28 @@ def describe(found: Fit) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _method(found: Fit) -> str:
+    if found.group is not None:
+        return "empirical Bayes"
+    return "maximum likelihood" if found.method == "ml" else "maximum a posteriori"
+
+
+def _how_sure(found: Fit) -> str:
+    """Where errors and intervals come from."""
+    if found.group is not None:
+        return (
+            f"Estimates are the mean of {len(found.group.z)} people, by empirical Bayes, with the error of that mean. "
+            "Verdicts are about the estimate that all share: it has more data than anybody."
+        )
+    words = "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
+    if len(found.uncertainty.profiled) == len(found.verdicts):
+        return words + "profiles of the likelihood. An open interval ends at 0 or infinity."
+    if not found.uncertainty.profiled:
+        return words + "from the curvature, too: no profile was climbed."
+    names = ", ".join(found.verdicts[j].name for j in found.uncertainty.profiled)
+    return words + f"profiles of the likelihood for {names}, and from the curvature for the others."
+
+
 def recovery_rows(found: Recovery) -> list[list[str]]:
     """One row for each free number of a recovery."""
     rows = []
@@ -204,7 +275,7 @@ def recovery_rows(found: Recovery) -> list[list[str]]:
         wald, profiled = coverage(found, name)
         shown = "-" if profiled is None else f"{profiled.share:.3f} ({profiled.low:.2f} to {profiled.high:.2f})"
         rows.append([name, _number(found.truth[j]), f"{found.bias[j]:+.3f}", _number(found.sd[j]),
-                     f"{wald.share:.3f}", shown, f"{found.needed[j]:.0f}"])  # fmt: skip
+                     f"{wald.share:.3f}", shown, f"{found.needed[j]:,.0f}"])  # fmt: skip
     return rows
 
 
@@ -218,7 +289,7 @@ def information_rows(known: Information) -> list[list[str]]:
     for j, name in enumerate(known.names):
         partner = int(np.argmax(np.abs(correlation[j])))
         worst = "-" if len(known.names) < 2 else f"{known.names[partner]} ({correlation[j, partner]:+.2f})"
-        rows.append([name, f"{known.needed[j]:.0f}", f"{known.needed_alone[j]:.0f}", worst])
+        rows.append([name, f"{known.needed[j]:,.0f}", f"{known.needed_alone[j]:,.0f}", worst])
     return rows
 
 
@@ -230,10 +301,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = 4) -> str:
+    if np.isnan(value):
+        return "-"
     if np.isinf(value):
         return "infinity" if value > 0 else "-infinity"
-    return f"{value:.4g}"
+    return f"{value:.{digits}g}"
 
 
 # ----------------------------------------------------------------------------------------------- figures
@@ -252,7 +325,9 @@ def draw_estimates(found: Fit) -> Any:
         for place, wanted in ((begin, ends[row, 0]), (end, ends[row, 1])):
             if np.isinf(wanted):
                 ax.plot(place, row, marker="<" if wanted < 0 else ">", color=colours[verdict.grade], markersize=7)
-        ax.plot(np.clip(z, low, high), row, "o", color=DARK, markersize=5)
+        ax.plot(
+            np.clip(z, low, high), row, "o", markeredgecolor=DARK, markerfacecolor=colours[verdict.grade], markersize=6
+        )
     ax.set_yticks(range(len(found.verdicts)), [verdict.name for verdict in found.verdicts])
     ax.set(ylim=(len(found.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
     for grade, colour in colours.items():
@@ -280,15 +355,18 @@ def draw_rivals(found: Fit) -> Any:
 
 
 def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.ndarray | None = None) -> Any:
-    """Which numbers can be told apart: correlations of their estimates, and decisions for an error of .1."""
+    """Which numbers can be told apart: correlations of estimates (bold beyond .9), and decisions for an error of .1."""
     figure, ax = _blank(6.4 if needed is None else 8.2, 1.4 + 0.42 * len(names), 1 if needed is None else 2)
     first = ax if needed is None else ax[0]
-    image = first.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
+    others = np.where(np.eye(len(names), dtype=bool), np.nan, correlation)  # that with itself says nothing
+    image = first.imshow(others, cmap="RdBu_r", vmin=-1, vmax=1)
     for i in range(len(names)):
         for j in range(len(names)):
-            dark = abs(correlation[i, j]) > 0.6
+            if i == j:
+                continue
+            dark, twins = abs(correlation[i, j]) > 0.6, abs(correlation[i, j]) > MOST_CORRELATED
             first.text(j, i, f"{correlation[i, j]:.2f}", ha="center", va="center", fontsize=7.5,
-                       color="white" if dark else "black")  # fmt: skip
+                       color="white" if dark else "black", weight="bold" if twins else "normal")  # fmt: skip
     first.set_xticks(range(len(names)), names, rotation=30, ha="right")
     first.set_yticks(range(len(names)), names)
     figure.colorbar(image, ax=first, shrink=0.8, label="correlation of estimates")
@@ -310,6 +388,26 @@ def draw_weights(found: Fit) -> Any:
         ax.hist(found.weights[:, a], np.linspace(0, 1, 31), color=COLOURS[a % len(COLOURS)])
         ax.set(title=name, xlabel="weight", xlim=(0, 1), yticks=[])
         ax.spines["left"].set_visible(False)
+    return figure
+
+
+def draw_people(found: Fit) -> Any:
+    """With groups: everybody's estimate around the group's mean, which has a band of two of the group's sd."""
+    assert found.group is not None
+    names = [verdict.name for verdict in found.verdicts]
+    figure, ax = _blank(5.4, 0.8 + 0.42 * len(names))
+    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(found.group.covariance))
+    for j in range(len(names)):
+        own = found.group.z[:, j]
+        mean = found.group.mean[j]
+        ax.plot([mean - 2 * sd[j], mean + 2 * sd[j]], [j, j], color=COLOURS[5], linewidth=12, alpha=0.5,
+                solid_capstyle="butt")  # fmt: skip
+        ax.plot(own, j + rng.uniform(-0.22, 0.22, len(own)), ".", color=COLOURS[0], alpha=0.7, markersize=5)
+        ax.plot([mean] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(
+        ylim=(len(names) - 0.5, -0.5), xlabel="unconstrained scale (dots: people, bar: mean, band: 2 sd of the group)"
+    )
     return figure
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from scipy.stats import norm
 
 from .likelihoods import Likelihood, scores, sums_of
-from .optimise import Objective, climb_groups, log_posterior
+from .optimise import Objective, Progress, climb_groups, log_posterior
 from .parameters import FARTHEST, Parameter, free_names
 
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
@@ -51,6 +51,7 @@ class Uncertainty(NamedTuple):
     sandwich: Float[np.ndarray, "K K"]
     intervals: tuple[Interval, ...]
     flat: bool  # the curvature has a direction in which the likelihood does not fall
+    profiled: tuple[int, ...] = ()  # numbers whose interval is a profile; the others have normal intervals
 
     @property
     def errors(self) -> Float[np.ndarray, " K"]:
@@ -115,12 +116,13 @@ def profile(
 
     All other numbers are climbed anew at each point. The root of the deviance is close to a line, so the crossing is
     found by secants within a bracket. An end is infinite where the profile has not fallen enough WIDEST away, or at
-    the border of the unconstrained scale.
+    the border of the unconstrained scale. An objective that gives outer products of scores is climbed by these.
     """
     wanted = norm.ppf(0.5 + level / 2)
     ends = np.empty((len(z), 2))
+    scored = len(objective(z[:1], np.zeros(1, int))) > 2
     for side, sign in ((0, -1.0), (1, 1.0)):
-        ends[:, side] = _crossing(objective, z, value, inverse, which, sign, float(wanted))
+        ends[:, side] = _crossing(objective, z, value, inverse, which, sign, float(wanted), scored)
     return ends
 
 
@@ -132,6 +134,7 @@ def _crossing(
     which: int,
     sign: float,
     wanted: float,
+    scored: bool,
 ) -> np.ndarray:
     count = len(z)
     sd = np.sqrt(np.maximum(inverse[:, which, which], 1e-12))
@@ -150,10 +153,11 @@ def _crossing(
         begin = np.clip(begin, -FARTHEST, FARTHEST)
         begin[:, which] = z[active, which] + sign * distance[active]
 
-        def asked(points: np.ndarray, rows: np.ndarray, active: np.ndarray = active) -> tuple[np.ndarray, np.ndarray]:
+        def asked(points: np.ndarray, rows: np.ndarray, active: np.ndarray = active) -> tuple[np.ndarray, ...]:
             return objective(points, active[rows])
 
-        found = climb_groups(asked, begin, inverse[active], turns=30, held=which, flat=0.02)
+        guess = None if scored else inverse[active]
+        found = climb_groups(asked, begin, guess, turns=30, held=which, flat=0.02, near=0.05)
         here[active], at[active] = found.z, distance[active]
         root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
         done = np.abs(root - wanted) < 0.01
@@ -185,10 +189,12 @@ def uncertainty(
     method: str = "ml",
     clusters: np.ndarray | None = None,
     profiles: Sequence[int] | None = None,
+    progress: Progress | None = None,
 ) -> Uncertainty:
     """Curvature, sandwich over `clusters` (units, each its own unless given) and profile intervals at an optimum.
 
-    `profiles`: the numbers of z whose profile is climbed, all unless given; the others get normal intervals.
+    `profiles`: the numbers of z whose profile is climbed, all unless given; the others get normal intervals. Ctrl-C
+    leaves out the profiles that are not done: `profiled` says which are.
     """
     objective = posterior_of(given, method)
     value = objective(z[None], np.zeros(1, int))[0]
@@ -197,19 +203,27 @@ def uncertainty(
     clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
     wide = norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
     intervals = [Interval(float(a), float(b)) for a, b in zip(z - wide, z + wide, strict=True)]
-    for j in range(len(z)) if profiles is None else profiles:
-        low, high = profile(objective, z[None], value, covariance, j)[0]
-        intervals[j] = Interval(float(low), float(high))
     robust = sandwich(given, z, covariance[0], clusters)
-    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]))
+    done: list[int] = []
+    wanted = range(len(z)) if profiles is None else profiles
+    try:
+        for j in wanted:
+            if progress is not None:
+                progress("profiles of the likelihood", len(done), len(wanted))
+            low, high = profile(objective, z[None], value, covariance, j)[0]
+            intervals[j] = Interval(float(low), float(high))
+            done.append(j)
+    except KeyboardInterrupt:
+        pass
+    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done))
 
 
 def posterior_of(given: Likelihood, method: str) -> Objective:
     """One likelihood (with its priors if `map`) as the objective of a single group."""
 
-    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = log_posterior(given, z[0], method)
-        return np.array([value]), gradient[None]
+    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = log_posterior(given, z[0], method)
+        return np.array([found.value]), found.gradient[None], found.products[None]
 
     return objective
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .likelihoods import Likelihood, pointwise, restrict
-from .optimise import maximise
+from .optimise import finished, maximise
 
 FOLDS = 5
 
@@ -31,7 +31,9 @@ def folds_of(labels: np.ndarray, folds: int = FOLDS, seed: int = 0) -> Int[np.nd
     """
     names, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(names) < 2:
-        raise ValueError(f"all units have the label {names[0]!r}: cross-validation needs two or more groups.")
+        raise ValueError(
+            f"all units have the label {names[0]}: cross-validation needs two or more. Hold out by another label."
+        )
     order = np.random.default_rng(seed).permutation(len(names))
     order = order[np.argsort(-counts[order], kind="stable")]
     load, fold = np.zeros(min(folds, len(names))), np.empty(len(names), int)
@@ -70,7 +72,7 @@ def cross_validate(
         if fit is not None:
             z = fit(train)
         else:
-            z = maximise(train, starts=1 if start is None else start[None], method=method).z
+            z = finished(maximise(train, starts=1 if start is None else start[None], method=method)).z
         scores = pointwise(test, z)
         held_out = np.empty((given.units, *scores.shape[1:])) if held_out is None else held_out
         held_out[fold == one] = scores

@@ -1,4 +1,4 @@
-"""`diagnose`: is the horizon long enough, is the model right, and which selection suits an agent?"""
+"""`diagnose`: is the horizon long enough, does the cost count, is the model right, which selection suits?"""
 
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves
 WRONG = 0.25  # a model whose error is such a share of what an action changes is off
 HOLLOW = 0.5  # a mean is hollow where its action has less than this share of the greatest probability
 OFTEN = 0.1  # share of the states
+SAME = 1e-9  # nats: costs that are equal but for rounding
+FLAT = 0.1  # a cost that moves the weights by less than this decides nothing
 
 
 class Diagnosis(NamedTuple):
@@ -24,6 +26,8 @@ class Diagnosis(NamedTuple):
 
     steps: int | None  # of the horizon, None if there is none
     moved: float | None  # how far weights move with twice the horizon: the mean over states of the largest
+    moved_by_cost: float  # how far the cost moves the weights from where they are without any: likewise
+    contrast: float  # nats by which the dearest primitive's expected cost exceeds the cheapest one's, on average
     model_error: float | None  # RMS error of the prediction as a share of the RMS change; None without transitions
     hollow: float  # share of the states in which the mean of the mixture is an improbable action
     cost_of: dict[str, float]  # what the model says each selection costs more than the cheapest one, on average
@@ -34,9 +38,15 @@ class Diagnosis(NamedTuple):
         """A line for each question."""
         horizon = "one step" if self.steps is None else f"{self.steps} steps"
         moved = "" if self.moved is None else f", weights move by {self.moved:.2f} with twice as many"
+        cost = f"primitives differ by {self.contrast:.2g} nats, which moves weights by {self.moved_by_cost:.2f}"
         model = "not asked" if self.model_error is None else f"error {self.model_error:.0%} of what a step changes"
         dear = ", ".join(f"{name} {cost:+.3g}" for name, cost in self.cost_of.items())
-        lines = [f"horizon: {horizon}{moved}", f"model: {model}", f"selection: {self.suits} suits ({dear})"]
+        lines = [
+            f"horizon: {horizon}{moved}",
+            f"cost: {cost}",
+            f"model: {model}",
+            f"selection: {self.suits} suits ({dear})",
+        ]
         return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
 
 
@@ -53,30 +63,40 @@ def diagnose(
     weights = np.asarray(weigh(agent, states))
     steps, longer = _horizon(agent)
     moved = None if longer is None else float(np.mean(np.max(np.abs(weigh(longer, states) - weights), axis=1)))
+    deciding = agent.replace(gate="equilibrium")
+    free = deciding.replace(model=Cost(lambda x, u, k: 0.0))
+    by_cost = float(np.mean(np.max(np.abs(weigh(deciding, states) - weigh(free, states)), axis=1)))
     error = None if actions is None else _model_error(agent, states, actions, following, k)
-    hollow, cost_of = _selections(agent, states, k)
-    suits = min(cost_of, key=lambda name: cost_of[name])
-    return Diagnosis(
-        steps, moved, error, hollow, cost_of, suits, _warnings(agent, steps, moved, error, hollow, cost_of)
+    hollow, contrast, cost_of = _selections(agent, states, k)
+    found = Diagnosis(
+        steps, moved, by_cost, contrast, error, hollow, cost_of, min(cost_of, key=lambda name: cost_of[name]), ()
     )
+    return found._replace(warnings=_warnings(agent, found))
 
 
-def _warnings(
-    agent: Any, steps: int | None, moved: float | None, error: float | None, hollow: float, cost_of: dict[str, float]
-) -> tuple[str, ...]:
-    said = []
+def _warnings(agent: Any, found: Diagnosis) -> tuple[str, ...]:
+    said, steps = [], found.steps
     if steps is None and isinstance(agent.model, Cost) and agent.model.state_cost is not None:
         said.append("the model sees one step: if what is good shows later, give it cost_to_go=Rollouts(...).")
-    if moved is not None and moved > MOVES:
-        said.append(f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {moved:.2f}. Raise steps.")
-    if error is not None and error > WRONG:
+    if found.moved is not None and found.moved > MOVES:
         said.append(
-            f"the model is off: its error is {error:.0%} of what a step changes. Correct predict, or its time step."
+            f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {found.moved:.2f}. Raise steps."
         )
-    if agent.selection == "mean" and hollow > OFTEN and cost_of["mode"] < cost_of["mean"]:
+    if found.contrast > SAME and found.moved_by_cost < FLAT:  # else the primitives are equally good here
+        remedy = f"Multiply all costs by about {1 / found.contrast:.1g}." if found.contrast < 1 else "Lower eps."
         said.append(
-            f"in {hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by the "
-            "model it costs more: use selection='mode', or 'sample'."
+            f"the cost hardly counts: it differs by {found.contrast:.2g} nats between primitives, so prior and "
+            f"entropies set the weights. {remedy}"
+        )
+    if found.model_error is not None and found.model_error > WRONG:
+        said.append(
+            f"the model is off: its error is {found.model_error:.0%} of what a step changes. Correct predict, or its "
+            "time step."
+        )
+    if agent.selection == "mean" and found.hollow > OFTEN and found.cost_of["mode"] < found.cost_of["mean"]:
+        said.append(
+            f"in {found.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by "
+            "the model it costs more: use selection='mode', or 'sample'."
         )
     return tuple(said)
 
@@ -107,8 +127,8 @@ def _model_error(agent: Any, states: Observation, actions: Any, following: Obser
     return float(np.sqrt(np.mean((said - after) ** 2) / max(float(np.mean((after - before) ** 2)), 1e-300)))
 
 
-def _selections(agent: Any, states: Observation, k: int) -> tuple[float, dict[str, float]]:
-    """(share of states with a hollow mean, mean cost of each selection above the cheapest)."""
+def _selections(agent: Any, states: Observation, k: int) -> tuple[float, float, dict[str, float]]:
+    """(share of states with a hollow mean, contrast of the cost, mean cost of each selection above the cheapest)."""
     labels = isinstance(agent.actions, Finite) and bool(agent.actions.labels)
 
     def look(state: Any) -> tuple[Any, ...]:
@@ -117,14 +137,19 @@ def _selections(agent: Any, states: Observation, k: int) -> tuple[float, dict[st
         prob, cost = weighed.mixture, action_cost(agent.model, actions, state, k)
         density = prob if weighed.drawn is None else jnp.exp(jnp.log(prob) + weighed.drawn.offset)
         sample, mode = prob @ cost, cost[jnp.argmax(density)]
+        contrast = jnp.ptp(cost @ jnp.asarray(weighed.problem.pi))
         if labels:
-            return sample, mode, sample, jnp.zeros((), bool)
+            return contrast, sample, mode, sample, jnp.zeros((), bool)
         mean = actions.mean(prob)
         offsets = (actions.points - mean).reshape(actions.size, -1)
         near = jnp.argmin(jnp.sum(offsets**2, axis=-1))
-        return sample, mode, cost[near], density[near] < HOLLOW * jnp.max(density)
+        return contrast, sample, mode, cost[near], density[near] < HOLLOW * jnp.max(density)
 
-    sample, mode, mean, hollow = (np.asarray(a) for a in jax.jit(jax.vmap(look))(states))
+    contrast, sample, mode, mean, hollow = (np.asarray(a) for a in jax.jit(jax.vmap(look))(states))
     costs = {"sample": sample, "mode": mode} | ({} if labels else {"mean": mean})
     least = np.min(np.stack(list(costs.values())), axis=0)
-    return float(np.mean(hollow)), {name: float(np.mean(one - least)) for name, one in costs.items()}
+    return (
+        float(np.mean(hollow)),
+        float(np.mean(contrast)),
+        {name: float(np.mean(one - least)) for name, one in costs.items()},
+    )

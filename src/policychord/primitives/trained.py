@@ -47,7 +47,9 @@ class Own(NamedTuple):
             elif state is None:
                 found = network.get_distribution(seen)
             else:
-                state = tuple(torch.as_tensor(part, dtype=torch.float32, device=network.device) for part in state)
+                state = tuple(
+                    torch.as_tensor(np.array(part), dtype=torch.float32, device=network.device) for part in state
+                )
                 begun = torch.zeros(state[0].shape[1], device=network.device)
                 found = network.get_distribution(seen, state, begun)[0]
             inner = found.distribution

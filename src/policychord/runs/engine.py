@@ -15,7 +15,8 @@ import loky
 from loky.backend import resource_tracker as loky_tracker
 
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
-# for bit. A device is shared by all of them, so no worker takes all of its memory.
+# for bit. A device is shared by all of them, so no worker takes all of its memory. Compiled programs stay in memory
+# until a worker ends: loky would take them for a leak and replace it, and the next one would compile them again.
 WORKER = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "NPROC": "1",
@@ -23,6 +24,7 @@ WORKER = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "LOKY_MAX_MEMORY_LEAK_SIZE": "3e9",
 }
 
 

@@ -1,11 +1,14 @@
 """A plan of a fit: which family, which parameters are free, what was observed; and its page."""
 
 import importlib
+import inspect
+import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from jinja2 import Environment as Templates
 from jinja2 import PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,17 +16,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from .. import __version__
 from ..fitting import output
-from ..fitting.decisions import Family, Observations
+from ..fitting.decisions import Family, Observations, family_of
 from ..fitting.fits import Fit, fit
-from ..fitting.recovery import Information, Recovery, information, recover
+from ..fitting.optimise import Optimum
+from ..fitting.parameters import Normal, free_names
+from ..fitting.recovery import Design, Information, Recovery, information, recover
 from ..studies.drawing import styled
-from ..studies.families import FAMILIES, Design, of_choices
+from ..studies.families import FAMILIES, of_choices
 from ..wording import in_words
+from .formatting import plain
 from .records import Drawn
 from .report import embedded, inline, markdown
 from .store import prepare, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
+RECORD = "fit.json"
 
 
 class _Checked(BaseModel):
@@ -44,6 +51,13 @@ class Recovered(_Checked):
     profiles: tuple[str, ...] = Field(default=(), description="free numbers whose profile is found, such as 'ln eps'")
 
 
+class Believed(_Checked):
+    """A normal prior on the unconstrained scale: of ln eps, of log ratios of a simplex, of the logit of a share."""
+
+    mean: float = Field(allow_inf_nan=False)
+    sd: float = Field(gt=0, allow_inf_nan=False)
+
+
 class FitPlan(_Checked):
     """A fit: a family, what is free, and either data or a simulation."""
 
@@ -55,7 +69,11 @@ class FitPlan(_Checked):
     simulate: Simulated | None = None
     recover: Recovered | None = None
     groups: Literal["subject"] | None = None
-    method: Literal["ml", "map"] = "ml"
+    hold_out: Literal["auto", "subject", "block", "time"] = Field(
+        default="auto", description="what cross-validation keeps together"
+    )
+    method: Literal["ml", "map"] = Field(default="ml", description="maximum likelihood, or with the priors below")
+    prior: dict[str, Believed] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
     draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -64,6 +82,8 @@ class FitPlan(_Checked):
     def _one_source(self) -> "FitPlan":
         if self.family != "python" and (self.data is None) == (self.simulate is None):
             raise ValueError("a plan of a fit has either data = '...' or a [simulate] table.")
+        if self.prior and self.method != "map":
+            raise ValueError("[prior] is used by method = 'map' only: add that, or leave the priors out.")
         return self
 
 
@@ -107,10 +127,25 @@ def design_of(plan: FitPlan, entry: str | None) -> Design:
     try:
         design = made(**options)
     except TypeError as error:
-        raise ValueError(f"options = {plan.options}: {error}.") from None
+        known = ", ".join(inspect.signature(made).parameters) or "none"
+        raise ValueError(f"options = {plan.options}: {error}. Its options: {known}.") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
-        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a studies.families.Design.")
+        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
     return design
+
+
+def believed(plan: FitPlan, family: Family) -> Family:
+    """The family with the priors of the plan."""
+    known = [one.name for one in family.parameters]
+    if unknown := [name for name in plan.prior if name not in known]:
+        raise ValueError(f"prior.{unknown[0]}: the family {family.name} declares {', '.join(known)}.")
+    with_priors = [
+        one._replace(prior=Normal(plan.prior[one.name].mean, plan.prior[one.name].sd))
+        if one.name in plan.prior
+        else one
+        for one in family.parameters
+    ]
+    return family._replace(parameters=tuple(with_priors))
 
 
 def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
@@ -118,6 +153,8 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     if plan.data is None:
         how = plan.simulate or Simulated()
         return design.simulate(how.theta, how.decisions, plan.seed)
+    if design.read is None:
+        raise ValueError(f"data = {plan.data!r}: the design has no function `read`: give it one, or use [simulate].")
     path = Path(plan.data) if Path(plan.data).is_absolute() else beside / plan.data
     if not path.exists():
         raise ValueError(f"data = {plan.data!r}: there is no {path}.")
@@ -141,21 +178,38 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     return design.read(dataset)
 
 
-def run_fit(plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path()) -> Fitted:
-    """Fit, judge, draw and write: a summary, the labelled tree, figures and a page."""
+def run_fit(
+    plan: FitPlan,
+    out: Path,
+    watch: Watch,
+    *,
+    entry: str | None = None,
+    beside: Path = Path(),
+    resume: bool = False,
+) -> Fitted:
+    """Fit, judge, draw and write: a summary, the labelled tree, figures and a page.
+
+    Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
+    """
     design = design_of(plan, entry)
+    design = design._replace(family=believed(plan, design.family))
+    free = plan.free or None
+    _, chosen, _ = family_of(design.family, free, plan.fixed)
+    if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(free_names(chosen)))):
+        raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(free_names(chosen))}.")
     seen = observed(plan, design, beside)
-    free, out = plan.free or None, prepare(out)
+    before = earlier(plan, out / RECORD, len(free_names(chosen))) if resume else None
+    out = prepare(out)
     found = fit(
-        design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, seed=plan.seed,
-        progress=watch,
+        design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, hold_out=plan.hold_out,
+        seed=plan.seed, progress=watch, resume=before,
     )  # fmt: skip
     watch("what the experiment can tell", 0, 2)
     theta = {**{name: value.tolist() for name, value in found.theta.items()}, **plan.fixed}
     some = seen._replace(**{name: _part(getattr(seen, name)) for name in seen._fields})
     known = information(design.family, theta, some, free=free)
     again = None
-    if plan.recover is not None:
+    if plan.recover is not None and found.complete:
         truth = theta if plan.simulate is None else {**_defaults(design.family), **plan.fixed, **plan.simulate.theta}
         again = recover(
             design.family, truth, design.simulate, plan.recover.repeats, decisions=min(found.decisions, 2000),
@@ -164,6 +218,28 @@ def run_fit(plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None,
     watch("writing and drawing", 1, 2)
     files = _write(plan, design, found, known, again, out)
     return Fitted(found, known, again, files)
+
+
+def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
+    """Where an earlier fit of the same plan was when it ended, from what it wrote."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        same = FitPlan.model_validate(given["plan"]) == plan
+        so_far = {name: np.array(given["climbs"][name], dtype=float) for name in ("z", "starts", "tried", "heights")}
+        value, evaluations = float(given["climbs"]["log_posterior"]), int(given["climbs"]["evaluations"])
+    except FileNotFoundError:
+        raise ValueError(f"--resume: there is no {path}: leave --resume out, or name the folder by --out.") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"--resume: {path} is not what a fit wrote: leave --resume out.") from None
+    if not same:
+        raise ValueError(f"--resume: {path} is of another plan: leave --resume out, or give the plan it was made with.")
+    starts = len(so_far["heights"])
+    shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
+    if any(so_far[name].shape != shape for name, shape in shapes.items()):
+        raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")
+    return Optimum(
+        so_far["z"], value, value, so_far["starts"], so_far["tried"], so_far["heights"], evaluations, False, False
+    )
 
 
 def _part(leaf: Any) -> Any:
@@ -179,18 +255,22 @@ def _defaults(family: Family) -> dict[str, Any]:
 def _write(
     plan: FitPlan, design: Design, found: Fit, known: Information, again: Recovery | None, out: Path
 ) -> list[Path]:
+    shared = "" if found.group is None else " that all people share"
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "estimates": (output.draw_estimates, (found,), "Estimates with their 95% profile intervals. An arrow is an "
+        "estimates": (output.draw_estimates, (found,), f"Estimates{shared} with their 95% intervals. An arrow is an "
                       "open end: the data do not say where it stops."),
         "weights": (output.draw_weights, (found,), "Weights of the primitives over all decisions, each certified."),
         "identifiability": (
             output.draw_correlations, (known.names, known.correlation, known.needed),
-            "What the experiment can tell at the estimates, from the Fisher information of its situations alone.",
+            "What the experiment can tell at the estimates, from the Fisher information of its situations alone. "
+            "Bold: pairs that cannot be told apart well.",
         ),
     }  # fmt: skip
     if found.rivals:
         pictures["rivals"] = (output.draw_rivals, (found,), "What the composed agent gains over other accounts, with "
                               "95% intervals. Grey: no clear difference.")  # fmt: skip
+    if found.group is not None:
+        pictures["people"] = (output.draw_people, (found,), "Everybody's estimates, shrunk towards the group's mean.")
     if again is not None:
         pictures["recovery"] = (output.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
     files, drawn = [], []
@@ -202,11 +282,13 @@ def _write(
     record = {
         "plan": plan.model_dump(), "estimates": output.estimate_rows(found), "accounts": output.rival_rows(found),
         "sentence": found.sentence, "verdicts": [verdict._asdict() for verdict in found.verdicts],
+        "people": output.person_rows(found), "notes": found.notes, "complete": found.complete,
+        "climbs": plain(found.optimum, finite=True),
     }  # fmt: skip
     return [
         write_text(out / "report.html", page(f"{design.family.name}: {found.sentence}", words, drawn, out)),
         write_text(out / "summary.md", f"# A fit of {design.family.name}\n\n{text}\n"),
-        write_json(out / "fit.json", record),
+        write_json(out / RECORD, record),
         write_dataset(out / "fit.zarr", output.to_datatree(found, plan.draws, plan.seed)),
         *files,
     ]

@@ -6,7 +6,7 @@ A file that cannot be read leaves nothing behind.
 import resource
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from ..fitting import fit, output
 from ..studies.drawing import styled
 from ..studies.flock.animation import endings
 from ..tracks.compare import Answer, answer, score_rows
-from ..tracks.decisions import Decisions, decide, thin, to_observations
-from ..tracks.family import family_of
+from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
+from ..tracks.family import family_of, weigh
 from ..tracks.forces import ForceSettings
 from ..tracks.leadership import leadership
 from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
@@ -29,7 +29,11 @@ from .fit import page
 from .records import Drawn
 from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
+HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
+             "worse than constant": "this gate is the wrong account"}  # fmt: skip
+PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Watch = Callable[[str, int, int], None]
+Files = Path | Sequence[Path]
 
 
 class TrackPlan(BaseModel):
@@ -80,17 +84,17 @@ def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
         raise ValueError(in_words(error, TrackPlan)) from None
 
 
-def load(file: Path, plan: TrackPlan) -> tuple[Tracks, Motion]:
-    """The tracks of a file and their motion."""
-    tracks = read_tracks(file, rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
+def load(files: Files, plan: TrackPlan) -> tuple[Tracks, Motion]:
+    """The tracks of a file, or of several, and their motion."""
+    tracks = read_tracks(files, rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
     return tracks, move(tracks, plan.smoothing)
 
 
-def run_card(file: Path, plan: TrackPlan, out: Path | None) -> tuple[Card, list[Path]]:
+def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, list[Path]]:
     """The card of a file; with a folder also as a figure and a record."""
     from ..tracks.figures import draw_card
 
-    tracks, motion = load(file, plan)
+    tracks, motion = load(files, plan)
     card = card_of(tracks, motion)
     if out is None:
         return card, []
@@ -99,10 +103,10 @@ def run_card(file: Path, plan: TrackPlan, out: Path | None) -> tuple[Card, list[
     return card, [*files, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
 
 
-def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
+def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
-    tracks, motion = load(file, plan)
+    tracks, motion = load(files, plan)
     every = decide(motion, plan.forces)
     given = thin(every, plan.most)
     prepare(out)
@@ -122,9 +126,6 @@ def run_tracks(file: Path, plan: TrackPlan, out: Path, watch: Watch) -> Explaine
 def _predicted(
     motion: Motion, given: Decisions, found: Answer, plan: TrackPlan
 ) -> tuple[tuple[Predicted, ...], list[str]]:
-    alone = {"predator", "leader"} & set(given.names)
-    if alone:
-        return (), [f"No groups were simulated: they would need a {' and a '.join(sorted(alone))} that moves."]
     try:
         theta = {name: np.asarray(value) for name, value in found.fit.theta.items()}
         return predict(motion, given, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed), []
@@ -132,21 +133,25 @@ def _predicted(
         return (), [f"No groups were simulated: {error}"]
 
 
-def run_film(file: Path, plan: TrackPlan, trial: int, out: Path, watch: Watch) -> list[Path]:
+def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch) -> list[Path]:
     """A film of one trial in the colours of the fitted weights."""
     from ..tracks.figures import FRAMES_PER_SECOND, film
 
-    _, motion = load(file, plan)
+    _, motion = load(files, plan)
     if not 0 <= trial < len(motion.trials):
         raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
     given = decide(motion, plan.forces)
     prepare(out)
     some = thin(given, plan.most)
-    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, hold_out="block",
+    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, method="map", hold_out="block",
                 compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
     watch("filming", 0, 1)
+    shown = of_trial(given, trial)
+    if not shown.size:
+        raise ValueError(f"--trial {trial}: nobody is followed long enough in it to decide; choose another.")
+    weights, _ = weigh(shown, found.theta)
     return [
-        save_animation(out / f"film{ending}", film(some, found.weights, motion, trial), FRAMES_PER_SECOND)
+        save_animation(out / f"film{ending}", film(shown, weights, motion, trial), FRAMES_PER_SECOND)
         for ending in endings()
     ]
 
@@ -165,8 +170,11 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
                       "the curvature of the likelihood, on the scales on which they are free."),
         "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
                     "simplex has the three forces whose weights move most; the orange point is their mean."),
+        "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a mixture "
+                   "of the forces' colours by its weights, and the mean weights of all individuals in time."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
-                       f"quantiles of distance. Bins with fewer than {draw.LEAST} decisions stay empty."),
+                       "quantiles of distance, the outermost one with its number. Bins with fewer than "
+                       f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (made.card, motion), "The file itself."),
     }  # fmt: skip
@@ -181,17 +189,23 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
         "plan": plan.model_dump(), "sentence": found.sentence, "call": found.call, "accounts": score_rows(found),
-        "gain_over_constant": found.gain._asdict(), "estimates": output.estimate_rows(found.fit),
+        "gain_over_constant": found.gain._asdict(), "judged": _judged(found),
+        "estimates": output.estimate_rows(found.fit),
         "predicted": [{"measure": one.name, "distance": one.distance, "inside": one.inside} for one in made.predicted],
         "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
     return [
-        write_text(out / "report.html", page(f"{made.card.source}: {found.sentence}", words, drawn, out)),
-        write_text(out / "summary.md", f"# {made.card.source}\n\n{found.sentence}\n\n{text}\n"),
+        write_text(out / "report.html", page(f"{made.card.source}: {HEADLINES[found.call]}", words, drawn, out)),
+        write_text(out / "summary.md", f"# {made.card.source}: {HEADLINES[found.call]}\n\n{text}\n"),
         write_json(out / "tracks.json", record),
         write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
         *files,
     ]
+
+
+def _judged(found: Answer) -> dict[str, Any]:
+    one = found.judged
+    return {**one._asdict(), "gain": one.gain._asdict(), "other": None if one.other is None else one.other._asdict()}
 
 
 def _estimates(found: Answer) -> str:
@@ -203,8 +217,9 @@ def _estimates(found: Answer) -> str:
     ]  # fmt: skip
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
-        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood, and from "
-        f"its sandwich over the {found.decisions.held_out_by}s. Temperature is relative to the cost's fixed scale."
+        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its "
+        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative "
+        "to the cost's fixed scale."
     )
 
 
@@ -219,17 +234,20 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
     ]  # fmt: skip
     zones = layout.zones
     how = (
-        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.3g}, {zones.alignment:.3g} "
-        f"and {zones.cohesion:.3g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
+        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, {zones.alignment:.4g} "
+        f"and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
         f"of velocity {layout.change:.3g} {made.card.unit}/s. {100 * given.clipped:.1f}% of the changes lie outside of "
         f"the grid and count in its outermost cells. Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
         f"{made.seconds:.0f} s of processor time, {made.megabytes:.0f} MB."
     )
     columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
+    table = "\n".join(output.table(columns, accounts))
+    errors = (
+        "Held out: nats a decision, under estimates without the decision's fold; errors over the "
+        f"{PLURAL[given.held_out_by]}, which all individuals share."
+    )
     words = [
-        ("Do they gate?", f"{how}\n\n" + "\n".join(output.table(columns, accounts)) + "\n\nHeld out: nats a decision, "
-         f"under estimates without the decision's fold; errors over the {given.held_out_by}s, which all individuals "
-         "share."),
+        ("Do they gate?", "\n\n".join([found.sentence, how, table, errors])),
         ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ A line in FAMILIES offers one to the command.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,7 +18,8 @@ from ..agent import Composer
 from ..choices.beliefs import Trials
 from ..envs.bandit import Bandit, Belief
 from ..fitting.decisions import Family, Observations, from_dataset, from_trace, observations
-from ..fitting.parameters import Theta, positive, real, simplex
+from ..fitting.parameters import Theta, positive, real, simplex, unconstrained
+from ..fitting.recovery import Design
 from ..loops.rollout import rollout
 from ..models import Cost, GaussianTarget, Reference, Sum
 from ..population import Population
@@ -29,15 +30,6 @@ from .quadrotor import agents as quadrotor_agents
 from .quadrotor.settings import QuadrotorSettings
 
 SURE = 0.99  # how often exploitation takes the better arm
-
-
-class Design(NamedTuple):
-    """A family with the experiment in which it acts: what `recover` and the identifiability map need."""
-
-    family: Family
-    simulate: Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed)
-    description: str
-    read: Callable[[Any], Observations]  # from data: a dataset as `to_dataset` makes it, or a table of choices
 
 
 # ------------------------------------------------------------------------------------------------ flock
@@ -211,6 +203,7 @@ def _quadrotor_features(view: Any) -> Any:
 
 def full(family: Family, theta: Theta) -> dict[str, Any]:
     """All parameters of a family: those given, the others at their start."""
+    unconstrained(family.parameters, theta)  # says what is wrong with a name or a value
     return {one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters}
 
 

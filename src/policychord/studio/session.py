@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .rooms.base import Room
+from .rooms.base import FRAMES_PER_SECOND, Room
 from .uploads import Uploads
 from .wire import as_json, pack, read_message
 
-FRAMES_PER_SECOND = 30
 RATE_WINDOW = 2.0  # seconds over which frames are counted
 LONGEST_QUEUE = 256  # messages that may wait; of more, the oldest are dropped
 LONGEST_ERROR = 500  # characters

@@ -20,7 +20,7 @@ from ..fitting import Observations
 from ..fitting import observations as checked
 from .forces import RATIOS, Force, ForceSettings, Layout, Seen, World, absent_far, forces_of, see
 from .motion import Motion, Moved
-from .reading import TrackError
+from .reading import TrackError, in_order
 
 AXIS = 11  # cells along each axis
 FINEST = 0.5  # the smallest cell, in usual changes of velocity
@@ -75,7 +75,7 @@ def decide(
     settings = ForceSettings() if settings is None else settings
     forces = forces_of(settings, own)
     step = max(1, round(settings.every * motion.rate))
-    members = [_members(one, settings) for one in motion.trials]
+    members = [members_of(one, settings) for one in motion.trials]
     layout = layout_of(motion, settings, step, members) if layout is None else layout
     parts = []
     for number, (one, group) in enumerate(zip(motion.trials, members, strict=True)):
@@ -96,7 +96,7 @@ def decide(
     )  # fmt: skip
 
 
-def _members(one: Moved, settings: ForceSettings) -> np.ndarray:
+def members_of(one: Moved, settings: ForceSettings) -> np.ndarray:
     """Those who belong to the group: all but predator, leader and those left out, who must be there."""
     marked = {settings.predator, settings.leader, *settings.leave_out} - {None}
     return np.array([i for i, name in enumerate(one.ids) if name not in marked], dtype=int)
@@ -107,8 +107,9 @@ def layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[
     known = {name for one in motion.trials for name in one.ids}
     for name in filter(None, (settings.predator, settings.leader, *settings.leave_out)):
         if name not in known:
-            some = ", ".join(sorted(known)[:8])
-            raise TrackError(f"there is no individual {name!r}: there are {some}{', ...' if len(known) > 8 else ''}.")
+            some = ", ".join(sorted(known, key=in_order)[:8])
+            more = f" and {len(known) - 8} more" if len(known) > 8 else ""
+            raise TrackError(f"there is no individual {name!r}: there are {some}{more}.")
     velocity = [one.velocity[:, group] for one, group in zip(motion.trials, members, strict=True)]
     speed = _median(np.concatenate([np.linalg.norm(v, axis=-1).ravel() for v in velocity]))
     change = _median(np.concatenate([np.linalg.norm(v[step:] - v[:-step], axis=-1).ravel() for v in velocity]))
@@ -150,12 +151,23 @@ def cells_of(change: np.ndarray) -> Cells:
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)
-    edges = np.concatenate(
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    width = np.diff(_edges(axis))
+    return Cells(axis, points, np.log(np.outer(width, width)).ravel())
+
+
+def _edges(axis: np.ndarray) -> np.ndarray:
+    """Cells reach half of the way to the next one."""
+    return np.concatenate(
         [[1.5 * axis[0] - 0.5 * axis[1]], (axis[1:] + axis[:-1]) / 2, [1.5 * axis[-1] - 0.5 * axis[-2]]]
     )
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    width = np.diff(edges)
-    return Cells(axis, points, np.log(np.outer(width, width)).ravel())
+
+
+def corners_of(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+    """(lower corner, widths) of every cell, (d, 2) each."""
+    edges = _edges(cells.axis)
+    low, wide = (np.stack(np.meshgrid(a, a, indexing="ij"), axis=-1) for a in (edges[:-1], np.diff(edges)))
+    return low.reshape(-1, 2), wide.reshape(-1, 2)
 
 
 def _cell_of(cells: Cells, change: np.ndarray) -> tuple[np.ndarray, float]:
@@ -191,7 +203,7 @@ def _of_trial(
     p = absent_far(np.take_along_axis(np.where(there[..., None], position, np.nan), order[..., None], axis=1))
     v = np.nan_to_num(np.take_along_axis(np.where(there[..., None], velocity, np.nan), order[..., None], axis=1))
     chosen = np.take_along_axis(decides, order, axis=1)
-    marks = [_marked(one, frames, name) for name in (settings.predator, settings.leader)]
+    marks = [marked(one, frames, name) for name in (settings.predator, settings.leader)]
     seen = _seen(layout, forces, World(p, v, *marks), chosen)
     row, column = np.nonzero(chosen)
     who = order[row, column]
@@ -202,7 +214,8 @@ def _of_trial(
     }  # fmt: skip
 
 
-def _marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
+def marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
+    """Where the individual of this name is at some frames, far away if it is not there."""
     if name is None or name not in one.ids:
         return np.full((len(frames), 2), absent_far(np.array(np.nan)))
     return absent_far(one.position[frames, one.ids.index(name)])
@@ -250,6 +263,21 @@ def _neighbours(
     return found[row, who]
 
 
+def _rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
+    """Some of the decisions."""
+    fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
+    return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
+                          **{name: getattr(given, name)[rows] for name in fields})  # fmt: skip
+
+
+def of_trial(given: Decisions, trial: int) -> Decisions:
+    """The decisions of one trial alone, held out by blocks of its time."""
+    part = _rows_of(given, given.trial == trial)
+    length = int(part.frame.max()) + 1 if part.size else 1
+    block, by = _blocks(np.zeros(part.size, int), part.frame, [length])
+    return part._replace(block=block, held_out_by=by)
+
+
 def thin(given: Decisions, most: int) -> Decisions:
     """At most so many decisions: whole moments, evenly spread in time, with all individuals that decided then."""
     if given.size <= most:
@@ -259,10 +287,7 @@ def thin(given: Decisions, most: int) -> Decisions:
     stays = max(1, int(count * most / given.size))
     chosen = np.zeros(count, bool)
     chosen[np.linspace(0, count - 1, stays).round().astype(int)] = True
-    rows = chosen[moments]
-    fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
-    return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
-                          **{name: getattr(given, name)[rows] for name in fields})  # fmt: skip
+    return _rows_of(given, chosen[moments])
 
 
 def to_observations(given: Decisions) -> Observations:

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float
 from .._types import Observation, Time
 from ..actions import AbstractActions, Finite
 from ..agent import Composer
-from ..fitting import Family, Parameter, positive, real, simplex
+from ..core.equilibrium import solve
+from ..fitting import Family, Normal, Parameter, positive, real, simplex
 from ..fitting.decisions import log_weights
 from ..models import Cost, GaussianTarget, Sum
 from ..primitives.base import AbstractPrimitive
@@ -23,6 +24,11 @@ from .forces import Seen
 
 Theta = Any
 COLLISION = 2.0  # strength of the collision term, as in the flock's milling
+# A weak prior of every free number, for the composed agent and its rivals alike. A force that is hardly used would
+# otherwise have a weight of zero, whose logarithm lies nowhere, and a climb would go on for ever.
+WEAK = Normal(0.0, 2.0)
+FEATURE = Normal(0.0, 1.0)  # of the softmax gate, whose features have unit spread
+WEIGHED, WEIGHED_AT_ONCE = 1024, 64  # decisions whose weights are found in one call, and together within it
 PRECISION = 1.0  # of the wish for the neighbours' velocity, in usual changes
 
 
@@ -78,12 +84,12 @@ def family_of(given: Decisions, free: tuple[str, ...] = ()) -> Family:
         return Composer(primitives, model, actions, theta["eps"], theta["prior"])
 
     declared = (
-        positive("eps", 1.0),
-        simplex("prior", names),
-        positive("gain", 1.0, labels=names),
+        positive("eps", 1.0, prior=WEAK),
+        simplex("prior", names, prior=WEAK),
+        positive("gain", 1.0, labels=names, prior=WEAK),
         *spread_parameters(),
-        positive("precision", PRECISION),
-        positive("collision", COLLISION),
+        positive("precision", PRECISION, prior=Normal(float(np.log(PRECISION)), WEAK.sd)),
+        positive("collision", COLLISION, prior=Normal(float(np.log(COLLISION)), WEAK.sd)),
     )
     usual = ("eps", "prior", "gain", "sd", "sideways", "tilt", "tail")
     return Family("tracks", build, declared, free or usual, features)
@@ -91,7 +97,12 @@ def family_of(given: Decisions, free: tuple[str, ...] = ()) -> Family:
 
 def spread_parameters() -> tuple[Parameter, ...]:
     """The spread around every mean: sd at the usual speed, across over along, growth with speed, and tail."""
-    return positive("sd", 1.0), positive("sideways", 1.0), real("tilt", 0.0), positive("tail", 4.0)
+    return (
+        positive("sd", 1.0, prior=WEAK),
+        positive("sideways", 1.0, prior=WEAK),
+        real("tilt", 0.0, prior=WEAK),
+        positive("tail", 4.0, prior=Normal(float(np.log(4.0)), WEAK.sd)),
+    )
 
 
 def features(seen: Seen) -> Any:
@@ -120,6 +131,28 @@ def _wanted(seen: Seen, k: Time) -> Any:
 
 def _collide(strength: Any, seen: Seen, action: Any, k: Time) -> Any:
     return strength * jnp.sum(jnp.maximum(seen.closeness @ action, 0.0))
+
+
+def weigh(given: Decisions, theta: Theta) -> tuple[Float[np.ndarray, "N n"], Float[np.ndarray, " N"]]:
+    """The composed agent's weights at decisions, with their certified gap; what `theta` lacks is at its start."""
+    family = family_of(given)
+    agent = family.build({one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters})
+    parts = []
+    for begin in range(0, given.size, WEIGHED):
+        here = np.minimum(np.arange(begin, begin + WEIGHED), given.size - 1)  # one program for all
+        found = _weigh(agent, Seen(*(jnp.asarray(field[here]) for field in given.seen)))
+        parts.append([np.asarray(part)[: given.size - begin] for part in found])
+    weights, gap = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return weights, gap
+
+
+@eqx.filter_jit
+def _weigh(agent: Composer, all_seen: Seen) -> Any:
+    def one(seen: Seen) -> Any:
+        found = solve(agent.problem(seen, 0))
+        return found.weights, found.certificate.gap
+
+    return jax.lax.map(one, all_seen, batch_size=WEIGHED_AT_ONCE)
 
 
 # ----------------------------------------------------------------------------------------------- rivals
@@ -173,15 +206,23 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
         return around(theta, unit, (w * theta["gain"]) @ unit["seen"].force)
 
     looks = [*(f"strength of {name}" for name in names), "speed", "distance from the wanted velocity"]
-    gate = real("gate", labels=[f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)])
+    gate = real("gate", labels=[f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)],
+                prior=FEATURE)  # fmt: skip
     return [
         Account("random walk", spread, random_walk, "no force: the velocity changes at random"),
         *(
-            Account(f"{name} alone", (*spread, real("strength", 1.0)), partial(alone, a), "one force")
+            Account(f"{name} alone", (*spread, real("strength", 1.0, prior=WEAK)), partial(alone, a), "one force")
             for a, name in enumerate(names)
         ),
-        Account("regression", (*spread, real("slope", 0.3, labels=names)), regression, "the sum of all forces"),
-        Account("constant mixture", (*spread, *gain, simplex("weights", names)), constant, "one mixture of all forces"),
+        Account(
+            "regression", (*spread, real("slope", 0.3, labels=names, prior=WEAK)), regression, "the sum of all forces"
+        ),
+        Account(
+            "constant mixture",
+            (*spread, *gain, simplex("weights", names, prior=WEAK)),
+            constant,
+            "one mixture of all forces",
+        ),
         Account("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
         Account("composed", usual, composed, "weights that the gate chooses at every decision"),
         Account("composed, by mean", usual, by_mean, "the same, acting by the mean of the mixture"),
@@ -205,4 +246,14 @@ def units_of(given: Decisions) -> dict[str, Any]:
     return {"seen": given.seen, "action": given.action, "features": scaled}
 
 
-__all__ = ["Account", "Cells", "HeavyTailed", "accounts_of", "family_of", "features", "spread_parameters", "units_of"]
+__all__ = [
+    "Account",
+    "Cells",
+    "HeavyTailed",
+    "accounts_of",
+    "family_of",
+    "features",
+    "spread_parameters",
+    "units_of",
+    "weigh",
+]

@@ -1,5 +1,6 @@
 """Figures of tracks: the card, the accounts, weights where neighbours are, leadership, predictions, and the film."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from ..studies.drawing import COLOURS, blank
 from .compare import Answer
 from .decisions import Decisions
 from .leadership import Leadership
-from .motion import Card, Motion
+from .motion import Card, Motion, Moved
 from .simulate import Predicted
 
 GREY, DARK = "#B0B0B0", "#333333"
 TAIL = 12  # frames that stay visible behind an individual
 FRAMES_PER_SECOND = 20
 MOST_FRAMES = 240
+MOST_DOTS = 6000  # decisions in the figure of one trial
 LEAST = 10  # decisions in a bin of the map, at least
 
 
@@ -70,11 +72,10 @@ def draw_scores(found: Answer) -> Figure:
 def draw_weights(found: Answer) -> Figure:
     """Weights over all decisions on a simplex: the three forces whose weights move most, and how each is spread."""
     weights, names = found.fit.weights, found.fit.primitives
-    order = np.argsort(-weights.std(axis=0), kind="stable")[:3]
     figure = blank(7.6, 3.4)
     grid = figure.add_gridspec(len(names), 2, width_ratios=(1.2, 1))
-    if len(order) == 3:
-        _draw_simplex(figure.add_subplot(grid[:, 0]), weights[:, order], [names[a] for a in order])
+    if len(names) > 2:
+        _draw_simplex(figure.add_subplot(grid[:, 0]), weights, names)
     for a, name in enumerate(names):
         ax = figure.add_subplot(grid[a, 1])
         ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=COLOURS[a % len(COLOURS)])
@@ -86,18 +87,58 @@ def draw_weights(found: Answer) -> Figure:
     return figure
 
 
-def _draw_simplex(ax: Any, weights: np.ndarray, names: list[str]) -> None:
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
-    share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
-    some = share[np.random.default_rng(0).permutation(len(share))[:3000]]
-    ax.plot(*np.vstack([corners, corners[:1]]).T, color=DARK, linewidth=0.8)
-    ax.scatter(*(some @ corners).T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
-    ax.plot(*(share.mean(axis=0) @ corners), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+
+
+def liveliest(weights: np.ndarray) -> np.ndarray:
+    """The three forces whose weights move most over the decisions, for a simplex."""
+    return np.argsort(-weights.std(axis=0), kind="stable")[:3]
+
+
+def on_simplex(weights: np.ndarray) -> np.ndarray:
+    """Places of weights of three forces in the plane, as shares of what the three have."""
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-12) @ CORNERS
+
+
+def _frame_simplex(ax: Any, names: list[str]) -> None:
+    """An empty simplex."""
+    ax.plot(*np.vstack([CORNERS, CORNERS[:1]]).T, color=DARK, linewidth=0.8)
     places = ((0, -0.06, "left", "top"), (1, -0.06, "right", "top"), (0.5, 0.9, "center", "bottom"))
     for (x, y, across, up), name in zip(places, names, strict=True):
         ax.text(x, y, name, ha=across, va=up)
     ax.set(aspect="equal", xlim=(-0.05, 1.05), ylim=(-0.16, 1.0))
     ax.axis("off")
+
+
+def _draw_simplex(ax: Any, weights: np.ndarray, names: Sequence[str]) -> None:
+    order = liveliest(weights)
+    _frame_simplex(ax, [names[a] for a in order])
+    places = on_simplex(weights[:, order])
+    some = places[np.random.default_rng(0).permutation(len(places))[:3000]]
+    ax.scatter(*some.T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
+    ax.plot(*places.mean(axis=0), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
+
+
+def draw_tracks(found: Answer, motion: Motion, trial: int = 0) -> Figure:
+    """The tracks of one trial in the colours of the weights, and the mean weights of its individuals in time."""
+    given, weights = found.decisions, found.fit.weights
+    rows = np.flatnonzero(given.trial == trial)
+    figure = blank(8.4, 4.2)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
+    one = motion.trials[trial]
+    for i in range(len(one.ids)):
+        left.plot(*one.position[:, i].T, linewidth=0.4, color=GREY, alpha=0.6, zorder=0)
+    some = rows if len(rows) <= MOST_DOTS else rows[np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int)]
+    left.scatter(*given.position[some].T, s=5, c=colours_of(weights[some]), linewidths=0, rasterized=True)
+    left.set(aspect="equal", xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})", title=f"Trial {one.name}")
+    frames, index = np.unique(given.frame[rows], return_inverse=True)
+    count = np.bincount(index)
+    for a, name in enumerate(given.names):
+        mean = np.bincount(index, weights[rows, a]) / count
+        right.plot(frames / motion.rate, mean, color=COLOURS[a % len(COLOURS)], linewidth=1.0, label=name)
+    right.set(xlabel="time (s)", ylabel="mean weight", ylim=(0, 1))
+    right.legend(ncols=2, fontsize=7.5)
+    return figure
 
 
 def draw_map(found: Answer) -> Figure:
@@ -121,7 +162,8 @@ def draw_map(found: Answer) -> Figure:
         image = ax.pcolormesh(sectors, rings, mean, cmap="viridis")
         ax.set_theta_zero_location("N")
         ax.set_xticks(np.radians([0, 90, 180, 270]), ["ahead", "left", "", "right"], fontsize=7)
-        ax.set_yticks([])
+        ax.set_yticks([rings[-1]], [f"{rings[-1]:.3g}"] if a == 0 else [""], fontsize=7)
+        ax.set_rlabel_position(-45)
         ax.set_title(name)
         ax.grid(visible=False)
         bar = figure.colorbar(image, ax=ax, orientation="horizontal", shrink=0.8, pad=0.08)
@@ -162,28 +204,42 @@ def draw_predicted(predicted: tuple[Predicted, ...]) -> Figure:
     return figure
 
 
+def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
+    """What gating adds in each trial, (name, gain, error, call), with 95% intervals."""
+    order = sorted(gains, key=lambda one: -one[1])
+    figure = blank(5.6, 0.9 + 0.22 * len(order))
+    ax = figure.add_subplot()
+    for row, (_, gain, error, call) in enumerate(order):
+        colour = COLOURS[1] if call == "gating" else COLOURS[0]
+        ax.errorbar(gain, row, xerr=1.96 * error, fmt="o", color=colour, markersize=4, linewidth=1)
+    ax.axvline(0.0, color=DARK, linewidth=0.8)
+    ax.set_yticks(range(len(order)), [name for name, *_ in order], fontsize=7)
+    ax.set(ylim=(len(order) - 0.5, -0.5), xlabel="nats a decision over constant weights (held out)", ylabel="trial")
+    return figure
+
+
 def colours_of(weights: np.ndarray) -> np.ndarray:
     """A colour for each row of weights: a mixture of the forces' colours, sharpened so that it is no grey."""
-    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[1])])
-    share = weights**2 / np.maximum((weights**2).sum(axis=1, keepdims=True), 1e-12)
+    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[-1])])
+    share = weights**2 / np.maximum((weights**2).sum(axis=-1, keepdims=True), 1e-12)
     return share @ tones
 
 
 def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) -> FuncAnimation:
-    """One trial: individuals as arrows in the colour of their weights at their last decision, with a tail."""
+    """One trial: individuals as arrows in the colour of their weights at their last decision, and on a simplex.
+
+    The simplex has the three forces whose weights move most over all decisions.
+    """
     one = motion.trials[trial]
-    rows = given.trial == trial
-    tint = np.full((len(one.position), len(one.ids), 3), np.nan)
-    tint[given.frame[rows], given.individual[rows]] = colours_of(weights[rows])
-    last = np.array(to_rgb(GREY)) * np.ones((len(one.ids), 3))
-    for frame in range(len(tint)):  # a decision colours its individual until the next
-        fresh = np.isfinite(tint[frame, :, 0])
-        last = np.where(fresh[:, None], tint[frame], last)
-        tint[frame] = last
+    held = _held(given, weights, one, trial)
+    known = np.isfinite(held[..., 0])
+    tint = np.where(known[..., None], colours_of(np.nan_to_num(held)), to_rgb(GREY))
     shown = np.arange(0, len(one.position), -(-len(one.position) // MOST_FRAMES))
-    figure = blank(5.0, 5.2)
+    simplex = len(given.names) > 2
+    figure = blank(8.6 if simplex else 5.0, 5.2)
     FigureCanvasAgg(figure)
-    ax = figure.add_subplot()
+    panels: Any = figure.subplots(1, 2, width_ratios=(1.5, 1)) if simplex else [figure.add_subplot()]
+    ax = panels[0]
     low, high = (np.nanquantile(one.position.reshape(-1, 2), q, axis=0) for q in (0.0, 1.0))
     half, middle = float((high - low).max()) / 2 * 1.06 or 1.0, (low + high) / 2
     ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal",
@@ -195,6 +251,12 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
     arrows = ax.quiver(*np.zeros((2, len(one.ids))), *np.zeros((2, len(one.ids))), pivot="mid", scale=26,
                        width=0.006, headwidth=4, headlength=5, headaxislength=4.5)  # fmt: skip
     clock = ax.set_title("", loc="left")
+    dots = None
+    if simplex:
+        order = liveliest(weights)
+        _frame_simplex(panels[1], [given.names[a] for a in order])
+        places = on_simplex(held[..., order])
+        dots = panels[1].scatter(*np.zeros((2, len(one.ids))), s=22, linewidths=0.4, edgecolors="white")
 
     def draw(number: int) -> list[Any]:
         now = int(shown[number])
@@ -207,6 +269,20 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
         for i, tail in enumerate(tails):
             tail.set_data(*one.position[max(now - TAIL, 0) : now + 1, i].T)
         clock.set_text(f"trial {one.name}   {now / motion.rate:6.1f} s")
-        return [arrows, *tails, clock]
+        if dots is None:
+            return [arrows, *tails, clock]
+        dots.set_offsets(np.where((there & known[now])[:, None], places[now], np.nan))
+        dots.set_facecolor(list(map(tuple, tint[now])))
+        return [arrows, *tails, clock, dots]
 
     return FuncAnimation(figure, draw, frames=len(shown), interval=1000 / FRAMES_PER_SECOND)
+
+
+def _held(given: Decisions, weights: np.ndarray, one: Moved, trial: int) -> np.ndarray:
+    """Weights of every individual at every frame, (frame, id, n): those of its last decision, NaN before the first."""
+    rows = given.trial == trial
+    held = np.full((len(one.position), len(one.ids), weights.shape[1]), np.nan)
+    held[given.frame[rows], given.individual[rows]] = weights[rows]
+    for frame in range(1, len(held)):
+        held[frame] = np.where(np.isfinite(held[frame]), held[frame], held[frame - 1])
+    return held

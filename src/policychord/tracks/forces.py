@@ -196,3 +196,8 @@ def _length(vector: Any) -> Any:
 def absent_far(place: np.ndarray) -> np.ndarray:
     """Places with numbers for those who are not there."""
     return np.where(np.isfinite(place), place, FAR)
+
+
+def far_apart(count: int) -> np.ndarray:
+    """Places outside of every zone of the others, and of each other's: for those who are not there, (count, 2)."""
+    return np.stack([FAR * (1.0 + np.arange(count)), np.full(count, FAR)], axis=-1)

@@ -13,6 +13,8 @@ from scipy.spatial import cKDTree
 from ..studies.flock.measures import milling, polarization
 from .reading import TrackError, Tracks
 
+EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
+INTERPOLATED = 0.05  # share of such steps from which positions are doubted
 MOST_SERIES = 2000  # moments at which order is measured for the card
 
 
@@ -164,8 +166,25 @@ def card_of(tracks: Tracks, motion: Motion) -> Card:
         (float(present[present > 0].mean()), int(present.max())), frames, frames / tracks.rate, positions,
         1 - positions / max(inside, 1), motion.gaps, motion.filled, motion.dropped, motion.window, motion.smoothing,
         _three(speeds), _three(accelerations), _three(near), _three(series["polarization"]), _three(series["milling"]),
-        series, tracks.notes,
+        series, (*tracks.notes, *_doubts(tracks, motion)),
     )  # fmt: skip
+
+
+def _doubts(tracks: Tracks, motion: Motion) -> list[str]:
+    """What may be wrong with the velocities of a file."""
+    found = []
+    if motion.window <= motion.smoothing.order + 1:
+        found.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
+                     f"{(motion.window + 2) / motion.rate:.2g} would.")  # fmt: skip
+    bends, steps = ([np.linalg.norm(np.diff(one.position, n, axis=0), axis=-1).ravel() for one in tracks.trials]
+                    for n in (2, 1))  # fmt: skip
+    bend, step = (values[np.isfinite(values)] for values in (np.concatenate(bends), np.concatenate(steps)))
+    usual = np.median(step[step > 0]) if (step > 0).any() else 0.0
+    straight = float((bend < EXACTLY * usual).mean()) if len(bend) else 0.0
+    if straight > INTERPOLATED:
+        found.append(f"{100 * straight:.0f}% of the steps go on exactly as the step before: positions seem to be "
+                     "interpolated. Smooth (--smooth) and decide (--every) no finer than was measured.")  # fmt: skip
+    return found
 
 
 def _inside(track: np.ndarray) -> int:

@@ -5,8 +5,9 @@ Nothing in a file is executed: arrays of Python objects are refused, and links o
 
 import io
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,11 @@ LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
 MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
 EXPORT = "idtrackerai_format SESSION --formats h5 csv"
+# Where idtracker.ai puts what it exports, from its session or from a folder in it.
+IN_SESSIONS = (
+    "trajectories.csv", "trajectories.h5", "trajectories_csv/trajectories.csv", "trajectories/trajectories.h5",
+    "trajectories/trajectories_csv/trajectories.csv",
+)  # fmt: skip
 
 # What other labs call the columns of a long table, without case and punctuation; the first that is there is taken.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -35,6 +41,24 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 class TrackError(ValueError):
     """A file of tracks cannot be used; the message names the file, what is wrong, and the remedy."""
+
+
+class Source(NamedTuple):
+    """A file on disk, or the content of one: what a reader opens, and what messages call it."""
+
+    name: str
+    held: Path | bytes
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix
+
+    def opened(self) -> Any:
+        """What libraries take: a path, or something to read from."""
+        return self.held if isinstance(self.held, Path) else io.BytesIO(self.held)
+
+    def content(self) -> bytes:
+        return self.held.read_bytes() if isinstance(self.held, Path) else self.held
 
 
 class Trial(NamedTuple):
@@ -56,7 +80,7 @@ class Tracks(NamedTuple):
 
 
 def read_tracks(
-    path: Path,
+    path: Path | str | Sequence[Path | str],
     *,
     rate: float | None = None,
     scale: float = 1.0,
@@ -65,21 +89,73 @@ def read_tracks(
 ) -> Tracks:
     """Tracks from a file, or a `TrackError`. `rate` (Hz) wins over what the file says; one unit of the file's lengths
     is `scale` times `unit`. `columns` says what a long table calls `trial`, `frame` or `time`, `id`, `x`, `y`.
+
+    Of several files each is one trial or more; they need the same rate and unit.
     """
-    path = Path(path)
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
+    if not paths:
+        raise TrackError("no file of tracks is named: pass one or more.")
+    options: dict[str, Any] = {"rate": rate, "scale": scale, "unit": unit, "columns": columns}
+    read = [_parse(_source(one), **options) for one in paths]
+    return read[0] if len(read) == 1 else _together(paths, read)
+
+
+def parse_tracks(
+    content: bytes,
+    name: str,
+    *,
+    rate: float | None = None,
+    scale: float = 1.0,
+    unit: str = "",
+    columns: Mapping[str, str] | None = None,
+) -> Tracks:
+    """Tracks from the content of a file with this name, as `read_tracks` reads it from a disk."""
+    return _parse(Source(name, content), rate=rate, scale=scale, unit=unit, columns=columns)
+
+
+def _source(path: Path) -> Source:
+    """A file, or the file that is meant by a folder of idtracker.ai."""
+    if not path.exists():
+        raise TrackError(f"{_shown(path)} does not exist: check the path.")
+    if path.is_dir():
+        inside = next((path / name for name in IN_SESSIONS if (path / name).is_file()), None)
+        if inside is None:
+            raise TrackError(f"{_shown(path)} is a folder without trajectories.h5 or trajectories.csv: pass a file, or "
+                             f"a session of idtracker.ai after  {EXPORT}")  # fmt: skip
+        path = inside
+    if not path.is_file():
+        raise TrackError(f"{_shown(path)} is a pipe or a device: pass a file.")
+    return Source(str(path), path)
+
+
+def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
+    """Several files as one: a trial is called after its file, by as much of the path as tells them apart."""
+    first = read[0]
+    for path, one in zip(paths, read, strict=True):
+        if abs(one.rate / first.rate - 1) > 1e-3 or one.unit != first.unit:
+            raise TrackError(f"{_shown(path)} has {one.rate:g} frames a second and lengths in {one.unit}, but "
+                             f"{first.source} has {first.rate:g} and {first.unit}: fit them apart, or pass --rate and "
+                             "--unit if they are the same.")  # fmt: skip
+    whole = [path.resolve().with_suffix("") for path in paths]
+    shared = Path(os.path.commonpath(whole))
+    names = [str(path.relative_to(shared)) if path != shared else path.name for path in whole]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TrackError(f"{twice} is named twice: pass every file once.")
+    trials = [
+        trial._replace(name=name if len(one.trials) == 1 else f"{name}/{trial.name}")
+        for name, one in zip(names, read, strict=True) for trial in one.trials
+    ]  # fmt: skip
+    alike = len({one.notes for one in read}) == 1
+    notes = [note if alike else f"{name}: {note}" for name, one in zip(names, read, strict=True) for note in one.notes]
+    return Tracks(f"{len(paths)} files", tuple(trials), first.rate, first.unit, tuple(dict.fromkeys(notes)))
+
+
+def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns: Mapping[str, str] | None) -> Tracks:
     if rate is not None and not (np.isfinite(rate) and rate > 0):
         raise TrackError(f"rate = {rate!r}: pass frames a second, a positive number.")
     if not (np.isfinite(scale) and scale > 0):
         raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, a positive number.")
-    if not path.exists():
-        raise TrackError(f"{_shown(path)} does not exist: check the path.")
-    if path.is_dir():
-        if not (path / "trajectories.csv").is_file():
-            raise TrackError(f"{_shown(path)} is a folder without trajectories.csv: pass a file, or the folder "
-                             f"trajectories_csv of idtracker.ai ({EXPORT}).")  # fmt: skip
-        path = path / "trajectories.csv"
-    if not path.is_file():
-        raise TrackError(f"{_shown(path)} is a pipe or a device: pass a file.")
     readers = {".npy": _read_npy, ".h5": _read_hdf5, ".hdf5": _read_hdf5, ".nc": _read_netcdf, ".csv": _read_table,
                ".tsv": _read_table, ".txt": _read_table}  # fmt: skip
     reader = readers.get(path.suffix.lower())
@@ -87,7 +163,7 @@ def read_tracks(
         raise TrackError(f"{_shown(path)} ends with {path.suffix or 'nothing'}: pass a table (.csv, .tsv, .txt), .npy, "
                          "idtracker.ai's .h5, or a movement dataset (.nc).")  # fmt: skip
     if columns and reader is not _read_table:
-        raise TrackError(f"columns are given but {path.name} is no table: leave them out.")
+        raise TrackError(f"columns are given but {Path(path.name).name} is no table: leave them out.")
     trials, found_rate, found_unit, notes = reader(path, dict(columns or {}))
     trials = _usable(path, trials, notes)
     if rate is None and found_rate is None:
@@ -98,13 +174,14 @@ def read_tracks(
     if rate is not None and found_rate is not None and abs(found_rate / rate - 1) > 0.01:
         notes.append(f"The file says {found_rate:g} frames a second; {rate:g} were asked for and are used.")
     scaled = tuple(trial._replace(position=trial.position * scale) for trial in trials)
-    return Tracks(path.name, scaled, frames_a_second, unit or found_unit or "units", tuple(notes))
+    found_unit = found_unit if scale == 1.0 else ""
+    return Tracks(Path(path.name).name, scaled, frames_a_second, unit or found_unit or "units", tuple(notes))
 
 
 Found = tuple[list[Trial], float | None, str, list[str]]  # trials, rate and unit as the file says, notes
 
 
-def _usable(path: Path, trials: list[Trial], notes: list[str]) -> list[Trial]:
+def _usable(path: Source, trials: list[Trial], notes: list[str]) -> list[Trial]:
     """The trials from which motion can be found; the others are left out, which is said."""
     for trial in trials:
         if np.isinf(trial.position).any():
@@ -120,8 +197,9 @@ def _usable(path: Path, trials: list[Trial], notes: list[str]) -> list[Trial]:
     return fine
 
 
-def _shown(path: Path) -> str:
-    return "".join(c if c.isprintable() else "?" for c in str(path))[:1000]
+def _shown(path: Path | Source) -> str:
+    name = path.name if isinstance(path, Source) else str(path)
+    return "".join(c if c.isprintable() else "?" for c in name)[:1000]
 
 
 def _quoted(text: object) -> str:
@@ -132,9 +210,9 @@ def _quoted(text: object) -> str:
 # ----------------------------------------------------------------------------------------------- arrays
 
 
-def _read_npy(path: Path, columns: dict[str, str]) -> Found:
+def _read_npy(path: Source, columns: dict[str, str]) -> Found:
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path.opened(), allow_pickle=False)
     except ValueError as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             raise TrackError(
@@ -147,7 +225,7 @@ def _read_npy(path: Path, columns: dict[str, str]) -> Found:
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
 
 
-def _of_array(path: Path, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
+def _of_array(path: Source, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
     """One trial from an array of any numbers with axes (frame, individual, x and y)."""
     if array.dtype.kind not in "iuf":
         raise TrackError(f"{_shown(path)}: {what} has entries of type {array.dtype}: numbers are needed.")
@@ -163,14 +241,14 @@ def _without_halves(position: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(position).any(axis=-1, keepdims=True), np.nan, position)
 
 
-def _check_size(path: Path, frames: int, count: int) -> None:
+def _check_size(path: Source, frames: int, count: int) -> None:
     if frames * count > MOST_PLACES:
         raise TrackError(f"{_shown(path)} has {frames} frames of {count} individuals: more than {MOST_PLACES:,} places "
                          "in one trial; split it into trials.")  # fmt: skip
 
 
 @contextmanager
-def _opened(path: Path, kind: str) -> Iterator[None]:
+def _opened(path: Source, kind: str) -> Iterator[None]:
     """What libraries say about broken files, in our words."""
     try:
         yield
@@ -182,11 +260,11 @@ def _opened(path: Path, kind: str) -> Iterator[None]:
         raise TrackError(f"{_shown(path)} is not a whole {kind} file ({_quoted(error)}): save it once more.") from None
 
 
-def _read_hdf5(path: Path, columns: dict[str, str]) -> Found:
+def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
     with _opened(path, "HDF5"):
         import h5py
 
-        with h5py.File(path, "r") as file:
+        with h5py.File(path.opened(), "r") as file:
             link = file.get("trajectories", getlink=True) if "trajectories" in file else None
             if not isinstance(link, h5py.HardLink) or not isinstance(file["trajectories"], h5py.Dataset):
                 held = ", ".join(sorted(file)[:6]) or "nothing"
@@ -198,14 +276,22 @@ def _read_hdf5(path: Path, columns: dict[str, str]) -> Found:
                     f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT})."
                 )
             if dataset.ndim >= 2:
-                _check_size(path, *dataset.shape[:2])
-            trial = _of_array(path, np.asarray(dataset[()]), "'trajectories'")
+                _check_size(path, dataset.size // 2 // max(dataset.shape[1], 1), dataset.shape[1])
+            values = np.asarray(dataset[()])
+            trial = _of_array(path, values, "'trajectories'", _labels(file, values.shape[1] if values.ndim > 1 else 0))
             rate = _number(file, "frames_per_second")
             body, length = _number(file, "body_length"), _number(file, "length_unit")
     notes = [f"idtracker.ai's body length is {body:g} pixels."] if body else []
     if length and length > 0:
         notes.append(f"idtracker.ai has a length unit of {length:g} pixels: --scale {1 / length:.6g} uses it.")
     return [trial], rate, "px", notes
+
+
+def _labels(file: Any, count: int) -> tuple[str, ...]:
+    """What idtracker.ai calls the individuals: their labels, or numbers from 1 as in its tables."""
+    given = np.asarray(file.attrs.get("identities_labels", ())).reshape(-1)
+    names = tuple(str(name)[:LONGEST_QUOTE] for name in given)
+    return names if len(set(names)) == count else tuple(str(i) for i in range(1, count + 1))
 
 
 def _number(file: Any, name: str) -> float | None:
@@ -220,13 +306,14 @@ def _number(file: Any, name: str) -> float | None:
     return number if np.isfinite(number) and number > 0 else None
 
 
-def _read_netcdf(path: Path, columns: dict[str, str]) -> Found:
+def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
     """A dataset of the package `movement`: position with time, space, individual(s), and perhaps keypoint(s)."""
     with _opened(path, "netCDF"):
         import xarray as xr
 
-        classic = path.open("rb").read(3) == b"CDF"
-        with xr.open_dataset(path, engine="scipy" if classic else "h5netcdf", decode_times=False) as dataset:
+        with open(path.held, "rb") if isinstance(path.held, Path) else path.opened() as file:
+            classic = file.read(3) == b"CDF"
+        with xr.open_dataset(path.opened(), engine="scipy" if classic else "h5netcdf", decode_times=False) as dataset:
             if "position" not in dataset:
                 raise TrackError(f"{_shown(path)} has no variable 'position': save a movement dataset with to_netcdf.")
             array, notes = dataset["position"], []
@@ -235,9 +322,11 @@ def _read_netcdf(path: Path, columns: dict[str, str]) -> Found:
             if missing := {"time", "space", "individual"} - set(map(str, array.dims)):
                 raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)} and no "
                                  f"{', '.join(sorted(missing))}: save a movement dataset.")  # fmt: skip
-            _check_size(path, array.sizes["time"], array.sizes["individual"])
+            # keypoints count too: a small file may unpack to much
+            _check_size(path, array.size // 2 // max(array.sizes["individual"], 1), array.sizes["individual"])
             if "keypoint" in array.dims:
-                notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
+                if array.sizes["keypoint"] > 1:
+                    notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
                 array = array.mean("keypoint", skipna=True)
             if set(map(str, array.dims)) != {"time", "space", "individual"}:
                 raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)}: time, space, individual "
@@ -278,8 +367,8 @@ def _rate_from(times: np.ndarray) -> float | None:
 # ----------------------------------------------------------------------------------------------- tables
 
 
-def _read_table(path: Path, columns: dict[str, str]) -> Found:
-    raw = path.read_bytes()
+def _read_table(path: Source, columns: dict[str, str]) -> Found:
+    raw = path.content()
     if b"\0" in raw[:4096]:
         raise TrackError(f"{_shown(path)} is not text: pass a table of tracks.")
     try:
@@ -321,31 +410,38 @@ def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
     return found
 
 
-def _wide(path: Path, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> Found:
+def _wide(path: Source, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> Found:
     _check_size(path, len(table), len(pairs))
     position = np.stack(
         [np.stack([_numbers(path, table[x]), _numbers(path, table[y])], axis=-1) for _, x, y in pairs], axis=1
     )
-    rate, notes = None, []
-    beside = path.parent / "attributes.json"
-    if beside.is_file() and beside.stat().st_size < 1_000_000:
-        try:
-            rate = float(json.loads(beside.read_text(encoding="utf-8"))["frames_per_second"])
-            notes.append(f"The frame rate is that of {beside.name}.")
-        except (ValueError, KeyError, TypeError, RecursionError):
-            notes.append(f"{beside.name} has no frame rate that can be read.")
+    rate, notes = _rate_beside(path, "attributes.json")
     if rate is None and "time" in table:
         rate = _rate_from(_numbers(path, table["time"]))
     return [_of_array(path, position, "the table", tuple(number for number, _, _ in pairs))], rate, "px", notes
 
 
-def _long(path: Path, table: pd.DataFrame, columns: dict[str, str]) -> Found:
+def _rate_beside(path: Source, name: str) -> tuple[float | None, list[str]]:
+    """(frames a second, notes) from the attributes that idtracker.ai writes beside a table."""
+    beside = path.held.parent / name if isinstance(path.held, Path) else None
+    if beside is None or not beside.is_file() or beside.stat().st_size >= 1_000_000:
+        return None, []
+    try:
+        rate = float(json.loads(beside.read_text(encoding="utf-8"))["frames_per_second"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None, [f"{name} has no frame rate that can be read."]
+    return rate, [f"The frame rate is that of {name}."]
+
+
+def _long(path: Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
     names = _column_names(path, list(table.columns), columns)
     notes = [f"{ours} is the column {theirs!r}." for ours, theirs in names.items() if ours != theirs.lower()]
     x, y = (_numbers(path, table[names[axis]]) for axis in ("x", "y"))
     rate = None
     if "frame" in names:
         moment = _numbers(path, table[names["frame"]], whole=True, needed=True)
+        if "time" in names:
+            rate = _rate_of_frames(moment, table[names["time"]], notes)
     else:
         time = _numbers(path, table[names["time"]], needed=True)
         rate = _rate_from(time)
@@ -366,7 +462,23 @@ def _long(path: Path, table: pd.DataFrame, columns: dict[str, str]) -> Found:
     return [one for one, _ in found], rate, "", notes
 
 
-def _column_names(path: Path, header: list[str], given: dict[str, str]) -> dict[str, str]:
+def _rate_of_frames(moment: np.ndarray, time: pd.Series, notes: list[str]) -> float | None:
+    """Frames a second of a table that has both: the slope of frames over times, if these are seconds."""
+    seconds = pd.to_numeric(time, errors="coerce").to_numpy(dtype=float)
+    fine = np.isfinite(seconds)
+    frames, first = np.unique(moment[fine], return_index=True)
+    steps, spans = np.diff(frames), np.diff(seconds[fine][first])
+    ahead = spans > 0  # times may begin anew in another trial
+    if not ahead.any():
+        return None
+    # what stands between two frames of the table counts as one, as in `_one_trial`
+    rate = float(steps[ahead].sum() / spans[ahead].sum() / max(1.0, np.gcd.reduce(steps.astype(np.int64))))
+    rate = round(rate) if abs(rate / max(round(rate), 1) - 1) < 1e-3 else rate
+    notes.append(f"{rate:g} frames a second are those of the column {time.name!r}, taken as seconds.")
+    return rate
+
+
+def _column_names(path: Source, header: list[str], given: dict[str, str]) -> dict[str, str]:
     known = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in reversed(header)}
     found = {}
     for ours, theirs in given.items():
@@ -384,12 +496,10 @@ def _column_names(path: Path, header: list[str], given: dict[str, str]) -> dict[
     if missing:
         raise TrackError(f"{_shown(path)} has no column for {', '.join(missing)} (it has {_quoted(', '.join(header))}):"
                          f" name it, such as --columns {missing[0]}=THEIRS.")  # fmt: skip
-    if "frame" in found:
-        found.pop("time", None)
     return found
 
 
-def _numbers(path: Path, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
+def _numbers(path: Source, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
     """A column as numbers; what is neither a number nor missing is an error with its line."""
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     empty = cells.str.strip().str.lower().isin(MISSING).to_numpy()
@@ -404,16 +514,16 @@ def _numbers(path: Path, cells: pd.Series, whole: bool = False, needed: bool = F
     return values
 
 
-def _in_order(name: str) -> tuple[bool, int, str]:
+def in_order(name: str) -> tuple[bool, int, str]:
     """Numbers by their size, then names by the alphabet."""
     number = name.isascii() and name.isdigit() and len(name) < 19
     return not number, int(name) if number else 0, name
 
 
-def _one_trial(path: Path, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
+def _one_trial(path: Source, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
     """(a trial, how many frame numbers lie between two frames)."""
     ids, column = np.unique(who, return_inverse=True)
-    order = sorted(range(len(ids)), key=lambda i: _in_order(str(ids[i])))
+    order = sorted(range(len(ids)), key=lambda i: in_order(str(ids[i])))
     rank = np.argsort(order)
     numbers = np.unique(moment)
     step = max(1, int(np.gcd.reduce(np.diff(numbers).astype(np.int64)))) if len(numbers) > 1 else 1

@@ -14,9 +14,9 @@ from ..agent import Composer
 from ..core.equilibrium import solve
 from ..envs.neighbours import unit
 from ..studies.flock.measures import polarization, spread
-from .decisions import Cells, Decisions
+from .decisions import Cells, Decisions, corners_of, marked
 from .family import family_of
-from .forces import FAR, Force, ForceSettings, Layout, World, forces_of, see, to_body
+from .forces import FAR, Force, ForceSettings, Layout, World, absent_far, forces_of, see, to_body
 from .motion import Motion
 from .reading import Tracks, Trial
 
@@ -42,11 +42,13 @@ def simulate(
     gate: Gate = "composed",
     forces: Mapping[str, Force] | None = None,
     settings: ForceSettings | None = None,
+    marks: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Group:
     """A group that decides as `theta` says, from positions and velocities at the start.
 
     Each draws a change of velocity from its mixture of forces; velocity grows evenly until the next decision. With
-    `gate="constant"` all decisions have the prior as weights. There is no predator and no leader to see.
+    `gate="constant"` all decisions have the prior as weights. `marks` says where predator and leader are at every
+    step, (steps, 2) each: they move as recorded, whatever the group does. Without it there are none.
     """
     require_float64()
     family = family_of(given)
@@ -55,35 +57,41 @@ def simulate(
     pushes = forces_of(settings) if forces is None else dict(forces)
     keys = jax.random.split(jax.random.key(seed), steps)
     begin = jnp.asarray(start[0], float), jnp.asarray(start[1], float)
-    moved = _move_on(family.build(known), given.layout, pushes, begin, keys, gate == "constant")
+    nowhere = np.full((steps, 2), FAR)
+    seen = tuple(jnp.asarray(absent_far(place), float) for place in (marks or (nowhere, nowhere)))
+    corners = tuple(map(jnp.asarray, corners_of(given.cells)))
+    moved = _move_on(family.build(known), given.layout, corners, pushes, begin, (keys, *seen), gate == "constant")
     return Group(*(np.asarray(part) for part in moved))
 
 
 @eqx.filter_jit
 def _move_on(
-    agent: Composer, layout: Layout, pushes: dict[str, Force], start: Any, keys: Any, constant: bool
+    agent: Composer, layout: Layout, corners: Any, pushes: dict[str, Force], start: Any, given: Any, constant: bool
 ) -> tuple[Any, ...]:
-    """State, weights and gap at every decision; compiled once for all groups of a size."""
-    away = jnp.full(2, FAR)
+    """State, weights and gap at every decision; `given` has a random key and both marks for each."""
 
     def one(world: World, i: Any, key: Any) -> Any:
         posed = agent.problem(see(layout, pushes, world, i), 0)
         found = solve(posed)
         w = jnp.exp(posed.log_prior) if constant else found.weights
         gap = jnp.zeros(()) if constant else found.certificate.gap
-        cell = jax.random.categorical(key, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
-        return agent.actions.points[cell] @ to_body(unit(world.velocity[i])) * layout.change, w, gap
+        which, where = jax.random.split(key)
+        cell = jax.random.categorical(which, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
+        # anywhere in the cell, or turning angles would be those of its middle
+        change = corners[0][cell] + jax.random.uniform(where, (2,)) * corners[1][cell]
+        return change @ to_body(unit(world.velocity[i])) * layout.change, w, gap
 
-    def step(carry: Any, key: Any) -> Any:
+    def step(carry: Any, now: Any) -> Any:
         position, velocity = carry
+        key, predator, leader = now
         count = len(position)
-        change, w, gap = jax.vmap(lambda i, own: one(World(position, velocity, away, away), i, own))(
+        change, w, gap = jax.vmap(lambda i, own: one(World(position, velocity, predator, leader), i, own))(
             jnp.arange(count), jax.random.split(key, count)
         )
         later = velocity + change
         return (position + 0.5 * (velocity + later) * layout.every, later), (position, velocity, w, gap)
 
-    return jax.lax.scan(step, start, keys)[1]
+    return jax.lax.scan(step, start, given)[1]
 
 
 def blank_decisions(layout: Layout, cells: Cells, names: tuple[str, ...]) -> Decisions:
@@ -155,8 +163,9 @@ def predict(
         if len(stays) < 2:
             continue
         p, v = one.position[rows][:, stays], one.velocity[rows][:, stays]
+        marks = marked(one, rows, settings.predator), marked(one, rows, settings.leader)
         group = simulate(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
-                         forces=forces_of(settings, own))  # fmt: skip
+                         forces=forces_of(settings, own), marks=marks)  # fmt: skip
         real.append(_measured(p, v))
         made.append(_measured(group.position, group.velocity))
     if not real:

@@ -224,8 +224,9 @@ def redraw(settings: FlockStudySettings, evidence: Evidence, number: int) -> tup
 
 def pose(settings: FlockSettings, state: FlockState, boids: Numbers) -> tuple[View, Problem]:
     """What these boids see at these moments, and their gating problems; states and boids have one leading axis."""
-    env = world(settings)
     with jax.enable_x64(True):
+        # where the flight began does not matter here, and one start for all means one program for all
+        env = eqx.tree_at(lambda e: e.start, world(settings), in_square())
         composers = [boid(settings, env, informed) for informed in (True, False)]
         views, *both = _pose(env, composers, jax.tree_util.tree_map(jnp.asarray, state), jnp.asarray(boids))
     leads = np.asarray(boids) < settings.leaders

@@ -2,6 +2,7 @@
 import { place, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
 import * as simplex from "./simplex.js";
+import { offer, send } from "./upload.js";
 
 const CLASSES = { exploit: "one", uncertainty: "two", risk: "three", repeat: "four", random: "five" };
 const LEFT = 52, RIGHT = 16; // as in the chart above, so that trials stand below each other
@@ -35,21 +36,16 @@ export function mount(root, page) {
     if (file.size > most) { showFault(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB: the studio takes up to ${most / 1e6} MB.`); return; }
     showProgress("Reading the file", null);
     try {
-      const answer = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
-      if (!answer.ok) throw new Error(await answer.text());
+      const number = await send(file);
       held = file;
-      page.act({ file: (await answer.json()).number });
+      page.act({ file: number });
     } catch (error) {
-      showFault(`${file.name} did not arrive: ${error.message}`);
+      showFault(error.message);
       hideProgress();
     }
   }
 
-  slot("file").addEventListener("change", (event) => { upload(event.target.files[0]); event.target.value = ""; });
-  const drop = slot("drop"), over = (on) => (event) => { event.preventDefault(); drop.classList.toggle("over", on); };
-  drop.addEventListener("dragover", over(true));
-  drop.addEventListener("dragleave", over(false));
-  drop.addEventListener("drop", (event) => { over(false)(event); upload(event.dataTransfer.files[0]); });
+  offer(slot("file"), slot("drop"), upload);
   slot("cohort").addEventListener("click", () => { held = null; page.act({ cohort: true }); });
   for (const [name, words] of [["recovery", "Simulating and fitting again"], ["ppc", "Comparing predictions"]]) {
     slot(name).addEventListener("click", () => { showProgress(words, null); page.act({ [name]: true }); });

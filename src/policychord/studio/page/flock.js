@@ -1,14 +1,17 @@
 // The room Flock: draws the boids as they come, and lets one be picked.
 import { place, rgb, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
+import { aim, arrow, ground, lens, mixture, nearest, sizeOf } from "./flock.plane.js";
+import * as tracks from "./flock.tracks.js";
 import * as simplex from "./simplex.js";
 
 const NAMES = ["separation", "alignment", "cohesion"], CLASSES = ["one", "two", "three"];
 const RECENT = 150; // moments of the selected boid's weights
 const CHART_EVERY = 1000; // ms: a chart takes longer to draw than the flock
+const NARROWEST = 3.5; // m that the picture shows to each side at least
 const SHORT = ["separation", "alignment", "cohesion"];
 
-export const closed = [];
+export const closed = ["Your tracks"];
 export const restart = "Restart"; // what the button says
 
 export function mount(root, page) {
@@ -21,44 +24,6 @@ export function mount(root, page) {
   const triangle = surface(root.querySelector('[data-canvas="simplex"]'), () => drawSimplex());
   slot("bars").innerHTML = CLASSES.map((name, k) => `<div class="bar ${name}"><b>${NAMES[k]}</b><div><i></i></div><output></output></div>`).join("");
   const bars = [...slot("bars").querySelectorAll(".bar")];
-
-  // The picture follows the flock: its middle, and a width that holds nearly all of it.
-  function aim(position) {
-    const count = position.shape[0], p = position.values;
-    let x = 0, y = 0;
-    for (let i = 0; i < count; i++) { x += p[2 * i] / count; y += p[2 * i + 1] / count; }
-    const far = Array.from({ length: count }, (_, i) => Math.hypot(p[2 * i] - x, p[2 * i + 1] - y)).sort((a, b) => a - b);
-    const reach = Math.max(far[Math.floor(0.97 * (count - 1))] * 1.3, 3.5);
-    if (!camera) camera = { x, y, reach };
-    camera.x += 0.2 * (x - camera.x);
-    camera.y += 0.2 * (y - camera.y);
-    camera.reach += 0.06 * (reach - camera.reach);
-  }
-
-  const view = () => {
-    const unit = Math.min(plane.width, plane.height) / (2 * camera.reach);
-    return { unit, x: (x) => plane.width / 2 + (x - camera.x) * unit, y: (y) => plane.height / 2 - (y - camera.y) * unit };
-  };
-
-  function ground(c, v) {
-    let step = 1;
-    while (step * v.unit < 55) step *= step.toString()[0] === "2" ? 2.5 : 2;
-    c.strokeStyle = colours.faint;
-    c.lineWidth = 1;
-    c.beginPath();
-    const half = [plane.width / v.unit / 2, plane.height / v.unit / 2];
-    for (let x = Math.ceil((camera.x - half[0]) / step) * step; x < camera.x + half[0]; x += step) { c.moveTo(v.x(x), 0); c.lineTo(v.x(x), plane.height); }
-    for (let y = Math.ceil((camera.y - half[1]) / step) * step; y < camera.y + half[1]; y += step) { c.moveTo(0, v.y(y)); c.lineTo(plane.width, v.y(y)); }
-    c.stroke();
-    c.fillStyle = colours.soft;
-    c.strokeStyle = colours.soft;
-    c.font = `12px ${colours.sans}`;
-    c.textAlign = "right";
-    c.lineWidth = 2;
-    const [right, low] = [plane.width - 14, plane.height - 14];
-    c.beginPath(); c.moveTo(right - step * v.unit, low); c.lineTo(right, low); c.stroke();
-    c.fillText(`${step} m`, right, low - 7);
-  }
 
   function rings(c, v, x, y, heading) {
     const half = (now.vision * Math.PI) / 360;
@@ -90,27 +55,20 @@ export function mount(root, page) {
   }
 
   function drawPlane() {
-    if (!now || !plane.ready()) return;
-    const { context: c } = plane, { position, velocity, weights } = now.arrays, v = view(), count = position.shape[0];
+    if (!now || !camera || !plane.ready()) return;
+    const { context: c } = plane, { position, velocity, weights } = now.arrays, v = lens(plane, camera), count = position.shape[0];
     const [p, u, w] = [position.values, velocity.values, weights.values], tones = colours.primitives.map(rgb);
     plane.begin();
-    ground(c, v);
+    ground(plane, camera, v, colours, "m");
     goal(c, v);
-    const size = Math.max(4.5, Math.min(9, 70 / Math.sqrt(count) + 2));
+    const size = sizeOf(count);
     const pick = now.selected;
     rings(c, v, p[2 * pick], p[2 * pick + 1], Math.atan2(u[2 * pick + 1], u[2 * pick]));
     for (let i = 0; i < count; i++) {
       const x = v.x(p[2 * i]), y = v.y(p[2 * i + 1]), turn = -Math.atan2(u[2 * i + 1], u[2 * i]);
       const decides = i < weights.shape[0];
-      // shares are sharpened, or every boid would be the same grey-brown
-      const share = decides ? [0, 1, 2].map((k) => w[3 * i + k] ** 3) : [1, 1, 1], sum = share[0] + share[1] + share[2];
-      c.fillStyle = decides ? `rgb(${[0, 1, 2].map((t) => Math.round(share.reduce((s, q, k) => s + (q / sum) * tones[k][t], 0))).join(" ")})` : colours.soft;
-      const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
-      const corner = (a, b) => [x + size * (a * cos - b * sin), y + size * (a * sin + b * cos)];
-      c.beginPath();
-      c.moveTo(...corner(1.25, 0)); c.lineTo(...corner(-0.85, 0.7)); c.lineTo(...corner(-0.45, 0)); c.lineTo(...corner(-0.85, -0.7));
-      c.closePath();
-      c.fill();
+      c.fillStyle = decides ? mixture(w, i, tones) : colours.soft;
+      arrow(c, x, y, turn, size);
       if (i < now.leaders) simplex.dot(c, [x, y], size * 1.5, null, colours.ink, 1.4);
     }
     simplex.dot(c, [v.x(p[2 * pick]), v.y(p[2 * pick + 1])], size * 2, null, colours.link, 2.4);
@@ -172,7 +130,7 @@ export function mount(root, page) {
     if (freed) return; // the room was left before the screen was ready
     scheduled = false;
     if (!now) return;
-    aim(now.arrays.position);
+    camera = aim(camera, now.arrays.position, NARROWEST);
     drawPlane();
     drawSimplex();
     describe();
@@ -181,17 +139,14 @@ export function mount(root, page) {
 
   plane.canvas.addEventListener("click", (event) => {
     if (!now) return;
-    const [x, y] = place(plane.canvas, event), v = view(), p = now.arrays.position.values;
-    let best = 0, least = Infinity;
-    for (let i = 0; i < p.length / 2; i++) {
-      const far = Math.hypot(v.x(p[2 * i]) - x, v.y(p[2 * i + 1]) - y);
-      if (far < least) [best, least] = [i, far];
-    }
-    page.change("selected", best);
+    page.change("selected", nearest(lens(plane, camera), now.arrays.position, ...place(plane.canvas, event)));
   });
 
+  const file = tracks.mount(root, page);
   return {
     frame(one) {
+      if (one.part === "tracks") { file.frame(one); return; }
+      if (file.held()) file.leave();
       if (now && (one.k < now.k || one.arrays.position.shape[0] !== now.arrays.position.shape[0])) {
         series = { time: [], polarization: [], milling: [] };
         trail = [];
@@ -208,9 +163,9 @@ export function mount(root, page) {
       if (!scheduled) { scheduled = true; requestAnimationFrame(show); }
     },
     settings() {},
-    recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); },
-    canvases: () => [plane.canvas, triangle.canvas],
-    data: () => ({ now, series }),
-    free() { freed = true; plane.free(); triangle.free(); charts.clear(slot("plot")); },
+    recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); file.recolour(); },
+    canvases: () => (file.active() ? file.canvases() : [plane.canvas, triangle.canvas]),
+    data: () => (file.active() ? file.data() : { now, series }),
+    free() { freed = true; plane.free(); triangle.free(); charts.clear(slot("plot")); file.free(); },
   };
 }

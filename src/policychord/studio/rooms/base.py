@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from ..wire import Frame
 
+FRAMES_PER_SECOND = 30  # pictures that a room is asked for, at most
+
 
 def nothing_to_do(state: Any, act: Mapping[str, Any]) -> Any:
     raise ValueError(f"act = {str(dict(act))[:60]}: in this room there is nothing to do but to change its settings.")

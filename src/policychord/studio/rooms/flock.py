@@ -16,8 +16,11 @@ from ...studies.flock.agents import FORCES, flock, world
 from ...studies.flock.measures import Numbers
 from ...studies.flock.settings import FlockSettings, Scenario, scenario
 from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
+from ..uploads import Upload
 from ..wire import Frame
+from . import tracks
 from .base import Room
+from .tracks import Played, TracksView
 
 EPISODE = 0  # the flight is episode 0 of what the study simulates with the same settings
 
@@ -33,7 +36,7 @@ class FlockView(BaseModel):
     playing: bool = Field(default=True, description="Let time go on.")
 
 
-WHAT, ZONES, WATCH = "Experiment", "Zones", "Watching"
+WHAT, ZONES, WATCH, TRACKS = "Experiment", "Zones", "Watching", "Your tracks"
 INPUTS = (
     Input("scenario", "Scenario", WHAT),
     Input("eps", "Temperature", WHAT, 0.02, 20.0, 0.01, "nats", "log", "paper"),
@@ -48,6 +51,13 @@ INPUTS = (
     Input("pace", "Pace", WATCH, 1, 8, 1, "steps"),
     Input("seed", "Seed", WATCH, 0, 999, 1),
     Input("playing", "Playing", WATCH),
+    Input("rate", "Frame rate", TRACKS, 0.0, 1000.0, 0.1, "Hz"),
+    Input("every", "Decisions", TRACKS, 0.02, 10.0, 0.01, "s", "log"),
+    Input("smooth", "Smoothing", TRACKS, 0.02, 10.0, 0.01, "s", "log"),
+    Input("follow", "Start again after", TRACKS, 1.0, 60.0, 1.0, "s"),
+    Input("trial", "Trial", TRACKS, 1, 999, 1),
+    Input("leave_out", "Leave out", TRACKS),
+    Input("predator", "Predator", TRACKS),
 )
 
 
@@ -63,6 +73,8 @@ class Live(NamedTuple):
     weights: Numbers  # of the last decisions
     gap: float  # the worst certificate among them
     drawn: bool  # whether this moment has been drawn
+    tracks: TracksView = TracksView()
+    file: Played | None = None  # of somebody's own, which is then shown in place of the boids
 
 
 @eqx.filter_jit
@@ -149,6 +161,8 @@ _OWN = set(FlockView.model_fields)
 def change(live: Live, changes: Mapping[str, Any]) -> Live:
     """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
     check_names(INPUTS, changes)
+    live = _change_tracks(live, changes)
+    changes = {name: value for name, value in changes.items() if name not in TracksView.model_fields}
     try:
         view = FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
         numbers = {name: value for name, value in changes.items() if name not in _OWN}
@@ -165,8 +179,30 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     anew = ("boids", "seed", "start", "start_size", "start_pace", "followers", "update")
     same = all(getattr(settings, name) == getattr(live.settings, name) for name in anew)
     if "scenario" in changes or not same or env.agents != live.env.agents:
-        return launch(settings, view)
+        return launch(settings, view)._replace(tracks=live.tracks, file=live.file)
     return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
+
+
+def _change_tracks(live: Live, changes: Mapping[str, Any]) -> Live:
+    try:
+        view = tracks.as_changes(live.tracks, changes)
+        check_limits(INPUTS, view, list(changes))
+        if view == live.tracks:
+            return live
+        file = None if live.file is None else tracks.seen_by(view, live.file, live.tracks)
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    return live._replace(tracks=view, file=file, drawn=False)
+
+
+def act(live: Live, what: Mapping[str, Any]) -> Live:
+    """Take a file of tracks, or go back to the boids."""
+    match dict(what):
+        case {"file": Upload() as upload, **rest} if not rest:
+            return live._replace(file=tracks.open_file(upload, live.tracks), drawn=False)
+        case {"boids": True, **rest} if not rest:
+            return live._replace(file=None, drawn=False)
+    raise ValueError(f"act = {str(dict(what))[:60]}: use file or boids.")
 
 
 def _differences(live: Live) -> dict[str, Any]:
@@ -176,31 +212,49 @@ def _differences(live: Live) -> dict[str, Any]:
 
 def describe(live: Live) -> dict[str, Any]:
     names = {control.name for control in INPUTS}
-    standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump()}
+    standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump(), **TracksView().model_dump()}
     # a scenario is chosen, not deviated from, so it has no value to go back to
     standard["scenario"] = live.view.scenario
-    now = {**live.settings.model_dump(), **live.view.model_dump()}
+    now = {**live.settings.model_dump(), **live.view.model_dump(), **live.tracks.model_dump()}
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
-        "snippet": snippet(live),
+        "snippet": snippet(live) if live.file is None else tracks.snippet(live.file, live.tracks),
     }  # fmt: skip
 
 
 def frame(live: Live) -> tuple[Live, Frame]:
     """The start is shown first, then where the flock is after each bout of steps."""
+    if live.file is not None:
+        file = tracks.go_on(live.file, live.tracks, live.view.pace, live.view.playing)
+        return live._replace(file=file, drawn=True), tracks.picture(file, live.tracks, live.view.selected)
     if live.drawn and live.view.playing:
         live = fly(live)
     return live._replace(drawn=True), picture(live)
 
 
+def restart(live: Live) -> Live:
+    """The same flock from its start, or the file from its first frame."""
+    if live.file is not None:
+        return live._replace(file=live.file._replace(time=0.0, begun=None), drawn=False)
+    return launch(live.settings, live.view)._replace(tracks=live.tracks)
+
+
+def settled(live: Live) -> bool:
+    """Whether nothing new will be drawn until something is changed."""
+    if live.file is not None:
+        return live.drawn and tracks.settled(live.file, live.view.playing)
+    return live.drawn and not live.view.playing
+
+
 FLOCK = Room(
     name="flock",
     title="Flock",
-    inputs=lambda: describe_inputs([FlockSettings, FlockView], INPUTS),
+    inputs=lambda: describe_inputs([FlockSettings, FlockView, TracksView], INPUTS),
     begin=lambda: launch(scenario("polarization"), FlockView()),
     change=change,
-    restart=lambda live: launch(live.settings, live.view),
+    restart=restart,
     describe=describe,
     frame=frame,
-    settled=lambda live: live.drawn and not live.view.playing,
+    settled=settled,
+    act=act,
 )

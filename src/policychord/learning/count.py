@@ -1,0 +1,171 @@
+"""How many primitives, which is which, and is the answer degenerate?"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..agent import Composer
+from ..fitting.decisions import Observations
+from ..fitting.optimise import MOST_TURNS, Progress, improve
+from ..fitting.parameters import FARTHEST
+from ..fitting.uncertainty import LEAST_MOVEMENT
+from ..fitting.validate import FOLDS, Difference, folds_of, paired
+from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
+
+SITUATIONS = 400  # at most, at which columns are compared
+EQUAL = 0.02  # total variation below which two primitives are called equal
+UNUSED = 0.01  # mean weight below which a primitive is called unused
+NEAR = 0.01  # standard errors from the top at which the climb of a fold ends
+ALONE = 0.99  # mean weight above which one is said to explain everything
+
+
+# ------------------------------------------------------------------------------------------- which is which
+
+
+class Matching(NamedTuple):
+    """Which primitive of one agent is which of another: the assignment with the least total variation."""
+
+    order: Int[np.ndarray, " n"]  # order[a] is the learned primitive that stands for the other agent's a
+    distance: Float[np.ndarray, " n"]  # mean total variation over situations, of each pair
+
+
+def columns(agent: Composer, data: Observations, most: int = SITUATIONS) -> Float[np.ndarray, "S d n"]:
+    """The primitives in some of the situations of the data, evenly spread over it."""
+    rows = np.unique(np.linspace(0, data.size - 1, min(most, data.size)).round().astype(int))
+    seen = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[rows], data.observation)
+    program = jax.jit(lambda seen, k: jax.lax.map(lambda one: agent.problem(*one).pi, (seen, k), batch_size=32))
+    return np.asarray(program(seen, data.k[rows]))
+
+
+def match(learned: Composer, other: Composer, data: Observations) -> Matching:
+    """Resolve the order of learned primitives, which means nothing, against another agent with as many or fewer.
+
+    Distances are total variations, half the sum over actions of |pi_a - pi_b|, averaged over situations.
+    """
+    if len(other.names) > len(learned.names):
+        raise ValueError(
+            f"the other agent has {len(other.names)} primitives, the learned one {len(learned.names)}: pass them the "
+            "other way round."
+        )
+    return match_columns(columns(learned, data), columns(other, data))
+
+
+def match_columns(learned: Float[np.ndarray, "S d n"], other: Float[np.ndarray, "S d m"]) -> Matching:
+    """`match` for columns that are known."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    apart = np.stack([0.5 * np.abs(learned - other[..., b : b + 1]).sum(axis=1).mean(axis=0)
+                      for b in range(other.shape[-1])])  # fmt: skip
+    row, order = linear_sum_assignment(apart)
+    return Matching(order, apart[row, order])
+
+
+# ------------------------------------------------------------------------------------------ degenerate answers
+
+
+def degenerate(found: Learned, data: Observations) -> tuple[str, ...]:
+    """What is wrong with an answer, in sentences; none if nothing is.
+
+    Equal primitives, unused ones, one that explains everything, weights that do not move, numbers at a bound.
+    """
+    names, mean = found.agent.names, found.weights.mean(axis=0)
+    pi, said = columns(found.agent, data), []
+    for a, b in combinations(range(len(names)), 2):
+        apart = float(0.5 * np.abs(pi[..., a] - pi[..., b]).sum(axis=1).mean())
+        if apart < EQUAL:
+            said.append(f"{names[a]} and {names[b]} are equal (total variation {apart:.3f}): fewer primitives do.")
+    for one in np.flatnonzero(mean < UNUSED) if len(names) > 1 else ():
+        said.append(f"{names[one]} is unused (mean weight {mean[one]:.4f}): its numbers mean nothing.")
+    if len(names) > 1 and mean.max() > ALONE:
+        said.append(f"{names[int(mean.argmax())]} explains everything (mean weight {mean.max():.4f}).")
+    moved = float(found.weights.std(axis=0).max())
+    if len(names) > 1 and moved < LEAST_MOVEMENT and found.mixing != "constant":
+        said.append(
+            f"the weights do not move (sd {moved:.4f}): the data tell the mixture, not the primitives it is made of."
+        )
+    if np.abs(found.z).max(initial=0.0) >= FARTHEST:
+        said.append("some numbers are at a bound: no finite ones are best, or none matter.")
+    return tuple(said)
+
+
+# --------------------------------------------------------------------------------------------------- how many
+
+
+class Number(NamedTuple):
+    """A number of primitives, and how well so many explain decisions that were held out."""
+
+    n: int
+    parameters: int
+    found: Learned  # from all decisions
+    held_out: float  # nats a decision
+    each: Float[np.ndarray, " N"]
+    behind: Difference  # of the best number over this one, nats a decision, with its error over subjects
+    degenerate: tuple[str, ...]
+
+
+class Numbers(NamedTuple):
+    """Numbers of primitives on the same folds."""
+
+    tried: tuple[Number, ...]
+    best: int  # the n with the highest held-out likelihood
+    chosen: int  # the smallest n that is not behind it by more than one standard error
+    sentence: str
+
+
+def how_many(
+    make: Callable[[int], Composer],
+    data: Observations,
+    numbers: Sequence[int] = (1, 2, 3, 4, 5),
+    *,
+    free: Sequence[str] = ("primitives",),
+    mixing: Mixing = "gate",
+    features: Features | None = None,
+    starts: int = 6,
+    folds: int = FOLDS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Numbers:
+    """How many primitives explain the data: held-out likelihood of `make(n)` for each n, with errors over subjects.
+
+    Folds keep subjects together. More primitives always fit better inside the data, never mind whether they are there.
+    """
+    fold = folds_of(data.subject, folds, seed)
+    rows = []
+    for i, n in enumerate(numbers):
+        if progress is not None:
+            progress(f"{n} primitives", i, len(numbers))
+        posed = pose(make(n), "likelihood", data, free, mixing, features)
+        found = climb(posed, starts=starts, seed=seed)
+        rows.append((n, found, held_out(posed, fold, found.z), degenerate(found, data)))
+    return choose(rows, data.subject)
+
+
+def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " N"]:
+    """ln p of each decision under numbers that were learned without its fold; the climbs begin at z."""
+    scores = np.empty(len(posed.situation))
+    for one in np.unique(fold):
+        trained = improve(among(posed, fold != one).likelihood, z, MOST_TURNS, NEAR)
+        scores[fold == one] = log_prob(among(posed, fold == one), trained)
+    return scores
+
+
+def choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
+    """The numbers beside each other, and which one is chosen."""
+    top = max(rows, key=lambda row: row[2].mean())
+    tried = []
+    for n, found, each, said in rows:
+        behind = paired(top[2], each, subject)
+        tried.append(Number(n, len(found.z), found, float(each.mean()), each, behind, said))
+    good = [one.n for one in tried if one.n == top[0] or one.behind.mean <= one.behind.error]
+    chosen = min(good)
+    words = f"{chosen} primitive{'s' if chosen > 1 else ''} explain held-out decisions"
+    if chosen == top[0]:
+        words += f" best ({top[2].mean():.4f} nats a decision)."
+    else:
+        gap = next(one.behind for one in tried if one.n == chosen)
+        words += f" as well as {top[0]} do ({top[0]} are ahead by {gap.mean:.4f} ± {gap.error:.4f} nats a decision)."
+    return Numbers(tuple(tried), top[0], chosen, words)

@@ -1,0 +1,325 @@
+"""`learn`: primitives from what an agent is for (energy), or from what somebody did (likelihood).
+
+energy      lowers the mean optimal energy V*(theta) = min_w V(w; theta). At the optimum dV*/dtheta = dV/dtheta at fixed
+            weights (the envelope theorem): no derivative of the solver is needed.
+likelihood  raises sum_t ln p_t(u_t), p = sum_a w_a pi_a. Its gradient is that of EM, with the responsibilities
+            r_a = w_a pi_a(u)/p(u):  sum_t sum_a r_a ( d ln pi_a(u) + d ln w_a ).
+            A plain EM step forgets the second term, although the gate's weights follow the primitives, and may lower
+            the likelihood. Here both terms count, the second by the implicit derivative of the gate.
+
+Each step is one of the scores' own metric (`fitting.optimise`) and is taken only if the objective improves.
+Decisions in the same situation are counted and solved once.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from .._types import require_float64
+from ..agent import Composer
+from ..agent.gates import AtEquilibrium
+from ..core.equilibrium import solve
+from ..core.objective import energy
+from ..envs.base import AbstractEnv
+from ..fitting.decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
+from ..fitting.likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
+from ..fitting.optimise import Optimum, Progress, maximise
+from ..fitting.parameters import Parameter, Theta, natural, real, simplex
+from ..loops.rollout import rollout
+from .files import read, write
+from .parts import ALL, family_of_agent, rebuild
+
+Objective = Literal["likelihood", "energy"]
+Mixing = Literal["gate", "constant", "softmax"]
+Features = Callable[[Any], Any]
+ENTRIES = 12_000  # numbers of one matrix of primitives times situations worked on together: what a cache holds
+LEAST = 1e-300
+NEAR = 1e-3  # standard errors from the top at which a climb ends: 5e-7 nats, about what the gate's tolerance allows
+
+
+class Posed(NamedTuple):
+    """What is to be learned, from which decisions, with programs that are compiled once. Made by `pose`."""
+
+    agent: Composer
+    objective: Objective
+    mixing: Mixing
+    family: Family
+    parameters: tuple[Parameter, ...]
+    likelihood: Likelihood  # of situations: `count` has how often each action was taken there (S, d)
+    every: Likelihood  # ln p of every action, by situation
+    weigh: Any  # of (z, data): weights and their certified gaps, by situation
+    situation: Int[np.ndarray, " N"]  # of each decision
+    action: Int[np.ndarray, " N"]
+    subject: np.ndarray  # of each decision, to hold out
+
+
+class Learned(NamedTuple):
+    """What was learned. `agent` has the learned parts; with another mixing than the gate only its primitives count."""
+
+    agent: Composer
+    objective: Objective
+    mixing: Mixing
+    value: float  # nats a decision: mean ln p, or mean V*
+    theta: dict[str, Any]  # what was learned, by name
+    weights: Float[np.ndarray, "N n"]  # at every decision
+    gap: Float[np.ndarray, " N"]  # certificate of the gate's weights: V(w) - V* <= gap; NaN without the gate
+    paths: tuple[Float[np.ndarray, " turns"], ...]  # `value` along each climb
+    optimum: Optimum
+    posed: Posed
+    notes: tuple[str, ...]
+
+    @property
+    def z(self) -> Float[np.ndarray, " K"]:
+        """The unconstrained numbers."""
+        return self.optimum.z
+
+
+def learn(
+    agent: Composer,
+    objective: Objective = "likelihood",
+    data: Observations | None = None,
+    env: AbstractEnv | None = None,
+    *,
+    free: Sequence[str] = (ALL,),
+    mixing: Mixing = "gate",
+    features: Features | None = None,
+    starts: int = 6,
+    seed: int = 0,
+    steps: int = 50,
+    episodes: int = 20,
+    file: Path | str | None = None,
+    progress: Progress | None = None,
+    resume: Optimum | None = None,
+) -> Learned:
+    """Learn the primitives of an agent, from the numbers that it has now and from random ones.
+
+    - `objective="likelihood"` makes observed decisions (`data`) likely, `"energy"` makes the agent's own optimal energy
+      low in the situations of `data`, or in those that it meets in `env` (`episodes` of `steps`) as it is now.
+    - `free`: what is learned (`learning.family_of_agent`): all numbers of all primitives unless given.
+    - `mixing`: `gate` are the weights that the gate chooses; the rivals `constant` and `softmax` learn them, the
+      latter from `features(observation)`: a plain mixture of experts.
+    - `starts`: climbs, the first from the agent as it is, the others around it: let its primitives differ.
+    - `file`: results so far are kept there after every climb, as arrays and nothing else; if it exists, learning goes
+      on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.
+    """
+    posed = pose(agent, objective, _data(agent, objective, data, env, steps, episodes, seed), free, mixing, features)
+    return climb(posed, starts=starts, seed=seed, file=file, progress=progress, resume=resume)
+
+
+def climb(
+    posed: Posed,
+    *,
+    starts: int | np.ndarray = 6,
+    seed: int = 0,
+    file: Path | str | None = None,
+    progress: Progress | None = None,
+    resume: Optimum | None = None,
+) -> Learned:
+    """`learn` for what was posed before; `starts` may be z (starts, K)."""
+    keep = None
+    if file is not None:
+        if resume is None and Path(file).exists():
+            resume = read(Path(file), posed.likelihood)
+        keep = partial(write, Path(file), posed.likelihood)
+    method = "secants" if posed.objective == "energy" else "ml"
+    best = maximise(posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume,
+                    keep=keep, near=NEAR)  # fmt: skip
+    if keep is not None:
+        keep(best)
+    notes = [] if best.complete else ["The climbs were interrupted: this is the best so far."]
+    notes += [] if best.converged or not best.complete else ["No climb arrived at a top: raise `starts`, or go on."]
+    return _learned(posed, best, tuple(notes))
+
+
+def pose(
+    agent: Composer,
+    objective: Objective,
+    data: Observations,
+    free: Sequence[str] = (ALL,),
+    mixing: Mixing = "gate",
+    features: Features | None = None,
+) -> Posed:
+    """Check what is to be learned, and make its programs. `with_data` gives other decisions to the same programs."""
+    require_float64()
+    _check(agent, objective, free, mixing, features)
+    family = family_of_agent(agent, free)
+    n, d = len(agent.names), agent.actions.size
+    own: tuple[Parameter, ...] = ()
+    units, situation, action = _situations(agent, objective, data, features)
+    if mixing == "constant" and n > 1:
+        own = (simplex("weights", agent.names),)
+    if mixing == "softmax" and n > 1:
+        count = units["features"].shape[1]
+        labels = [f"{name}, {i or 'constant'}" for name in agent.names[:-1] for i in range(count + 1)]
+        own = (real("softmax", labels=labels),)
+    parameters = (*family.parameters, *own)
+    weigh = partial(_log_weights, agent, family, mixing)
+    at_once = size_of_chunk(d * n, len(units["k"]))
+    score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
+    given = likelihood(score, units, parameters, at_once=at_once)
+    every = likelihood(partial(_log_mixture, weigh), units, parameters, at_once=at_once)
+
+    def weights(z: Any, unit: Any) -> Any:
+        _, log_w, gap = weigh(natural(parameters, z), unit)
+        return jnp.exp(log_w), gap
+
+    program = jax.jit(lambda z, rows: jax.lax.map(partial(weights, z), rows, batch_size=at_once))
+    return Posed(agent, objective, mixing, family, parameters, given, every, program, situation, action, data.subject)
+
+
+def size_of_chunk(entries: int, units: int) -> int:
+    """How many units are worked on together: what fits a cache, and no more than fill one call."""
+    return int(np.clip(ENTRIES * 3 // entries, 8, max(8, min(256, -(-units // CALL)))))
+
+
+def with_data(posed: Posed, data: Observations, features: Features | None = None) -> Posed:
+    """The same question about other decisions, with the same compiled programs."""
+    units, situation, action = _situations(posed.agent, posed.objective, data, features)
+    group = np.zeros(len(units["k"]), int)
+    return posed._replace(
+        likelihood=posed.likelihood._replace(data=units, group=group),
+        every=posed.every._replace(data=units, group=group),
+        situation=situation, action=action, subject=data.subject,
+    )  # fmt: skip
+
+
+def among(posed: Posed, rows: np.ndarray) -> Posed:
+    """The same question about some of the decisions (a mask): their situations, and how often they were met."""
+    data = posed.likelihood.data
+    count = np.zeros_like(data["count"])
+    np.add.at(count, (posed.situation[rows], posed.action[rows]), 1.0)
+    met = count.sum(axis=1) > 0
+    some = restrict(posed.likelihood._replace(data={**data, "count": count}), met)
+    number = np.cumsum(met) - 1
+    return posed._replace(
+        likelihood=some, every=restrict(posed.every, met), situation=number[posed.situation[rows]],
+        action=posed.action[rows], subject=posed.subject[rows],
+    )  # fmt: skip
+
+
+def log_prob(posed: Posed, z: np.ndarray) -> Float[np.ndarray, " N"]:
+    """ln p of the action of each decision."""
+    return pointwise(posed.every, z)[posed.situation, posed.action]
+
+
+def _learned(posed: Posed, best: Optimum, notes: tuple[str, ...]) -> Learned:
+    theta = {name: np.asarray(value) for name, value in natural(posed.parameters, best.z).items()}
+    of_agent = {one.name: theta[one.name] for one in posed.family.parameters}
+    weights, gap = (np.asarray(part)[posed.situation] for part in posed.weigh(best.z, posed.likelihood.data))
+    scale = (-1.0 if posed.objective == "energy" else 1.0) / float(posed.likelihood.data["count"].sum())
+    return Learned(
+        rebuild(posed.agent, posed.family, of_agent), posed.objective, posed.mixing, scale * best.log_likelihood, theta,
+        weights, gap, tuple(scale * path for path in best.paths), best, posed, notes,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- one situation
+
+
+def _log_weights(agent: Composer, family: Family, mixing: Mixing, theta: Theta, unit: Any) -> Any:
+    """(the problem of a situation, ln w, certified gap)."""
+    given = family.build(theta).problem(unit["observation"], unit["k"])
+    unknown = jnp.asarray(jnp.nan)
+    if len(agent.names) == 1:
+        return given, jnp.zeros(1), jnp.zeros(())
+    if mixing == "constant":
+        return given, jnp.log(theta["weights"]), unknown
+    if mixing == "softmax":
+        matrix = jnp.reshape(theta["softmax"], (len(agent.names) - 1, -1))
+        logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
+        return given, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])), unknown
+    return given, *log_weights(*given)
+
+
+def _log_mixture(weigh: Any, theta: Theta, unit: Any) -> Any:
+    given, log_w, _ = weigh(theta, unit)
+    return jnp.log(jnp.maximum(given.pi @ jnp.exp(log_w), LEAST))
+
+
+def _score(weigh: Any, theta: Theta, unit: Any) -> Any:
+    return unit["count"] @ _log_mixture(weigh, theta, unit)
+
+
+def _energy(family: Family, theta: Theta, unit: Any) -> Any:
+    """-V* times how often the situation was met; the weights stand still under differentiation."""
+    given = family.build(theta).problem(unit["observation"], unit["k"])
+    best = jax.lax.stop_gradient(solve(jax.lax.stop_gradient(given), tol=TOL).weights)
+    return -jnp.sum(unit["count"]) * energy(given, best)
+
+
+# --------------------------------------------------------------------------------------------- what is given
+
+
+def _check(agent: Composer, objective: Any, free: Sequence[str], mixing: Any, features: Any) -> None:
+    if objective not in get_args(Objective):
+        raise ValueError(f"objective = {objective!r}: use 'likelihood' (of decisions) or 'energy' (the agent's own).")
+    if mixing not in get_args(Mixing):
+        raise ValueError(f"mixing = {mixing!r}: use {', '.join(map(repr, get_args(Mixing)))}.")
+    if isinstance(agent, Composer):
+        if not isinstance(agent.gate, AtEquilibrium) or agent.combine != "mixture" or agent.regulariser is not None:
+            raise ValueError(
+                "learning needs an agent with gate='equilibrium', combine='mixture' and the entropy as regulariser, "
+                "whose derivatives are known: agent.replace(gate='equilibrium', ...)."
+            )
+        if not hasattr(agent.actions, "size"):
+            raise ValueError("the agent samples its actions: pass one with a Grid or a finite set.")
+    if objective == "energy" and (mixing != "gate" or {"eps", "prior"} & set(free)):
+        raise ValueError(
+            f"objective = 'energy' with mixing = {mixing!r} and free = {tuple(free)}: the energy is that of the gate, "
+            "and temperature and prior would lower it for nothing; learn primitives."
+        )
+    if (mixing == "softmax") != (features is not None):
+        raise ValueError("features(observation) belong to mixing='softmax': pass both or neither.")
+
+
+def _data(
+    agent: Composer,
+    objective: Objective,
+    data: Observations | None,
+    env: AbstractEnv | None,
+    steps: int,
+    episodes: int,
+    seed: int,
+) -> Observations:
+    if (data is None) == (env is None):
+        raise ValueError("pass exactly one of data (observed decisions) and env (an environment to act in).")
+    if data is not None:
+        return data
+    assert env is not None
+    if objective == "likelihood":
+        raise ValueError("objective = 'likelihood' needs data: decisions of somebody else; env serves 'energy'.")
+    return from_trace(rollout(agent, env, steps=steps, episodes=episodes, seed=seed), env)
+
+
+def _situations(
+    agent: Composer, objective: Objective, data: Observations, features: Features | None
+) -> tuple[dict[str, Any], Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    """(distinct situations as units, which one each decision had, its action)."""
+    if not isinstance(data, Observations):
+        raise ValueError(f"data is a {type(data).__name__}: make it by fitting.observations(observation, action).")
+    d = agent.actions.size
+    action = np.zeros(data.size, int)
+    if objective == "likelihood":
+        by, action = observed_by(agent.actions, data.action)
+        if by != "index":
+            raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
+    leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(data.observation)]
+    leaves = [leaf.reshape(data.size, int(np.prod(leaf.shape[1:]))) for leaf in leaves]  # a field may be empty
+    table = np.concatenate([*(leaf.astype(float) for leaf in leaves), data.k[:, None].astype(float)], axis=1)
+    _, first, situation = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    situation = situation.reshape(-1)
+    count = np.zeros((len(first), d))
+    np.add.at(count, (situation, action), 1.0)
+    seen = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[first], data.observation)
+    units: dict[str, Any] = {"observation": seen, "k": data.k[first], "count": count}
+    if features is not None:
+        values = np.asarray(jax.jit(jax.vmap(features))(data.observation), dtype=float)
+        spread = values.std(axis=0)
+        units["features"] = ((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[first]
+    return units, situation, action

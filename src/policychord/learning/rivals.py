@@ -1,0 +1,250 @@
+"""Rivals of the gate with the same kind of primitives, learned from the same decisions and scored on the same folds.
+
+constant   one mixture for all decisions
+softmax    a plain mixture of experts: weights by a softmax of given features, learned too
+markov     a hidden-Markov mixture, as a GLM-HMM: each subject is in one primitive at a time and goes from one to the
+           next by a transition matrix. It knows what the subject did before, which none of the others do.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Float, Int
+
+from ..agent import Composer
+from ..fitting.decisions import Family, Observations, observed_by
+from ..fitting.likelihoods import Likelihood, likelihood, pointwise, restrict
+from ..fitting.optimise import Progress, improve, spread_starts
+from ..fitting.parameters import Theta, natural, size
+from ..fitting.validate import FOLDS, Difference, folds_of, paired
+from .count import held_out
+from .objectives import Features, Mixing, climb, pose, size_of_chunk
+from .parts import ALL, family_of_agent, of_primitives, rebuild
+
+STAYS = 0.9  # how likely the first guess stays in a primitive
+ROUNDS = 200  # of EM at most
+NEAR = 0.01  # nats that a round must gain, or it is the last
+LEAST = 1e-8  # of an expected count: no transition is impossible
+
+
+class Markov(NamedTuple):
+    """A hidden-Markov mixture of learned primitives."""
+
+    agent: Composer  # whose primitives were learned; its gate is not used
+    start: Float[np.ndarray, " n"]
+    transition: Float[np.ndarray, "n n"]  # from row to column
+    z: Float[np.ndarray, " K"]  # the primitives' numbers
+    log_likelihood: float
+    path: Float[np.ndarray, " rounds"]  # of the log-likelihood
+    each: Float[np.ndarray, " N"]  # ln p of each decision, given those before it
+    belief: Float[np.ndarray, "N n"]  # in which primitive, given all decisions
+
+
+class Hidden(NamedTuple):
+    """Decisions in sequences, with their programs."""
+
+    agent: Composer
+    family: Family  # of its primitives
+    emission: Likelihood  # ln pi_a of each observed action, (N, n)
+    shared: Likelihood  # the same, summed with the shares of each decision
+    sequence: Int[np.ndarray, " N"]
+
+
+class Expected(NamedTuple):
+    """What the E-step gives."""
+
+    each: Any  # (Q, T) ln p of a decision, given those before
+    belief: Any  # (Q, T, n)
+    start: Any  # (n) expected counts
+    transition: Any  # (n, n)
+
+
+def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> Hidden:
+    """A hidden-Markov mixture to be learned: every block of a subject is a sequence, in the order of its rows."""
+    family = family_of_agent(agent, of_primitives(agent, free))
+    by, action = observed_by(agent.actions, data.action)
+    if by != "index":
+        raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
+    n = len(agent.names)
+    units = {"observation": data.observation, "k": data.k, "action": action, "share": np.zeros((data.size, n))}
+    at_once = size_of_chunk(agent.actions.size * n, data.size)
+
+    def at(theta: Theta, unit: Any) -> Any:
+        pi = family.build(theta).problem(unit["observation"], unit["k"]).pi[unit["action"]]
+        return jnp.log(jnp.maximum(pi, 1e-300))
+
+    emission = likelihood(at, units, family.parameters, at_once=at_once)
+    shared = likelihood(lambda theta, unit: unit["share"] @ at(theta, unit), units, family.parameters, at_once=at_once)
+    whose = [np.unique(labels, return_inverse=True)[1].reshape(-1) for labels in (data.subject, data.block)]
+    sequence = np.unique(np.stack(whose), axis=1, return_inverse=True)[1].reshape(-1)
+    return Hidden(agent, family, emission, shared, sequence)
+
+
+def learn_markov(
+    given: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: Markov | None = None
+) -> Markov:
+    """The most likely hidden-Markov mixture, by EM from several starts.
+
+    The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one step
+    uphill on the expected log-likelihood: so the likelihood never falls. `begin` is where it goes on from instead.
+    """
+    if begin is not None:
+        return _climb(given, begin.z, begin.start, begin.transition, rounds)
+    n = len(given.agent.names)
+    leaves = (1 - STAYS) / max(n - 1, 1)
+    first = np.full(n, 1.0 / n), _share(np.full((n, n), leaves) + (STAYS - leaves) * np.eye(n))
+    ends = [_climb(given, z, *first, rounds) for z in spread_starts(given.emission, starts, seed)]
+    return max(ends, key=lambda one: one.log_likelihood)
+
+
+def _climb(given: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
+    place = _places(given.sequence)
+    path: list[float] = []
+    while True:
+        here = expect(pointwise(given.emission, z), place, start, move)
+        path.append(float(np.where(place >= 0, here.each, 0.0).sum()))
+        if len(path) > rounds or (len(path) > 1 and path[-1] - path[-2] < NEAR):
+            break
+        belief = _rows(here.belief, place)
+        shared = given.shared._replace(data={**given.shared.data, "share": belief})
+        z = improve(shared, z, turns=1)
+        start = _share(np.asarray(here.start))
+        move = _share(np.asarray(here.transition))
+    theta = {name: np.asarray(value) for name, value in natural(given.family.parameters, z).items()}
+    return Markov(rebuild(given.agent, given.family, theta), start, move, z, path[-1], np.array(path),
+                  _rows(here.each, place), _rows(here.belief, place))  # fmt: skip
+
+
+def predict_markov(given: Hidden, found: Markov) -> Float[np.ndarray, " N"]:
+    """ln p of each decision given those before it, with numbers that are known."""
+    place = _places(given.sequence)
+    return _rows(expect(pointwise(given.emission, found.z), place, found.start, found.transition).each, place)
+
+
+def among_hidden(given: Hidden, rows: np.ndarray) -> Hidden:
+    """Some of the decisions (a mask), in whole sequences."""
+    return given._replace(
+        emission=restrict(given.emission, rows), shared=restrict(given.shared, rows), sequence=given.sequence[rows]
+    )
+
+
+def expect(
+    log_b: Float[np.ndarray, "N n"], place: Int[np.ndarray, "Q T"], start: np.ndarray, transition: np.ndarray
+) -> Expected:
+    """The E-step: filter forwards, smooth backwards. `place` has the row of each moment, -1 where there is none."""
+    padded = np.where((place >= 0)[..., None], log_b[np.maximum(place, 0)], 0.0)
+    found = _expect(padded, place >= 0, np.log(start), np.log(transition))
+    return Expected(*(np.asarray(part) for part in found))
+
+
+@jax.jit
+def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> Expected:
+    def of_sequence(log_b: Any, there: Any) -> Any:
+        def forwards(before: Any, now: Any) -> Any:
+            log_b, there = now
+            joint = before + log_b
+            total = jnp.where(there, logsumexp(joint), 0.0)
+            after = joint - logsumexp(joint)
+            following = logsumexp(after[:, None] + log_move, axis=0)
+            return jnp.where(there, following, before), (after, total)
+
+        def backwards(later: Any, now: Any) -> Any:
+            # `later` is ln p(what follows | primitive now), up to a constant
+            log_b, there, filtered = now
+            smooth = jax.nn.log_softmax(filtered + later)
+            earlier = logsumexp(log_move + (log_b + later)[None, :], axis=1)
+            earlier = earlier - jnp.max(earlier)
+            return jnp.where(there, earlier, later), (jnp.where(there, jnp.exp(smooth), 0.0), later)
+
+        _, (filtered, each) = jax.lax.scan(forwards, log_start, (log_b, there))
+        _, (belief, later) = jax.lax.scan(backwards, jnp.zeros(log_b.shape[1]), (log_b, there, filtered), reverse=True)
+        pairs = filtered[:-1, :, None] + log_move + (log_b[1:] + later[1:])[:, None, :]
+        shares = jnp.exp(pairs - logsumexp(pairs, axis=(1, 2), keepdims=True))
+        return each, belief, belief[0], jnp.sum(jnp.where(there[1:, None, None], shares, 0.0), axis=0)
+
+    each, belief, first, pairs = jax.vmap(of_sequence)(log_b, there)
+    return Expected(each, belief, jnp.sum(first, axis=0), jnp.sum(pairs, axis=0))
+
+
+def _places(sequence: np.ndarray) -> Int[np.ndarray, "Q T"]:
+    names = np.unique(sequence)
+    rows = [np.flatnonzero(sequence == name) for name in names]
+    place = np.full((len(rows), max(map(len, rows))), -1)
+    for q, row in enumerate(rows):
+        place[q, : len(row)] = row
+    return place
+
+
+def _rows(values: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """From sequences back to decisions."""
+    there = place >= 0
+    flat = np.empty((int(there.sum()), *np.shape(values)[2:]))
+    flat[place[there]] = np.asarray(values)[there]
+    return flat
+
+
+def _share(counts: np.ndarray) -> np.ndarray:
+    counts = np.maximum(counts, LEAST)
+    shares: np.ndarray = counts / counts.sum(axis=-1, keepdims=True)
+    return shares
+
+
+# ----------------------------------------------------------------------------------------------- side by side
+
+
+class Score(NamedTuple):
+    """One way to mix learned primitives, on decisions that were held out."""
+
+    name: str
+    parameters: int
+    held_out: float  # nats a decision
+    each: Float[np.ndarray, " N"]
+    gain: Difference  # of the gate over it, nats a decision, with its error over subjects
+
+
+def compare(
+    agent: Composer,
+    data: Observations,
+    features: Features,
+    *,
+    free: Sequence[str] = (ALL,),
+    starts: int = 4,
+    folds: int = FOLDS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Score, ...]:
+    """The gate and its rivals with as many primitives of the same kind; best first."""
+    fold = folds_of(data.subject, folds, seed)
+    scored: list[tuple[str, int, np.ndarray]] = []
+    inner = of_primitives(agent, free)
+    ways: dict[Mixing, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
+    for i, (mixing, (what, looks)) in enumerate(ways.items()):
+        if progress is not None:
+            progress(mixing, i, len(ways) + 1)
+        posed = pose(agent, "likelihood", data, what, mixing, looks)
+        best = climb(posed, starts=starts, seed=seed)
+        scored.append((mixing, len(best.z), held_out(posed, fold, best.z)))
+    if progress is not None:
+        progress("markov", len(ways), len(ways) + 1)
+    hidden = hide(agent, data, free)
+    n = len(agent.names)
+    scored.append(("markov", size(hidden.emission.parameters) + n * n - 1, held_out_markov(hidden, fold, starts, seed)))
+    own = scored[0][2]
+    rows = [Score(name, k, float(each.mean()), each, paired(own, each, data.subject)) for name, k, each in scored]
+    return tuple(sorted(rows, key=lambda one: -one.held_out))
+
+
+def held_out_markov(
+    given: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
+) -> Float[np.ndarray, " N"]:
+    """ln p of each decision, given those before it, under numbers that were learned without its fold."""
+    whole = learn_markov(given, starts=starts, seed=seed, rounds=rounds)
+    scores = np.empty(len(fold))
+    for one in np.unique(fold):
+        trained = learn_markov(among_hidden(given, fold != one), begin=whole, rounds=rounds)
+        scores[fold == one] = predict_markov(among_hidden(given, fold == one), trained)
+    return scores

@@ -1,0 +1,174 @@
+"""Every trial for itself: do these animals gate in this trial? On the cores here or on a cluster, through the sweeps'
+engine.
+
+Radii, units and cells are those of all trials together, so that estimates can be compared. A trial is kept as soon as
+it is there: the same command goes on with those that are missing.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..fitting import output
+from ..studies.drawing import styled
+from ..tracks.compare import CONSTANT, gating
+from ..tracks.decisions import Decisions, decide, of_trial, thin
+from ..tracks.motion import Motion
+from .cache import FOLDER, MissingError, Result, code_version
+from .cache import load as load_result
+from .cache import save as save_result
+from .engine import begin
+from .store import prepare, save_figure, write_json, write_text
+from .tracks import TrackPlan
+
+LEAST = 100  # decisions of a trial that can be fitted
+AHEAD = 2  # trials for each worker that wait in the queue
+Watch = Callable[[str, int, int], None]
+
+
+class TrialFit(NamedTuple):
+    """What one trial says about gating; nats are held out, over blocks of its time."""
+
+    trial: str
+    decisions: int
+    call: str
+    acts: str  # by sample or by mean: the way of acting that explains the trial better
+    gain: float  # of the gate over constant weights, in that way of acting
+    error: float
+    moved: float  # the largest standard deviation of a force's weight
+    held_out: dict[str, float]  # of each account
+    theta: dict[str, Any]  # estimates of the composed agent
+    weights: list[float]  # of the constant mixture
+    cpu_seconds: float
+
+
+class Trials(NamedTuple):
+    """What was found in all trials."""
+
+    rows: list[TrialFit]
+    sentence: str
+    notes: list[str]
+    files: list[Path]
+
+
+def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> Trials:
+    """Fit the trials that are not there yet on a pool, and write a table, a figure and a summary of all."""
+    every = decide(motion, plan.forces)
+    names = [one.name for one in motion.trials]
+    parts = {name: thin(of_trial(every, number), plan.most) for number, name in enumerate(names)}
+    fitted = {name: part for name, part in parts.items() if part.size >= LEAST}
+    if not fitted:
+        raise ValueError(f"no trial has {LEAST} decisions: ask for decisions closer together (--every), or fit all "
+                         "trials together with  policychord tracks fit")  # fmt: skip
+    prepare(out)
+    places = {name: out / FOLDER / "trials" / f"{_identity(plan, name, part)}.npz" for name, part in fitted.items()}
+    rows = _compute(fitted, places, plan, pool, workers, watch)
+    notes = []
+    if len(fitted) < len(parts):
+        notes.append(f"{len(parts) - len(fitted)} of {len(parts)} trials have fewer than {LEAST} decisions and are "
+                     "left out.")  # fmt: skip
+    words = sentence(rows)
+    return Trials(rows, words, notes, _write(rows, words, notes, plan, out))
+
+
+def fit_trial(plan: TrackPlan, name: str, given: Decisions, version: str) -> TrialFit:
+    """One trial, in a worker that may be elsewhere and have another version of the code."""
+    if code_version() != version:
+        raise ValueError(
+            "a worker runs another version of policychord, or of a package that computes, than this program: install "
+            "the same ones for both and start the workers again."
+        )
+    begin()
+    before = time.process_time()
+    found = gating(given, free=plan.free, starts=plan.starts, seed=plan.seed)
+    judged, scores = found.judged, {one.name: one for one in found.scores}
+    theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
+    return TrialFit(name, given.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
+                    {name: one.held_out for name, one in scores.items()}, theta,
+                    np.asarray(scores[CONSTANT].theta["weights"]).tolist(), time.process_time() - before)  # fmt: skip
+
+
+def _identity(plan: TrackPlan, name: str, given: Decisions) -> str:
+    """All that a trial's fit depends on: code, plan and decisions."""
+    digest = hashlib.sha256(json.dumps([code_version(), name, plan.model_dump(mode="json")]).encode())
+    for array in (*given.seen, given.action, given.block, given.cells.points):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _compute(
+    fitted: dict[str, Decisions], places: dict[str, Path], plan: TrackPlan, pool: Executor, workers: int, watch: Watch
+) -> list[TrialFit]:
+    rows: dict[str, TrialFit] = {}
+    for name, place in places.items():
+        try:
+            rows[name] = load_result(place).value
+        except MissingError:
+            continue
+    waiting, running, version = [name for name in fitted if name not in rows][::-1], dict[Any, str](), code_version()
+    while waiting or running:
+        while waiting and len(running) < AHEAD * workers:
+            name = waiting.pop()
+            running[pool.submit(fit_trial, plan, name, fitted[name], version)] = name
+        watch("fitting trials", len(rows), len(fitted))
+        for future in wait(running, return_when=FIRST_COMPLETED)[0]:
+            name = running.pop(future)
+            rows[name] = future.result()
+            save_result(places[name], name, Result(rows[name], rows[name].cpu_seconds))
+    return [rows[name] for name in fitted]
+
+
+def sentence(rows: Sequence[TrialFit]) -> str:
+    """How many trials gate, and what all of them say together."""
+    calls = [row.call for row in rows]
+    told = f"Called gating in {calls.count('gating')} of {len(rows)} trials"
+    worse = calls.count("worse than constant")
+    told += f", worse than constant weights in {worse}." if worse else "."
+    gains = np.array([row.gain for row in rows])
+    if len(rows) > 1:
+        error = gains.std(ddof=1) / np.sqrt(len(gains))
+        told += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats a decision, over trials."
+    return told
+
+
+def table_of(rows: Sequence[TrialFit]) -> str:
+    """A table with a line for each trial, as CSV."""
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
+        line: dict[str, Any] = {name: getattr(row, name) for name in names}
+        line |= {f"held out: {name}": value for name, value in row.held_out.items()}
+        for name, value in row.theta.items():
+            line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
+        lines.append(line)
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(dict.fromkeys(name for line in lines for name in line)), lineterminator="\n")
+    table.writeheader()
+    table.writerows(lines)
+    return text.getvalue()
+
+
+def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
+    from ..tracks.figures import draw_trials
+
+    record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
+    told = output.table(
+        ["trial", "decisions", "call", "acts", "gain", "error", "sd of weights"],
+        [[row.trial, str(row.decisions), row.call, row.acts, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
+         for row in rows],
+    )  # fmt: skip
+    gains = [(row.trial, row.gain, row.error, row.call) for row in rows]
+    return [
+        write_text(out / "trials.csv", table_of(rows)),
+        write_json(out / "trials.json", record),
+        write_text(out / "trials.md", "\n\n".join(["# Every trial for itself", words, *notes, "\n".join(told)]) + "\n"),
+        *save_figure(out / "figures" / "trials", styled(draw_trials, gains)),
+    ]

@@ -1,0 +1,276 @@
+"""A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...studies.flock.measures import polarization, spread
+from ...tracks.compare import Gating, gating
+from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
+from ...tracks.family import weigh
+from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
+from ...tracks.motion import Motion, Smoothing, move
+from ...tracks.reading import parse_tracks
+from ...tracks.simulate import Group, simulate
+from ..uploads import Upload
+from ..wire import Frame
+from .base import FRAMES_PER_SECOND
+
+MOST_DECISIONS = 1200  # of the quick fit, spread evenly in time
+MOST_SHOWN = 20_000  # decisions of a trial whose weights are found
+MOST_PLACES = 400  # individuals at once
+LONGEST_FAULT = 500  # characters
+
+
+class TracksView(BaseModel):
+    """How a file of tracks is read and watched."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    rate: float = Field(default=0.0, ge=0, description="Frames a second of your file; 0 where the file says so itself.")
+    every: float = Field(default=0.25, gt=0, description="Seconds from one decision to the next.")
+    smooth: float = Field(default=0.3, gt=0, description="Seconds under the polynomial that gives velocities.")
+    follow: float = Field(
+        default=10.0, gt=0, description="After so many seconds the simulated group starts again from the data."
+    )
+    trial: int = Field(default=1, ge=1, description="Which trial of your file is played.")
+    leave_out: str = Field(default="", max_length=200, description="Individuals that belong to no group: a, b.")
+    predator: str = Field(default="", max_length=60, description="The individual from which the others flee.")
+
+    @property
+    def forces(self) -> ForceSettings:
+        """The settings of `policychord tracks fit` that this view means."""
+        predator = self.predator.strip() or None
+        out = tuple(name.strip() for name in self.leave_out.split(",") if name.strip())
+        more = tuple(force for force, needs in NEEDS.items() if needs == "predator" and predator)
+        return ForceSettings(forces=(*USUAL, *more), predator=predator, leave_out=out, every=self.every)
+
+
+READ_BY = ("rate", "every", "smooth", "leave_out", "predator")  # a new value of these needs a new fit
+
+
+class Begun(NamedTuple):
+    """A simulated group since it last started where the data were."""
+
+    time: float  # s, of the data
+    group: Group
+    there: int  # how many of its places are taken
+
+
+class Played(NamedTuple):
+    """A file that is played, or what is wrong with it."""
+
+    upload: Upload
+    fault: str = ""
+    motion: Motion | None = None
+    every: Decisions | None = None
+    found: Gating | None = None
+    weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
+    begun: Begun | None = None
+    time: float = 0.0  # s into the trial
+    announced: bool = False  # whether the page knows that a fit comes next
+
+
+def open_file(upload: Upload, view: TracksView) -> Played:
+    """Read a file and find its decisions; what is wrong with it is kept as a sentence."""
+    try:
+        tracks = parse_tracks(upload.content, upload.name, rate=view.rate or None)
+        most = max(int(np.isfinite(one.position[..., 0]).sum(axis=1).max()) for one in tracks.trials)
+        if most > MOST_PLACES:
+            raise ValueError(f"{upload.name} has {most} individuals at once: the studio takes up to {MOST_PLACES}; "
+                             "policychord tracks fit  takes more.")  # fmt: skip
+        motion = move(tracks, Smoothing(window=view.smooth))
+        return Played(upload, "", motion, decide(motion, view.forces))
+    except ValueError as error:
+        return Played(upload, _in_room_words(str(error))[:LONGEST_FAULT])
+
+
+def _in_room_words(text: str) -> str:
+    """A message of the command line, for somebody who has sliders instead of options."""
+    for option, words in (("pass --rate HZ", "set Frame rate"), ("(--every)", "(Decisions)"),
+                          ("(--smooth SECONDS)", "(Smoothing)"), ("(--leave-out)", "(Leave out)")):  # fmt: skip
+        text = text.replace(option, words)
+    return text
+
+
+def seen_by(view: TracksView, played: Played, before: TracksView) -> Played:
+    """The same file by other settings."""
+    if any(getattr(view, name) != getattr(before, name) for name in READ_BY):
+        return open_file(played.upload, view)
+    if view.trial != before.trial:
+        return played._replace(weights=None, begun=None, time=0.0)
+    return played if view.follow == before.follow else played._replace(begun=None)
+
+
+def settled(played: Played, playing: bool) -> bool:
+    """Whether nothing new comes until something is changed; asked after a picture."""
+    return bool(played.fault) or (played.found is not None and played.begun is not None and not playing)
+
+
+def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
+    """The next thing to do: fit, weigh the trial, start the simulated group, or let time go on."""
+    if played.fault or played.motion is None or played.every is None:
+        return played
+    if not played.announced:
+        return played._replace(announced=True)
+    if played.found is None:
+        found = gating(thin(played.every, MOST_DECISIONS), starts=1)
+        return played._replace(found=found)
+    if played.weights is None:
+        return played._replace(weights=_weights(played, view), begun=None)
+    if playing:
+        played = played._replace(time=played.time + pace / FRAMES_PER_SECOND)
+    if played.time >= _length(played, view):
+        played = played._replace(time=0.0, begun=None)
+    if played.begun is None or played.time - played.begun.time >= view.follow:
+        played = played._replace(begun=_start(played, view))
+    return played
+
+
+def _trial(played: Played, view: TracksView) -> int:
+    assert played.motion is not None
+    return min(view.trial, len(played.motion.trials)) - 1
+
+
+def _length(played: Played, view: TracksView) -> float:
+    assert played.motion is not None
+    return (len(played.motion.trials[_trial(played, view)].position) - 1) / played.motion.rate
+
+
+def _weights(played: Played, view: TracksView) -> np.ndarray:
+    """Weights of everybody in the trial from decision to decision, (moment, id, n); NaN where there is none."""
+    assert played.motion is not None
+    assert played.every is not None
+    assert played.found is not None
+    number = _trial(played, view)
+    one, given = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
+    moments = len(one.position) // given.step + 1
+    held = np.full((moments, len(one.ids), len(given.names)), np.nan)
+    if given.size:
+        held[given.frame // given.step, given.individual] = weigh(given, played.found.fit.theta)[0]
+    for moment in range(1, moments):  # a decision holds until the next
+        held[moment] = np.where(np.isfinite(held[moment]), held[moment], held[moment - 1])
+    return held
+
+
+def _start(played: Played, view: TracksView) -> Begun:
+    """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
+    motion, every, found = played.motion, played.every, played.found
+    assert motion is not None
+    assert every is not None
+    assert found is not None
+    settings, one = view.forces, motion.trials[_trial(played, view)]
+    frame = min(int(played.time * motion.rate), len(one.position) - 1)
+    members = members_of(one, settings)
+    there = members[np.isfinite(one.velocity[frame, members]).all(axis=-1)]
+    places = max(int(np.isfinite(one.velocity[:, members, 0]).sum(axis=1).max()), 1)
+    position, velocity = far_apart(places), np.zeros((places, 2))
+    position[: len(there)], velocity[: len(there)] = one.position[frame, there], one.velocity[frame, there]
+    steps = int(np.ceil(view.follow / every.layout.every)) + 2
+    rows = np.minimum(frame + every.step * np.arange(steps), len(one.position) - 1)
+    marks = marked(one, rows, settings.predator), marked(one, rows, None)
+    group = simulate(every, found.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks)
+    return Begun(frame / motion.rate, group, len(there))
+
+
+# ----------------------------------------------------------------------------------------------- pictures
+
+
+def picture(played: Played, view: TracksView, selected: int) -> Frame:
+    """Both groups at this moment, in the coordinates of the file."""
+    header: dict[str, Any] = {"file": played.upload.name, "fault": played.fault, "stage": _stage(played)}
+    if played.motion is None or played.every is None:
+        return Frame("tracks", header, {})
+    number = _trial(played, view)
+    one, n = played.motion.trials[number], len(played.every.names)
+    place, velocity = _between(one.position, played), _between(one.velocity, played)
+    weights = np.full((len(one.ids), n), np.nan)
+    if played.weights is not None:
+        moment = min(int(played.time * played.motion.rate) // played.every.step, len(played.weights) - 1)
+        weights = np.where(np.isfinite(velocity[:, :1]), played.weights[moment], np.nan)
+    chosen = min(selected, len(one.ids) - 1)
+    member = np.isin(np.arange(len(one.ids)), members_of(one, view.forces))
+    header |= {
+        "time": played.time, "trial": one.name, "trials": len(played.motion.trials), "unit": played.motion.unit,
+        "names": list(played.every.names), "selected": chosen, "who": one.ids[chosen],
+        "present": int((np.isfinite(velocity[:, 0]) & member).sum()), "decisions": played.every.size,
+        "radii": list(played.every.layout.zones[:3]), "duration": _length(played, view),
+        "order": _order(place[member], velocity[member]),
+    }  # fmt: skip
+    arrays = {"position": place, "velocity": velocity, "weights": weights, "member": member.astype(float)}
+    if played.found is not None:
+        theta = {name: np.asarray(value).tolist() for name, value in played.found.fit.theta.items()}
+        header |= {"sentence": played.found.sentence, "theta": theta, "fitted": played.found.fit.decisions}
+    if played.begun is not None:
+        since = (played.time - played.begun.time) / played.every.layout.every
+        group, count = played.begun.group, played.begun.there
+        at = min(max(since, 0.0), len(group.position) - 1.001)
+        own, share = int(at), at - int(at)
+        p, v = ((1 - share) * a[own, :count] + share * a[own + 1, :count] for a in (group.position, group.velocity))
+        header |= {"since": played.time - played.begun.time, "gap": float(group.gap.max()),
+                   "simulated_order": _order(p, v)}  # fmt: skip
+        arrays |= {"simulated_position": p, "simulated_velocity": v, "simulated_weights": group.weights[own, :count]}
+    return Frame("tracks", header, arrays)
+
+
+def _stage(played: Played) -> str:
+    if played.fault:
+        return "fault"
+    return "playing" if played.begun is not None else "fitting" if played.found is None else "simulating"
+
+
+def _between(values: np.ndarray, played: Played) -> np.ndarray:
+    """Values at this moment, on the line between two frames; NaN for who is not in both."""
+    assert played.motion is not None
+    at = min(played.time * played.motion.rate, len(values) - 1)
+    frame, share = int(at), at - int(at)
+    later = values[min(frame + 1, len(values) - 1)]
+    return (1 - share) * values[frame] + share * later if share else values[frame]
+
+
+def _order(place: np.ndarray, velocity: np.ndarray) -> dict[str, float]:
+    there = np.isfinite(velocity).all(axis=-1)
+    if there.sum() < 2:
+        return {"polarization": float("nan"), "spread": float("nan"), "speed": float("nan")}
+    p, v = place[there][None, None], velocity[there][None, None]
+    return {"polarization": float(polarization(v)[0, 0]), "spread": float(spread(p)[0, 0]),
+            "speed": float(np.linalg.norm(v, axis=-1).mean())}  # fmt: skip
+
+
+def snippet(played: Played, view: TracksView) -> str:
+    """The same in Python."""
+    forces = {"predator": view.forces.predator, "leave_out": view.forces.leave_out or None, "every": view.every}
+    words = [f"{name}={value!r}" for name, value in forces.items() if value is not None]
+    if view.forces.predator:
+        words.insert(0, f"forces={view.forces.forces!r}")
+    rate = f", rate={view.rate:g}" if view.rate else ""
+    return f"""\
+import jax
+
+jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
+from policychord.tracks.compare import gating
+from policychord.tracks.decisions import decide, thin
+from policychord.tracks.forces import ForceSettings
+from policychord.tracks.motion import Smoothing, move
+from policychord.tracks.reading import read_tracks
+from policychord.tracks.simulate import predict
+
+settings = ForceSettings({", ".join(words)})
+motion = move(read_tracks({played.upload.name!r}{rate}), Smoothing(window={view.smooth:g}))
+decisions = thin(decide(motion, settings), {MOST_DECISIONS})
+found = gating(decisions, starts=1)
+print(found.sentence)
+for one in predict(motion, decisions, found.fit.theta, settings, seconds={view.follow:g}):
+    print(one.name, "largest difference of the distributions", round(one.distance, 2))
+"""
+
+
+def as_changes(view: TracksView, changes: Mapping[str, Any]) -> TracksView:
+    """The view with new values of its own settings."""
+    own = {name: value for name, value in changes.items() if name in TracksView.model_fields}
+    for name in ("leave_out", "predator"):  # an address cannot tell the id 14 from the number
+        if type(own.get(name)) in (int, float):
+            own[name] = f"{own[name]:g}"
+    return TracksView(**{**view.model_dump(), **own}) if own else view

@@ -1,0 +1,156 @@
+"""Degenerate answers, the number of primitives, and rivals."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from policychord import fitting, learning
+from policychord.learning.count import choose, match_columns
+from policychord.learning.objectives import climb, pose
+from policychord.learning.rivals import expect
+
+from .test_learn import BEGIN, TRUTH, chooser, decisions, found, posed  # noqa: F401  (fixtures)
+
+
+def test_matching_finds_any_order(rng):
+    columns = rng.dirichlet(np.ones(5), size=(7, 4)).transpose(0, 2, 1)
+    order = rng.permutation(4)
+    both = match_columns(columns[..., order], columns)
+    np.testing.assert_array_equal(order[both.order], np.arange(4))
+    np.testing.assert_allclose(both.distance, 0.0, atol=1e-15)
+    fewer = match_columns(columns, columns[..., [2, 0]])
+    np.testing.assert_array_equal(fewer.order, [2, 0])
+
+
+def test_degenerate_answers_are_named(found, decisions):  # noqa: F811
+    same = found._replace(agent=chooser(TRUTH[[0, 0, 1]]))
+    assert "primitive 0 and primitive 1 are equal" in learning.degenerate(same, decisions)[0]
+    unused = found._replace(weights=np.tile([0.995, 0.0045, 0.0005], (len(found.weights), 1)))
+    said = " ".join(learning.degenerate(unused, decisions))
+    assert "primitive 1 is unused" in said
+    assert "primitive 0 explains everything" in said
+    assert "the weights do not move" in said
+
+
+def test_number_is_the_smallest_that_is_not_behind(found):  # noqa: F811
+    subject = np.repeat(np.arange(10), 20)
+    base = np.random.default_rng(0).normal(size=200)
+    wobble = np.tile([0.02, -0.02], 100)
+    rows = [(1, found, base - 0.5, ()), (2, found, base, ()), (3, found, base + 1e-4 + wobble, ())]
+    told = choose(rows, subject)
+    assert told.best == 3
+    assert told.chosen == 3  # errors over subjects are exact here: the wobble has mean zero in each
+    rows[2] = (3, found, base + 1e-4 + 0.02 * (2 * (subject % 2) - 1), ())
+    assert (told := choose(rows, subject)).chosen == 2
+    assert "as well as 3 do" in told.sentence
+    assert told.tried[0].behind.clear
+    rows = [(1, found, base - 0.5, ()), (2, found, base, ())]
+    assert choose(rows, subject).sentence.startswith("2 primitives explain held-out decisions best")
+
+
+# ----------------------------------------------------------------------------------------------- hidden Markov
+
+
+def test_expected_counts_agree_with_every_path(rng):
+    n, lengths = 2, (4, 3)
+    start, move = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), size=n)
+    log_b = np.log(rng.uniform(0.1, 1.0, size=(sum(lengths), n)))
+    place = np.array([[0, 1, 2, 3], [4, 5, 6, -1]])
+    got, total = expect(log_b, place, start, move), np.zeros((n, n))
+    for q, length in enumerate(lengths):
+        rows = place[q, :length]
+        prob, pairs, belief = [], np.zeros((n, n)), np.zeros((length, n))
+        for path in itertools.product(range(n), repeat=length):
+            p = start[path[0]] * np.exp(log_b[rows, path].sum())
+            p *= np.prod([move[a, b] for a, b in itertools.pairwise(path)])
+            prob.append(p)
+            belief[np.arange(length), path] += p
+            for a, b in itertools.pairwise(path):
+                pairs[a, b] += p
+        np.testing.assert_allclose(got.each[q, :length].sum(), np.log(sum(prob)), atol=1e-12)
+        np.testing.assert_allclose(got.belief[q, :length], belief / sum(prob), atol=1e-12)
+        total += pairs / sum(prob)
+    np.testing.assert_allclose(got.transition, total, atol=1e-12)
+
+
+def test_hidden_markov_mixture_is_learned(rng):
+    """Sticky states are found, the likelihood never falls, and predictions are those of the filter."""
+    truth, stays = np.array([[0.85, 0.1, 0.05], [0.05, 0.15, 0.8]]), 0.95
+    state = (np.cumsum(rng.random((8, 100)) > stays, axis=1) + rng.integers(2, size=(8, 1))) % 2
+    action = (np.cumsum(truth, axis=1)[state] < rng.random((8, 100, 1))).sum(axis=-1).clip(max=2).ravel()
+    data = fitting.observations(np.zeros((800, 3)), action, k=np.zeros(800, int), subject=np.repeat(np.arange(8), 100))
+    agent = chooser(np.array([[0.5, 0.3, 0.1, 0.1], [0.1, 0.3, 0.5, 0.1]]))
+    agent = type(agent)([type(agent.primitives[0])(row) for row in ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])], agent.model,
+                        type(agent.actions)(3), 0.1)  # fmt: skip
+    hidden = learning.hide(agent, data)
+    one = learning.learn_markov(hidden, starts=1)
+    assert np.all(np.diff(one.path) >= -1e-7)
+    pi = np.exp(np.stack([np.asarray(p.log_rows[0]) for p in one.agent.primitives], axis=1))
+    assert match_columns(pi[None], truth.T[None]).distance.max() < 0.1
+    assert abs(np.diag(one.transition).mean() - stays) < 0.06
+    np.testing.assert_allclose(learning.predict_markov(hidden, one), one.each, atol=1e-9)
+    guessed = one.belief.argmax(axis=1)
+    assert max(np.mean(guessed == state.ravel()), np.mean(guessed != state.ravel())) > 0.9
+
+
+@pytest.mark.parametrize("mixing", ["constant", "softmax"])
+def test_rivals_learn_their_own_weights(mixing, decisions):  # noqa: F811
+    posed = pose(chooser(BEGIN[:2]), "likelihood", decisions, mixing=mixing,  # noqa: F811
+                 features=(lambda offer: offer) if mixing == "softmax" else None)  # fmt: skip
+    one = climb(posed, starts=1)
+    assert one.value > one.paths[0][0]
+    np.testing.assert_allclose(one.weights.sum(axis=1), 1.0)
+    moved = one.weights.std(axis=0).max()
+    assert moved < 1e-12 if mixing == "constant" else moved > 0.05
+    assert np.isnan(one.gap).all()
+
+
+# --------------------------------------------------------------------------------------------------- local rule
+
+
+def test_local_rule_steps_down_the_envelope(rng):
+    cost, logits, rate = rng.normal(size=(1, 4)), rng.normal(size=(2, 4, 3)), 1e-4
+    moved = learning.drift(cost, 0.2, logits, rate=rate, passes=1)
+    from policychord.learning.local import mean_energy
+
+    slope = jax.vmap(jax.grad(lambda one: mean_energy(one, jnp.asarray(cost), 0.2, jnp.log(jnp.full(3, 1 / 3)))))(
+        jnp.asarray(logits)
+    )
+    np.testing.assert_allclose((moved.logits - logits) / rate, -np.asarray(slope), atol=1e-6)
+
+
+def test_what_is_sampled_is_the_same_step_on_average(rng):
+    cost, logits, rate = rng.normal(size=(1, 4)), rng.normal(size=(4, 3)), 1.0
+    many = np.tile(logits, (20_000, 1, 1))
+    drawn = learning.drift(cost, 0.2, many, signal="sampled", rate=rate, passes=1, seed=3).logits - logits
+    whole = learning.drift(cost, 0.2, logits, rate=rate, passes=1).logits[0] - logits
+    error = drawn.std(axis=0) / np.sqrt(len(many))
+    assert np.all(np.abs(drawn.mean(axis=0) - whole) < 5 * error)
+
+
+def test_flow_lowers_the_energy_of_slow_synapses(rng):
+    cost, logits = 2.0 * rng.normal(size=(3, 4)), rng.normal(size=(1, 4, 2))
+    flowing = learning.drift(cost, 0.5, logits, signal="flow", rate=0.2, passes=30, hold=5.0)
+    assert flowing.energy[0, -1] < flowing.energy[0, 0] - 0.02
+    np.testing.assert_allclose(flowing.pi.sum(axis=1), 1.0)
+
+
+@pytest.mark.thorough
+def test_circuit_drifts_like_the_flow(rng):
+    """Slow synapses see settled weights in both."""
+    cost, logits = 2.0 * rng.normal(size=(3, 4)), rng.normal(size=(1, 4, 2))
+    flowing = learning.drift(cost, 0.5, logits, signal="flow", rate=0.2, passes=3, hold=5.0)
+    circuit = learning.drift_in_circuit(cost, 0.5, logits, rate=0.2, passes=3, hold=5.0)
+    np.testing.assert_allclose(circuit.energy, flowing.energy, atol=0.02)
+
+
+def test_local_rule_refuses_wrong_shapes():
+    with pytest.raises(ValueError, match="logits has shape"):
+        learning.drift(np.zeros((2, 3)), 0.1, np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="signal = 'loud'"):
+        learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="loud")
+    with pytest.raises(ValueError, match="positive numbers that sum to one"):
+        learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), prior=[0.5, 0.6])
