@@ -15,7 +15,7 @@ QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibr
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce record test quick thorough coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
+.PHONY: install reproduce record test quick thorough matrix extras coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
 
 install: $(READY)
 
@@ -41,6 +41,12 @@ quick: install  ## the tests that matter while working
 
 thorough: install  ## the tests that take long
 	$(TEST) -m thorough
+
+matrix:  ## the tests that matter with Python 3.11, 3.12 and 3.13, and with the oldest and the newest JAX; fails if one is missing
+	WORKERS=$(WORKERS) .ci/matrix $(QUICK)
+
+extras:  ## every optional package alone in a clean environment: it imports, and its tests run without a skip
+	PYTHON=$(PYTHON) .ci/extras
 
 coverage: install  ## the tests, and which lines of the package they ran
 	$(TEST) --cov=policychord --cov-report=term:skip-covered

@@ -1,4 +1,4 @@
-"""What earlier versions measured beside what was just measured, so that a slower one shows; the README's tables.
+"""What earlier versions measured beside what was just measured, so that a slower one shows.
 
 python -m benchmarks.record compare build/bench.json build/bench-agents.json
 python -m benchmarks.record add build/bench.json build/bench-agents.json
@@ -6,7 +6,6 @@ python -m benchmarks.record add build/bench.json build/bench-agents.json
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,6 @@ import policychord
 from .timing import Record
 
 RECORD = Path(__file__).parent / "record.json"  # version -> what was measured against what -> ratio and both times
-README = Path(__file__).parent.parent / "README.md"
 WORSE = 0.75  # of the recorded ratio: busy machines move ratios by a tenth or two
 
 
@@ -71,7 +69,7 @@ def compare(paths: list[Path]) -> list[str]:
 
 
 def add(paths: list[Path]) -> None:
-    """Record what was measured as that of this version, in place of an earlier measurement, and renew the README."""
+    """Record what was measured as that of this version, in place of an earlier measurement."""
     versions = recorded()
     versions.pop(policychord.__version__, None)
     lines = measured(paths)
@@ -86,32 +84,7 @@ def add(paths: list[Path]) -> None:
         for version, kept_lines in versions.items()
     ]
     RECORD.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"{len(lines)} ratios of {policychord.__version__} in {RECORD}; README.md has its tables")
-
-
-# ------------------------------------------------------------------------------- tables
-
-SIZES = {"A": "3, 900", "B": "2, 900", "C": "3, 2", "D": "16, 256", "E": "128, 4096"}  # policies, actions
-
-
-def with_tables(page: str) -> str:
-    """A page whose tables between `<!-- table: name -->` and `<!-- end -->` are those of the record."""
-    kept = list(recorded().values())[-1]
-
-    def fill(found: re.Match) -> str:
-        return f"<!-- table: {found[1]} -->\n{TABLES[found[1]](kept)}<!-- end -->"
-
-    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", fill, page, flags=re.DOTALL)
-
-
-def against_rk45(kept: dict[str, Kept]) -> str:
-    """Microseconds of a solve against following the flow, by size."""
-    rows = ["| size (policies, actions) | one of a batch | RK45 | ratio |", "|---|---|---|---|"]
-    for size, shape in SIZES.items():
-        ratio, ours, theirs = kept[f"size {size} | RK45"]
-        rows.append(f"| {size} ({shape}) | {_number(ours)} | {_number(theirs)} | {_number(ratio)} |")
-    return "\n".join(rows) + "\n"
+    print(f"{len(lines)} ratios of {policychord.__version__} in {RECORD}")
 
 
 def all_lines(kept: dict[str, Kept]) -> str:
@@ -125,16 +98,8 @@ def all_lines(kept: dict[str, Kept]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def around(kept: dict[str, Kept]) -> str:
-    """Agents: the same for what stands around the solver."""
-    return all_lines({name: one for name, one in kept.items() if name.startswith(("columns", "decide", "rollout"))})
-
-
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-TABLES = {"sizes": against_rk45, "around": around, "all": all_lines}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ project = "Policychord"
 release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
 extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton",
-    "docstrings", "generated", "mathml",  # our own, in _ext
+    "docstrings", "generated", "mathml", "printed",  # our own, in _ext
 ]  # fmt: skip
 exclude_patterns = ["_build"]
 

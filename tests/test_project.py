@@ -40,14 +40,6 @@ def test_one_version_everywhere():
     assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_the_tables_of_the_readme_are_those_of_the_record():
-    from benchmarks.record import with_tables
-
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "| A (3, 900) |" in readme
-    assert with_tables(readme) == readme
-
-
 def test_readme_names_the_two_commands_first():
     commands = re.findall(r"^make \w+", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert commands[:2] == ["make reproduce", "make test"]

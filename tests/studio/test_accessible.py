@@ -1,0 +1,36 @@
+"""Every room can be used by everybody: contrast, labels and roles by axe-core, and all controls by the keyboard."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from .browsing import loaded, needs_browser
+
+pytestmark = needs_browser
+
+# what a keyboard must reach; of radio buttons with one name it reaches the chosen one, and arrows lead to the others
+NUMBER_CONTROLS = """() => [...document.querySelectorAll('button, input, select, a[href]')]
+  .filter(e => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && !e.disabled && !(e.type === 'radio' && !e.checked))
+  .map((e, i) => { e.dataset.control = i; return e.outerHTML.slice(0, 120); })"""
+
+
+@pytest.mark.parametrize("room", ["gate", "flock", "choices", "flight"])
+def test_axe_finds_nothing(visit, room):
+    page = visit(room)
+    page.wait_for_selector("#main [data-slot]")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        result = Axe().run(page).response
+        assert len(result["passes"]) > 20  # it did look
+        broken = [(rule["id"], node["html"][:160]) for rule in result["violations"] for node in rule["nodes"]]
+        assert broken == [], scheme
+
+
+def test_the_keyboard_reaches_every_control_of_the_gate(visit):
+    page = loaded(visit("gate"))
+    controls = page.evaluate(NUMBER_CONTROLS)
+    assert len(controls) > 10
+    reached = set()
+    for _ in range(len(controls) + 40):  # charts and pictures are stops too
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => document.activeElement.dataset.control"))
+    assert [html for i, html in enumerate(controls) if str(i) not in reached] == []
