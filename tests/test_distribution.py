@@ -1,4 +1,4 @@
-"""What is uploaded is whole: wheel and source distribution hold the package with its files, and the wheel works alone."""
+"""Wheel and source distribution hold every file of the package, and the wheel works alone."""
 
 import os
 import subprocess

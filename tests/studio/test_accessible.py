@@ -9,7 +9,8 @@ pytestmark = needs_browser
 
 # what a keyboard must reach; of radio buttons with one name it reaches the chosen one, and arrows lead to the others
 NUMBER_CONTROLS = """() => [...document.querySelectorAll('button, input, select, a[href]')]
-  .filter(e => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && !e.disabled && !(e.type === 'radio' && !e.checked))
+  .filter(e => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}))
+  .filter(e => !e.disabled && !(e.type === 'radio' && !e.checked))
   .map((e, i) => { e.dataset.control = i; return e.outerHTML.slice(0, 120); })"""
 
 
