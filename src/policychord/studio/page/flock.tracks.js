@@ -98,7 +98,7 @@ export function mount(root, page) {
     });
     slot("individual").textContent = `Individual ${now.who}`;
     slot("now").textContent = `${now.time.toFixed(1)} of ${now.duration.toFixed(0)} s, ${now.present} there` + (now.trials > 1 ? `, trial ${now.trial} of ${now.trials}` : "");
-    slot("since").textContent = now.since === undefined ? "" : `${now.since.toFixed(1)} s since it started where the data were`;
+    slot("since").textContent = now.since === undefined ? "" : `as fitted; started where the data were ${now.since.toFixed(1)} s ago`;
     slot("answer").textContent = now.sentence ?? "";
     const three = (order) => `polarization ${number(order?.polarization, 2)}, spread ${number(order?.spread, 3)} ${now.unit}, speed ${number(order?.speed, 3)} ${now.unit}/s`;
     slot("data-order").textContent = `Data: ${three(now.order)}`;
