@@ -1,8 +1,9 @@
 """What a cell prints stands in the page below it, so that a reader of the source sees it too; the build compares both.
 
 A block of `text` right after a cell is what the cell printed when the page was written. Words must be the same, and
-numbers to the last digit that is shown, give or take two, because processors round differently. A cell with the tag
-`varies` prints what differs from machine to machine and needs no block. `PRINTED=write make docs` writes the blocks.
+numbers to two percent or to the last digit that is shown, give or take two, because processors round differently; for
+the same reason numbers of the size of rounding are equal. A cell with the tag `varies` prints what differs from machine
+to machine and needs no block. `PRINTED=write make docs` writes the blocks.
 """
 
 import os
@@ -20,6 +21,9 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d*\.?\d+(?:e[-+]?\d+)?(?![\w.]*\w)", re.IG
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r"\A\n```text\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 UNITS = 2  # of the last digit shown
+SHARE = 0.02  # of a number, by which it may differ
+ROUNDING = 1e-6  # numbers below are gaps and errors, which are there or not
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def same(shown: str, printed: str) -> bool:
@@ -35,11 +39,14 @@ def _squeezed(text: str) -> str:
 
 
 def _close(one: str, other: str) -> bool:
-    return abs(float(one) - float(other)) <= 1.0001 * UNITS * max(_last_digit(one), _last_digit(other))
+    a, b = float(one), float(other)
+    if max(abs(a), abs(b)) < ROUNDING:
+        return True
+    return abs(a - b) <= max(1.0001 * UNITS * max(_last_digit(one), _last_digit(other)), SHARE * max(abs(a), abs(b)))
 
 
 def _last_digit(number: str) -> float:
-    """What one more in the last digit is worth; whole numbers are counts and must be equal."""
+    """What one more in the last digit is worth; whole numbers are counts."""
     mantissa, _, exponent = number.lower().partition("e")
     if "." not in mantissa:
         return 0.0 if not exponent else 10.0 ** int(exponent)
@@ -55,7 +62,7 @@ def _cells(doctree: nodes.document) -> Iterator[nodes.container]:
 def _printed(cell: nodes.container) -> str:
     """What the cell wrote to its standard output."""
     blocks = [node for node in cell.findall(nodes.literal_block) if "stream" in node["classes"]]
-    return "".join(block.astext() + "\n" for block in blocks)
+    return COLOUR.sub("", "".join(block.astext() + "\n" for block in blocks))
 
 
 def compare(app: Sphinx, doctree: nodes.document) -> None:
