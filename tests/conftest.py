@@ -1,6 +1,8 @@
 """Tests run in float64, with every shape type checked while it runs, and with fixed seeds."""
 
+import gc
 import os
+from pathlib import Path
 
 import jaxtyping
 from jaxtyping import install_import_hook
@@ -33,6 +35,19 @@ keep_programs()  # what another worker, or the last run, compiled is loaded
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # tests compile many small ones
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 20_000  # Linux gives a process 65,530 areas of memory, and XLA crashes when it gets no more
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+    """Every compiled program takes areas of memory; programs of the files before are dropped when they are many."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
