@@ -213,7 +213,7 @@ def test_a_primitive_has_one_colour_in_figures_and_on_the_page():
 
     root = resources.files("policychord")
     tokens = (
-        root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/choices.css").read_text()
+        root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/style.css").read_text()
     )
     script = root.joinpath("studio/page/choices.js").read_text()
     classes = dict(re.findall(r'(\w+): "(\w+)"', re.search(r"CLASSES = \{(.*?)\}", script)[1]))

@@ -17,6 +17,7 @@ PURPOSE = {
     "studies": "for the paper's studies, figures and sweeps",
     "gym": "for Gymnasium",
     "torch": "for PyTorch tensors",
+    "bench": "only for comparing speed with other solvers",
     "sb3": "for policies trained with Stable-Baselines3",
     "pettingzoo": "for environments with several agents",
     "mujoco": "for MuJoCo's robots",
