@@ -212,9 +212,7 @@ def test_a_primitive_has_one_colour_in_figures_and_on_the_page():
     from policychord.choices.figures import SCHEMA_COLOURS
 
     root = resources.files("policychord")
-    tokens = (
-        root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/style.css").read_text()
-    )
+    tokens = root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/style.css").read_text()
     script = root.joinpath("studio/page/choices.js").read_text()
     classes = dict(re.findall(r'(\w+): "(\w+)"', re.search(r"CLASSES = \{(.*?)\}", script)[1]))
     first = dict(reversed(re.findall(r"--(\w+): (#\w{6})", tokens)))
