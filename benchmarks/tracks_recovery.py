@@ -36,7 +36,7 @@ from policychord.tracks.decisions import cells_of, decide, thin, to_observations
 from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
-from policychord.tracks.simulate import as_tracks, blank_decisions, simulate  # noqa: E402
+from policychord.tracks.simulate import as_tracks, blank_decisions, simulate_group  # noqa: E402
 
 keep_programs()
 
@@ -58,7 +58,7 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
     for number in range(TRIALS):
         angle = rng.uniform(0, 2 * np.pi, ANIMALS)
         start = rng.uniform(-2.5, 2.5, (ANIMALS, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-        group = simulate(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, STEPS, 1000 * seed + number,
+        group = simulate_group(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, STEPS, 1000 * seed + number,
                          gate="composed" if kind == "gating" else "constant")  # fmt: skip
         made = as_tracks(group, LAYOUT, FRAMES, noise=noise, gaps=gaps, seed=1000 * seed + number)
         trials.append(made.trials[0]._replace(name=str(number)))
@@ -115,7 +115,7 @@ def many(count: int) -> None:
     angle = rng.uniform(0, 2 * np.pi, animals)
     start = rng.uniform(-4, 4, (animals, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     steps = count // animals + 60
-    group = simulate(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, steps, 0)
+    group = simulate_group(blank_decisions(LAYOUT, CELLS, USUAL), TRUTH, start, steps, 0)
     motion = move(as_tracks(group, LAYOUT, 4, noise=NOISE, gaps=GAPS), Smoothing(window=0.2))
     given = thin(decide(motion), count)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -3,7 +3,7 @@
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord.choices.compare import analyse, compare, weights_by_trial
+from policychord.choices.compare import analyse, compare_models, weights_by_trial
 from policychord.choices.models import composed, fit
 from policychord.choices.schemas import KNOWN
 from policychord.choices.simulate import synthetic
@@ -24,7 +24,7 @@ def switch(trials):
 
 
 own = composed({"exploit": KNOWN["exploit"], "uncertainty": KNOWN["uncertainty"], "switch": switch})
-duel = compare({**found.models, "Mine": fit(own, found.trials)}, ("Composed", "Mine"))
+duel = compare_models({**found.models, "Mine": fit(own, found.trials)}, ("Composed", "Mine"))
 print(f"with switch in place of risk, against the composed model: PXP {duel.pxp('Mine'):.3f}")
 
 

@@ -1,6 +1,7 @@
 """The rooms of the house: who may import whom. Imports point down only."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path, PurePath
@@ -17,6 +18,7 @@ LIBRARY = {"_types", "core", "actions", "primitives", "models", "envs", "stats",
 ALLOWED = {
     "_types": set(),
     "_calls": set(),
+    "_lazy": set(),
     "wording": set(),
     "core": {"_types"},
     "actions": {"_types"},
@@ -32,11 +34,12 @@ ALLOWED = {
     "stats": {"_types"},
     "fitting": LIBRARY,
     "learning": LIBRARY | {"fitting"},
-    "choices": LIBRARY | {"fitting"},
-    "studies": LIBRARY | {"fitting", "choices"},
-    "tracks": LIBRARY | {"fitting", "studies"},
+    "choices": LIBRARY | {"_lazy", "fitting"},
+    "studies": LIBRARY | {"_lazy", "fitting", "choices"},
+    "tracks": LIBRARY | {"_lazy", "fitting", "studies"},
     "runs": {"_types", "__init__", "wording", "core", "loops", "fitting", "choices", "studies", "tracks"},
-    "__init__": LIBRARY | {"fitting", "learning"},
+    "__init__": LIBRARY
+    | {"_lazy", "choices", "fitting", "gym", "learning", "pettingzoo", "studies", "torch", "tracks"},
     "studio": {"_types", "__init__", "wording", "core", "envs", "loops", "choices", "studies", "tracks", "runs"},
     "cli": {"_types", "__init__", "wording", "core", "fitting", "choices", "studies", "tracks", "runs", "studio"},
     "__main__": {"cli"},
@@ -176,3 +179,34 @@ def test_public_names_are_there():
     assert len(policychord.__all__) <= 50
     for name in policychord.__all__:
         assert getattr(policychord, name).__doc__, f"{name} has no docstring"
+
+
+ROOMS_WITH_NAMES = ("choices", "tracks", "studies.flock")
+
+
+def test_one_import_gives_whole_rooms():
+    """`pc.envs.Pendulum` and its like need no second import, and a room's names come with it."""
+    code = (
+        "import policychord as pc\n"
+        "assert pc.envs.Pendulum and pc.models.riccati and pc.fitting.recover and pc.gym.play\n"
+        f"for room in {ROOMS_WITH_NAMES}:\n"
+        "    found = pc\n"
+        "    for part in room.split('.'):\n"
+        "        found = getattr(found, part)\n"
+        "    assert found.__all__ and set(found.__all__) <= set(dir(found))\n"
+        "    assert all(not hasattr(getattr(found, name), '__path__') for name in found.__all__)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("room", ROOMS_WITH_NAMES)
+def test_no_name_of_a_room_is_hidden_by_a_module_of_the_same_name(room):
+    """Whoever imports the module first would find the module under the name."""
+    folder = SOURCE.joinpath(*room.split("."))
+    names = importlib.import_module(f"policychord.{room}").__all__
+    assert not set(names) & {path.stem for path in folder.iterdir()}
+
+
+def test_a_misspelt_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"policychord.choices.*read_choice"):
+        policychord.choices.read_choice  # noqa: B018

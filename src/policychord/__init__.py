@@ -1,9 +1,29 @@
 """Compose reusable behaviours: the mixture weights that minimise one variational objective, with their proof."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._lazy import lazily
 
 if TYPE_CHECKING:
+    from . import (  # noqa: F401
+        actions,
+        agent,
+        choices,
+        core,
+        envs,
+        fitting,
+        gym,
+        learning,
+        loops,
+        models,
+        pettingzoo,
+        population,
+        primitives,
+        stats,
+        studies,
+        torch,
+        tracks,
+    )
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
     from .agent import Composer
@@ -32,7 +52,7 @@ if TYPE_CHECKING:
     from .population import Groups, Population
     from .primitives import Categorical, Gaussian, Policy, Table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Categorical",
@@ -106,15 +126,10 @@ _HOME = {
     "learning": ("learn",),
     "loops": ("replay", "rollout", "to_dataset"),
 }  # fmt: skip
-_ON_REQUEST = {name: module for module, names in _HOME.items() for name in names}
+# Whole rooms, by their names: `pc.envs.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
+_ROOMS = (
+    "actions", "agent", "choices", "core", "envs", "fitting", "gym", "learning", "loops", "models", "pettingzoo",
+    "population", "primitives", "stats", "studies", "torch", "tracks",
+)  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_REQUEST:
-        raise AttributeError(f"module 'policychord' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_ON_REQUEST[name]}", __name__), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = lazily(__name__, _HOME, _ROOMS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policychord.choices.beliefs import believe, take
-from policychord.choices.compare import OURS, compare, fit_rivals
+from policychord.choices.compare import OURS, compare_models, fit_rivals
 from policychord.choices.data import TASKS, Task
 from policychord.choices.models import FLOORS, classic, composed, fit, floored, predict_proba, score
 from policychord.choices.schemas import CLASSIC
@@ -108,6 +108,6 @@ def test_coefficients_are_recovered():
 
 
 def test_evidence_is_what_group_selection_takes(cohort):
-    found = compare({name: fit(classic(name), cohort["2"]) for name in CLASSIC}, CLASSIC)
+    found = compare_models({name: fit(classic(name), cohort["2"]) for name in CLASSIC}, CLASSIC)
     assert found.selection.responsibilities.shape == (8, 4)
     assert sum(found.pxp(name) for name in CLASSIC) == pytest.approx(1.0)

@@ -22,7 +22,7 @@ from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, 
 from policychord.tracks.leadership import leadership
 from policychord.tracks.motion import Motion, Moved, Smoothing, move
 from policychord.tracks.reading import TrackError, Tracks
-from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate
+from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate_group
 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 CELLS = cells_of(1.3 * np.random.default_rng(0).standard_t(4, size=(5000, 2)))
@@ -39,7 +39,7 @@ def herd(seed=0, count=8):
 
 @pytest.fixture(scope="module")
 def group():
-    return simulate(blank_decisions(LAYOUT, CELLS, USUAL), SHARP, herd(), 34, seed=3)
+    return simulate_group(blank_decisions(LAYOUT, CELLS, USUAL), SHARP, herd(), 34, seed=3)
 
 
 def test_forces_are_the_flocks_in_body_coordinates():
@@ -168,7 +168,7 @@ def test_simulated_individuals_flee_a_predator_that_moves_as_recorded():
     far = np.full((12, 2), np.nan)
     near = np.tile([-2.0, 0.0], (12, 1))
     calm, fled = (
-        simulate(given, theta, (place, velocity), 12, settings=settings, marks=(at, far), gate="constant")
+        simulate_group(given, theta, (place, velocity), 12, settings=settings, marks=(at, far), gate="constant")
         for at in (far, near)
     )
     assert fled.position[-1, 0, 0] > calm.position[-1, 0, 0] + 1.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .beliefs import Trials, take
-from .compare import Plan, believe_by, borrow, compare
+from .compare import Plan, believe_by, borrow, compare_models
 from .data import Choices
 from .models import ChoiceModel, Fitted, Mixture, coefficients_of, fit, is_regression, log_proba, names_of
 from .simulate import design_of, play
@@ -73,7 +73,7 @@ def recover(
             every = {**refits, names[-1]: borrow(plan.ours, trials, refits[plan.reference])}
             evidence = np.stack([one.log_evidence for one in every.values()], axis=1)
             best[row] += np.bincount(evidence.argmax(1), minlength=len(names)) / len(evidence)
-            selection = compare(every, names).selection
+            selection = compare_models(every, names).selection
             frequency[row] += selection.expected
             won[row, selection.pxp.argmax()] += 1
             found.append(every[name])

@@ -162,10 +162,10 @@ def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], pl
     return Analysis(
         trials, choices.task.name, plan.link, plan.eps, choices.left_out, choices.notes, models, composition,
         tuple(plan.primitives),
-        classic=compare(models, tuple(fits)),
-        against_hybrid=compare(models, (plan.reference, OURS)),
-        against_others=compare(models, (*others, OURS)),
-        everything=compare(models, tuple(models)),
+        classic=compare_models(models, tuple(fits)),
+        against_hybrid=compare_models(models, (plan.reference, OURS)),
+        against_others=compare_models(models, (*others, OURS)),
+        everything=compare_models(models, tuple(models)),
         reference=plan.reference,
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def borrow(model: ChoiceModel, trials: Trials, base: Fitted) -> Fitted:
     return evaluate(model, trials, base.coef, base.separated, base.error, interval)
 
 
-def compare(fits: Mapping[str, Fitted], names: Sequence[str]) -> Comparison:
+def compare_models(fits: Mapping[str, Fitted], names: Sequence[str]) -> Comparison:
     """Which of these models is the most frequent?"""
     evidence = np.stack([fits[name].log_evidence for name in names], axis=1)
     return Comparison(tuple(names), select_models(evidence))
@@ -226,7 +226,7 @@ def fit_rivals(
     count = ours.parameters + 1
 
     def against(name: str, description: str, mine: Fitted, theirs: Fitted = known) -> Rival:
-        selection = compare({"theirs": theirs, "mine": mine}, ("theirs", "mine")).selection
+        selection = compare_models({"theirs": theirs, "mine": mine}, ("theirs", "mine")).selection
         new = theirs if mine is ours else mine
         return Rival(name, description, float(new.log_likelihood.sum()), float(selection.pxp[1]), selection.bor)
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..stats.glm import log_choice_prob, log_choice_slope
 from ..stats.model_selection import ESTABLISHED, UNDECIDED
 from .beliefs import Trials
-from .compare import OURS, Analysis, Comparison, Plan, borrow, compare, model_by_name
+from .compare import OURS, Analysis, Comparison, Plan, borrow, compare_models, model_by_name
 from .data import Choices, measure_task
 from .models import ChoiceModel, Fitted, Mixture, believed, coefficients_of, fit, is_regression, log_proba
 from .schemas import features
@@ -252,7 +252,7 @@ def _floor_warnings(found: Analysis, plan: Plan) -> list[str]:
     if not _leads(found.against_hybrid):
         return []
     floored = borrow(base._replace(change="clip"), found.trials, found.models[plan.reference])
-    against = compare({plan.reference: floored, OURS: found.models[OURS]}, (plan.reference, OURS))
+    against = compare_models({plan.reference: floored, OURS: found.models[OURS]}, (plan.reference, OURS))
     if _leads(against):
         return []
     return [f"The lead of {OURS} over {plan.reference} may only be a floor under improbable choices: against "

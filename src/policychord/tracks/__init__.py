@@ -2,3 +2,62 @@
 
 Tracks -> motion -> decisions -> fit and rivals -> a sentence, figures, a film, and flocks simulated with the estimates.
 """
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .compare import Answer, Gating, answer, gating
+    from .decisions import Decisions, cells_of, decide, of_trial, thin
+    from .family import accounts_of, family_of, weigh
+    from .forces import USUAL, ForceSettings, Layout, Seen, Sight
+    from .motion import Card, Motion, Smoothing, card_of, describe, move
+    from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
+    from .simulate import as_tracks, blank_decisions, predict, simulate_group
+
+__all__ = [
+    "USUAL",
+    "Answer",
+    "Card",
+    "Decisions",
+    "ForceSettings",
+    "Gating",
+    "Layout",
+    "Motion",
+    "Seen",
+    "Sight",
+    "Smoothing",
+    "TrackError",
+    "Tracks",
+    "Trial",
+    "accounts_of",
+    "answer",
+    "as_tracks",
+    "blank_decisions",
+    "card_of",
+    "cells_of",
+    "decide",
+    "describe",
+    "family_of",
+    "gating",
+    "move",
+    "of_trial",
+    "parse_tracks",
+    "predict",
+    "read_tracks",
+    "simulate_group",
+    "thin",
+    "weigh",
+]
+
+_HOME = {
+    "reading": ("TrackError", "Tracks", "Trial", "parse_tracks", "read_tracks"),
+    "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "move"),
+    "forces": ("USUAL", "ForceSettings", "Layout", "Seen", "Sight"),
+    "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
+    "family": ("accounts_of", "family_of", "weigh"),
+    "compare": ("Answer", "Gating", "answer", "gating"),
+    "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
+}
+__getattr__, __dir__ = lazily(__name__, _HOME)

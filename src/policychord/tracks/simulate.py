@@ -32,7 +32,7 @@ class Group(NamedTuple):
     gap: Float[np.ndarray, "time id"]
 
 
-def simulate(
+def simulate_group(
     given: Decisions,
     theta: Mapping[str, Any],
     start: tuple[np.ndarray, np.ndarray],
@@ -164,7 +164,7 @@ def predict(
             continue
         p, v = one.position[rows][:, stays], one.velocity[rows][:, stays]
         marks = marked(one, rows, settings.predator), marked(one, rows, settings.leader)
-        group = simulate(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
+        group = simulate_group(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
                          forces=forces_of(settings, own), marks=marks)  # fmt: skip
         real.append(_measured(p, v))
         made.append(_measured(group.position, group.velocity))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...choices.beliefs import Trials, believe
 from ...choices.checks import CrossValidation, Recovered, Recovery
-from ...choices.compare import OURS, ROUNDING, analyse, compare, fit_hybrid, fit_rivals
+from ...choices.compare import OURS, ROUNDING, analyse, compare_models, fit_hybrid, fit_rivals
 from ...choices.data import TASKS, Choices
 from ...choices.models import LEAST, coefficients_of, compose, composed, evaluate, fit, log_proba, weigh
 from ...choices.schemas import CLASSIC, FEATURES, PAPER, columns, exploit, features
@@ -105,7 +105,7 @@ def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     for eps in temperatures:
         ours = evaluate(composed(link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
-        against = compare({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
+        against = compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
         rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
     pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
     return Sweep(temperatures, pxp, bor, total, np.stack(evidence))
@@ -137,7 +137,7 @@ def stop_early(trials: Trials, eps: float, tau: float, durations: tuple[float, .
         total = np.array([log_p[trials.subject == one].sum() for one in hybrid.subjects])
         gain = total - hybrid.log_likelihood  # as many parameters, so evidence gains what the likelihood does
         ours = hybrid._replace(log_likelihood=total, log_evidence=hybrid.log_evidence + gain)
-        against = compare({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
+        against = compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
         rows.append((against.pxp[1], total.sum(), np.abs(weights - best).sum(axis=1).max()))
     return Stopped(tuple(sorted(durations)), *(np.array(column) for column in zip(*rows, strict=True)))
 
@@ -210,7 +210,7 @@ def recover(settings: BanditSettings, experiment: str) -> Recovery:
             fitted = {other: fit(models[other], trials, engine="scoring") for other in MODELS}
             evidence = np.stack([one.log_evidence for one in fitted.values()], axis=1)
             best[row] += np.bincount(evidence.argmax(1), minlength=len(MODELS)) / len(people)
-            selection = compare(fitted, MODELS).selection
+            selection = compare_models(fitted, MODELS).selection
             frequency[row] += selection.expected
             won[row, selection.pxp.argmax()] += 1
             true.append(people)

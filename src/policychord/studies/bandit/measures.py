@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...choices.compare import OURS, Analysis, Rivals, compare, weights_by_trial
+from ...choices.compare import OURS, Analysis, Rivals, compare_models, weights_by_trial
 from ...choices.models import LEAST, coefficients_of
 from ...choices.schemas import PAPER, columns, features
 from ...core.objective import Problem, problem
@@ -79,8 +79,8 @@ def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[B
         fit = fit._replace(
             trials=trials._replace(subject=anew),
             composition=fit.composition._replace(weights=fit.composition.weights[chosen]),
-            against_hybrid=compare(models, fit.against_hybrid.models),
-            against_others=compare(models, fit.against_others.models),
+            against_hybrid=compare_models(models, fit.against_hybrid.models),
+            against_others=compare_models(models, fit.against_others.models),
         )
         return found._replace(
             fit=fit,

@@ -13,7 +13,7 @@ from ...tracks.family import weigh
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.motion import Motion, Smoothing, move
 from ...tracks.reading import parse_tracks
-from ...tracks.simulate import Group, simulate
+from ...tracks.simulate import Group, simulate_group
 from ..uploads import Upload
 from ..wire import Frame
 from .base import FRAMES_PER_SECOND
@@ -171,7 +171,9 @@ def _start(played: Played, view: TracksView) -> Begun:
     steps = int(np.ceil(view.follow / every.layout.every)) + 2
     rows = np.minimum(frame + every.step * np.arange(steps), len(one.position) - 1)
     marks = marked(one, rows, settings.predator), marked(one, rows, None)
-    group = simulate(every, found.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks)
+    group = simulate_group(
+        every, found.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks
+    )
     return Begun(frame / motion.rate, group, len(there))
 
 
