@@ -17,7 +17,7 @@ from policychord.choices.beliefs import believe
 from policychord.choices.data import TASKS
 from policychord.choices.models import GAP, classic, compose, log_proba
 from policychord.choices.schemas import PAPER, columns
-from policychord.choices.simulate import GROUPS, SUBJECTS, draw_people, simulate
+from policychord.choices.simulate import GROUPS, SUBJECTS, draw_people, simulate_choices
 
 from .reduction import two_arm_weights
 from .rivals import on_simplex, right_hand_side
@@ -32,7 +32,7 @@ def batch(experiment: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Primitives and ln q at all trials of a cohort of the size of the paper's."""
     people = draw_people(GROUPS[experiment]["Hybrid"], SUBJECTS[experiment], seed)
     model = classic("Hybrid", "probit")
-    trials = believe(simulate(TASKS[experiment], model, people, seed=seed))
+    trials = believe(simulate_choices(TASKS[experiment], model, people, seed=seed))
     return columns(PAPER, trials), log_proba(model, trials, people[trials.subject - 1])
 
 

@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
-from policychord.choices.simulate import GROUPS, draw_people, simulate  # noqa: E402
+from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
 from policychord.envs.bandit import Belief  # noqa: E402
 from policychord.fitting import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
 from policychord.fitting.decisions import composed, family_of, observations  # noqa: E402
@@ -403,7 +403,7 @@ def _planted(names: tuple[str, ...], cohort: int) -> dict[str, Any]:
     for k, (name, count) in enumerate(zip(names, counts, strict=True)):
         if count:
             coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
-            parts.append(simulate(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
+            parts.append(simulate_choices(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
     trials = [believe(part) for part in parts]
     offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
     seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]

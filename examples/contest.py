@@ -12,7 +12,6 @@ from scipy.stats import t as student
 from style import BLUE, GREEN, GREY, ORANGE, SEEDS, figure
 
 import policychord as pc
-from policychord.gym import play
 
 OURS = "composed, rollouts"
 
@@ -50,7 +49,8 @@ def certain(label, sure=0.9):
 def compare(agents, env, seeds, observe=None, steps=None):
     """(traces, returns) of each agent in the same episodes; `--seeds` on the command line takes fewer of them."""
     chosen = seeds[:SEEDS] if SEEDS else seeds
-    traces = {name: play(agent, env, seeds=chosen, observe=observe, steps=steps) for name, agent in agents.items()}
+    told = {"seeds": chosen, "observe": observe, "steps": steps}
+    traces = {name: pc.gym.play(agent, env, **told) for name, agent in agents.items()}
     return traces, {name: np.asarray(trace.total_reward) for name, trace in traces.items()}
 
 

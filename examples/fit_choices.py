@@ -3,14 +3,11 @@
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
-from policychord.choices.compare import analyse, compare_models, weights_by_trial
-from policychord.choices.models import composed, fit
-from policychord.choices.schemas import KNOWN
-from policychord.choices.simulate import synthetic
+import policychord as pc
 
-# for your own file: read_choices("choices.csv", TASKS["2"]) of policychord.choices.data
-choices = synthetic("2", 20)
-found = analyse(choices)
+# for your own file: pc.choices.read_choices("choices.csv")
+choices = pc.choices.synthetic("2", 20)
+found = pc.choices.analyse(choices)
 print(f"{choices.source}: {len(np.unique(choices.subject))} people, {len(choices.choice)} choices")
 for name, pxp in zip(found.everything.models, found.everything.selection.pxp, strict=True):
     print(f"{name:<10} PXP {pxp:.3f}   BIC {found.models[name].bic.sum():.0f}")
@@ -23,8 +20,9 @@ def switch(trials):
     return np.where(trials.previous[:, None] < 0, 1 / trials.arms, prob)
 
 
-own = composed({"exploit": KNOWN["exploit"], "uncertainty": KNOWN["uncertainty"], "switch": switch})
-duel = compare_models({**found.models, "Mine": fit(own, found.trials)}, ("Composed", "Mine"))
+kept = {name: pc.choices.KNOWN[name] for name in ("exploit", "uncertainty")}
+own = pc.choices.composed({**kept, "switch": switch})
+duel = pc.choices.compare_models({**found.models, "Mine": pc.choices.fit(own, found.trials)}, ("Composed", "Mine"))
 print(f"with switch in place of risk, against the composed model: PXP {duel.pxp('Mine'):.3f}")
 
 
@@ -37,7 +35,7 @@ def draw():
     left.set(xlabel="PXP", xlim=(0, 1))
     left.invert_yaxis()
     left.set_title(f"Most used ({choices.source})")
-    trial, mean = weights_by_trial(found)
+    trial, mean = pc.choices.weights_by_trial(found)
     for name, weights, colour in zip(found.primitives, mean.T, (BLUE, ORANGE, GREEN), strict=True):
         right.plot(trial, weights, "o-", markersize=3.5, color=colour, label=name)
     right.set(xlabel="trial of a block", ylabel="mean weight", ylim=(0, 0.8))

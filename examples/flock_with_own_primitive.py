@@ -6,14 +6,12 @@ import numpy as np
 from style import BLUE, GREEN, GREY, figure, save
 
 import policychord as pc
-from policychord.studies.flock.agents import boid, world
-from policychord.studies.flock.settings import FlockSettings
 
 pc.enable_x64()
 
-settings = FlockSettings(boids=100, grid=16)  # all else as in the paper
-air = world(settings)
-paper = boid(settings, air, informed=False)
+settings = pc.studies.flock.FlockSettings(boids=100, grid=16)  # all else as in the paper
+air = pc.studies.flock.world(settings)
+paper = pc.studies.flock.boid(settings, air, informed=False)
 HOME_RANGE = 8.0  # m
 
 

@@ -21,7 +21,6 @@ from swing_up import (
 
 import policychord as pc
 from policychord.envs import PendulumState
-from policychord.gym import play
 from policychord.models import action_cost
 
 SEEDS = range(ASKED or 100)  # the same hundred starts for every agent
@@ -117,7 +116,7 @@ def draw(trace, returns: dict[str, np.ndarray]):
 
 
 if __name__ == "__main__":
-    traces = {name: play(agent, "Pendulum-v1", seeds=SEEDS, observe=observe) for name, agent in agents().items()}
+    traces = {name: pc.gym.play(agent, "Pendulum-v1", seeds=SEEDS, observe=observe) for name, agent in agents().items()}
     returns = {name: np.asarray(trace.total_reward) for name, trace in traces.items()}
     show(returns)
     save(draw(traces[OURS], returns), "pendulum")

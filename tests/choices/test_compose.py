@@ -24,7 +24,7 @@ from policychord.choices.models import (
     weigh,
 )
 from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, features, schemas_by_name
-from policychord.choices.simulate import simulate
+from policychord.choices.simulate import simulate_choices
 from policychord.envs.bandit import Belief, learn
 from policychord.models import Reference
 from policychord.primitives import Categorical
@@ -115,7 +115,7 @@ def test_beliefs_start_anew_and_remember(cohort):
 def test_replay_with_a_composer_gives_the_same_weights():
     """One person's choices, explained by the agents' layer: `policychord.replay` over a `Composer`."""
     person = np.array([[0.9, 0.2]])
-    choices = simulate(TASKS["2"], classic("Hybrid"), person, blocks=3, trials=6, seed=11)
+    choices = simulate_choices(TASKS["2"], classic("Hybrid"), person, blocks=3, trials=6, seed=11)
     trials = believe(choices)
 
     def log_q(belief, k):
@@ -158,7 +158,7 @@ def test_replay_with_a_composer_gives_the_same_weights():
 def test_schemas_are_policies_for_any_number_of_arms(arms, rng):
     task = Task("own", (40.0,) * arms)
     coef = np.tile([0.8, 0.2], (3, 1))
-    trials = believe(simulate(task, classic("Hybrid", "logit"), coef, blocks=2, trials=6, seed=1))
+    trials = believe(simulate_choices(task, classic("Hybrid", "logit"), coef, blocks=2, trials=6, seed=1))
     pi = columns(KNOWN, trials)
     assert pi.shape == (36, arms, len(KNOWN))
     np.testing.assert_allclose(pi.sum(1), 1.0, atol=1e-12)

@@ -21,7 +21,7 @@ from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kal
 from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
 from policychord.choices.quality import DELTA, _fit_warnings, examine
 from policychord.choices.report import state
-from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate, synthetic
+from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
 from policychord.envs.bandit import Belief
 from policychord.stats.model_selection import ModelSelection
 
@@ -121,14 +121,14 @@ def test_a_lead_that_a_floor_explains_is_no_evidence_for_composition():
     """Hybrid people of whom each now and then takes any arm: the composed model wins, as a floor alone would do."""
     lapsing = model_by_name("Hybrid+lapse", TASKS["2"], "probit")
     coef = np.column_stack([draw_people(GROUPS["2"]["Hybrid"], 16, 4) + np.array([1.5, 0.0]), np.full(16, 0.08)])
-    choices = simulate(TASKS["2"], lapsing, coef, seed=9)
+    choices = simulate_choices(TASKS["2"], lapsing, coef, seed=9)
     plan = plan_models(choices.task, "probit", models=("Hybrid",))
     found = analyse(choices, plan=plan)
     assert found.against_hybrid.pxp("Composed") > 0.95
     (line,) = [line for line in examine(choices, found, plan).warnings if "floor" in line]
     assert "Hybrid clipped to [.01, .99]" in line
     assert "no evidence for composition" in line
-    steady = simulate(TASKS["2"], classic("Hybrid"), coef[:, :2], seed=9)
+    steady = simulate_choices(TASKS["2"], classic("Hybrid"), coef[:, :2], seed=9)
     found = analyse(steady, plan=plan)
     assert not any("floor" in line for line in examine(steady, found, plan).warnings)
 
@@ -294,7 +294,7 @@ def two_groups(tmp_path_factory):
     parts = []
     for k, (name, label) in enumerate((("Hybrid", "control"), ("Value", "patient"))):
         coef = draw_people(GROUPS["2"][name], 8, (5, k))
-        table = as_table(simulate(TASKS["2"], classic(name), coef, blocks=12, trials=10, seed=(6, k)))
+        table = as_table(simulate_choices(TASKS["2"], classic(name), coef, blocks=12, trials=10, seed=(6, k)))
         parts.append(table.assign(subject=[f"{label[0]}{s}" for s in table["subject"]], group=label))
     pd.concat(parts).to_csv(folder / "groups.csv", index=False)
     return folder

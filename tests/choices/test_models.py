@@ -10,7 +10,7 @@ from policychord.choices.compare import OURS, compare_models, fit_rivals
 from policychord.choices.data import TASKS, Task
 from policychord.choices.models import FLOORS, classic, composed, fit, floored, predict_proba, score
 from policychord.choices.schemas import CLASSIC
-from policychord.choices.simulate import GROUPS, draw_people, simulate, synthetic
+from policychord.choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 
 MODELS = {
     **{name: partial(classic, name) for name in CLASSIC},
@@ -77,7 +77,7 @@ def test_bad_names_are_refused(cohort):
 def test_three_arms_by_softmax_only():
     task = Task("own", (50.0,) * 3)
     people = np.tile([1.2, 0.2], (4, 1))
-    trials = believe(simulate(task, classic("Hybrid", "logit"), people, blocks=5, trials=8, seed=2))
+    trials = believe(simulate_choices(task, classic("Hybrid", "logit"), people, blocks=5, trials=8, seed=2))
     for model in (classic(name, "logit") for name in CLASSIC):
         assert predict_proba(model, fit(model, trials), trials).shape == (160, 3)
     with pytest.raises(ValueError, match=r"probit.*3 options.*logit"):
@@ -101,7 +101,7 @@ def test_simulated_people_are_the_same_again_and_learn():
 
 def test_coefficients_are_recovered():
     people = draw_people(GROUPS["2"]["Hybrid"], 12, 4)
-    trials = believe(simulate(TASKS["2"], classic("Hybrid"), people, blocks=60, seed=5))
+    trials = believe(simulate_choices(TASKS["2"], classic("Hybrid"), people, blocks=60, seed=5))
     found = fit(classic("Hybrid"), trials).coef
     assert np.corrcoef(people[:, 0], found[:, 0])[0, 1] > 0.9
     assert np.corrcoef(people[:, 1], found[:, 1])[0, 1] > 0.9

@@ -152,7 +152,9 @@ def test_learner_and_models_are_those_of_the_command(small):
     pxp = [model["pxp"] for model in frames["group"].header["models"]]
     np.testing.assert_allclose(pxp, known.everything.selection.pxp, atol=1e-6)
     names: dict = {}
-    text = room.describe(state)["snippet"].replace("read_choices('mine.csv', TASKS['2'])", "given")
+    text = room.describe(state)["snippet"].replace(
+        "pc.choices.read_choices('mine.csv', pc.choices.TASKS['2'])", "given"
+    )
     exec(text, {"given": state.fitting.choices, "names": names}, names)
     np.testing.assert_allclose(names["found"].everything.selection.pxp, pxp, atol=1e-6)
     back = room.change(state, {"learner": "kalman"})

@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from .compare import Analysis, Comparison, analyse, compare_models, model_by_name, plan_models, weights_by_trial
     from .data import TASKS, Choices, Reading, Task, measure_task, parse_choices, read_choices
     from .estimate import choice_likelihood, shrink
-    from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates
+    from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates, learner_of
     from .models import ChoiceModel, Fitted, classic, composed, fit
     from .quality import examine
     from .report import model_table, verdict
     from .schemas import KNOWN
-    from .simulate import cohort, synthetic
+    from .simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
 
 __all__ = [
+    "GROUPS",
     "KNOWN",
     "TASKS",
     "AbstractLearner",
@@ -42,8 +43,10 @@ __all__ = [
     "cohort",
     "compare_models",
     "composed",
+    "draw_people",
     "examine",
     "fit",
+    "learner_of",
     "measure_task",
     "model_by_name",
     "model_table",
@@ -54,6 +57,7 @@ __all__ = [
     "read_choices",
     "recover",
     "shrink",
+    "simulate_choices",
     "synthetic",
     "take",
     "verdict",
@@ -63,7 +67,7 @@ __all__ = [
 _HOME = {
     "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
     "beliefs": ("Trials", "believe", "take"),
-    "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates"),
+    "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates", "learner_of"),
     "schemas": ("KNOWN",),
     "models": ("ChoiceModel", "Fitted", "classic", "composed", "fit"),
     "estimate": ("choice_likelihood", "shrink"),
@@ -79,6 +83,6 @@ _HOME = {
     "quality": ("examine",),
     "checks": ("check_predictions", "posterior_tree", "predict_others", "recover"),
     "report": ("model_table", "verdict"),
-    "simulate": ("cohort", "synthetic"),
+    "simulate": ("GROUPS", "cohort", "draw_people", "simulate_choices", "synthetic"),
 }
 __getattr__, __dir__ = lazily(__name__, _HOME)

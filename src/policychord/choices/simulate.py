@@ -59,7 +59,7 @@ class Design(NamedTuple):
     condition: np.ndarray | None = None  # (blocks)
 
 
-def simulate(
+def simulate_choices(
     task: Task, model: ChoiceModel, coef: np.ndarray, *, blocks: int = 20, trials: int = 10, seed: Seed = 0
 ) -> Choices:
     """Let people with these coefficients (subjects, coefficients) play: they believe, choose by the model, and learn.
@@ -158,7 +158,9 @@ def synthetic(
     count = SUBJECTS[experiment] if subjects is None else subjects
     people = draw_people(GROUPS[experiment]["Hybrid"], count, (seed, int(experiment), 0))
     size = {"blocks": blocks, "trials": trials}
-    return simulate(TASKS[experiment], classic("Hybrid", "probit"), people, **size, seed=(seed, int(experiment), 1))
+    return simulate_choices(
+        TASKS[experiment], classic("Hybrid", "probit"), people, **size, seed=(seed, int(experiment), 1)
+    )
 
 
 def cohort(
@@ -195,7 +197,7 @@ def cohort(
     coef = np.where(bounded, 1.0 / (1.0 + np.exp(-(logit + normal / 2))), centre * (1.0 + normal / 3))
     positive = np.array([scales.get(name) == "positive" for name in names])
     coef = np.where(positive, np.abs(centre) * np.exp(normal / 3), coef)
-    return simulate(task, spec, coef, blocks=blocks, trials=trials, seed=(seed, task.arms, 1)), spec, means
+    return simulate_choices(task, spec, coef, blocks=blocks, trials=trials, seed=(seed, task.arms, 1)), spec, means
 
 
 def _usual(name: str, task: Task) -> float:

@@ -8,7 +8,7 @@ from policychord.choices.compare import OURS
 from policychord.choices.data import TASKS
 from policychord.choices.models import classic
 from policychord.choices.schemas import CLASSIC
-from policychord.choices.simulate import simulate
+from policychord.choices.simulate import simulate_choices
 from policychord.runs import cache
 from policychord.studies.bandit.agents import choices_of
 from policychord.studies.bandit.experiments import cross_validate, learn_factored, recover, sweep
@@ -27,7 +27,7 @@ def test_recovery_tables(small):
 
 def test_cross_validation_predicts_strangers_who_are_alike():
     alike = np.tile([1.0, 0.2], (8, 1))
-    trials = believe(simulate(TASKS["2"], classic("Hybrid"), alike, blocks=10, trials=8, seed=1))
+    trials = believe(simulate_choices(TASKS["2"], classic("Hybrid"), alike, blocks=10, trials=8, seed=1))
     more = {"eps": 0.01, "folds": 3, "splits": 2, "seed": 0}
     found = cross_validate(trials, "probit", **more)
     assert found.models == (*CLASSIC, OURS)

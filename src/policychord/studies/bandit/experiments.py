@@ -12,7 +12,7 @@ from ...choices.compare import OURS, ROUNDING, analyse, compare_models, fit_hybr
 from ...choices.data import TASKS, Choices
 from ...choices.models import LEAST, coefficients_of, compose, composed, evaluate, fit, log_proba, weigh
 from ...choices.schemas import CLASSIC, FEATURES, PAPER, columns, exploit, features
-from ...choices.simulate import GROUPS, draw_people, simulate
+from ...choices.simulate import GROUPS, draw_people, simulate_choices
 from ...core.flow import flow
 from ...core.objective import problem
 from ...envs.bandit import Belief, learn
@@ -204,7 +204,7 @@ def recover(settings: BanditSettings, experiment: str) -> Recovery:
         for cohort in range(cohorts):
             seed = (settings.seed, int(experiment), 7, cohort)
             people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
-            choices = simulate(TASKS[experiment], model, people, blocks=settings.blocks, trials=settings.trials,
+            choices = simulate_choices(TASKS[experiment], model, people, blocks=settings.blocks, trials=settings.trials,
                                seed=(*seed, row))  # fmt: skip
             trials = believe(choices)
             fitted = {other: fit(models[other], trials, engine="scoring") for other in MODELS}

@@ -249,22 +249,16 @@ def snippet(played: Played, view: TracksView) -> str:
         words.insert(0, f"forces={view.forces.forces!r}")
     rate = f", rate={view.rate:g}" if view.rate else ""
     return f"""\
-import jax
+import policychord as pc
 
-jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
-from policychord.tracks.compare import gating
-from policychord.tracks.decisions import decide, thin
-from policychord.tracks.forces import ForceSettings
-from policychord.tracks.motion import Smoothing, move
-from policychord.tracks.reading import read_tracks
-from policychord.tracks.simulate import predict
-
-settings = ForceSettings({", ".join(words)})
-motion = move(read_tracks({played.upload.name!r}{rate}), Smoothing(window={view.smooth:g}))
-decisions = thin(decide(motion, settings), {MOST_DECISIONS})
-found = gating(decisions, starts=1)
+pc.enable_x64()  # certificates are honest in float64 only
+settings = pc.tracks.ForceSettings({", ".join(words)})
+tracks = pc.tracks.read_tracks({played.upload.name!r}{rate})
+motion = pc.tracks.move(tracks, pc.tracks.Smoothing(window={view.smooth:g}))
+decisions = pc.tracks.thin(pc.tracks.decide(motion, settings), {MOST_DECISIONS})
+found = pc.tracks.gating(decisions, starts=1)
 print(found.sentence)
-for one in predict(motion, decisions, found.fit.theta, settings, seconds={view.follow:g}):
+for one in pc.tracks.predict(motion, decisions, found.fit.theta, settings, seconds={view.follow:g}):
     print(one.name, "largest difference of the distributions", round(one.distance, 2))
 """
 

@@ -9,7 +9,7 @@ from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError, Reading, parse_choices
 from ....choices.models import Fitted, classic, evaluate, fit, is_regression
 from ....choices.quality import fits_task
-from ....choices.simulate import GROUPS, draw_people, simulate, synthetic
+from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
 from ...uploads import Upload
 from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, ChoicesView
@@ -61,7 +61,7 @@ def simulate_cohort(view: ChoicesView) -> Choices:
     people = draw_people(GROUPS["2"]["Hybrid"], view.subjects, (view.seed, 2, 0))
     model, seed = classic("Hybrid", view.link), (view.seed, 2, 1)
     assert view.task is not None
-    return simulate(view.task, model, people, blocks=view.blocks, trials=view.trials, seed=seed)
+    return simulate_choices(view.task, model, people, blocks=view.blocks, trials=view.trials, seed=seed)
 
 
 def read_upload(upload: Upload, view: ChoicesView) -> Choices:

@@ -142,41 +142,30 @@ OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
 def snippet(view: ChoicesView, file: str, person: int | str) -> str:
     """What is shown, in Python; `file` is the name of an uploaded table, or empty."""
     known = EXPERIMENTS.get(view.experiment)
-    task = f"TASKS[{known!r}]" if known else "None" if view.task is None else repr(view.task)
+    task = f"pc.choices.TASKS[{known!r}]" if known else "None" if view.task is None else f"pc.choices.{view.task!r}"
     size = f"blocks={view.blocks}, trials={view.trials}"
     if file:
-        named = ["TASKS"] if known else ["Task"] if view.task is not None else []
-        named += ["Reading"] if view.columns else []
-        more = ["from policychord.choices.data import " + ", ".join([*sorted(named), "read_choices"])]
-        how = f", how=Reading({parse_columns(view.columns)!r})" if view.columns else ""
-        line = f"choices = read_choices({file!r}, {task}{how})"
+        how = f", how=pc.choices.Reading({parse_columns(view.columns)!r})" if view.columns else ""
+        line = f"choices = pc.choices.read_choices({file!r}, {task}{how})"
     elif known:
-        more = ["from policychord.choices.simulate import synthetic"]
-        line = f"choices = synthetic({known!r}, {view.subjects}, {size}, seed={view.seed})"
+        line = f"choices = pc.choices.synthetic({known!r}, {view.subjects}, {size}, seed={view.seed})"
     else:
-        more = ["from policychord.choices.data import Task", "from policychord.choices.models import classic",
-                "from policychord.choices.simulate import GROUPS, draw_people, simulate"]  # fmt: skip
         line = (
-            f'people = draw_people(GROUPS["2"]["Hybrid"], {view.subjects}, ({view.seed}, 2, 0))\n'
-            f'choices = simulate({view.task!r}, classic("Hybrid", {view.link!r}), people, {size}, '
-            f"seed=({view.seed}, 2, 1))"
+            f'group = pc.choices.GROUPS["2"]["Hybrid"]\n'
+            f"people = pc.choices.draw_people(group, {view.subjects}, ({view.seed}, 2, 0))\n"
+            f'model = pc.choices.classic("Hybrid", {view.link!r})\n'
+            f"choices = pc.choices.simulate_choices({task}, model, people, {size}, seed=({view.seed}, 2, 1))"
         )
-    own = ""
-    if view.learner != "kalman":
-        more.append("from policychord.choices.learners import learner_of")
-        own = f", learner=learner_of({view.learner!r}, choices.task)"
-    imports = "\n".join(sorted([
-        "from policychord.choices.compare import analyse, plan_models", *more,
-        "from policychord.choices.report import model_table, verdict",
-    ]))  # fmt: skip
+    own = "" if view.learner == "kalman" else f", learner=pc.choices.learner_of({view.learner!r}, choices.task)"
+    how = f"{view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}{own}"
     return f"""\
-{imports}
+import policychord as pc
 
 {line}{"" if file else "  # simulated people, not human data"}
-plan = plan_models(choices.task, {view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}{own})
-found = analyse(choices, plan=plan)
-print(model_table(found).to_string(index=False))
-print(verdict(found))
+plan = pc.choices.plan_models(choices.task, {how})
+found = pc.choices.analyse(choices, plan=plan)
+print(pc.choices.model_table(found).to_string(index=False))
+print(pc.choices.verdict(found))
 
 person = found.trials.subject == {person!r}
 print(found.primitives)
