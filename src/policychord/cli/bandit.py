@@ -571,7 +571,7 @@ def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examinati
     trials = counted(int(result.trials.counts.sum()), "trial")
     title = f"{result.trials.source}: {people}, {trials}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "parameters", "log-likelihood", "BIC", "R2", "accuracy", "held-out", "PXP"):
+    for column in ("model", "parameters", "log-lik.", "BIC", "R2", "accuracy", "held-out", "PXP"):
         table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for row in rows:
         fit = f"{row['R2']:.3f}", f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
