@@ -1,13 +1,16 @@
 """Help pages fit a small window, show defaults and examples that are right, and load nothing heavy."""
 
+import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import policychord.cli
 from policychord.cli import app
 from policychord.cli.app import PANELS, _flowing
 
@@ -107,3 +110,19 @@ def test_the_shell_completes_words(words, place, expected):
     asked = {"_POLICYCHORD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
     answer = CliRunner().invoke(app, [], env=asked, prog_name="policychord")
     assert set(answer.stdout.split()) == expected
+
+
+def test_every_command_ends_with_what_to_do_next():
+    """In its own lines or in a function of its file that it calls; the studio runs until it is stopped."""
+    folder = Path(policychord.cli.__file__).parent
+    silent = []
+    for path in sorted(folder.glob("*.py")):
+        functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+        text = {node.name: ast.unparse(node) for node in functions}
+        for node in functions:
+            command = any(".command(" in ast.unparse(one) + "(" for one in node.decorator_list)
+            called = [name for name in text if name != node.name and f"{name}(" in text[node.name]]
+            deeper = [name for one in called for name in text if f"{name}(" in text[one]]
+            if command and not any("Next" in text[name] for name in (node.name, *called, *deeper)):
+                silent.append(f"{path.stem} {node.name}")
+    assert silent == ["studio studio"]

@@ -82,6 +82,7 @@ def _shown(found: "Comparison") -> list[Any]:
         f"{counted(found.claims, 'claim')} in both runs: {counted(len(found.verdicts), 'verdict')} changed, "
         f"{counted(len(moved), 'measured value')} moved, {len(drawn)} of {len(shared)} figures differ.",
         *(f"Note: {note}" for note in found.notes),
+        *(["Next: open report.html of both runs at these claims."] if found.verdicts or moved else []),
     ]
     return [part for table in tables for part in table] + words
 

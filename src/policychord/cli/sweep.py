@@ -219,7 +219,9 @@ def export(
     file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
     results = {"episodes": len(table), "columns": list(table.columns)}
     record = {"results": results, "out": file.parent, "files": [file], "notes": notes}
-    emit(json, record, *notes, f"Wrote {counted(len(table), 'episode')} to {file}.")
+    read = "read_csv" if to.suffix == ".csv" else "read_parquet"
+    wrote = f"Wrote {counted(len(table), 'episode')} to {file}."
+    emit(json, record, *notes, wrote, f"Next, in Python:  pandas.{read}('{file}')")
 
 
 @sweep.command(
@@ -252,7 +254,8 @@ def plot(
             raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
         files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
     record = {"out": folder, "files": files, "notes": notes}
-    emit(json, record, *notes, f"Wrote {', '.join(str(file) for file in files if file.suffix == '.png')} (and as SVG).")
+    drawn = [str(file) for file in files if file.suffix == ".png"]
+    emit(json, record, *notes, f"Wrote {', '.join(drawn)} (and as SVG).", f"Next: open {drawn[0]}.")
 
 
 @sweep.command(
@@ -288,6 +291,7 @@ def rerun(
         f"Episode {number} of point {point}: {', '.join(lines)}",
         *notes,
         f"Wrote its data, settings and figure to {out}.",
+        f"Next: open {next((file for file in found.files if file.suffix == '.png'), out)}.",
     )
 
 

@@ -168,14 +168,15 @@ def card(
     from ..tracks.motion import describe
 
     plan = _plan(settings, {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth}, columns, causal)
-    found, files = run_card(files, plan, out)
+    found, written = run_card(files, plan, out)
     rows = describe(found)
     table = Table(title=found.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
     for what, much in rows:
         table.add_row(what, much)
-    record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": files, "notes": found.notes}
-    said = [f"Wrote {counted(len(files), 'file')} to {out}."] if files else []
-    emit(json, record, table, *found.notes, *said)
+    record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": written, "notes": found.notes}
+    said = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
+    again = " ".join(["policychord tracks fit", *map(str, files), *([] if rate is None else [f"--rate {rate:g}"])])
+    emit(json, record, table, *found.notes, *said, f"Next, if this looks like your animals:\n  {again}")
 
 
 @tracks.command(
@@ -333,8 +334,8 @@ def trials(
     record = {"command": "tracks trials", "settings": plan, "out": target, "files": found.files,
               "results": {"trials": [row._asdict() for row in found.rows]},
               "notes": [found.sentence, *found.notes]}  # fmt: skip
-    emit(json, record, table, found.sentence, *found.notes,
-         f"Wrote {counted(len(found.files), 'file')} to {target}.")  # fmt: skip
+    emit(json, record, table, found.sentence, *found.notes, f"Wrote {counted(len(found.files), 'file')} to {target}.",
+         f"Next: open {found.files[-1]}.")  # fmt: skip
 
 
 @tracks.command(
@@ -382,4 +383,4 @@ def film(
     with watching() as watch:
         files = run_film(files, plan, trial, target, watch)
     record = {"command": "tracks film", "settings": plan, "out": target, "files": files, "results": {"trial": trial}}
-    emit(json, record, f"Wrote {', '.join(str(path) for path in files)}.")
+    emit(json, record, f"Wrote {', '.join(str(path) for path in files)}.", f"Next: open {files[0]} in a browser.")
