@@ -8,7 +8,7 @@ import socket
 
 import psutil
 import pytest
-from benchmarks.attack import ACTS, LONG, message, wild
+from benchmarks.wild import ACTS, LONG, message, wild
 from websockets.exceptions import ConnectionClosedError
 
 from policychord.studio.rooms import ROOMS

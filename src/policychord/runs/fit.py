@@ -178,6 +178,25 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     return design.read(dataset)
 
 
+class Posed(NamedTuple):
+    """All that a fit needs."""
+
+    design: Design
+    observations: Observations
+    free_numbers: tuple[str, ...]
+
+
+def pose(plan: FitPlan, *, entry: str | None = None, beside: Path = Path()) -> Posed:
+    """The family and the decisions of a plan, or a sentence about what is wrong with them; nothing is written."""
+    design = design_of(plan, entry)
+    design = design._replace(family=believed(plan, design.family))
+    _, chosen, _ = family_of(design.family, plan.free or None, plan.fixed)
+    numbers = tuple(free_names(chosen))
+    if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(numbers))):
+        raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(numbers)}.")
+    return Posed(design, observed(plan, design, beside), numbers)
+
+
 def run_fit(
     plan: FitPlan,
     out: Path,
@@ -191,14 +210,9 @@ def run_fit(
 
     Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
     """
-    design = design_of(plan, entry)
-    design = design._replace(family=believed(plan, design.family))
+    design, seen, numbers = pose(plan, entry=entry, beside=beside)
     free = plan.free or None
-    _, chosen, _ = family_of(design.family, free, plan.fixed)
-    if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(free_names(chosen)))):
-        raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(free_names(chosen))}.")
-    seen = observed(plan, design, beside)
-    before = earlier(plan, out / RECORD, len(free_names(chosen))) if resume else None
+    before = earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
     found = fit(
         design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, hold_out=plan.hold_out,
