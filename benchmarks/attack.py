@@ -37,6 +37,7 @@ from policychord.learning import files as learning
 from policychord.runs import cache, compare, fit, sweep
 from policychord.runs import tracks as track_runs
 from policychord.runs.plan import Plan, points_of, read_plan
+from policychord.studies.families import full
 from policychord.tracks.motion import card_of, describe, move
 from policychord.tracks.reading import parse_tracks
 
@@ -70,7 +71,8 @@ def attack(count: int, seed: int, make: Callable[[Random], Any], answer: Callabl
             refused += 1
         except (ValueError, OSError) as error:
             refused += 1
-            if not str(error) or len(str(error)) > 3000 or "\x1b" in str(error):
+            said = str(error)
+            if not said or len(said) > 3000 or "\x1b" in said or "validation error" in said:
                 broken.append(f"{number}: no sentence: {str(error)[:200]!r}")
         except Exception as error:  # what would be a traceback
             broken.append(f"{number}: {type(error).__name__}: {str(error)[:200]}")
@@ -100,10 +102,20 @@ def attack_plans(count: int, seed: int) -> Attacked:
 
 
 def attack_fits(count: int, seed: int) -> Attacked:
-    """Read broken plans of fits, as far as the decisions of those that are right after all."""
-    return attack_written(
-        count, seed, wild.fit_plan, lambda path: fit.pose(fit.read_fit_plan(path), beside=path.parent)
-    )
+    """Read broken plans of fits, with their data; what is right after all is not simulated, which takes seconds."""
+    rng = Random(seed)
+
+    def read(path: Path) -> None:
+        (path.parent / "mine.csv").write_bytes(wild.table(rng))
+        (path.parent / "data.zarr").mkdir(exist_ok=True)
+        plan = fit.read_fit_plan(path)
+        design, _ = fit.pose(plan)
+        if plan.simulate is not None:
+            full(design.family, plan.simulate.theta)
+        elif plan.data is not None:
+            fit.observed(plan, design, path.parent)
+
+    return attack_written(count, seed, wild.fit_plan, read)
 
 
 def attack_tracks(count: int, seed: int) -> Attacked:

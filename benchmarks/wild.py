@@ -145,18 +145,28 @@ def plan(rng: Random) -> str:
     return _broken_plan(rng, lines, tables)
 
 
+OF_FAMILIES = {"bandit": ("variance", "trials"), "flock": ("boids", "steps", "collision"), "quadrotor": ("points",)}
+
+
 def fit_plan(rng: Random) -> str:
     """A plan of a fit, with a few things wrong."""
-    lines = {"family": rng.choice(('"bandit"', '"flock"', '"quadrotor"')), "free": '["eps"]', "starts": "2",
-             "method": '"map"', "seed": "1", "hold_out": '"auto"'}  # fmt: skip
+    family = rng.choice(list(OF_FAMILIES))
+    lines = {"family": f'"{family}"', "free": '["eps"]', "starts": "2", "method": '"map"', "seed": "1"}
     tables: dict[str, Lines] = {"fixed": {}, "options": {}, "prior": {"eps": "{ mean = 0.0, sd = 1.0 }"},
                                 "simulate": {"decisions": "40", "theta": "{ eps = 0.5 }"},
                                 "recover": {"repeats": "2", "profiles": '["ln eps"]'}}  # fmt: skip
-    for name in ("fixed", "options"):
-        of = rng.choice(("prior", "coef", "scale", "sd", "variance", "boids", "primitives", "composition"))
-        if rng.random() < 0.5:
-            tables[name][of] = rng.choice(NUMBERS)
-    return _broken_plan(rng, lines, tables)
+    wrong = rng.randrange(5)
+    if wrong == 0:
+        tables["options"][rng.choice(OF_FAMILIES[family])] = rng.choice((*NUMBERS, "[1e308, -1]", "[4.0]"))
+    elif wrong == 1:
+        tables["fixed"][rng.choice(("prior", "coef", "scale", "sd", "precision"))] = rng.choice(NUMBERS)
+    elif wrong == 2:
+        given = f"{{ {rng.choice(('eps', 'prior', 'coef', 'sd'))} = {rng.choice(NUMBERS[:12])} }}"
+        tables["simulate"]["theta"] = given
+    elif wrong == 3:
+        del tables["simulate"]
+        lines["data"] = rng.choice(('"mine.csv"', '"data.zarr"', '"."', '"/dev/null"', '"nowhere.csv"', '""', "7"))
+    return _broken_plan(rng, lines, tables, most=2 if wrong == 4 else 0)
 
 
 def tracks_plan(rng: Random) -> str:
@@ -168,8 +178,8 @@ def tracks_plan(rng: Random) -> str:
     return _broken_plan(rng, lines, tables)
 
 
-def _broken_plan(rng: Random, lines: Lines, tables: dict[str, Lines]) -> str:
-    for _ in range(rng.randrange(1, 4)):
+def _broken_plan(rng: Random, lines: Lines, tables: dict[str, Lines], most: int = 3) -> str:
+    for _ in range(rng.randrange(1, most + 1) if most else 0):
         where = rng.choice([lines, *tables.values()])
         name = rng.choice([*where, json.dumps(text(rng, 6)), "grid", "settings", "a.b.c"])
         where[name] = rng.choice((*NUMBERS, json.dumps(text(rng, 8)), json.dumps(value(rng, 2))))

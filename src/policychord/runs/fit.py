@@ -12,7 +12,7 @@ import numpy as np
 from jinja2 import Environment as Templates
 from jinja2 import PackageLoader, StrictUndefined
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
 from .. import __version__
 from ..fitting import output
@@ -125,13 +125,18 @@ def design_of(plan: FitPlan, entry: str | None) -> Design:
             raise ValueError(f"--python {entry}: it could not be imported ({error}).") from None
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in plan.options.items()}
     try:
-        design = made(**options)
+        design = made(**options) if entry else validate_call(made)(**options)
+    except ValidationError as error:
+        raise ValueError(f"options: {in_words(error, part_of='an option')} {_options(made)}") from None
     except TypeError as error:
-        known = ", ".join(inspect.signature(made).parameters) or "none"
-        raise ValueError(f"options = {plan.options}: {error}. Its options: {known}.") from None
+        raise ValueError(f"options = {plan.options}: {error}. {_options(made)}") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
         raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
     return design
+
+
+def _options(made: Callable[..., Any]) -> str:
+    return f"Its options: {', '.join(inspect.signature(made).parameters) or 'none'}."
 
 
 def believed(plan: FitPlan, family: Family) -> Family:
@@ -162,8 +167,7 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
         from ..choices.beliefs import believe
         from ..choices.data import Task, read_choices
 
-        variance = plan.options.get("variance", [100.0, 100.0])
-        assert isinstance(variance, list)
+        variance: Any = plan.options.get("variance", [100.0, 100.0])  # `design_of` has looked at it
         return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))
     import xarray as xr
 
@@ -178,23 +182,15 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     return design.read(dataset)
 
 
-class Posed(NamedTuple):
-    """All that a fit needs."""
-
-    design: Design
-    observations: Observations
-    free_numbers: tuple[str, ...]
-
-
-def pose(plan: FitPlan, *, entry: str | None = None, beside: Path = Path()) -> Posed:
-    """The family and the decisions of a plan, or a sentence about what is wrong with them; nothing is written."""
+def pose(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str, ...]]:
+    """(the family of a plan with its priors, the names of its free numbers), or a sentence about what is wrong."""
     design = design_of(plan, entry)
     design = design._replace(family=believed(plan, design.family))
     _, chosen, _ = family_of(design.family, plan.free or None, plan.fixed)
-    numbers = tuple(free_names(chosen))
+    numbers = free_names(chosen)
     if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(numbers))):
         raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(numbers)}.")
-    return Posed(design, observed(plan, design, beside), numbers)
+    return design, numbers
 
 
 def run_fit(
@@ -210,8 +206,9 @@ def run_fit(
 
     Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
     """
-    design, seen, numbers = pose(plan, entry=entry, beside=beside)
+    design, numbers = pose(plan, entry)
     free = plan.free or None
+    seen = observed(plan, design, beside)
     before = earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
     found = fit(

@@ -39,7 +39,7 @@ Files = Path | Sequence[Path]
 class TrackPlan(BaseModel):
     """How a file of tracks is read, smoothed and explained."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rate: float | None = Field(default=None, gt=0, description="frames a second, where the file does not say")
     scale: float = Field(default=1.0, gt=0, description="length of one unit of the file")
@@ -51,7 +51,7 @@ class TrackPlan(BaseModel):
     most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
     starts: int = Field(default=3, ge=1, le=100)
     groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
-    seconds: float = Field(default=5.0, gt=0, description="how long each of them is followed")
+    seconds: float = Field(default=5.0, gt=0, le=1e6, description="how long each of them is followed")
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
