@@ -244,7 +244,7 @@ def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
         raise ValueError(f"--resume: {path} is not what a fit wrote: leave --resume out.") from None
     if not same:
         raise ValueError(f"--resume: {path} is of another plan: leave --resume out, or give the plan it was made with.")
-    starts = len(so_far["heights"])
+    starts = so_far["heights"].size
     shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
     if any(so_far[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")
