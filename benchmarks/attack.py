@@ -15,7 +15,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -293,8 +292,10 @@ def soak(address: str, process: Any, minutes: float, console: Console) -> list[s
                     if what == "tracks":
                         line.send(hand_over(address, "good.csv", wild.good_tracks()))
                     while not stop.is_set():
-                        with suppress(TimeoutError):
-                            taken[what] += isinstance(line.recv(timeout=1.0), bytes)
+                        try:
+                            taken[what] += isinstance(line.recv(timeout=10.0), bytes)
+                        except TimeoutError:  # a flight is over, fits are done: once more
+                            line.send('{"do": "restart"}')
             except (ConnectionClosed, OSError) as error:
                 lost.append(f"{what}: {error}")
 
