@@ -29,6 +29,8 @@ def write(path: Path, given: Likelihood, found: Optimum) -> None:
 
 def read(path: Path, given: Likelihood) -> Optimum:
     """What `write` stored, or a sentence that says why it does not serve."""
+    if not path.is_file():
+        raise ValueError(f"{path} is a folder, a pipe or a device: name another file.")
     try:
         with np.load(path, allow_pickle=False) as stored:
             have = {name: stored[name] for name in (*PLAIN, "numbers", "length", "paths", "about")}

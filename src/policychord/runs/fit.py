@@ -27,7 +27,7 @@ from ..wording import in_words
 from .formatting import plain
 from .records import Drawn
 from .report import embedded, inline, markdown
-from .store import prepare, save_figure, write_dataset, write_json, write_text
+from .store import check_text, prepare, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
 RECORD = "fit.json"
@@ -98,6 +98,7 @@ class Fitted(NamedTuple):
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
+    check_text(path)
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -233,6 +234,7 @@ def run_fit(
 
 def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     """Where an earlier fit of the same plan was when it ended, from what it wrote."""
+    check_text(path)
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
         same = FitPlan.model_validate(given["plan"]) == plan

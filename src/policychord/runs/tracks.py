@@ -27,7 +27,7 @@ from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
 from .fit import page
 from .records import Drawn
-from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
+from .store import check_text, prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong account"}  # fmt: skip
@@ -71,6 +71,7 @@ def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
     """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
     given: dict[str, Any] = {}
     if path is not None:
+        check_text(path)
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
