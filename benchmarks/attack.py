@@ -1,11 +1,12 @@
 """Broken files, wild messages and impossible plans: each must get an answer or one sentence, never a traceback.
 
 python -m benchmarks.attack [--tables 1000] [--plans 500] [--fits 300] [--tracks 600] [--results 600] [--messages 5000]
-                            [--soak MINUTES] [--seed 0]
+                            [--seed 0]
+python -m benchmarks.attack --soak MINUTES
 
-Messages and uploads go through the sockets of the real studio. The soak keeps its rooms open, connects and leaves a
-thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in small; what is
-sent is in wild.py.
+Messages and uploads go through the sockets of the real studio. The soak instead keeps its rooms open, connects and
+leaves a thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in small;
+what is sent is in wild.py.
 """
 
 import argparse
@@ -333,7 +334,7 @@ def main() -> int:
     counts = {"tables": 1000, "plans": 500, "fits": 300, "tracks": 600, "results": 600, "messages": 5000, "seed": 0}
     for name, count in counts.items():
         parser.add_argument(f"--{name}", type=int, default=count)
-    parser.add_argument("--soak", type=float, default=0.0, help="minutes")
+    parser.add_argument("--soak", type=float, default=0.0, help="minutes; nothing else is done then")
     told, console = parser.parse_args(), Console(highlight=False, soft_wrap=True)
     enable_x64()
     broken = 0
@@ -352,14 +353,14 @@ def main() -> int:
 
     for what, attacking in (("tables", attack_tables), ("plans", attack_plans), ("fits", attack_fits),
                             ("tracks", attack_tracks), ("results", attack_results)):  # fmt: skip
-        if count := getattr(told, what):
+        if not told.soak and (count := getattr(told, what)):
             run(what, attacking, count)
     if told.messages or told.soak:
         with studio() as (address, process):
-            for room in ROOMS if told.messages else ():
-                run(f"messages to {room}", attack_room, address, room, told.messages // len(ROOMS))
             if told.soak:
                 broken += len(soak(address, process, told.soak, console))
+            for room in () if told.soak else ROOMS:
+                run(f"messages to {room}", attack_room, address, room, told.messages // len(ROOMS))
             alive = process.poll() is None
             console.print("the studio is alive" if alive else "[red]the studio has ended")
             broken += not alive
