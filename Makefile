@@ -95,11 +95,11 @@ bench-agents: install  ## speed of agents alone
 stress: install  ## 100,000 random and adversarial problems
 	$(BIN)/python -m benchmarks.stress --problems 100000 --out build/stress.json
 
-attack: install  ## broken tables and plans, wild messages to the studio
+attack: install  ## broken tables, plans, tracks and results, wild messages and files to the studio; about 5 minutes
 	$(BIN)/python -m benchmarks.attack
 
-soak: install  ## four rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
-	$(BIN)/python -m benchmarks.attack --tables 0 --plans 0 --messages 0 --soak 20
+soak: install  ## all rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
+	$(BIN)/python -m benchmarks.attack --soak 20
 
 kill: install  ## kill -9 of a whole run ten times, then its end: are the claims the same, bit for bit?
 	$(BIN)/python -m benchmarks.kill --out build/kill

@@ -1,42 +1,55 @@
-"""Broken tables, wild messages and impossible plans: each must get an answer or one sentence, never a traceback.
+"""Broken files, wild messages and impossible plans: each must get an answer or one sentence, never a traceback.
 
-python -m benchmarks.attack [--tables 1000] [--messages 5000] [--plans 500] [--soak MINUTES] [--seed 0]
+python -m benchmarks.attack [--tables 1000] [--plans 500] [--fits 300] [--tracks 600] [--results 600] [--messages 5000]
+                            [--seed 0]
+python -m benchmarks.attack --soak MINUTES
 
-Messages go through the sockets of the real studio. The soak keeps four rooms open, connects and leaves a thousand times
-meanwhile, and prints the memory that the studio holds. tests/ use the same generators in small.
+Messages and uploads go through the sockets of the real studio. The soak instead keeps its rooms open, connects and
+leaves a thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in small;
+what is sent is in wild.py.
 """
 
 import argparse
 import json
-import random
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
+from urllib.request import Request, urlopen
 
+import numpy as np
+import pandas as pd
 import psutil
 from rich.console import Console
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices
-from policychord.runs.plan import points_of, read_plan
+from policychord.fitting import likelihood, real
+from policychord.fitting.optimise import Optimum
+from policychord.learning import files as learning
+from policychord.runs import cache, compare, fit, sweep
+from policychord.runs import tracks as track_runs
+from policychord.runs.plan import Plan, points_of, read_plan
+from policychord.studies.families import full
+from policychord.tracks.motion import card_of, describe, move
+from policychord.tracks.reading import parse_tracks
 
+from . import wild
 from .studio import studio, visit
+from .wild import ACTS, Random
 
 SECONDS_FOR_AN_ANSWER = 120
 RECONNECTS = 1000
-LONG = "9" * 400
-DEEP = {"deep": "[" * 20_000, "long": '{"set": ' + "9" * 5000 + "}"}  # sent in place of these words
-ODD = (*DEEP, '{"do": "harm"}', "", '{"set": {"eps": NaN}}')
-ACTS = {"flight": ("moment", "push", "forget"), "choices": ("file", "cohort")}
-Random = random.Random
+ROOMS = ("gate", "flock", "choices", "flight")
+LOOKS = 250  # messages after which the room is asked for a picture
+UPLOADS = 25  # and after which a file is handed over
 
 
 class Attacked(NamedTuple):
@@ -47,141 +60,19 @@ class Attacked(NamedTuple):
     broken: list[str]
 
 
-# ------------------------------------------------------------------------------- what is sent
-
-
-def text(rng: Random, longest: int) -> str:
-    """Any characters but surrogates, which no socket carries."""
-    codes = (
-        rng.choice((rng.randrange(32, 127), rng.randrange(0xD800), rng.randrange(0xE000, 0x110000)))
-        for _ in range(rng.randrange(longest))
-    )
-    return "".join(map(chr, codes))
-
-
-def value(rng: Random, depth: int = 0) -> Any:
-    """Anything that JSON can hold."""
-    kind = rng.randrange(5 if depth > 2 else 7)
-    if kind == 5:
-        return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    if kind == 6:
-        return {text(rng, 8): value(rng, depth + 1) for _ in range(rng.randrange(4))}
-    return (
-        None,
-        rng.random() < 0.5,
-        rng.randrange(-(2**70), 2**70),
-        rng.choice((0.5, -1e300, float("inf"), rng.gauss(0, 9))),
-        text(rng, 8),
-    )[kind]
-
-
-def message(rng: Random, names: list[str]) -> str:
-    """Text, JSON, settings with values of any kind."""
-    kind = rng.randrange(4)
-    if kind == 0:
-        return text(rng, 60)
-    if kind == 1:
-        return json.dumps(value(rng))
-    if kind == 2:
-        return json.dumps({"set": {rng.choice(names): value(rng) for _ in range(rng.randrange(1, 4))}})
-    sent = rng.choice(ODD)
-    return DEEP.get(sent, sent)
-
-
-def wild(rng: Random, names: list[str], acts: tuple[str, ...]) -> str:
-    """A message that is nearly right, or not at all."""
-    number = rng.choice(("0", "1", "-1", "3", "0.5", "1e-9", "-0.0", "1e15", "1e308", "1e309", "-7e400", "NaN", LONG))
-    given = rng.choice((number, number, number, f'"{number}"', "null", "true", "[]", "{}", f"[{number}, 1]",
-                        f"[{number}, {number}]", json.dumps(text(rng, 12)), json.dumps(value(rng))))  # fmt: skip
-    kind = rng.randrange(4)
-    if kind == 0:
-        return message(rng, names)
-    if kind == 1 and acts:
-        return f'{{"act": {{"{rng.choice(acts)}": {given}}}}}'
-    return f'{{"set": {{"{rng.choice(names)}": {given}}}}}'
-
-
-CELLS = ("", "nan", "inf", "-1", "0", "3", "1e400", "1e13", "0x10", "1_000", "=1+1", "@x", "$\\frac{x$", "<b>",
-         "\x1b[31m",
-         "\x00", '"', '""', "1;2", "\u0661", LONG, "Ann", "None", "true", " 1 ", "1.0000001")  # fmt: skip
-
-
-def table(rng: Random) -> bytes:
-    """A table of choices with a few things wrong: cells, columns, rows, bytes."""
-    names = ["subject", "block", "trial", "choice", "reward", "RT", "source"]
-    rows = [[str(s), str(b), str(t), str(1 + rng.randrange(2)), f"{rng.gauss(0, 9):.2f}", "400", "mine"]
-            for s in (1, 2) for b in (1, 2) for t in range(1, 7)]  # fmt: skip
-    rows.insert(0, names)
-    for _ in range(rng.randrange(4)):
-        at = rng.randrange(len(rows))
-        kind = rng.randrange(7)
-        if kind <= 2 and rows[at]:
-            rows[at][rng.randrange(len(rows[at]))] = rng.choice((*CELLS, text(rng, 9)))
-        elif kind == 3:
-            rows[at] = rows[at][: rng.randrange(len(rows[at]) + 1)]
-        elif kind == 4:
-            rows[at] = rows[at] + [rng.choice(CELLS)] * rng.randrange(1, 40)
-        elif kind == 5:
-            rows.insert(at, list(rng.choice(rows)))
-        elif len(rows) > 1:
-            del rows[at]
-    end, between = rng.choice(("\n", "\n", "\r\n", "\r")), rng.choice(",,,,,,,;\t|")
-    content = end.join(between.join(row) for row in rows).encode()
-    kind = rng.randrange(12)
-    if kind == 0:
-        return content[: rng.randrange(len(content) + 1)]
-    if kind == 1:
-        at = rng.randrange(len(content) + 1)
-        return content[:at] + rng.randbytes(rng.randrange(1, 30)) + content[at:]
-    if kind == 2:
-        return content.decode().encode(rng.choice(("utf-16", "utf-32", "utf-7")))
-    return content
-
-
-NUMBERS = ("0", "1", "-1", "2", "0.5", "1e-9", "1e9", "1000000000", LONG, "nan", "inf", "true", '""', '"x"', "[]", "{}",
-           "[1, 2]", '["a", 1]', "1979-05-27", "{ low = 0, high = 1 }", "{ low = 1, high = 0, points = 3 }",
-           "{ low = 0.1, high = 1.0, points = 1000000000 }", '{ low = 0, high = 1, points = 3, scale = "log" }',
-           "{ low = nan, high = inf, points = 2 }", "{ low = 0.1, high = 1.0, points = 3, scale = 1 }")  # fmt: skip
-
-
-def plan(rng: Random) -> str:
-    """A plan of a sweep, with a few things wrong."""
-    lines = {
-        "study": '"flock"', "episodes": "3", "seed": "1", "batch": "10", "metrics": '["milling"]', "trajectories": "0",
-    }  # fmt: skip
-    tables = {"settings": {"scenario": '"milling"', "steps": "5"}, "grid": {"eps": "[0.1, 1.0]", "boids": "[4, 5]"}}
-    if rng.random() < 0.3:
-        del tables["grid"]
-        tables["random"] = {"points": "4", "over.eps": "{ low = 0.1, high = 1.0 }", "design": '"sobol"'}
-    for _ in range(rng.randrange(1, 4)):
-        where = rng.choice([lines, *tables.values()])
-        name = rng.choice([*where, json.dumps(text(rng, 6)), "grid", "settings", "a.b.c"])
-        where[name] = rng.choice((*NUMBERS, json.dumps(text(rng, 8)), json.dumps(value(rng, 2))))
-        if rng.random() < 0.2:
-            where.pop(rng.choice(list(where)))
-    written = [f"{name} = {given}" for name, given in lines.items()]
-    for name, content in tables.items():
-        written += [f"[{name}]", *(f"{key} = {given}" for key, given in content.items())]
-    if rng.random() < 0.05:
-        written.append("x = " + "[" * 5000)
-    if rng.random() < 0.1:
-        written = written[: rng.randrange(len(written))]
-    return "\n".join(written)
-
-
-# ------------------------------------------------------------------------------- who answers
-
-
 def attack(count: int, seed: int, make: Callable[[Random], Any], answer: Callable[[Any], None]) -> Attacked:
-    """Call `answer` with what `make` draws: it may return, or raise a ValueError or OSError of a line or a few."""
+    """Call `answer` with what `make` draws: it may return, or raise an error that commands report as a sentence."""
     refused, broken = 0, []
     for number in range(count):
         given = make(Random(f"{seed} {number}"))
         try:
             answer(given)
+        except cache.MissingError:  # the step is done again
+            refused += 1
         except (ValueError, OSError) as error:
             refused += 1
-            if not str(error) or len(str(error)) > 3000 or "\x1b" in str(error):
+            said = str(error)
+            if not said or len(said) > 3000 or "\x1b" in said or "validation error" in said:
                 broken.append(f"{number}: no sentence: {str(error)[:200]!r}")
         except Exception as error:  # what would be a traceback
             broken.append(f"{number}: {type(error).__name__}: {str(error)[:200]}")
@@ -190,27 +81,145 @@ def attack(count: int, seed: int, make: Callable[[Random], Any], answer: Callabl
 
 def attack_tables(count: int, seed: int) -> Attacked:
     """Read broken tables of choices."""
-    return attack(count, seed, table, lambda content: parse_choices(content, "mine.csv", TASKS["2"]))
+    return attack(count, seed, wild.table, lambda content: parse_choices(content, "mine.csv", TASKS["2"]))
+
+
+def attack_written(count: int, seed: int, make: Callable[[Random], str], read: Callable[[Path], Any]) -> Attacked:
+    """Read broken plans from a file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.toml"
+
+        def answer(content: str) -> None:
+            path.write_text(content, encoding="utf-8")
+            read(path)
+
+        return attack(count, seed, make, answer)
 
 
 def attack_plans(count: int, seed: int) -> Attacked:
     """Read broken plans, and list the points of those that are right after all."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.toml"
+    return attack_written(count, seed, wild.plan, lambda path: points_of(read_plan(path)))
 
-        def read(content: str) -> None:
-            path.write_text(content, encoding="utf-8")
-            points_of(read_plan(path))
 
-        return attack(count, seed, plan, read)
+def attack_fits(count: int, seed: int) -> Attacked:
+    """Read broken plans of fits, with their data; what is right after all is not simulated, which takes seconds."""
+    rng = Random(seed)
+
+    def read(path: Path) -> None:
+        (path.parent / "mine.csv").write_bytes(wild.table(rng))
+        (path.parent / "data.zarr").mkdir(exist_ok=True)
+        plan = fit.read_fit_plan(path)
+        design, _ = fit.pose(plan)
+        if plan.simulate is not None:
+            full(design.family, plan.simulate.theta)
+        elif plan.data is not None:
+            fit.observed(plan, design, path.parent)
+
+    return attack_written(count, seed, wild.fit_plan, read)
+
+
+def attack_tracks(count: int, seed: int) -> Attacked:
+    """Read broken files of tracks, and make the card of those that can be read; then with broken settings."""
+    good = wild.good_tracks()
+
+    def card(given: tuple[str, bytes]) -> None:
+        name, content = given
+        tracks = parse_tracks(content, name, rate=None if name.endswith(("h5", "nc")) else 10.0)
+        describe(card_of(tracks, move(tracks)))
+
+    def use(path: Path) -> None:
+        plan = track_runs.read_plan(path, {})
+        tracks = parse_tracks(good, "good.csv", rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
+        describe(card_of(tracks, move(tracks, plan.smoothing)))
+
+    return together(attack(count - count // 3, seed, wild.tracks, card),
+                    attack_written(count // 3, seed, wild.tracks_plan, use))  # fmt: skip
+
+
+def attack_results(count: int, seed: int) -> Attacked:
+    """Read back damaged results: of steps, of learning, of fits that go on, of sweeps, and claims."""
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        readers = _write_results(folder)
+        whole = {name: (folder / name).read_bytes() for name in readers}
+
+        def make(rng: Random) -> str:
+            name = rng.choice(list(whole))
+            content = whole[name]
+            if name.endswith(".json") and rng.random() < 0.7:
+                content = json.dumps(_altered(rng, json.loads(content))).encode()
+            elif rng.random() < 0.95:
+                content = wild.damaged(rng, content)
+            for other, original in whole.items():
+                (folder / other).write_bytes(content if other == name else original)
+            return name
+
+        return attack(count, seed, make, lambda name: readers[name](folder / name))
+
+
+def _altered(rng: Random, given: Any) -> Any:
+    """Data with something else somewhere inside."""
+    if isinstance(given, dict | list) and given and rng.random() < 0.85:
+        at = rng.choice(list(given)) if isinstance(given, dict) else rng.randrange(len(given))
+        changed = dict(given) if isinstance(given, dict) else list(given)
+        changed[at] = _altered(rng, given[at])  # type: ignore[index]
+        return changed
+    return wild.value(rng)
+
+
+def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
+    """Results of every kind that a command reads back, and how it does: by the name of the file."""
+    z, starts = np.zeros(1), np.zeros((2, 1))
+    optimum = Optimum(z, 0.0, 0.0, starts, starts, np.zeros(2), 3, True, True, (np.zeros(3), np.zeros(2)))
+    given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(3)}, [real("a")])
+    learning.write(folder / "learned.npz", given, optimum)
+    cache.save(folder / "step.npz", "step", cache.Result({"a": np.arange(3), "b": (1, "x")}, 1.0))
+    fitted = fit.FitPlan.model_validate({"family": "bandit", "free": ["eps"], "simulate": {"decisions": 50}})
+    climbs = {"z": [0.0], "starts": [[0.0]], "tried": [[0.0]], "heights": [0.0], "log_posterior": 0.0, "evaluations": 3}
+    (folder / "fit.json").write_text(json.dumps({"plan": fitted.model_dump(), "climbs": climbs}))
+    quantity = {"value": 0.5, "total": 2, "low": 0.1, "high": 0.9, "unit": "m"}
+    claim = {"study": "flock", "id": "F1", "statement": "x", "paper": "x", "reported": "x", "rule": "x",
+             "measured": {"a": quantity, "b": [1.0]}, "holds": {"x": True}, "verdict": "reproduced"}  # fmt: skip
+    (folder / "claims.json").write_text(json.dumps([claim]))
+    record = json.dumps({"claims": [claim], "environment": {"x": 1}})
+    (folder / "report.html").write_text(f'<script type="application/json" id="record">{record}</script>')
+    plan = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
+    batch = sweep.batches_of(plan)[0]
+    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0], "episode": [0], "eps": [0.1]}), {}))
+    return {
+        "learned.npz": lambda path: learning.read(path, given), "step.npz": cache.load,
+        "fit.json": lambda path: fit.earlier(fitted, path, 1), "claims.json": lambda path: compare.compare(path, path),
+        "report.html": lambda path: compare.compare(path, path),
+        f"batches/{batch.id}.parquet": lambda path: sweep.results(plan, path.parents[1]),
+    }  # fmt: skip
+
+
+def together(*found: Attacked) -> Attacked:
+    """Several attacks as one."""
+    return Attacked(sum(one.tried for one in found), sum(one.refused for one in found),
+                    [line for one in found for line in one.broken])  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- the studio
+
+
+def _cookie(address: str) -> dict[str, str]:
+    url = urlsplit(address)
+    return {"Cookie": f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"}
 
 
 def open_room(address: str, room: str) -> Any:
     """A socket to a room, as the page opens it."""
     url = urlsplit(address)
-    cookie = f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"
-    return connect(f"ws://{url.netloc}/ws/{room}", origin=f"http://{url.netloc}", additional_headers={"Cookie": cookie},
+    return connect(f"ws://{url.netloc}/ws/{room}", origin=f"http://{url.netloc}", additional_headers=_cookie(address),
                    open_timeout=60, max_size=None, ping_interval=None)  # fmt: skip
+
+
+def hand_over(address: str, name: str, content: bytes) -> str:
+    """The message with which a room takes a file, after the file has been uploaded."""
+    where = f"http://{urlsplit(address).netloc}/upload?name={quote(name)}"
+    with urlopen(Request(where, content, _cookie(address)), timeout=60) as answer:
+        return json.dumps({"act": {"file": json.load(answer)["number"]}})
 
 
 def next_text(line: Any) -> dict[str, Any]:
@@ -220,56 +229,78 @@ def next_text(line: Any) -> dict[str, Any]:
     return json.loads(got)
 
 
-def send_wild(line: Any, room: str, count: int, rng: Random) -> Attacked:
-    """Send messages to a room that has just been opened: each gets the settings, after an error if it was wrong."""
+def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> Attacked:
+    """Send messages and files to a room that has just been opened, and sometimes look at what it draws.
+
+    Each message gets the settings, after an error if it was wrong.
+    """
     names = list(next_text(line)["settings"])
-    line.send('{"do": "rest"}')  # what is drawn in between takes long, and it is not asked here
-    next_text(line)
     refused, broken = 0, []
-    for number in range(count):
-        line.send(sent := wild(rng, names, ACTS.get(room, ())))
+
+    def say(sent: str) -> None:
+        nonlocal refused
+        line.send(sent)
         while (answer := next_text(line))["kind"] != "settings":
             refused += 1
-            if "The studio could not do this" in answer["message"]:
-                broken.append(f"{room} {number}: {answer['message'][:200]} after {sent[:120]}")
+            judge(answer, sent)
+
+    def judge(answer: dict[str, Any], sent: str) -> None:
+        if "The studio could not do this" in answer["message"]:
+            broken.append(f"{room}: {answer['message'][:200]} after {sent[:120]}")
+
+    say('{"do": "rest"}')  # what is drawn in between takes long, and it is asked for now and then only
+    for number in range(count):
+        sent = wild.wild(rng, names, ACTS.get(room, ()))
+        if number % UPLOADS == 0 and "file" in ACTS.get(room, ()):
+            file = wild.tracks(rng) if room == "flock" else ("mine.csv", wild.table(rng))
+            sent = hand_over(address, *file)
+        say(sent)
+        if number % LOOKS == LOOKS - 1:
+            say('{"do": "wake"}')
+            line.send('{"do": "restart"}')
+            while isinstance(got := line.recv(timeout=SECONDS_FOR_AN_ANSWER), str):
+                if (answer := json.loads(got))["kind"] == "error":
+                    judge(answer, sent)
+                    break
+            say('{"do": "rest"}')
     return Attacked(count, refused, broken)
 
 
-def attack_rooms(address: str, count: int, seed: int) -> Attacked:
-    """Send wild messages to every room of a studio, and see that each still works afterwards."""
-    found = []
-    for room in ("gate", "flock", "choices", "flight"):
-        try:
-            with open_room(address, room) as line:
-                found.append(send_wild(line, room, count // 4, Random(f"{seed} {room}")))
-            with open_room(address, room) as line:
-                next_text(line)
-        except Exception as error:  # a dead socket
-            found.append(Attacked(0, 0, [f"{room}: {type(error).__name__}: {error}"]))
-    return Attacked(sum(one.tried for one in found), sum(one.refused for one in found),
-                    [line for one in found for line in one.broken])  # fmt: skip
+def attack_room(address: str, room: str, count: int, seed: int) -> Attacked:
+    """Send wild messages to a room of a studio, and see that it still works afterwards."""
+    try:
+        with open_room(address, room) as line:
+            found = send_wild(address, line, room, count, Random(f"{seed} {room}"))
+        with open_room(address, room) as line:
+            next_text(line)
+    except Exception as error:  # a dead socket
+        return Attacked(0, 0, [f"{room}: {type(error).__name__}: {error}"])
+    return found
 
 
-def soak(address: str, process: Any, minutes: float, console: Console) -> None:
-    """Keep four rooms open, come and go, and print the memory of the studio."""
+def soak(address: str, process: Any, minutes: float, console: Console) -> list[str]:
+    """Keep all rooms open, come and go, and print the memory of the studio; the answer is what was lost."""
     stop = threading.Event()
     taken: Counter[str] = Counter()
     lost: list[str] = []
 
-    def watch(room: str) -> None:
+    def watch(what: str) -> None:
         """Take what the room draws, as a page does, and come back if the line is lost."""
         while not stop.is_set():
             try:
-                with open_room(address, room) as line:
-                    line.send('{"set": {}}')
+                with open_room(address, "flock" if what == "tracks" else what) as line:
+                    line.send('{"set": {"rate": 10}}' if what == "tracks" else '{"set": {}}')
+                    if what == "tracks":
+                        line.send(hand_over(address, "good.csv", wild.good_tracks()))
                     while not stop.is_set():
-                        with suppress(TimeoutError):
-                            line.recv(timeout=1.0)
-                            taken[room] += 1
+                        try:
+                            taken[what] += isinstance(line.recv(timeout=10.0), bytes)
+                        except TimeoutError:  # a flight is over, fits are done: once more
+                            line.send('{"do": "restart"}')
             except (ConnectionClosed, OSError) as error:
-                lost.append(f"{room}: {error}")
+                lost.append(f"{what}: {error}")
 
-    watching = [threading.Thread(target=watch, args=(room,)) for room in ("gate", "flock", "choices", "flight")]
+    watching = [threading.Thread(target=watch, args=(what,)) for what in (*ROOMS, "tracks")]
     for thread in watching:
         thread.start()
     begun, done, told = time.monotonic(), 0, -1
@@ -279,33 +310,61 @@ def soak(address: str, process: Any, minutes: float, console: Console) -> None:
             done += 4
         if int(spent / 60) > told:
             told = int(spent / 60)
-            held, frames = psutil.Process(process.pid).memory_info().rss / 1e6, sum(taken.values())
-            console.print(f"{told:3} min, {done:4} reconnects, {frames:6,} frames, {len(lost)} lost, {held:6.0f} MB")
+            _tell(console, told, done, taken, lost, psutil.Process(process.pid))
         time.sleep(0.2)
     stop.set()
     for thread in watching:
         thread.join()
+    _tell(console, told + 1, done, taken, lost, psutil.Process(process.pid))
     console.print(f"{done} reconnects; frames: {dict(taken)}; lines lost: {lost}", markup=False)
+    return lost
+
+
+def _tell(
+    console: Console, minute: int, done: int, taken: Counter[str], lost: list[str], of: psutil.Process
+) -> None:  # fmt: skip
+    held, spent = of.memory_info().rss / 1e6, sum(of.cpu_times()[:2])
+    frames = ", ".join(f"{what} {count:,}" for what, count in taken.items())
+    console.print(f"{minute:3} min, {done:4} reconnects, {held:6.0f} MB, {of.num_threads()} threads, {spent:.0f} CPU s,"
+                  f" {len(lost)} lost; frames: {frames}")  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    for name, count in (("tables", 1000), ("messages", 5000), ("plans", 500), ("seed", 0)):
+    counts = {"tables": 1000, "plans": 500, "fits": 300, "tracks": 600, "results": 600, "messages": 5000, "seed": 0}
+    for name, count in counts.items():
         parser.add_argument(f"--{name}", type=int, default=count)
-    parser.add_argument("--soak", type=float, default=0.0, help="minutes")
+    parser.add_argument("--soak", type=float, default=0.0, help="minutes; nothing else is done then")
     told, console = parser.parse_args(), Console(highlight=False, soft_wrap=True)
-    found = {"tables": attack_tables(told.tables, told.seed), "plans": attack_plans(told.plans, told.seed)}
-    if told.messages or told.soak:
-        with studio() as (address, process):
-            found["messages"] = attack_rooms(address, told.messages, told.seed)
-            if told.soak:
-                soak(address, process, told.soak, console)
-            console.print("the studio is alive" if process.poll() is None else "[red]the studio has ended")
-    for what, one in found.items():
-        console.print(f"{one.tried:,} {what}: {one.refused:,} refused with a sentence, {len(one.broken)} broken")
+    enable_x64()
+    broken = 0
+
+    def run(what: str, attacking: Callable[..., Attacked], *given: Any) -> None:
+        """Attack and say at once what came of it."""
+        nonlocal broken
+        begun = time.monotonic()
+        one = attacking(*given, told.seed)
+        broken += len(one.broken)
+        seconds = time.monotonic() - begun
+        console.print(f"{one.tried:,} {what}: {one.refused:,} refused with a sentence, {len(one.broken)} broken "
+                      f"({seconds:.0f} s)")  # fmt: skip
         for line in one.broken[:20]:
             console.print("  " + line, markup=False)
-    return 1 if any(one.broken for one in found.values()) else 0
+
+    for what, attacking in (("tables", attack_tables), ("plans", attack_plans), ("fits", attack_fits),
+                            ("tracks", attack_tracks), ("results", attack_results)):  # fmt: skip
+        if not told.soak and (count := getattr(told, what)):
+            run(what, attacking, count)
+    if told.messages or told.soak:
+        with studio() as (address, process):
+            if told.soak:
+                broken += len(soak(address, process, told.soak, console))
+            for room in () if told.soak else ROOMS:
+                run(f"messages to {room}", attack_room, address, room, told.messages // len(ROOMS))
+            alive = process.poll() is None
+            console.print("the studio is alive" if alive else "[red]the studio has ended")
+            broken += not alive
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ python -m benchmarks.studio --out build/bench-studio.json
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,7 +29,8 @@ WATCHED = 20_000  # ms before the rates are read; the page counts over the last 
 def studio():
     """The command itself, as a process: (address, process)."""
     command = [sys.executable, "-c", "from policychord.cli import main; main()", "studio", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    own = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}  # JAX sets it here
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as process:
         try:
             while not (found := re.search(r"http://\S+token=[\w-]+", process.stdout.readline())):
                 pass

@@ -317,7 +317,7 @@ def test_a_coarse_grid_says_so():
     assert coarse > 1
     assert fine < 1e-6
     # against what the points really do to a mean between two of them
-    moved = max(Gaussian([m], 0.3).on_grid(Grid(-6.0, 6.0, 17), None, 0)[0] for m in np.linspace(0.0, 0.75, 31))
+    moved = max(float(Gaussian([m], 0.3).on_grid(Grid(-6.0, 6.0, 17), None, 0)[0]) for m in np.linspace(0, 0.75, 31))
     assert Gaussian([0.0], 0.3).coarseness(Grid(-6.0, 6.0, 17)) == pytest.approx(moved, rel=0.05)
 
 
@@ -330,6 +330,6 @@ def test_a_cut_grid_says_so():
     edge = float(LINE.points[-1, 0])
     with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off.*Sampled actions"):
         agent.decide(jax.random.key(0), jnp.array([edge]))
-    moved, mass = agent.primitives[0].on_grid(LINE, jnp.array([edge]), 0)
+    moved, mass = map(float, agent.primitives[0].on_grid(LINE, jnp.array([edge]), 0))
     assert mass == pytest.approx(0.5, abs=0.15)
     assert moved == pytest.approx(np.sqrt(2 / np.pi), abs=0.25)

@@ -132,6 +132,34 @@ def read_learned(folder: Path) -> None:
     files.read(folder / "x.npz", given)
 
 
+def read_tracks_upload(folder: Path, name: str) -> None:
+    """As the room of flocks takes a file; what is wrong with it is shown, not raised."""
+    from policychord.studio.rooms.tracks import TracksView, open_file
+
+    if fault := open_file(Upload(name, (folder / name).read_bytes()), TracksView(rate=10.0)).fault:
+        raise ValueError(fault)
+
+
+def read_climbs(folder: Path) -> None:
+    given = fit.FitPlan.model_validate({"family": "bandit", "simulate": {}})
+    fit.earlier(given, folder / fit.RECORD, 1)
+
+
+def wide_tracks(folder: Path, ran: Path) -> None:
+    """A table of tracks, and beside it attributes that are a pickle."""
+    (folder / "t.csv").write_text("time,x1,y1\n" + "".join(f",{k},{k}\n" for k in range(5)))
+    pickled("attributes.json")(folder, ran)
+
+
+def opaque_tracks(folder: Path, ran: Path) -> None:
+    """An HDF5 file whose numbers are a pickle, as bytes without a type and as text."""
+    import h5py
+
+    with h5py.File(folder / "t.h5", "w") as file:
+        file["trajectories"] = np.full((4, 2, 2), np.void(pickle.dumps(Payload(ran))))
+        file.attrs["frames_per_second"] = pickle.dumps(Payload(ran)).hex()
+
+
 def read_track_file(folder: Path, kind: str) -> None:
     read_tracks(folder / f"t.{kind}", rate=10.0)
 
@@ -180,6 +208,21 @@ ATTACKS = {
         for kind in TRACKS
     },
     "tracks: objects": Attack(array_of_objects("t.npy"), partial(read_track_file, kind="npy")),
+    "tracks: bytes in HDF5": Attack(opaque_tracks, partial(read_track_file, kind="h5")),
+    "attributes of tracks: pickle": Attack(wide_tracks, lambda at: read_tracks(at / "t.csv")),
+    "tracks to the studio: objects": Attack(array_of_objects("t.npy"), partial(read_tracks_upload, name="t.npy")),
+    "tracks to the studio: bytes in HDF5": Attack(opaque_tracks, partial(read_tracks_upload, name="t.h5")),
+    **{
+        f"tracks to the studio: pickle as {kind}": Attack(
+            pickled(f"t.{kind}"), partial(read_tracks_upload, name=f"t.{kind}")
+        )
+        for kind in TRACKS
+    },
+    "climbs of a fit: pickle": Attack(pickled(fit.RECORD), read_climbs),
+    "climbs of a fit: code": Attack(text(fit.RECORD, '{"plan": "CODE", "climbs": {"z": "PICKLE"}}'), read_climbs),
+    "environment of a run: pickle": Attack(
+        lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read
+    ),
     "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
     "results of learning: pickle": Attack(pickled("x.npz"), read_learned),
     "results of learning: objects": Attack(objects("x.npz"), read_learned),
@@ -210,17 +253,24 @@ READERS = {
     "cli/settings.py": ("settings: pickle", "settings as JSON: pickle"),
     "learning/files.py": ("results of learning: pickle", "results of learning: objects"),
     "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
-    "runs/compare.py": ("claims: pickle", "report: pickle", "figure: pickle"),
-    "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects"),
+    "runs/compare.py": ("claims: pickle", "environment of a run: pickle", "report: pickle", "figure: pickle"),
+    "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
     "runs/plan.py": ("plan: pickle", "plan: code"),
     "runs/tracks.py": ("plan of tracks: pickle",),
-    "tracks/reading.py": (*(f"tracks: pickle as {kind}" for kind in TRACKS), "tracks: objects"),
+    "tracks/reading.py": (
+        *(f"tracks: pickle as {kind}" for kind in TRACKS),
+        "tracks: objects",
+        "tracks: bytes in HDF5",
+        "attributes of tracks: pickle",
+        *(f"tracks to the studio: pickle as {kind}" for kind in TRACKS),
+    ),
     "runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
     "studio/wire.py": ("message: pickle", "frame: pickle"),
 }
 READING = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "open_zarr", "open_dataset", "open_datatree",
            "open_groups", "read_csv", "read_table", "read_parquet", "read_json", "read_excel", "read_hdf",
-           "read_feather", "imread", "fromfile", "memmap", "loadtxt", "genfromtxt", "loadmat", "ZipFile"}  # fmt: skip
+           "read_feather", "imread", "fromfile", "memmap", "loadtxt", "genfromtxt", "loadmat", "ZipFile", "File",
+           "netcdf_file", "urlopen", "urlretrieve"}  # fmt: skip
 OURS = {"read_table"}  # names of our own functions, whose callers hand over bytes
 
 

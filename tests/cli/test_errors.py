@@ -57,6 +57,34 @@ def test_bad_input_gets_a_sentence_and_2(words, said, here, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "sweep run PLAN", "fit PLAN", "flock milling --settings PLAN", "tracks card x.csv --settings PLAN",
+        "bandit fit PLAN", "tracks card PLAN",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["pipe.toml", "device.toml", "folder.toml"])
+def test_what_never_ends_is_refused_at_once(words, kind, here, tmp_path, monkeypatch):
+    """A pipe into which nobody writes, and a device that never ends."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.toml")
+    os.symlink("/dev/zero", "device.toml")
+    os.mkdir("folder.toml")
+    answer = here(*words.replace("PLAN", kind).split())
+    assert answer.code == 2
+    assert kind in answer.err
+    assert any(word in answer.err for word in ("pipe", "folder", "directory"))
+
+
+def test_settings_of_gigabytes_are_refused_before_they_are_read(here, tmp_path):
+    with open(tmp_path / "plan.toml", "wb") as file:
+        file.truncate(10**12)  # takes no place on the disk
+    answer = here("sweep", "run", tmp_path / "plan.toml")
+    assert answer.code == 2
+    assert "1,000,000,000,000 bytes" in answer.err
+
+
+@pytest.mark.parametrize(
     ("words", "command", "code"),
     [
         ("flock milling --eps -1", "flock", 2),

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.attack import attack_fits
 
 import policychord
 from policychord import Composer, Cost, Gaussian, Grid, fitting
@@ -14,7 +15,7 @@ from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
-from policychord.runs.fit import design_of, earlier, read_fit_plan, run_fit
+from policychord.runs.fit import FitPlan, design_of, earlier, read_fit_plan, run_fit
 
 D, N = 24, 3
 
@@ -371,3 +372,29 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
             earlier(other, out / "fit.json", 2)
     with pytest.raises(ValueError, match="there is no"):
         earlier(plan, out / "nothing.json", 1)
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "said"),
+    [
+        ("flock", {"boids": 0}, "boids = 0: must be at least 2"),
+        ("flock", {"boids": 10**9}, "boids = 1000000000: must be at most 1000"),
+        ("bandit", {"variance": [4.0]}, "variance.1"),
+        ("bandit", {"variance": 7.0}, "variance = 7: must be a list"),
+        ("bandit", {"variance": [1.0, float("inf")]}, "variance.1 = inf"),
+        ("bandit", {"trials": 0}, "trials = 0: must be at least 1"),
+        ("quadrotor", {"points": 10**9}, "points = 1000000000: must be at most 300"),
+        ("quadrotor", {"grid": 3}, "Its options: points"),
+    ],
+)
+def test_options_of_a_family_are_looked_at_before_anything_is_made(family, options, said):
+    plan = FitPlan.model_validate({"family": family, "options": options, "simulate": {}})
+    with pytest.raises(ValueError, match=r"^options: [^\n]+$") as refused:
+        design_of(plan, None)
+    assert said in str(refused.value)
+
+
+def test_whatever_is_wrong_with_a_plan_of_a_fit_is_a_sentence():
+    found = attack_fits(100, seed=1)
+    assert found.broken == []
+    assert 50 < found.refused < 100

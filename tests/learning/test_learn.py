@@ -160,8 +160,15 @@ def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
     other = among(posed, np.arange(len(posed.situation)) < 500)
     with pytest.raises(ValueError, match="other parameters or other decisions"):
         climb(other, file=file)
-    file.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="holds no results of learning"):
+    whole = file.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 255  # its checksum does not fit any more
+    for content in (b"no archive", whole[:400], whole[:-60], bytes(changed)):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match="holds no results of learning"):
+            climb(posed, file=file)
+    files.write(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
+    with pytest.raises(ValueError, match="arrays of the shapes"):
         climb(posed, file=file)
 
 

@@ -112,3 +112,16 @@ def test_diagnose_measures_the_model_and_warns_of_hollow_means(rng):
     assert not diagnose(apart.replace(selection="mode"), states).warnings
     with pytest.raises(ValueError, match="belong together"):
         diagnose(agent, states, actions=actions)
+
+
+def test_diagnose_says_where_the_grid_cuts_a_primitive_off():
+    """Compiled loops do not look at it, since some agents are defined on a grid that cuts; `diagnose` does."""
+    push = {"follow": Gaussian(lambda x, k: x, 0.2), "rest": Gaussian([0.0], 0.2)}
+    agent = Composer(push, Cost(lambda x, u, k: u[0] ** 2), Grid(-1.0, 1.0, 41), 0.5)
+    states = jnp.array([[0.0], [0.3], [1.0], [1.0]])  # twice on the border: half of the Gaussian is cut off
+    found = diagnose(agent, states)
+    assert found.cut == {"follow": 0.5}
+    assert any("in 50% of the states the grid cuts primitive 'follow' off" in one for one in found.warnings)
+    inside = diagnose(agent, 0.5 * states)
+    assert inside.cut == {}
+    assert not any("grid" in one for one in inside.warnings)

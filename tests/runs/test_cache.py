@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.attack import attack_results
 from pydantic import BaseModel
 
 from policychord import problem
@@ -216,3 +217,9 @@ def test_results_of_every_study_survive(name, tmp_path):
         value = work()
         save(tmp_path / "x.npz", step, Result(value, 0.0))
         assert same(load(tmp_path / "x.npz").value, value), step
+
+
+def test_damaged_results_of_every_kind_are_refused_or_made_again():
+    found = attack_results(100, seed=1)
+    assert found.broken == []
+    assert found.refused > 70

@@ -2,11 +2,13 @@
 
 import gc
 import json
+import os
 import random
+import socket
 
 import psutil
 import pytest
-from benchmarks.attack import ACTS, LONG, message, wild
+from benchmarks.wild import ACTS, LONG, message, wild
 from websockets.exceptions import ConnectionClosedError
 
 from policychord.studio.rooms import ROOMS
@@ -183,6 +185,17 @@ def test_whatever_a_room_raises_is_an_error_message(capsys):
     session.thread.join(20)
     assert not session.thread.is_alive()
     assert "MemoryError" in capsys.readouterr().err
+
+
+def test_an_answer_does_not_wait_for_the_one_before_to_be_acknowledged(studio):
+    with studio.socket("gate") as line:
+        words(line)
+        found = []
+        for one in psutil.Process().net_connections("tcp4"):  # the server runs in this process
+            if (one.laddr, one.raddr) == (line.remote_address, line.local_address):
+                with socket.socket(fileno=os.dup(one.fd)) as served:
+                    found.append(served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+    assert found == [1]
 
 
 def test_bytes_and_long_messages(studio):

@@ -12,8 +12,9 @@ from policychord.fitting import folds_of, likelihood, paired
 from policychord.fitting.likelihoods import pointwise
 from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
+from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
-from policychord.runs.trials import run_trials
+from policychord.runs.trials import run_trials, table_of
 from policychord.tracks.compare import Judged, Scored, call_of, judge, score_one, sentence
 from policychord.tracks.decisions import cells_of, decide, of_trial
 from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
@@ -208,6 +209,14 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     plan = TrackPlan(free=("eps", "prior"), starts=1, forces=ForceSettings(radii=(1, 3, 12)))
     with ThreadPoolExecutor(1) as pool:
         found = run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
+    kept = list((tmp_path / "out").rglob("*.npz"))
+    before = [path.read_bytes() for path in kept]
+    for path in kept:  # results that are well-formed, of something else
+        cache.save(path, "0", cache.Result(7, 0.0))
+    with ThreadPoolExecutor(1) as pool:
+        run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
+    for path, content in zip(kept, before, strict=True):
+        path.write_bytes(content)
     again = run_trials(motion, plan, tmp_path / "out", None, 1, lambda *_: None)
     assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
     assert [row.trial for row in found.rows] == ["0"]
@@ -224,6 +233,7 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     assert len(lines) == 2
     assert lines[0].startswith("trial,decisions,call,acts,gain,error")
     assert found.sentence.startswith("Called gating in ")
+    assert table_of([found.rows[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
 
 
 def filmed(group):

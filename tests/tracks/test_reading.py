@@ -1,11 +1,16 @@
 """Files of tracks: every format gives the same positions, and every broken file one sentence."""
 
+import gc
 import json
 
 import numpy as np
 import pytest
+from benchmarks.attack import attack_tracks
 
 from policychord.cli import app
+from policychord.runs.tracks import read_plan
+from policychord.tracks.decisions import decide
+from policychord.tracks.forces import ForceSettings
 from policychord.tracks.motion import Smoothing, card_of, move
 from policychord.tracks.reading import TrackError, parse_tracks, read_tracks
 
@@ -182,6 +187,101 @@ def test_broken_files_are_one_sentence_and_nothing_is_written(tmp_path, monkeypa
             run = CliRunner().invoke(app, ["tracks", command, f"files/{name}", "--rate", "25", "--out", "out"])
             assert isinstance(run.exception, TrackError), (name, command, run.exception)
         assert not (tmp_path / "out").exists(), name
+
+
+def test_whatever_is_wrong_with_a_file_or_its_settings_is_a_sentence():
+    found = attack_tracks(150, seed=1)
+    assert found.broken == []
+    assert found.refused > 80
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"smoothing.window": 1e308}, "smoothing.window"),
+        ({"smoothing.window": float("inf")}, "smoothing.window"),
+        ({"smoothing.longest_gap": 1e308}, "smoothing.longest_gap"),
+        ({"forces.every": 1e308}, "forces.every"),
+        ({"forces.radii": [1.0, 2.0, float("inf")]}, "forces.radii"),
+        ({"rate": float("inf")}, "rate"),
+        ({"seconds": float("inf")}, "seconds"),
+    ],
+)
+def test_settings_beyond_all_measure_are_named(settings, said):
+    with pytest.raises(ValueError, match=said):
+        read_plan(None, settings)
+
+
+@pytest.mark.parametrize("rate", [1e308, 1e-300])
+def test_a_rate_beyond_all_measure_is_refused(tmp_path, rate):
+    import h5py
+
+    with pytest.raises(TrackError, match="rate"):
+        parse_tracks(b"frame,id,x,y\n0,0,1,2\n1,0,1,2\n2,0,1,2", "t.csv", rate=rate)
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.create_dataset("trajectories", data=PLACES)
+        file.attrs["frames_per_second"] = rate
+    with pytest.raises(TrackError, match="frame rate"):
+        read_tracks(tmp_path / "t.h5")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e300])
+def test_positions_beyond_all_measure_are_refused(scale):
+    far = 1e300 if scale == 1.0 else 1.0
+    rows = "\n".join(f"{k},0,{far},{k}" for k in range(5))
+    with pytest.raises(TrackError, match=r"scale|1e\+12"):
+        parse_tracks(f"frame,id,x,y\n{rows}".encode(), "t.csv", rate=10.0, scale=scale)
+
+
+def test_names_from_a_file_are_no_markup():
+    rows = "\n".join(f"=1+1|<b>,{k},\x1b[31m$\\frac{{x$,{k},{k * k}" for k in range(5))
+    found = parse_tracks(f"trial,frame,id,x,y\n{rows}".encode(), "t<i>.csv", rate=10.0, unit="$x")
+    shown = [found.source, found.unit, found.trials[0].name, *found.trials[0].ids]
+    assert shown == ["t_i_.csv", "_x", "=1+1__b_", "__31m__frac{x_"]
+    with pytest.raises(TrackError, match="no individual"):
+        decide(move(found, Smoothing(window=0.3)), ForceSettings(leave_out=("b",)))
+    twice = "\n".join(f"{k},{name},{k},{k * k}" for k in range(5) for name in ("a$", "a|"))
+    with pytest.raises(TrackError, match="two individuals"):
+        parse_tracks(f"frame,id,x,y\n{twice}".encode(), "t.csv", rate=10.0)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_cut_netcdf_file_leaves_no_trace_of_the_library(files):
+    whole = (files / "poses.nc").read_bytes()
+    for length in (20, 600, len(whole) - 100):
+        (files / "cut.nc").write_bytes(whole[:length])
+        with pytest.raises(TrackError, match="not a whole netCDF"):
+            read_tracks(files / "cut.nc")
+        gc.collect()
+
+
+@pytest.mark.parametrize("kind", ["h5", "nc"])
+def test_links_to_other_files_are_not_followed(files, kind):
+    import h5py
+
+    name, inside = {"h5": ("trajectories.h5", "frames_per_second"), "nc": ("poses.nc", "confidence")}[kind]
+    with h5py.File(files / "secret.h5", "w") as file:
+        file["x"] = 25.0
+    with h5py.File(files / name, "a") as file:
+        file.attrs.pop("frames_per_second", None)
+        file[inside] = h5py.ExternalLink("secret.h5", "x")
+    with pytest.raises(TrackError, match="lies in another file"):
+        read_tracks(files / name)
+
+
+@pytest.mark.parametrize("kind", ["h5", "nc"])
+def test_a_small_file_does_not_unpack_to_much(files, kind):
+    """Numbers that were never written take no place in a file, and all their place in memory."""
+    import h5py
+
+    name, inside = {"h5": ("trajectories.h5", "trajectories"), "nc": ("poses.nc", "bomb")}[kind]
+    with h5py.File(files / name, "a") as file:
+        if inside in file:
+            del file[inside]
+        file.create_dataset(inside, shape=(10**9,), chunks=(1000,), dtype="f8")
+        file[inside].make_scale(inside)
+    with pytest.raises(TrackError, match="more than"):
+        read_tracks(files / name)
 
 
 def test_short_trials_are_left_out_and_counted(tmp_path):

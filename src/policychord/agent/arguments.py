@@ -15,12 +15,11 @@ from ..actions import AbstractActions, Finite, Grid, Sampled
 from ..core._checks import as_floats, check_eps, normalised_prior
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..primitives.base import AbstractPrimitive, Draws
-from ..primitives.gaussian import Gaussian
+from ..primitives.gaussian import LOST, MOVED, Gaussian
 from ..primitives.table import Table
 from .gates import AbstractGate, AtEquilibrium, Prior, words_of
 from .selection import Selection
 
-MOVED, LOST = 0.25, 0.2  # a grid says so if it moves a primitive's mean by so many sd, or loses so much of its mass
 MOVES = f"it moves its mean by more than {MOVED} sd, or loses more than {LOST:.0%} of its mass."
 REMEDY = "Use a finer grid, a wider one, or Sampled actions."
 
@@ -156,7 +155,5 @@ def warn_of_grid(
     if not isinstance(actions, Grid):
         return
     for name, primitive, fine in zip(names, primitives, np.asarray(well), strict=True):
-        if isinstance(primitive, Gaussian) and fine:
-            moved, mass = primitive.on_grid(actions, observation, k)
-            if moved > MOVED or abs(mass - 1) > LOST:
-                warnings.warn(f"the grid cuts primitives[{name!r}] off, or is coarse: {MOVES} {REMEDY}", stacklevel=4)
+        if isinstance(primitive, Gaussian) and fine and primitive.spoiled_by(actions, observation, k):
+            warnings.warn(f"the grid cuts primitives[{name!r}] off, or is coarse: {MOVES} {REMEDY}", stacklevel=4)

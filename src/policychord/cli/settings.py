@@ -36,6 +36,9 @@ def settle(
 
 def from_file(path: Path) -> dict[str, Any]:
     """What a TOML or JSON file says."""
+    from ..runs.store import check_text
+
+    check_text(path)
     kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
         text = path.read_text(encoding="utf-8")

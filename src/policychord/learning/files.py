@@ -29,19 +29,33 @@ def write(path: Path, given: Likelihood, found: Optimum) -> None:
 
 def read(path: Path, given: Likelihood) -> Optimum:
     """What `write` stored, or a sentence that says why it does not serve."""
+    if not path.is_file():
+        raise ValueError(f"{path} is a folder, a pipe or a device: name another file.")
     try:
         with np.load(path, allow_pickle=False) as stored:
             have = {name: stored[name] for name in (*PLAIN, "numbers", "length", "paths", "about")}
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        same = np.array_equal(have["about"], _about(given))
+        found = _optimum(have, len(free_names(given.parameters))) if same else None
+    except Exception as error:  # a file that is cut short or foreign can fail in any way
         raise ValueError(f"{path} holds no results of learning ({error}): delete it, or name another file.") from error
-    if not np.array_equal(have["about"], _about(given)):
+    if found is None:
         raise ValueError(
             f"{path} holds results for other parameters or other decisions: delete it, or name another file."
         )
-    height, total, evaluations, converged, complete = have["numbers"].tolist()
-    paths = tuple(np.split(have["paths"], np.cumsum(have["length"])[:-1])) if len(have["length"]) else ()
-    return Optimum(have["z"], height, total, have["starts"], have["tried"], have["heights"], int(evaluations),
-                   bool(converged), bool(complete), paths)  # fmt: skip
+    return found
+
+
+def _optimum(have: dict[str, np.ndarray], count: int) -> Optimum:
+    """An optimum of so many numbers from its arrays, if they have the right shapes."""
+    z, starts, tried, heights = (np.asarray(have[name], dtype=float) for name in PLAIN)
+    length, paths = have["length"].astype(int), np.asarray(have["paths"], dtype=float)
+    shapes = (z.shape, starts.shape, tried.shape, heights.shape, paths.shape)
+    if shapes != ((count,), (len(starts), count), (len(heights), count), (len(heights),), (length.sum(),)):
+        raise ValueError(f"arrays of the shapes {shapes}")
+    height, total, evaluations, converged, complete = map(float, have["numbers"])
+    parts = np.split(paths, np.cumsum(length)[:-1]) if len(length) else []
+    return Optimum(z, height, total, starts, tried, heights, int(evaluations), bool(converged), bool(complete),
+                   tuple(parts))  # fmt: skip
 
 
 def _about(given: Likelihood) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`diagnose`: is the horizon long enough, does the cost count, is the model right, which selection suits?"""
+"""`diagnose`: is the horizon long enough, does the cost count, is the model right, do selection and grid suit?"""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Observation
-from ..actions import Finite
+from ..actions import Finite, Grid
+from ..primitives.gaussian import Gaussian
 from .base import action_cost
 from .cost import Cost
 from .rollouts import Rollouts
@@ -32,6 +33,7 @@ class Diagnosis(NamedTuple):
     hollow: float  # share of the states in which the mean of the mixture is an improbable action
     cost_of: dict[str, float]  # what the model says each selection costs more than the cheapest one, on average
     suits: str  # the selection with the least of these
+    cut: dict[str, float]  # of primitives that the grid cuts off, or is too coarse for: the share of the states
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -68,9 +70,9 @@ def diagnose(
     by_cost = float(np.mean(np.max(np.abs(weigh(deciding, states) - weigh(free, states)), axis=1)))
     error = None if actions is None else _model_error(agent, states, actions, following, k)
     hollow, contrast, cost_of = _selections(agent, states, k)
-    found = Diagnosis(
-        steps, moved, by_cost, contrast, error, hollow, cost_of, min(cost_of, key=lambda name: cost_of[name]), ()
-    )
+    suits = min(cost_of, key=lambda name: cost_of[name])
+    cut = _cut(agent, states, k)
+    found = Diagnosis(steps, moved, by_cost, contrast, error, hollow, cost_of, suits, cut, ())
     return found._replace(warnings=_warnings(agent, found))
 
 
@@ -98,7 +100,25 @@ def _warnings(agent: Any, found: Diagnosis) -> tuple[str, ...]:
             f"in {found.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by "
             "the model it costs more: use selection='mode', or 'sample'."
         )
+    for name, share in found.cut.items():
+        if share > OFTEN:
+            said.append(
+                f"in {share:.0%} of the states the grid cuts primitive {name!r} off, or is too coarse for it: use a "
+                "finer grid, a wider one, or Sampled actions."
+            )
     return tuple(said)
+
+
+def _cut(agent: Any, states: Observation, k: int) -> dict[str, float]:
+    """How often the grid spoils each Gaussian primitive, of those that it does at all."""
+    if not isinstance(agent.actions, Grid):
+        return {}
+    found = {}
+    for name, primitive in zip(agent.names, agent.primitives, strict=True):
+        if isinstance(primitive, Gaussian):
+            spoiled = eqx.filter_jit(lambda one, x: jax.vmap(lambda state: one.spoiled_by(agent.actions, state, k))(x))
+            found[name] = float(np.mean(spoiled(primitive, states)))
+    return {name: share for name, share in found.items() if share > 0}
 
 
 def _horizon(agent: Any) -> tuple[int | None, Any]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import log_ndtr, logsumexp, ndtr, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._calls import call, check_hashable
 from .._types import ArrayLike, Observation, Time, is_traced
@@ -20,6 +20,7 @@ from .base import AbstractPrimitive, Moments
 # exp( (distance/sd)^2 / 2 ) against it. From a mean in the ball to the nearest of its points it is never farther than
 # the diagonal of one cell, so with this bound the loss stays below 1e266, far from underflow.
 LARGEST_DIAGONAL_IN_SD = 35.0
+MOVED, LOST = 0.25, 0.2  # a grid is too small or coarse if it moves the mean by so many sd, or loses so much mass
 
 
 class Gaussian(AbstractPrimitive):
@@ -180,7 +181,7 @@ class Gaussian(AbstractPrimitive):
         # a spread that is not a number takes the place along, which is what is looked at
         return [jnp.where(jnp.isfinite(sd), anchor, jnp.nan) if callable(self.sd) else anchor, beyond, sd]
 
-    def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[float, float]:
+    def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """(how far its mean on the points is from its own, in sd; its mass on their cells, which should be one)."""
         here = self.at(observation, k)
         centre, prob = here.centre(actions, observation, k), jnp.exp(here.log_prob(actions, observation, k))
@@ -188,7 +189,12 @@ class Gaussian(AbstractPrimitive):
         off = here._scaled((prob @ actions.points - centre)[None])[0]
         density = jnp.exp(-0.5 * jnp.sum(here._scaled(actions.points - centre) ** 2, axis=-1))
         cell = jnp.prod(actions.spacing) * jnp.abs(jnp.linalg.det(scale)) / (2 * np.pi) ** (len(centre) / 2)
-        return float(jnp.linalg.norm(off)), float(jnp.sum(density) * cell)
+        return jnp.linalg.norm(off), jnp.sum(density) * cell
+
+    def spoiled_by(self, actions: Grid, observation: Observation, k: Time) -> Bool[Array, ""]:
+        """Whether the grid cuts it off for this observation, or is too coarse for it."""
+        moved, mass = self.on_grid(actions, observation, k)
+        return (moved > MOVED) | (jnp.abs(mass - 1) > LOST)
 
     def coarseness(self, actions: Grid) -> float:
         """By how many sd the points can move its mean far from borders: (4 pi/r) exp(-2 pi^2/r^2), r = cell/sd.

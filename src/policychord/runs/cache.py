@@ -69,6 +69,8 @@ def save(path: Path, step: str, result: Result) -> None:
 def load(path: Path) -> Result:
     """The result in a file."""
     try:
+        if not path.is_file():  # a pipe would never end
+            raise FileNotFoundError(path)
         with np.load(path, allow_pickle=False) as file:
             whole = json.loads(file[STRUCTURE].tobytes())
             if whole["format"] != FORMAT:

@@ -12,7 +12,7 @@ import numpy as np
 from jinja2 import Environment as Templates
 from jinja2 import PackageLoader, StrictUndefined
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
 from .. import __version__
 from ..fitting import output
@@ -27,7 +27,7 @@ from ..wording import in_words
 from .formatting import plain
 from .records import Drawn
 from .report import embedded, inline, markdown
-from .store import prepare, save_figure, write_dataset, write_json, write_text
+from .store import check_text, prepare, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
 RECORD = "fit.json"
@@ -98,6 +98,7 @@ class Fitted(NamedTuple):
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
+    check_text(path)
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -125,13 +126,18 @@ def design_of(plan: FitPlan, entry: str | None) -> Design:
             raise ValueError(f"--python {entry}: it could not be imported ({error}).") from None
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in plan.options.items()}
     try:
-        design = made(**options)
+        design = made(**options) if entry else validate_call(made)(**options)
+    except ValidationError as error:
+        raise ValueError(f"options: {in_words(error, part_of='an option')} {_options(made)}") from None
     except TypeError as error:
-        known = ", ".join(inspect.signature(made).parameters) or "none"
-        raise ValueError(f"options = {plan.options}: {error}. Its options: {known}.") from None
+        raise ValueError(f"options = {plan.options}: {error}. {_options(made)}") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
         raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
     return design
+
+
+def _options(made: Callable[..., Any]) -> str:
+    return f"Its options: {', '.join(inspect.signature(made).parameters) or 'none'}."
 
 
 def believed(plan: FitPlan, family: Family) -> Family:
@@ -162,8 +168,7 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
         from ..choices.beliefs import believe
         from ..choices.data import Task, read_choices
 
-        variance = plan.options.get("variance", [100.0, 100.0])
-        assert isinstance(variance, list)
+        variance: Any = plan.options.get("variance", [100.0, 100.0])  # `design_of` has looked at it
         return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))
     import xarray as xr
 
@@ -176,6 +181,17 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
             "pass data that policychord wrote, or a table (.csv)."
         ) from None
     return design.read(dataset)
+
+
+def pose(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str, ...]]:
+    """(the family of a plan with its priors, the names of its free numbers), or a sentence about what is wrong."""
+    design = design_of(plan, entry)
+    design = design._replace(family=believed(plan, design.family))
+    _, chosen, _ = family_of(design.family, plan.free or None, plan.fixed)
+    numbers = free_names(chosen)
+    if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(numbers))):
+        raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(numbers)}.")
+    return design, numbers
 
 
 def run_fit(
@@ -191,14 +207,10 @@ def run_fit(
 
     Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
     """
-    design = design_of(plan, entry)
-    design = design._replace(family=believed(plan, design.family))
+    design, numbers = pose(plan, entry)
     free = plan.free or None
-    _, chosen, _ = family_of(design.family, free, plan.fixed)
-    if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(free_names(chosen)))):
-        raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(free_names(chosen))}.")
     seen = observed(plan, design, beside)
-    before = earlier(plan, out / RECORD, len(free_names(chosen))) if resume else None
+    before = earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
     found = fit(
         design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, hold_out=plan.hold_out,
@@ -222,6 +234,7 @@ def run_fit(
 
 def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     """Where an earlier fit of the same plan was when it ended, from what it wrote."""
+    check_text(path)
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
         same = FitPlan.model_validate(given["plan"]) == plan
@@ -233,7 +246,7 @@ def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
         raise ValueError(f"--resume: {path} is not what a fit wrote: leave --resume out.") from None
     if not same:
         raise ValueError(f"--resume: {path} is of another plan: leave --resume out, or give the plan it was made with.")
-    starts = len(so_far["heights"])
+    starts = so_far["heights"].size
     shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
     if any(so_far[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from scipy.stats import qmc
 
 from ..wording import in_words
+from .store import check_text
 
 MOST_POINTS = 1_000_000  # of a plan, and batches: all are listed in memory
 MOST_EPISODES = 100_000_000
@@ -147,6 +148,7 @@ def _values(axis: Range | list[Value]) -> list[Value]:
 def read_plan(path: str | Path) -> Plan:
     """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
     path = Path(path)
+    check_text(path)
     try:
         text = path.read_text(encoding="utf-8")
         given = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

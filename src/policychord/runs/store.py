@@ -11,6 +11,8 @@ from typing import Any
 
 from .formatting import plain
 
+LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
+
 
 class StoreError(OSError):
     """Results could not be written; the message says where and what to do."""
@@ -33,6 +35,14 @@ def note_earlier(folder: Path) -> list[str]:
     if not any(not path.name.startswith(".") for path in folder.iterdir()):
         return []
     return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
+
+
+def check_text(path: Path) -> None:
+    """Refuse settings or a plan that would never end: a folder, a pipe or a device, or too many bytes."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a folder, a pipe or a device: pass a file.")
+    if path.exists() and path.stat().st_size > LARGEST_TEXT:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: settings have at most {LARGEST_TEXT:,}.")
 
 
 def write_json(path: Path, value: Any) -> Path:

@@ -27,7 +27,7 @@ from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
 from .fit import page
 from .records import Drawn
-from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
+from .store import check_text, prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong account"}  # fmt: skip
@@ -39,7 +39,7 @@ Files = Path | Sequence[Path]
 class TrackPlan(BaseModel):
     """How a file of tracks is read, smoothed and explained."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rate: float | None = Field(default=None, gt=0, description="frames a second, where the file does not say")
     scale: float = Field(default=1.0, gt=0, description="length of one unit of the file")
@@ -51,7 +51,7 @@ class TrackPlan(BaseModel):
     most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
     starts: int = Field(default=3, ge=1, le=100)
     groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
-    seconds: float = Field(default=5.0, gt=0, description="how long each of them is followed")
+    seconds: float = Field(default=5.0, gt=0, le=1e6, description="how long each of them is followed")
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
@@ -71,6 +71,7 @@ def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
     """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
     given: dict[str, Any] = {}
     if path is not None:
+        check_text(path)
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:

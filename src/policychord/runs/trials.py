@@ -5,18 +5,19 @@ Radii, units and cells are those of all trials together, so that estimates can b
 it is there: the same command goes on with those that are missing.
 """
 
-import csv
 import hashlib
-import io
 import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from ..choices.data import as_csv
 from ..fitting import output
 from ..studies.drawing import styled
 from ..tracks.compare import CONSTANT, gating
@@ -109,10 +110,10 @@ def _compute(
 ) -> list[TrialFit]:
     rows: dict[str, TrialFit] = {}
     for name, place in places.items():
-        try:
-            rows[name] = load_result(place).value
-        except MissingError:
-            continue
+        with suppress(MissingError):
+            found = load_result(place).value
+            if isinstance(found, TrialFit) and found.trial == name:  # else somebody else's file: fitted again
+                rows[name] = found
     waiting, running, version = [name for name in fitted if name not in rows][::-1], dict[Any, str](), code_version()
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
@@ -149,11 +150,7 @@ def table_of(rows: Sequence[TrialFit]) -> str:
         for name, value in row.theta.items():
             line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
         lines.append(line)
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(dict.fromkeys(name for line in lines for name in line)), lineterminator="\n")
-    table.writeheader()
-    table.writerows(lines)
-    return text.getvalue()
+    return as_csv(pd.DataFrame(lines))
 
 
 def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:

@@ -1,16 +1,17 @@
 """The paper's agents as families to be fitted: which of their numbers may be parameters, and how to build and simulate.
 
-A line in FAMILIES offers one to the command.
+A line in FAMILIES offers one to the command, which checks its options by their types.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import Field
 
 from .._types import Time
 from ..actions import Finite
@@ -30,12 +31,17 @@ from .quadrotor import agents as quadrotor_agents
 from .quadrotor.settings import QuadrotorSettings
 
 SURE = 0.99  # how often exploitation takes the better arm
+Spread = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]  # the variance of an arm
 
 
 # ------------------------------------------------------------------------------------------------ flock
 
 
-def flock(boids: int = 40, steps: int = 25, collision: bool = True) -> Design:
+def flock(
+    boids: Annotated[int, Field(ge=2, le=1000)] = 40,
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 25,
+    collision: bool = True,
+) -> Design:
     """Boids with the paper's three forces. Precision and collision are the scale of the cost, so eps alone is free."""
     settings = FlockSettings(boids=boids, steps=steps, collision_term=collision)
     env = flock_agents.world(settings)
@@ -94,7 +100,9 @@ def compact(seen: Observations) -> Observations:
 # ------------------------------------------------------------------------------------------------ bandit
 
 
-def bandit(variance: tuple[float, ...] = (100.0, 100.0), trials: int = 10) -> Design:
+def bandit(
+    variance: tuple[Spread, Spread] = (100.0, 100.0), trials: Annotated[int, Field(ge=1, le=10_000)] = 10
+) -> Design:
     """Two arms: exploitation, uncertainty seeking and risk aversion, mixed to come close to a Hybrid policy."""
     actions = Finite(len(variance))
     primitives = {
@@ -158,7 +166,7 @@ def _bandit_features(belief: Belief) -> Any:
 # --------------------------------------------------------------------------------------------- quadrotor
 
 
-def quadrotor(points: int = 20) -> Design:
+def quadrotor(points: Annotated[int, Field(ge=2, le=300)] = 20) -> Design:
     """Two controllers with a spread around their commands; their thrusts as a tracking cost of one step."""
     settings = QuadrotorSettings()
     how = settings.composition.model_copy(update={"points": points})

@@ -25,7 +25,7 @@ RATIOS = (1.0, 3.0, 12.0)  # radii of the flock's zones, here in median distance
 class ForceSettings(BaseModel):
     """Which forces an individual may follow, and what it sees."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     forces: tuple[str, ...] = Field(default=USUAL, description="which forces are primitives, two or more")
     radii: tuple[float, float, float] | None = Field(default=None, description="of separation, alignment and cohesion "
@@ -38,7 +38,7 @@ class ForceSettings(BaseModel):
     leader: str | None = Field(default=None, description="the individual that the others follow")
     leave_out: tuple[str, ...] = Field(default=(), description="individuals that belong to no group")
     reach: float | None = Field(default=None, gt=0, description="how far a predator is seen; twice the cohesion radius")
-    every: float = Field(default=0.25, gt=0, description="seconds from one decision to the next")
+    every: float = Field(default=0.25, gt=0, le=1e6, description="seconds from one decision to the next")
 
     @model_validator(mode="after")
     def _fit_together(self) -> "ForceSettings":

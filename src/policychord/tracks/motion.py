@@ -21,12 +21,16 @@ MOST_SERIES = 2000  # moments at which order is measured for the card
 class Smoothing(BaseModel):
     """How velocities are found."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    window: float = Field(default=0.3, gt=0, description="seconds under the moving polynomial; at least 3 frames")
+    window: float = Field(
+        default=0.3, gt=0, le=1e6, description="seconds under the moving polynomial; at least 3 frames"
+    )
     order: int = Field(default=2, ge=1, le=5, description="of the polynomial")
     causal: bool = Field(default=False, description="use no frame after the moment itself")
-    longest_gap: float = Field(default=0.2, ge=0, description="seconds: gaps up to this are filled by straight lines")
+    longest_gap: float = Field(
+        default=0.2, ge=0, le=1e6, description="seconds: gaps up to this are filled by straight lines"
+    )
 
 
 class Moved(NamedTuple):

@@ -19,6 +19,9 @@ from jaxtyping import Float
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
 LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
+FARTHEST = 1e12  # a coordinate, in the unit that is asked for: squares of differences keep their digits
+RATES = (1e-6, 1e6)  # frames a second
+MARKUP = frozenset("$\\<>&|`*[]")  # what figures, pages or tables would obey
 MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
 EXPORT = "idtrackerai_format SESSION --formats h5 csv"
 # Where idtracker.ai puts what it exports, from its session or from a folder in it.
@@ -152,10 +155,11 @@ def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
 
 
 def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns: Mapping[str, str] | None) -> Tracks:
-    if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise TrackError(f"rate = {rate!r}: pass frames a second, a positive number.")
-    if not (np.isfinite(scale) and scale > 0):
-        raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, a positive number.")
+    if rate is not None and not RATES[0] <= rate <= RATES[1]:
+        raise TrackError(f"rate = {rate!r}: pass frames a second, from {RATES[0]:g} to {RATES[1]:g}.")
+    if not 1 / FARTHEST <= scale <= FARTHEST:
+        raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, from {1 / FARTHEST:g} to "
+                         f"{FARTHEST:g}.")  # fmt: skip
     readers = {".npy": _read_npy, ".h5": _read_hdf5, ".hdf5": _read_hdf5, ".nc": _read_netcdf, ".csv": _read_table,
                ".tsv": _read_table, ".txt": _read_table}  # fmt: skip
     reader = readers.get(path.suffix.lower())
@@ -165,28 +169,36 @@ def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns
     if columns and reader is not _read_table:
         raise TrackError(f"columns are given but {Path(path.name).name} is no table: leave them out.")
     trials, found_rate, found_unit, notes = reader(path, dict(columns or {}))
-    trials = _usable(path, trials, notes)
+    trials = _usable(path, trials, scale, notes)
     if rate is None and found_rate is None:
         raise TrackError(f"{_shown(path)} does not say how many frames a second it has: pass --rate HZ.")
     frames_a_second = float(rate if rate is not None else found_rate or 0.0)
-    if not (np.isfinite(frames_a_second) and frames_a_second > 0):
+    if not RATES[0] <= frames_a_second <= RATES[1]:
         raise TrackError(f"{_shown(path)} has the frame rate {frames_a_second!r}: pass --rate HZ.")
     if rate is not None and found_rate is not None and abs(found_rate / rate - 1) > 0.01:
         notes.append(f"The file says {found_rate:g} frames a second; {rate:g} were asked for and are used.")
     scaled = tuple(trial._replace(position=trial.position * scale) for trial in trials)
-    found_unit = found_unit if scale == 1.0 else ""
-    return Tracks(Path(path.name).name, scaled, frames_a_second, unit or found_unit or "units", tuple(notes))
+    found_unit = tidied((unit or found_unit) if scale == 1.0 else unit) or "units"
+    return Tracks(tidied(Path(path.name).name), scaled, frames_a_second, found_unit, tuple(map(tidied, notes)))
 
 
 Found = tuple[list[Trial], float | None, str, list[str]]  # trials, rate and unit as the file says, notes
 
 
-def _usable(path: Source, trials: list[Trial], notes: list[str]) -> list[Trial]:
-    """The trials from which motion can be found; the others are left out, which is said."""
+def _usable(path: Source, trials: list[Trial], scale: float, notes: list[str]) -> list[Trial]:
+    """The trials from which motion can be found, under names to show; the others are left out, which is said."""
+    trials = [trial._replace(name=tidied(trial.name), ids=tuple(map(tidied, trial.ids))) for trial in trials]
     for trial in trials:
-        if np.isinf(trial.position).any():
+        largest = np.nanmax(np.abs(trial.position), initial=0.0)
+        if np.isinf(largest):
             raise TrackError(f"{_shown(path)}, trial {_quoted(trial.name)} has infinite positions: mark missing ones "
                              "as NaN or leave them out.")  # fmt: skip
+        if largest * scale > FARTHEST:
+            raise TrackError(f"{_shown(path)}, trial {_quoted(trial.name)} has positions beyond {FARTHEST:g}: use "
+                             "larger units (--scale), or mark missing ones as NaN.")  # fmt: skip
+        if len(set(trial.ids)) < len(trial.ids):
+            raise TrackError(f"{_shown(path)}, trial {_quoted(trial.name)}: two individuals have names that look "
+                             "alike: use letters and numbers.")  # fmt: skip
     fine = [t for t in trials if len(t.position) >= LEAST_FRAMES and np.isfinite(t.position).all(axis=-1).any()]
     if not fine:
         frames, count = max((trial.position.shape[:2] for trial in trials), default=(0, 0))
@@ -195,6 +207,11 @@ def _usable(path: Source, trials: list[Trial], notes: list[str]) -> list[Trial]:
     if len(fine) < len(trials):
         notes.append(f"{len(trials) - len(fine)} of {len(trials)} trials have too few positions and are left out.")
     return fine
+
+
+def tidied(text: str) -> str:
+    """Text of a file to show in terminals, figures, pages and tables: nothing invisible, no markup."""
+    return "".join(c if c.isprintable() and c not in MARKUP else "_" for c in text)
 
 
 def _shown(path: Path | Source) -> str:
@@ -270,14 +287,8 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
                 held = ", ".join(sorted(file)[:6]) or "nothing"
                 raise TrackError(f"{_shown(path)} has no dataset 'trajectories' (it has {held[:80]}): pass the "
                                  f"trajectories.h5 of idtracker.ai ({EXPORT}).")  # fmt: skip
-            dataset = file["trajectories"]
-            if dataset.external or dataset.is_virtual:
-                raise TrackError(
-                    f"{_shown(path)}: 'trajectories' lies in another file: export it once more ({EXPORT})."
-                )
-            if dataset.ndim >= 2:
-                _check_size(path, dataset.size // 2 // max(dataset.shape[1], 1), dataset.shape[1])
-            values = np.asarray(dataset[()])
+            _check_content(path, file)
+            values = np.asarray(file["trajectories"][()])
             trial = _of_array(path, values, "'trajectories'", _labels(file, values.shape[1] if values.ndim > 1 else 0))
             rate = _number(file, "frames_per_second")
             body, length = _number(file, "body_length"), _number(file, "length_unit")
@@ -285,6 +296,20 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
     if length and length > 0:
         notes.append(f"idtracker.ai has a length unit of {length:g} pixels: --scale {1 / length:.6g} uses it.")
     return [trial], rate, "px", notes
+
+
+def _check_content(path: Source, file: Any) -> None:
+    """Refuse an HDF5 file with data that lie elsewhere, or that unpack to more than memory holds."""
+    import h5py
+
+    for name in file:
+        dataset = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+        of_file = isinstance(dataset, h5py.Dataset) and (dataset.external or dataset.is_virtual)
+        if of_file or isinstance(file.get(name, getlink=True), h5py.ExternalLink):
+            raise TrackError(f"{_shown(path)}: {_quoted(name)} lies in another file: export it once more ({EXPORT}).")
+        if isinstance(dataset, h5py.Dataset) and (dataset.size or 0) > 2 * MOST_PLACES:
+            raise TrackError(f"{_shown(path)}: {_quoted(name)} has {dataset.size:,} numbers, more than "
+                             f"{2 * MOST_PLACES:,}: split it into trials.")  # fmt: skip
 
 
 def _labels(file: Any, count: int) -> tuple[str, ...]:
@@ -313,6 +338,11 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
 
         with open(path.held, "rb") if isinstance(path.held, Path) else path.opened() as file:
             classic = file.read(3) == b"CDF"
+        if not classic:  # h5netcdf prints a traceback of its own about what is no HDF5
+            import h5py
+
+            with h5py.File(path.opened(), "r") as file:
+                _check_content(path, file)
         with xr.open_dataset(path.opened(), engine="scipy" if classic else "h5netcdf", decode_times=False) as dataset:
             if "position" not in dataset:
                 raise TrackError(f"{_shown(path)} has no variable 'position': save a movement dataset with to_netcdf.")
@@ -322,8 +352,6 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
             if missing := {"time", "space", "individual"} - set(map(str, array.dims)):
                 raise TrackError(f"{_shown(path)}: position has the dims {tuple(array.dims)} and no "
                                  f"{', '.join(sorted(missing))}: save a movement dataset.")  # fmt: skip
-            # keypoints count too: a small file may unpack to much
-            _check_size(path, array.size // 2 // max(array.sizes["individual"], 1), array.sizes["individual"])
             if "keypoint" in array.dims:
                 if array.sizes["keypoint"] > 1:
                     notes.append(f"Positions are the means of {array.sizes['keypoint']} keypoints.")
@@ -334,9 +362,8 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
             if "space" in array.coords:
                 axes = [str(name) for name in array["space"].to_numpy()]
                 if sorted(axes) != ["x", "y"]:
-                    raise TrackError(
-                        f"{_shown(path)}: space is {', '.join(axes)}: tracks in a plane (x, y) are needed."
-                    )
+                    raise TrackError(f"{_shown(path)}: space is {_quoted(', '.join(axes))}: tracks in a plane (x, y) "
+                                     "are needed.")  # fmt: skip
                 array = array.sel(space=["x", "y"])
             ids = tuple(str(name) for name in array["individual"].to_numpy())
             values = array.transpose("time", "individual", "space").to_numpy()
@@ -535,7 +562,8 @@ def _one_trial(path: Source, name: str, moment: np.ndarray, who: np.ndarray, pla
         values, counts = np.unique(flat, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
         who_twice, frame = ids[order[twice % len(ids)]], int(numbers[0] + step * (twice // len(ids)))
-        raise TrackError(f"{_shown(path)}: individual {_quoted(who_twice)} is twice in frame {frame} of trial {name}: "
+        raise TrackError(f"{_shown(path)}: individual {_quoted(who_twice)} is twice in frame {frame} of trial "
+                         f"{_quoted(name)}: "
                          "name the column of trials, or delete one row.")  # fmt: skip
     position = np.full((frames * len(ids), 2), np.nan)
     position[flat] = place
