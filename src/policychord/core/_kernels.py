@@ -38,6 +38,7 @@ from ._sweeps import (
     centre_cost_columns,
     centre_cost_rows,
     curvature_times,
+    form_curvature,
     gather_columns,
     pull_cost,
     pull_primitives,
@@ -76,27 +77,30 @@ def _add(values, into):
 
 @compiled()
 def _direction_cholesky(curvature, root_w, force, temperature, factor, y):
-    """Solve (S K S + T I) y = force, S = diag(root_w)."""
+    """Solve (S K S + T I) y = force, S = diag(root_w), from the lower triangle of K.
+
+    The diagonal of the factor is kept as its reciprocal: divisions take longer than all products.
+    """
     n = y.size
     for a in range(n):
         total = force[a]
-        for b in range(a + 1):
+        for b in range(a):
             entry = root_w[a] * curvature[a, b] * root_w[b]
-            if a == b:
-                entry += temperature
             for c in range(b):
                 entry -= factor[a, c] * factor[b, c]
-            if a == b:
-                factor[a, a] = math.sqrt(entry)
-            else:
-                factor[a, b] = entry / factor[b, b]
-                total -= factor[a, b] * y[b]
-        y[a] = total / factor[a, a]
+            entry *= factor[b, b]
+            factor[a, b] = entry
+            total -= entry * y[b]
+        entry = root_w[a] * curvature[a, a] * root_w[a] + temperature
+        for c in range(a):
+            entry -= factor[a, c] * factor[a, c]
+        factor[a, a] = 1.0 / math.sqrt(entry)
+        y[a] = total * factor[a, a]
     for a in range(n - 1, -1, -1):
         total = y[a]
         for b in range(a + 1, n):
             total -= factor[b, a] * y[b]
-        y[a] = total / factor[a, a]
+        y[a] = total * factor[a, a]
 
 
 @compiled()
@@ -241,12 +245,13 @@ def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noi
 
 
 @compiled()
-def _direction_dense(_matrix, _over_p, squares, root_w, force, temperature, _gap, _vectors, y):
+def _direction_dense(columns, over_p, squares, scaled, root_w, force, temperature, _gap, _vectors, y):
+    form_curvature(columns, over_p, squares[0], scaled)
     _direction_cholesky(squares[0], root_w, force, temperature, squares[1], y)
 
 
 @compiled()
-def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vectors, y):
+def _direction_wide(rows, over_p, _squares, _scaled, root_w, force, temperature, gap, vectors, y):
     """Conjugate gradients, but the step of its own diagonal for a primitive of negligible weight that wants to grow."""
     reduction = min(CG_FORCING, math.sqrt(gap / temperature))
     heavy, heavy_force = vectors[13], vectors[14]
@@ -258,17 +263,20 @@ def _direction_wide(rows, over_p, _squares, root_w, force, temperature, gap, vec
     _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y, nothing, nothing)
     for a in range(y.size):
         if heavy[a] < root_w[a]:
-            own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, _squares, a)
+            own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, a)
             y[a] = force[a] / (own + temperature)
 
 
 @compiled()
-def _diagonal_dense(_matrix, _over_p, squares, a):
-    return squares[0, a, a]
+def _diagonal_dense(columns, over_p, a):
+    total = 0.0
+    for i in range(over_p.size):
+        total += columns[a, i] * (columns[a, i] * over_p[i])
+    return total
 
 
 @compiled()
-def _diagonal_wide(rows, over_p, _squares, a):
+def _diagonal_wide(rows, over_p, a):
     total = 0.0
     for i in range(over_p.size):
         total += rows[i, a] * (rows[i, a] * over_p[i])
@@ -279,7 +287,7 @@ def _descent(sweep, direction, diagonal):
     """The descent that is made of these three functions."""
 
     @compiled()
-    def aim(matrix, w, g, energy, gap, temperature, over_p, squares, vectors, step):
+    def aim(matrix, w, g, energy, gap, temperature, over_p, squares, scaled, vectors, step):
         """Fill `step` with the Newton step in ln w and return the slope of the energy along it."""
         root_w, force, y = vectors[6], vectors[7], vectors[8]
         for a in range(w.size):
@@ -287,7 +295,7 @@ def _descent(sweep, direction, diagonal):
             held = w[a] <= RESTING and g[a] >= energy
             root_w[a] = 0.0 if held else math.sqrt(w[a])
             force[a] = root_w[a] * (energy - g[a])
-        direction(matrix, over_p, squares, root_w, force, temperature, gap, vectors, y)
+        direction(matrix, over_p, squares, scaled, root_w, force, temperature, gap, vectors, y)
         slope = 0.0
         for a in range(w.size):
             step[a] = y[a] / root_w[a] if root_w[a] > 0.0 else 0.0
@@ -295,14 +303,14 @@ def _descent(sweep, direction, diagonal):
         return slope
 
     @compiled()
-    def extend(matrix, z, w, g, mean, temperature, over_p, squares):
+    def extend(matrix, z, w, g, mean, temperature, over_p):
         """Give primitives on the floor their log-weight, by the diagonal of a Newton step.
 
         Nobody above it is moved: the weights that leave must be the ones that were certified.
         """
         for a in range(z.size):
             if z[a] <= LOG_FLOOR:
-                own = w[a] * diagonal(matrix, over_p, squares, a)
+                own = w[a] * diagonal(matrix, over_p, a)
                 z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
 
     @compiled()
@@ -324,7 +332,7 @@ def _descent(sweep, direction, diagonal):
         _normalise(z, w)
 
         for passes in range(1, max_passes + 1):
-            sweep(matrix, w, entropy, squares, ln_p, over_p, scaled)
+            sweep(matrix, w, entropy, squares[0], ln_p, over_p)
             energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
             noise = relative_noise * size
             if energy != energy:
@@ -343,12 +351,12 @@ def _descent(sweep, direction, diagonal):
                 if temperature <= eps and trial_gap <= tol:
                     finishing += 1
                     if widest <= SETTLED or finishing > FINISHING_PASSES:
-                        extend(matrix, z, w, g, energy, temperature, over_p, squares)
+                        extend(matrix, z, w, g, energy, temperature, over_p)
                         return trial_gap, passes, CONVERGED
                 temperature, energy, gap, floor = _cool(
                     z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, cooling, noise
                 )
-                slope = aim(matrix, w, g, energy, gap, temperature, over_p, squares, vectors, step)
+                slope = aim(matrix, w, g, energy, gap, temperature, over_p, squares, scaled, vectors, step)
                 _copy(z, kept_z)
                 _copy(g, kept_g)
                 kept_energy, length, rejections, unconditional = energy, 1.0, 0, False
@@ -411,6 +419,7 @@ def _solve_dense(
         )  # fmt: skip
         if curvature.shape[0] == batch:
             _add(cost[k], level[k])
+            form_curvature(columns, over_p[k], squares[0], scaled)
             for a in range(n):
                 for b in range(a + 1):
                     curvature[k, a, b] = curvature[k, b, a] = squares[0, a, b]

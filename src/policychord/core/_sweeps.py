@@ -61,8 +61,9 @@ def _log(p):
 
 
 # --------------------------------------------------------------------------------- sweeps
-# A sweep reads the primitives once and leaves entropy_a = sum_i Pi_ia ln p_i and, where the Newton
-# system is dense, the lower triangle of curvature = Pi^T diag(1/p) Pi.
+# A sweep reads the primitives once and leaves entropy_a = sum_i Pi_ia ln p_i, ln p and 1/p. Of two and three primitives
+# it also leaves the lower triangle of curvature = Pi^T diag(1/p) Pi, which costs little there. Of more it takes longer
+# than the rest, so it is formed only where a Newton step follows: the last sweep, which proves the answer, needs none.
 
 
 @compiled()
@@ -109,7 +110,7 @@ def _sweep_three(columns, w, entropy, curvature, ln_p, over_p):
 
 
 @compiled()
-def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
+def _sweep_columns(columns, w, entropy, ln_p, over_p):
     n, d = columns.shape
     for i in range(d):
         ln_p[i] = 0.0
@@ -126,16 +127,37 @@ def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
     for i in range(d):
         p = max(ln_p[i], MIXTURE_FLOOR)
         ln_p[i], over_p[i] = _log(p), 1.0 / p
-    # two by two entries of the curvature at a time: half the loads; an odd last one is done twice
-    for a in range(0, n, 2):
+    for a in range(0, n, 2):  # two at a time: half the loads; an odd last one is done twice
         a1 = min(a + 1, n - 1)
         e0 = e1 = 0.0
         for i in range(d):
             e0 += columns[a, i] * ln_p[i]
             e1 += columns[a1, i] * ln_p[i]
+        entropy[a], entropy[a1] = e0, e1
+
+
+@compiled()
+def sweep_dense(columns, w, entropy, curvature, ln_p, over_p):
+    n = columns.shape[0]
+    if n == 2:
+        _sweep_two(columns, w, entropy, curvature, ln_p, over_p)
+    elif n == 3:
+        _sweep_three(columns, w, entropy, curvature, ln_p, over_p)
+    else:
+        _sweep_columns(columns, w, entropy, ln_p, over_p)
+
+
+@compiled()
+def form_curvature(columns, over_p, curvature, scaled):
+    """Fill the lower triangle of the curvature, unless the sweep has done it."""
+    n, d = columns.shape
+    if n <= 3:
+        return
+    for a in range(0, n, 2):  # two by two entries at a time
+        a1 = min(a + 1, n - 1)
+        for i in range(d):
             scaled[0, i] = columns[a, i] * over_p[i]
             scaled[1, i] = columns[a1, i] * over_p[i]
-        entropy[a], entropy[a1] = e0, e1
         for b in range(0, a1 + 1, 2):
             b1 = min(b + 1, n - 1)
             c00 = c01 = c10 = c11 = 0.0
@@ -148,22 +170,11 @@ def _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled):
             curvature[a1, b], curvature[a1, b1] = c10, c11
 
 
-@compiled()
-def sweep_dense(columns, w, entropy, squares, ln_p, over_p, scaled):
-    n, curvature = columns.shape[0], squares[0]
-    if n == 2:
-        _sweep_two(columns, w, entropy, curvature, ln_p, over_p)
-    elif n == 3:
-        _sweep_three(columns, w, entropy, curvature, ln_p, over_p)
-    else:
-        _sweep_columns(columns, w, entropy, curvature, ln_p, over_p, scaled)
-
-
 _ROWS_PER_BLOCK = 32  # with n = 128 a block of rows is 32 KiB: read twice, fetched once
 
 
 @compiled()
-def sweep_wide(rows, w, entropy, _squares, ln_p, over_p, _scaled):
+def sweep_wide(rows, w, entropy, _curvature, ln_p, over_p):
     d, n = rows.shape
     for a in range(n):
         entropy[a] = 0.0

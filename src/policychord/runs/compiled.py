@@ -29,7 +29,8 @@ def keep_programs() -> None:
     except OSError:
         return  # nowhere to write: everything is compiled anew
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    # small ones too: hundreds of them are compiled in a run, and loading one takes a third of the time
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def _abilities() -> str:

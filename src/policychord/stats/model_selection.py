@@ -233,7 +233,8 @@ def _posterior(log_evidence: np.ndarray, prior: np.ndarray, tol: float) -> tuple
     alpha, responsibilities = prior, np.zeros_like(log_evidence)
     for _ in range(_MOST_TURNS):
         scores = log_evidence + digamma(alpha) - digamma(alpha.sum())
-        responsibilities = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+        responsibilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
         previous, alpha = alpha, prior + responsibilities.sum(0)
         if np.linalg.norm(alpha - previous) < tol:
             break
