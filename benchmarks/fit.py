@@ -4,6 +4,7 @@ flock    recovery on the flock: bias, coverage of the profile interval of eps, d
 bandit   the same for players of a bandit
 cohort   people drawn from a known group, recovered by empirical Bayes
 people   Gershman (2018), both experiments, held out; needs --data DIR
+folds    the same people, held out in several ways
 planted  cohorts of two and three models: frequencies against fitting first
 size     value against value and gradient, 10^4 decisions, memory of 10^5
 arviz    a fit's tree in ArviZ: `loo` and `summary`
@@ -374,6 +375,43 @@ def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str
     return {"parameters": count, "inside": inside, "bic": bic}
 
 
+DIVISIONS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {  # of (block, rng): a fold a trial
+    "odd and even blocks": lambda block, rng: block % 2,
+    "every third block": lambda block, rng: block % 3,
+    "every fourth block": lambda block, rng: block % 4,
+    "every fifth block": lambda block, rng: block % 5,
+    "every tenth block": lambda block, rng: block % 10,
+    "halves in sequence": lambda block, rng: block * 2 // (block.max() + 1),
+    "fifths in sequence": lambda block, rng: block * 5 // (block.max() + 1),
+    "fifths of the blocks at random": lambda block, rng: (rng.permutation(block.max() + 1) % 5)[block],
+    "fifths of the trials at random": lambda block, rng: rng.integers(0, 5, len(block)),
+}
+
+
+def run_folds(options: argparse.Namespace) -> None:
+    """How trials are divided: the same models by empirical Bayes, held out in several ways."""
+    if options.data is None:
+        raise SystemExit("folds: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
+    for number in (options.experiment,) if options.experiment else ("1", "2"):
+        task = TASKS[number]
+        seen = people(believe(read_choices(options.data / f"data{number}.csv", task, how=Reading(doubtful="drop"))))
+        block = np.unique(seen.block, return_inverse=True)[1].reshape(-1)
+        models = {
+            "composed": partial(players, seen, task.variance, ("coef", "prior")),
+            "Hybrid with a lapse": partial(hybrids, seen, True),
+        }
+        print(f"Experiment {number}: {seen.size} trials; empirical Bayes, held out, nats a trial: {', '.join(models)}")
+        for name, divide in DIVISIONS.items():
+            fold = divide(block, np.random.default_rng(0))
+            found = [
+                kept(options, f"folds-{number}-{name}-{model}", partial(_of_people, make, fold, "shrunk"))["shrunk"]
+                for model, make in models.items()
+            ]
+            gain = validate.paired(*found, seen.subject)
+            print(f"  {name} | {found[0].mean():.4f} | {found[1].mean():.4f} | composed adds {gain.mean:+.4f} ± "
+                  f"{gain.error:.4f}", flush=True)  # fmt: skip
+
+
 # ------------------------------------------------------------------------------------------------ planted
 
 
@@ -382,36 +420,52 @@ def run_planted(options: argparse.Namespace) -> None:
     for names in (("Thompson", "Value"), ("Thompson", "UCB", "Value")):
         if options.models not in (None, len(names)):
             continue
-        print("planted:", ", ".join(names), flush=True)
+        print(f"planted: {', '.join(names)}; 30 people with {10 * options.blocks} trials each", flush=True)
         rows = [
-            kept(options, f"planted-{len(names)}-{cohort}", partial(_planted, names, cohort))["row"]
-            for cohort in range(options.cohorts)
+            kept(
+                options,
+                f"planted-{len(names)}-{options.blocks}-{cohort}",
+                partial(_planted, names, cohort, options.blocks),
+            )
+            for cohort in range(options.seed, options.seed + options.cohorts)
         ]
-        for how, error, inside in (("together", 0, 1), ("fit first, BIC", 2, 3)):
-            values = np.array([[row[error], row[inside]] for row in rows])
-            print(f"  {how}: mean |error| of frequencies {values[:, 0].mean():.4f}, "
-                  f"truth within 2 posterior sd {values[:, 1].mean():.2f}", flush=True)  # fmt: skip
-        gain = np.array([row[2] - row[0] for row in rows])
-        print(f"  gain {gain.mean():.4f} ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f} over {len(rows)} cohorts")
+        missed = {}
+        for how in ("together", "first"):
+            missed[how] = np.array([np.abs(row[how] - row["truth"]).mean() for row in rows])
+            inside = np.array([np.abs(row[how] - row["drawn"]) <= 2 * row[f"{how} sd"] for row in rows]).mean(axis=1)
+            within = bootstrap(inside)
+            print(f"  {how}: mean |error| of frequencies {missed[how].mean():.4f}, truth within 2 posterior sd "
+                  f"{inside.mean():.3f} ({within[0]:.3f} to {within[1]:.3f})")  # fmt: skip
+        gain = missed["first"] - missed["together"]
+        low, high = bootstrap(gain)
+        print(f"  gain {gain.mean():.4f} ({low:.4f} to {high:.4f}; ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f}), "
+              f"{(gain > 0).sum()} won, {(gain < 0).sum()} lost, over {len(rows)} cohorts", flush=True)  # fmt: skip
 
 
-def _planted(names: tuple[str, ...], cohort: int) -> dict[str, Any]:
-    """A cohort of 30 people with 60 trials each."""
+def bootstrap(values: np.ndarray, draws: int = 4000) -> np.ndarray:
+    """The 95% interval of a mean over cohorts."""
+    which = np.random.default_rng(0).integers(0, len(values), size=(draws, len(values)))
+    return np.quantile(values[which].mean(axis=1), [0.025, 0.975])
+
+
+def _planted(names: tuple[str, ...], cohort: int, blocks: int) -> dict[str, Any]:
+    """A cohort of 30 people: the shares they were drawn by, their own, and what both ways find."""
     rng = np.random.default_rng([cohort, len(names)])
-    counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
+    drawn = rng.dirichlet(np.full(len(names), 2.0))
+    counts = rng.multinomial(30, drawn)
     parts = []
     for k, (name, count) in enumerate(zip(names, counts, strict=True)):
         if count:
             coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
-            parts.append(simulate(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
+            parts.append(simulate(TASKS["2"], classic(name), coef, blocks=blocks, trials=10, seed=(cohort, k, 1)))
     trials = [believe(part) for part in parts]
     offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
     seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
     seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
-    return {"row": _frequencies(names, counts / counts.sum(), seen)}
+    return {"drawn": drawn, "truth": counts / counts.sum(), **_frequencies(names, seen)}
 
 
-def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[float, float, float, float]:
+def _frequencies(names: tuple[str, ...], seen: Any) -> dict[str, Any]:
     models = [likelihoods.likelihood(partial_of(name), _data(seen), _declared(name), groups=seen.subject, at_once=256)
               for name in names]  # fmt: skip
     found = groups.model_frequencies(models, starts=2)
@@ -420,12 +474,14 @@ def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[
     for given in models:
         _, value = _alone_with_value(given)
         evidence.append(value - 0.5 * size(given.parameters) * np.log(counts))
-    first = select_models(np.stack(evidence, axis=1))
-    sd = np.sqrt(first.expected * (1 - first.expected) / (first.alpha.sum() + 1))
-    return (
-        float(np.abs(found.expected - truth).mean()), float(np.mean(np.abs(found.expected - truth) <= 2 * found.error)),
-        float(np.abs(first.expected - truth).mean()), float(np.mean(np.abs(first.expected - truth) <= 2 * sd)),
-    )  # fmt: skip
+    bic = np.stack(evidence, axis=1)
+    first = select_models(bic)
+    return {
+        "together": found.expected, "together sd": found.error, "together evidence": found.log_evidence,
+        "rounds": found.rounds, "converged": found.converged,
+        "first": first.expected, "first evidence": bic,
+        "first sd": np.sqrt(first.expected * (1 - first.expected) / (first.alpha.sum() + 1)),
+    }  # fmt: skip
 
 
 def _alone_with_value(given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -513,18 +569,19 @@ def run_arviz(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parts = {"flock": run_flock, "bandit": run_bandit, "cohort": run_cohort, "people": run_people,
-             "planted": run_planted, "size": run_size, "arviz": run_arviz}  # fmt: skip
+             "folds": run_folds, "planted": run_planted, "size": run_size, "arviz": run_arviz}  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=tuple(parts))
     parser.add_argument("--repeats", type=int, default=200, help="experiments of a recovery")
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
+    parser.add_argument("--blocks", type=int, default=6, help="of ten trials, a person in planted cohorts")
     parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
     parser.add_argument("--experiment", choices=("1", "2"), default=None, help="of people; both unless given")
     parser.add_argument(
         "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
     )
     parser.add_argument("--case", type=int, default=None, help="of a recovery: which set of free parameters, from 0")
-    parser.add_argument("--seed", type=int, default=0, help="of a recovery")
+    parser.add_argument("--seed", type=int, default=0, help="of a recovery; the first planted cohort")
     parser.add_argument("--each", type=int, default=25, help="of a recovery: experiments that are one piece of work")
     parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, after which no piece begins")
     parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
