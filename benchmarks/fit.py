@@ -9,13 +9,16 @@ planted  cohorts of two and three models: frequencies against fitting first
 size     value against value and gradient, 10^4 decisions, memory of 10^5
 arviz    a fit's tree in ArviZ: `loo` and `summary`
 
-With --store DIR finished pieces are kept, and the same command goes on from there.
+With --store DIR finished pieces are kept, and the same command goes on from there. With --record FILE what is measured
+is written there with the day: docs/explanation/behaviour.json is such a file, from which the site's tables are made.
 """
 
 import argparse
+import json
 import resource
 import time
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ from policychord.fitting.fits import likelihood_of, setup_of  # noqa: E402
 from policychord.fitting.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.fitting.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.fitting.uncertainty import (  # noqa: E402
+    AT_BOUND,
     Interval,
     Uncertainty,
     Verdict,
@@ -69,15 +73,26 @@ def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str,
     return made
 
 
+def record(options: argparse.Namespace, part: str, name: str, **values: Any) -> None:
+    """Keep a row of the site's record, with the day."""
+    if options.record is None:
+        return
+    rows = json.loads(options.record.read_text(encoding="utf-8")) if options.record.exists() else {}
+    digits = {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in values.items()}
+    rows.setdefault(part, {})[name] = {"date": date.today().isoformat(), **digits}
+    options.record.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options: argparse.Namespace) -> Recovery:
     """A recovery in pieces, each with a seed of its own; finished ones are read from the store."""
     pieces = []
     for piece in range(-(-options.repeats // options.each)):
         count, seed = min(options.each, options.repeats - piece * options.each), 1000 * options.seed + piece
         # profiles of many numbers are long: there the truth is tested instead, which gives the same coverage
-        how = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
+        how: dict[str, Any] = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
+        how["decisions"] = options.decisions
         compute = partial(recover, design.family, truth, design.simulate, count, free=free, seed=seed, **how)
-        name = f"{design.family.name}-{'-'.join(free)}-{options.each}-{seed}"
+        name = f"{design.family.name}-{'-'.join(free)}-{options.decisions}-{options.each}-{seed}"
         pieces.append(_read(kept(options, name, lambda compute=compute: _plain(compute()))))
     first = pieces[0]
     return first._replace(
@@ -138,6 +153,20 @@ def show(found: Recovery, expected: tuple[Verdict, ...]) -> None:
               f"named in {np.mean(told):.2f} of the experiments")  # fmt: skip
 
 
+def record_recovery(options: argparse.Namespace, name: str, free: tuple[str, ...], found: Recovery) -> None:
+    j = found.names.index("ln eps")
+    wald, profiled = coverage(found, "ln eps")
+    assert profiled is not None
+    record(
+        options, "recovery", f"{name}: {', '.join(free)}; {found.decisions}",
+        family=name, free=list(free), numbers=len(found.names), decisions=found.decisions, repeats=len(found.estimates),
+        bias=float(found.bias[j]), error=float(found.sd[j] / np.sqrt(len(found.estimates))), sd=float(found.sd[j]),
+        needed=float(found.needed[j]), share=profiled.share, low=profiled.low, high=profiled.high, wald=wald.share,
+        open=float(np.isinf(found.profiled["ln eps"]).any(axis=1).mean()) if "ln eps" in found.profiled else None,
+        bound=float((np.abs(found.estimates) >= AT_BOUND).any(axis=1).mean()),
+    )  # fmt: skip
+
+
 def expected_of(design: Any, truth: dict[str, Any], free: tuple[str, ...], decisions: int = 1000) -> Any:
     """Verdicts that an ideal experiment gives: errors and correlations of the information at the truth."""
     known = information(design.family, truth, design.simulate(truth, 2000, 1), free=free)
@@ -157,7 +186,9 @@ def run_flock(options: argparse.Namespace) -> None:
     for free in cases(options, ("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
-        show(recovered(design, FLOCK, free, options), expected_of(design, FLOCK, free)[1])
+        found = recovered(design, FLOCK, free, options)
+        show(found, expected_of(design, FLOCK, free, options.decisions)[1])
+        record_recovery(options, "flock", free, found)
         print(f"  CPU {time.process_time() - begun:.0f} s, of pieces that were not stored", flush=True)
     for eps in (0.1, 0.5, 2.0) if options.case is None else ():
         known, _ = expected_of(design, {**FLOCK, "eps": eps}, ("eps", "prior", "collision", "precision"))
@@ -172,7 +203,9 @@ def run_bandit(options: argparse.Namespace) -> None:
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
     for free in cases(options, ("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
-        show(recovered(design, truth, free, options), expected_of(design, truth, free)[1])
+        found = recovered(design, truth, free, options)
+        show(found, expected_of(design, truth, free, options.decisions)[1])
+        record_recovery(options, "bandit", free, found)
 
 
 def run_cohort(options: argparse.Namespace) -> None:
@@ -408,6 +441,9 @@ def run_folds(options: argparse.Namespace) -> None:
                 for model, make in models.items()
             ]
             gain = validate.paired(*found, seen.subject)
+            record(options, "folds", f"{number}: {name}", experiment=number, division=name, gain=gain.mean,
+                   error=gain.error, **{model: float(one.mean()) for model, one in zip(models, found, strict=True)}
+                   )  # fmt: skip
             print(f"  {name} | {found[0].mean():.4f} | {found[1].mean():.4f} | composed adds {gain.mean:+.4f} ± "
                   f"{gain.error:.4f}", flush=True)  # fmt: skip
 
@@ -429,17 +465,24 @@ def run_planted(options: argparse.Namespace) -> None:
             )
             for cohort in range(options.seed, options.seed + options.cohorts)
         ]
-        missed = {}
+        missed, held = {}, {}
         for how in ("together", "first"):
             missed[how] = np.array([np.abs(row[how] - row["truth"]).mean() for row in rows])
             inside = np.array([np.abs(row[how] - row["drawn"]) <= 2 * row[f"{how} sd"] for row in rows]).mean(axis=1)
-            within = bootstrap(inside)
+            held[how] = (float(inside.mean()), *map(float, bootstrap(inside)))
             print(f"  {how}: mean |error| of frequencies {missed[how].mean():.4f}, truth within 2 posterior sd "
-                  f"{inside.mean():.3f} ({within[0]:.3f} to {within[1]:.3f})")  # fmt: skip
+                  "{:.3f} ({:.3f} to {:.3f})".format(*held[how]))  # fmt: skip
         gain = missed["first"] - missed["together"]
-        low, high = bootstrap(gain)
+        low, high = map(float, bootstrap(gain))
+        won, lost = int((gain > 0).sum()), int((gain < 0).sum())
         print(f"  gain {gain.mean():.4f} ({low:.4f} to {high:.4f}; ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f}), "
-              f"{(gain > 0).sum()} won, {(gain < 0).sum()} lost, over {len(rows)} cohorts", flush=True)  # fmt: skip
+              f"{won} won, {lost} lost, over {len(rows)} cohorts", flush=True)  # fmt: skip
+        record(
+            options, "planted", f"{len(names)} models, {10 * options.blocks} trials", models=list(names),
+            trials=10 * options.blocks, cohorts=len(rows), together=float(missed["together"].mean()),
+            first=float(missed["first"].mean()), gain=float(gain.mean()), low=low, high=high, won=won, lost=lost,
+            held=held["together"], held_first=held["first"],
+        )  # fmt: skip
 
 
 def bootstrap(values: np.ndarray, draws: int = 4000) -> np.ndarray:
@@ -573,6 +616,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=tuple(parts))
     parser.add_argument("--repeats", type=int, default=200, help="experiments of a recovery")
+    parser.add_argument("--decisions", type=int, default=1000, help="of an experiment of a recovery")
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
     parser.add_argument("--blocks", type=int, default=6, help="of ten trials, a person in planted cohorts")
     parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
@@ -585,6 +629,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=25, help="of a recovery: experiments that are one piece of work")
     parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, after which no piece begins")
     parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
+    parser.add_argument("--record", type=Path, default=None, help="JSON file of what was measured, to be added to")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()
     for part in options.part:

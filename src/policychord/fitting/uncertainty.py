@@ -192,7 +192,7 @@ def _crossing(
         starts = (tangent, here[active].copy(), z[active].copy())
         for begin in starts:
             begin[:, which] = z[active, which] + sign * distance[active]
-        enough = value[active] - 0.5 * (wanted + 0.01) ** 2
+        enough = value[active] - 0.5 * (wanted - 0.01) ** 2  # whatever is not clearly inside
         found = beside(partial(_some, objective, active), starts, which, enough, None if scored else inverse[active])
         here[active], at[active] = found.z, distance[active]
         root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
