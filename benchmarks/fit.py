@@ -4,17 +4,21 @@ flock    recovery on the flock: bias, coverage of the profile interval of eps, d
 bandit   the same for players of a bandit
 cohort   people drawn from a known group, recovered by empirical Bayes
 people   Gershman (2018), both experiments, held out; needs --data DIR
+folds    the same people, held out in several ways
 planted  cohorts of two and three models: frequencies against fitting first
 size     value against value and gradient, 10^4 decisions, memory of 10^5
 arviz    a fit's tree in ArviZ: `loo` and `summary`
 
-With --store DIR finished pieces are kept, and the same command goes on from there.
+With --store DIR finished pieces are kept, and the same command goes on from there. With --record FILE what is measured
+is written there with the day: docs/explanation/behaviour.json is such a file, from which the site's tables are made.
 """
 
 import argparse
+import json
 import resource
 import time
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,7 @@ from policychord.fitting.fits import likelihood_of, setup_of  # noqa: E402
 from policychord.fitting.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.fitting.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.fitting.uncertainty import (  # noqa: E402
+    AT_BOUND,
     Interval,
     Uncertainty,
     Verdict,
@@ -68,15 +73,26 @@ def kept(options: argparse.Namespace, name: str, compute: Callable[[], dict[str,
     return made
 
 
+def record(options: argparse.Namespace, part: str, name: str, **values: Any) -> None:
+    """Keep a row of the site's record, with the day."""
+    if options.record is None:
+        return
+    rows = json.loads(options.record.read_text(encoding="utf-8")) if options.record.exists() else {}
+    digits = {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in values.items()}
+    rows.setdefault(part, {})[name] = {"date": date.today().isoformat(), **digits}
+    options.record.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def recovered(design: Any, truth: dict[str, Any], free: tuple[str, ...], options: argparse.Namespace) -> Recovery:
     """A recovery in pieces, each with a seed of its own; finished ones are read from the store."""
     pieces = []
     for piece in range(-(-options.repeats // options.each)):
         count, seed = min(options.each, options.repeats - piece * options.each), 1000 * options.seed + piece
         # profiles of many numbers are long: there the truth is tested instead, which gives the same coverage
-        how = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
+        how: dict[str, Any] = {"profiles": ("ln eps",)} if len(free) < 3 else {"tests": ("ln eps",)}
+        how["decisions"] = options.decisions
         compute = partial(recover, design.family, truth, design.simulate, count, free=free, seed=seed, **how)
-        name = f"{design.family.name}-{'-'.join(free)}-{options.each}-{seed}"
+        name = f"{design.family.name}-{'-'.join(free)}-{options.decisions}-{options.each}-{seed}"
         pieces.append(_read(kept(options, name, lambda compute=compute: _plain(compute()))))
     first = pieces[0]
     return first._replace(
@@ -137,6 +153,20 @@ def show(found: Recovery, expected: tuple[Verdict, ...]) -> None:
               f"named in {np.mean(told):.2f} of the experiments")  # fmt: skip
 
 
+def record_recovery(options: argparse.Namespace, name: str, free: tuple[str, ...], found: Recovery) -> None:
+    j = found.names.index("ln eps")
+    wald, profiled = coverage(found, "ln eps")
+    assert profiled is not None
+    record(
+        options, "recovery", f"{name}: {', '.join(free)}; {found.decisions}",
+        family=name, free=list(free), numbers=len(found.names), decisions=found.decisions, repeats=len(found.estimates),
+        bias=float(found.bias[j]), error=float(found.sd[j] / np.sqrt(len(found.estimates))), sd=float(found.sd[j]),
+        needed=float(found.needed[j]), share=profiled.share, low=profiled.low, high=profiled.high, wald=wald.share,
+        open=float(np.isinf(found.profiled["ln eps"]).any(axis=1).mean()) if "ln eps" in found.profiled else None,
+        bound=float((np.abs(found.estimates) >= AT_BOUND).any(axis=1).mean()),
+    )  # fmt: skip
+
+
 def expected_of(design: Any, truth: dict[str, Any], free: tuple[str, ...], decisions: int = 1000) -> Any:
     """Verdicts that an ideal experiment gives: errors and correlations of the information at the truth."""
     known = information(design.family, truth, design.simulate(truth, 2000, 1), free=free)
@@ -156,7 +186,9 @@ def run_flock(options: argparse.Namespace) -> None:
     for free in cases(options, ("eps", "prior"), ("eps", "prior", "collision", "precision")):
         begun = time.process_time()
         print(f"flock, free: {', '.join(free)}", flush=True)
-        show(recovered(design, FLOCK, free, options), expected_of(design, FLOCK, free)[1])
+        found = recovered(design, FLOCK, free, options)
+        show(found, expected_of(design, FLOCK, free, options.decisions)[1])
+        record_recovery(options, "flock", free, found)
         print(f"  CPU {time.process_time() - begun:.0f} s, of pieces that were not stored", flush=True)
     for eps in (0.1, 0.5, 2.0) if options.case is None else ():
         known, _ = expected_of(design, {**FLOCK, "eps": eps}, ("eps", "prior", "collision", "precision"))
@@ -171,7 +203,9 @@ def run_bandit(options: argparse.Namespace) -> None:
     truth = {"coef": [1.0, 0.16], "eps": 0.1, "prior": [0.5, 0.2, 0.3]}
     for free in cases(options, ("eps",), ("eps", "prior"), ("coef", "eps", "prior")):
         print(f"bandit, free: {', '.join(free)}", flush=True)
-        show(recovered(design, truth, free, options), expected_of(design, truth, free)[1])
+        found = recovered(design, truth, free, options)
+        show(found, expected_of(design, truth, free, options.decisions)[1])
+        record_recovery(options, "bandit", free, found)
 
 
 def run_cohort(options: argparse.Namespace) -> None:
@@ -374,6 +408,46 @@ def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str
     return {"parameters": count, "inside": inside, "bic": bic}
 
 
+DIVISIONS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {  # of (block, rng): a fold a trial
+    "odd and even blocks": lambda block, rng: block % 2,
+    "every third block": lambda block, rng: block % 3,
+    "every fourth block": lambda block, rng: block % 4,
+    "every fifth block": lambda block, rng: block % 5,
+    "every tenth block": lambda block, rng: block % 10,
+    "halves in sequence": lambda block, rng: block * 2 // (block.max() + 1),
+    "fifths in sequence": lambda block, rng: block * 5 // (block.max() + 1),
+    "fifths of the blocks at random": lambda block, rng: (rng.permutation(block.max() + 1) % 5)[block],
+    "fifths of the trials at random": lambda block, rng: rng.integers(0, 5, len(block)),
+}
+
+
+def run_folds(options: argparse.Namespace) -> None:
+    """How trials are divided: the same models by empirical Bayes, held out in several ways."""
+    if options.data is None:
+        raise SystemExit("folds: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
+    for number in (options.experiment,) if options.experiment else ("1", "2"):
+        task = TASKS[number]
+        seen = people(believe(read_choices(options.data / f"data{number}.csv", task, how=Reading(doubtful="drop"))))
+        block = np.unique(seen.block, return_inverse=True)[1].reshape(-1)
+        models = {
+            "composed": partial(players, seen, task.variance, ("coef", "prior")),
+            "Hybrid with a lapse": partial(hybrids, seen, True),
+        }
+        print(f"Experiment {number}: {seen.size} trials; empirical Bayes, held out, nats a trial: {', '.join(models)}")
+        for name, divide in DIVISIONS.items():
+            fold = divide(block, np.random.default_rng(0))
+            found = [
+                kept(options, f"folds-{number}-{name}-{model}", partial(_of_people, make, fold, "shrunk"))["shrunk"]
+                for model, make in models.items()
+            ]
+            gain = validate.paired(*found, seen.subject)
+            record(options, "folds", f"{number}: {name}", experiment=number, division=name, gain=gain.mean,
+                   error=gain.error, **{model: float(one.mean()) for model, one in zip(models, found, strict=True)}
+                   )  # fmt: skip
+            print(f"  {name} | {found[0].mean():.4f} | {found[1].mean():.4f} | composed adds {gain.mean:+.4f} ± "
+                  f"{gain.error:.4f}", flush=True)  # fmt: skip
+
+
 # ------------------------------------------------------------------------------------------------ planted
 
 
@@ -382,36 +456,61 @@ def run_planted(options: argparse.Namespace) -> None:
     for names in (("Thompson", "Value"), ("Thompson", "UCB", "Value")):
         if options.models not in (None, len(names)):
             continue
-        print("planted:", ", ".join(names), flush=True)
+        print(f"planted: {', '.join(names)}; 30 people with {10 * options.blocks} trials each", flush=True)
         rows = [
-            kept(options, f"planted-{len(names)}-{cohort}", partial(_planted, names, cohort))["row"]
-            for cohort in range(options.cohorts)
+            kept(
+                options,
+                f"planted-{len(names)}-{options.blocks}-{cohort}",
+                partial(_planted, names, cohort, options.blocks),
+            )
+            for cohort in range(options.seed, options.seed + options.cohorts)
         ]
-        for how, error, inside in (("together", 0, 1), ("fit first, BIC", 2, 3)):
-            values = np.array([[row[error], row[inside]] for row in rows])
-            print(f"  {how}: mean |error| of frequencies {values[:, 0].mean():.4f}, "
-                  f"truth within 2 posterior sd {values[:, 1].mean():.2f}", flush=True)  # fmt: skip
-        gain = np.array([row[2] - row[0] for row in rows])
-        print(f"  gain {gain.mean():.4f} ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f} over {len(rows)} cohorts")
+        missed, held = {}, {}
+        for how in ("together", "first"):
+            missed[how] = np.array([np.abs(row[how] - row["truth"]).mean() for row in rows])
+            inside = np.array([np.abs(row[how] - row["drawn"]) <= 2 * row[f"{how} sd"] for row in rows]).mean(axis=1)
+            held[how] = (float(inside.mean()), *map(float, bootstrap(inside)))
+            print(f"  {how}: mean |error| of frequencies {missed[how].mean():.4f}, truth within 2 posterior sd "
+                  "{:.3f} ({:.3f} to {:.3f})".format(*held[how]))  # fmt: skip
+        gain = missed["first"] - missed["together"]
+        low, high = map(float, bootstrap(gain))
+        won, lost = int((gain > 0).sum()), int((gain < 0).sum())
+        print(f"  gain {gain.mean():.4f} ({low:.4f} to {high:.4f}; ± {gain.std(ddof=1) / np.sqrt(len(gain)):.4f}), "
+              f"{won} won, {lost} lost, over {len(rows)} cohorts", flush=True)  # fmt: skip
+        record(
+            options, "planted", f"{len(names)} models, {10 * options.blocks} trials", models=list(names),
+            trials=10 * options.blocks, cohorts=len(rows), together=float(missed["together"].mean()),
+            first=float(missed["first"].mean()), gain=float(gain.mean()), low=low, high=high, won=won, lost=lost,
+            held=held["together"], held_first=held["first"],
+        )  # fmt: skip
 
 
-def _planted(names: tuple[str, ...], cohort: int) -> dict[str, Any]:
-    """A cohort of 30 people with 60 trials each."""
+def bootstrap(values: np.ndarray, draws: int = 4000) -> np.ndarray:
+    """The 95% interval of a mean over cohorts."""
+    which = np.random.default_rng(0).integers(0, len(values), size=(draws, len(values)))
+    return np.quantile(values[which].mean(axis=1), [0.025, 0.975])
+
+
+def _planted(names: tuple[str, ...], cohort: int, blocks: int) -> dict[str, Any]:
+    """A cohort of 30 people: the shares they were drawn by, their own, and what both ways find."""
     rng = np.random.default_rng([cohort, len(names)])
-    counts = rng.multinomial(30, rng.dirichlet(np.full(len(names), 2.0)))
+    drawn = rng.dirichlet(np.full(len(names), 2.0))
+    counts = rng.multinomial(30, drawn)
     parts = []
     for k, (name, count) in enumerate(zip(names, counts, strict=True)):
         if count:
             coef = draw_people(GROUPS["2"][name], int(count), (cohort, k))
-            parts.append(simulate_choices(TASKS["2"], classic(name), coef, blocks=6, trials=10, seed=(cohort, k, 1)))
+            parts.append(
+                simulate_choices(TASKS["2"], classic(name), coef, blocks=blocks, trials=10, seed=(cohort, k, 1))
+            )
     trials = [believe(part) for part in parts]
     offset = np.cumsum([0] + [int(part.subject.max()) for part in trials])
     seen = [people(t._replace(subject=t.subject + o)) for t, o in zip(trials, offset, strict=False)]
     seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *seen)
-    return {"row": _frequencies(names, counts / counts.sum(), seen)}
+    return {"drawn": drawn, "truth": counts / counts.sum(), **_frequencies(names, seen)}
 
 
-def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[float, float, float, float]:
+def _frequencies(names: tuple[str, ...], seen: Any) -> dict[str, Any]:
     models = [likelihoods.likelihood(partial_of(name), _data(seen), _declared(name), groups=seen.subject, at_once=256)
               for name in names]  # fmt: skip
     found = groups.model_frequencies(models, starts=2)
@@ -420,12 +519,14 @@ def _frequencies(names: tuple[str, ...], truth: np.ndarray, seen: Any) -> tuple[
     for given in models:
         _, value = _alone_with_value(given)
         evidence.append(value - 0.5 * size(given.parameters) * np.log(counts))
-    first = select_models(np.stack(evidence, axis=1))
-    sd = np.sqrt(first.expected * (1 - first.expected) / (first.alpha.sum() + 1))
-    return (
-        float(np.abs(found.expected - truth).mean()), float(np.mean(np.abs(found.expected - truth) <= 2 * found.error)),
-        float(np.abs(first.expected - truth).mean()), float(np.mean(np.abs(first.expected - truth) <= 2 * sd)),
-    )  # fmt: skip
+    bic = np.stack(evidence, axis=1)
+    first = select_models(bic)
+    return {
+        "together": found.expected, "together sd": found.error, "together evidence": found.log_evidence,
+        "rounds": found.rounds, "converged": found.converged,
+        "first": first.expected, "first evidence": bic,
+        "first sd": np.sqrt(first.expected * (1 - first.expected) / (first.alpha.sum() + 1)),
+    }  # fmt: skip
 
 
 def _alone_with_value(given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -513,21 +614,24 @@ def run_arviz(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parts = {"flock": run_flock, "bandit": run_bandit, "cohort": run_cohort, "people": run_people,
-             "planted": run_planted, "size": run_size, "arviz": run_arviz}  # fmt: skip
+             "folds": run_folds, "planted": run_planted, "size": run_size, "arviz": run_arviz}  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=tuple(parts))
     parser.add_argument("--repeats", type=int, default=200, help="experiments of a recovery")
+    parser.add_argument("--decisions", type=int, default=1000, help="of an experiment of a recovery")
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
+    parser.add_argument("--blocks", type=int, default=6, help="of ten trials, a person in planted cohorts")
     parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
     parser.add_argument("--experiment", choices=("1", "2"), default=None, help="of people; both unless given")
     parser.add_argument(
         "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"
     )
     parser.add_argument("--case", type=int, default=None, help="of a recovery: which set of free parameters, from 0")
-    parser.add_argument("--seed", type=int, default=0, help="of a recovery")
+    parser.add_argument("--seed", type=int, default=0, help="of a recovery; the first planted cohort")
     parser.add_argument("--each", type=int, default=25, help="of a recovery: experiments that are one piece of work")
     parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, after which no piece begins")
     parser.add_argument("--store", type=Path, default=None, help="folder that keeps finished pieces")
+    parser.add_argument("--record", type=Path, default=None, help="JSON file of what was measured, to be added to")
     parser.add_argument("--data", type=Path, default=None, help="folder of the public data")
     options = parser.parse_args()
     for part in options.part:

@@ -308,6 +308,39 @@ def factors() -> str:
     return "\n".join(rows) + f"\n\n{said}\n"
 
 
+def behaviour(part: str) -> str:
+    """Tables of what fits recover: the record of `python -m benchmarks.fit`."""
+    rows = json.loads((RECORD.parent / "behaviour.json").read_text(encoding="utf-8"))[part]
+    columns, line = {
+        "recovery": (
+            ["agent", "free", "decisions", "experiments", "profile interval of eps holds the truth",
+             "interval from the curvature", "bias of ln eps", "its sd"],
+            lambda one: [one["family"], ", ".join(one["free"]), f"{one['decisions']:,}", str(one["repeats"]),
+                         f"{one['share']:.3f} ({one['low']:.3f} to {one['high']:.3f})", f"{one['wald']:.3f}",
+                         f"{one['bias']:+.2f} ± {one['error']:.2f}", f"{one['sd']:.2f}"],
+        ),
+        "planted": (
+            ["models", "trials a person", "cohorts", "error, together", "error, fitting first", "gain (95% interval)",
+             "won, lost", "truth within 2 sd, together", "fitting first"],
+            lambda one: [", ".join(one["models"]), str(one["trials"]), str(one["cohorts"]), f"{one['together']:.3f}",
+                         f"{one['first']:.3f}", f"{one['gain']:+.3f} ({one['low']:+.3f} to {one['high']:+.3f})",
+                         f"{one['won']}, {one['lost']}",
+                         *("{:.2f} ({:.2f} to {:.2f})".format(*one[key]) for key in ("held", "held_first"))],
+        ),
+        "folds": (
+            ["experiment", "trials are divided by", "composed, own coefficients and prior", "Hybrid with a lapse",
+             "composed adds"],
+            lambda one: [one["experiment"], one["division"], f"{one['composed']:.4f}",
+                         f"{one['Hybrid with a lapse']:.4f}", f"{one['gain']:+.4f} ± {one['error']:.4f}"],
+        ),
+    }[part]  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += [f"| {' | '.join(line(one))} |" for one in rows.values()]
+    days = sorted({one["date"] for one in rows.values()})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return "\n".join(lines) + f"\n\n(Recorded on {when}.)\n"
+
+
 def speed() -> str:
     """The record of `make bench`: microseconds of CPU time on one thread, and ratios."""
     sys.path.insert(0, str(RECORD.parents[2]))  # benchmarks are no part of the package
@@ -327,7 +360,7 @@ def _recorded() -> "list[ClaimRecord]":
 
 MAKERS = {
     maker.__name__: maker
-    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
+    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, behaviour, speed)
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -69,6 +70,42 @@ def test_bandit_for_programs(here, tmp_path):
     assert "delta rule" in summary
     assert record["results"]["verdict"] in summary
     assert "taken as ties" not in summary
+
+
+WALKER = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from policychord import fitting, problem
+
+steps = jnp.linspace(-1.0, 1.0, 7)
+log_pi = jax.nn.log_softmax(-8.0 * (steps[:, None] - jnp.array([-0.5, 0.5])) ** 2, axis=0)
+
+
+def build(theta):
+    def pose(target, k):
+        return problem(log_pi=log_pi, action_cost=(steps - target[0]) ** 2, eps=theta["eps"], prior=jnp.ones(2) / 2)
+    return pose
+
+
+def simulate(theta, decisions, seed):
+    rng = np.random.default_rng(seed)
+    return fitting.observations(rng.uniform(-1, 1, (decisions, 1)), rng.integers(0, 7, decisions))
+
+
+def design():
+    return fitting.Design(fitting.Family("walker", build, (fitting.positive("eps", 1.0),)), simulate)
+"""
+
+
+def test_a_family_of_ones_own_is_found_in_the_current_folder(here, tmp_path, monkeypatch):
+    """The console script does not look there by itself, as `python -m` does."""
+    (tmp_path / "own_walker.py").write_text(WALKER)
+    (tmp_path / "plan.toml").write_text('family = "python"\nstarts = 1\ndraws = 4\n[simulate]\ndecisions = 60\n')
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", os.getcwd())])
+    monkeypatch.chdir(tmp_path)
+    record = record_of(here("fit", "plan.toml", "--python", "own_walker:design", "--out", "out", "--json"))
+    assert record["results"]["decisions"] == 60
 
 
 def flown(name, delta, better=0.5, median=170.5):

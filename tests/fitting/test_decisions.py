@@ -109,6 +109,13 @@ def test_a_known_agent_is_recovered_with_certificates_and_rivals(found):
     assert found.held_out_by == "subject"
 
 
+def test_primitives_of_bare_problems_are_called_as_in_the_prior(found, seen):
+    assert found.primitives == ("a", "b", "c")
+    unnamed = LINE._replace(parameters=tuple(one for one in LINE.parameters if one.name != "prior"), free=("eps",))
+    setup = fits.setup_of(unnamed, unnamed.parameters[:1], {**TRUTH, "prior": jnp.asarray(TRUTH["prior"])}, seen)
+    assert setup.names == ("primitive 0", "primitive 1", "primitive 2")
+
+
 def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     # the temperature runs off to infinity here; climbs ended on a plateau, or at a temperature that a problem refuses
     order = np.random.default_rng(0).permutation(len(seen.action))
@@ -360,7 +367,7 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\ndraws = 4\n[simulate]\ndecisions = 200\ntheta = '
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
-    found = run_fit(plan, out, stop_at("rival: primitive 0"), entry="tests.fitting.test_decisions:design")
+    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.fitting.test_decisions:design")
     assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
     page = (out / "report.html").read_text()
     assert "Interrupted during the rivals" in page

@@ -132,6 +132,42 @@ def test_open_profiles_bounds_and_correlations_are_told():
     assert "open on both sides" in told[2].reasons[0]
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_a_profile_does_not_stop_where_its_tangent_leads_astray(scored):
+    """a has sd .1 whatever b is; b is at its bound, and all but flat there, so that its covariance with a is noise.
+
+    The tangent led to b = -20, a plateau 50 nats below without any slope, and the interval ended at once.
+    """
+
+    def objective(z, which):
+        share = 1 / (1 + np.exp(-z[:, 1]))
+        slope = np.stack([-100.0 * z[:, 0], 50.0 * share * (1 - share)], axis=1)
+        products = np.tile(np.diag([100.0, 1e-6]), (len(z), 1, 1))
+        return -50.0 * z[:, 0] ** 2 + 50.0 * share, slope, *([products] if scored else [])
+
+    top = np.array([[0.0, 20.0]])
+    inverse = np.array([[[0.01, -90.0], [-90.0, 1e6]]])
+    ends = uncertainty.profile(objective, top, objective(top, np.zeros(1, int))[0], inverse, 0)
+    np.testing.assert_allclose(ends, [[-0.196, 0.196]], atol=0.002)
+
+
+def two_hills(theta, unit):
+    """Hills at b = -1 and, higher, at b = 1; larger values of a favour the second."""
+    a, b = theta["a"], theta["b"]
+    return (-0.5 * (a + 1) ** 2 - 0.3 * (b**2 - 1) ** 2 + (a + 1) * (b + 1)) + 0.0 * unit
+
+
+def test_a_hill_that_a_profile_finds_is_climbed():
+    given = likelihoods.likelihood(two_hills, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
+    lower = optimise.maximise(given, starts=1).z
+    np.testing.assert_allclose(lower, [-1, -1], atol=1e-3)
+    found = uncertainty.uncertainty(given, lower)
+    assert found.higher is not None
+    assert found.higher[1] > 0
+    top = optimise.maximise(given, starts=found.higher[None]).z
+    assert uncertainty.uncertainty(given, top).higher is None
+
+
 @pytest.mark.parametrize(("width", "grade"), [(2.2, "identified"), (2.4, "weakly identified")])
 def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
     """Beyond a factor of ten; a real number has no unit, so its width says nothing."""

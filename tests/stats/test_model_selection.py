@@ -15,6 +15,7 @@ from policychord.stats import (
     compare_groups,
     exceedance,
     not_excluded,
+    posterior_frequencies,
     power,
     select_families,
     select_models,
@@ -28,6 +29,23 @@ def evidence(rng, subjects=30, favour=(1.0, 0.0, -1.0)):
 def test_two_models_have_a_closed_form():
     for a, b in [(1.0, 1.0), (3.0, 7.5), (0.2, 0.9), (40.0, 4.0), (900.0, 1000.0)]:
         np.testing.assert_allclose(exceedance([a, b])[0], beta.sf(0.5, a, b), atol=1e-12)
+
+
+@pytest.mark.parametrize("strength", [0.3, 1.0, 4.0])
+def test_frequencies_without_knowing_who_uses_what(rng, strength):
+    """Against quadrature over the frequency of the first of two models; wider than mean field where they look alike."""
+    log_evidence = strength * (np.where(np.arange(30)[:, None] < 20, [1.0, 0.0], [0.0, 1.0]) + rng.normal(size=(30, 2)))
+    grid = (np.arange(4000) + 0.5) / 4000
+    log_p = np.logaddexp(np.log(grid)[:, None] + log_evidence[:, 0], np.log1p(-grid)[:, None] + log_evidence[:, 1])
+    density = np.exp(log_p.sum(axis=1) - log_p.sum(axis=1).max())
+    mean = density @ grid / density.sum()
+    sd = np.sqrt(density @ (grid - mean) ** 2 / density.sum())
+    found = posterior_frequencies(log_evidence)
+    np.testing.assert_allclose(found.mean, [mean, 1 - mean], atol=0.02)
+    np.testing.assert_allclose(found.sd, [sd, sd], rtol=0.06)
+    known = select_models(log_evidence)
+    narrow = np.sqrt(known.expected[0] * known.expected[1] / (known.alpha.sum() + 1))
+    assert found.sd[0] > narrow * (1.3 if strength <= 1 else 1.0)
 
 
 @settings(max_examples=40)

@@ -1,5 +1,6 @@
 """`policychord fit`: from decisions back to the parameters of a composed agent."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +28,8 @@ def fit(
     python: Annotated[
         str | None,
         options.option(
-            "A function of your own, for plans with family = 'python'. It is imported and called: name only code that "
-            "you trust.", "MODULE:FUNCTION",
+            "A function of your own, for plans with family = 'python', in this folder or installed. It is imported and "
+            "called: name only code that you trust.", "MODULE:FUNCTION",
         ),
     ] = None,
     resume: Annotated[
@@ -49,6 +50,8 @@ def fit(
     from ..runs.fit import read_fit_plan, run_fit
 
     given = read_fit_plan(plan)
+    if python is not None and (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)  # behind everything installed, so that no file of the folder hides a package
     target = Path("out") / "fit" if out is None else out
     ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
     with watching() as watch:

@@ -1,6 +1,7 @@
 """`fit`: which parameters of a composed agent explain decisions, how sure is that, and is gating needed at all?"""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -131,15 +132,21 @@ def fit(
     fold = _folds(labels, observations, groups) if compare else None
     _check_start(given, observations)
     best = maximise(given, starts=starts, method=method, seed=seed, progress=progress, resume=resume)
-    notes = [] if best.complete else [STOPPED.format("the climbs", "These are the best estimates so far.")]
+    so_far = STOPPED.format("the climbs", "These are the best estimates so far.")
+    notes = [] if best.complete else [so_far]
     group = None
     if groups is not None and not notes:
         group, notes = _group(given, min(starts, 4), seed, progress)
+    wanted = None if profiles and not notes else ()
+    how_sure = partial(uncertainty, given, method=method, clusters=labels, progress=progress)
+    sure = how_sure(best.z, profiles=wanted)
+    if sure.higher is not None and len(sure.profiled) == size(chosen):
+        best = _go_on(given, best, sure.higher, method)
+        notes, wanted = (notes, wanted) if best.complete else ([*notes, so_far], ())
+        sure = how_sure(best.z, profiles=wanted)
     z = best.z if group is None else group.mean
     each = z if group is None else group.z
     weights, gap, distance = _path(known, rest, setup, given, each)
-    wanted = None if profiles and not notes else ()
-    sure = uncertainty(given, best.z, method=method, clusters=labels, profiles=wanted, progress=progress)
     if wanted is None and len(sure.profiled) < len(z):
         notes.append(STOPPED.format("the profiles", "Intervals without one are from the curvature."))
     log_p = pointwise(given, each)
@@ -207,6 +214,16 @@ def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str
     return "" if best.converged or off < OFF else f"the top was not reached (it is {off:.2g} standard errors away)"
 
 
+def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Optimum:
+    """The optimum after a climb from a point that a profile found to be higher than all climbs."""
+    found = maximise(given, starts=z[None], method=method)
+    return best._replace(
+        z=found.z, log_posterior=found.log_posterior, log_likelihood=found.log_likelihood,
+        evaluations=best.evaluations + found.evaluations, converged=found.converged, complete=found.complete,
+        paths=(*best.paths, *found.paths),
+    )  # fmt: skip
+
+
 def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:
     """The group, and what is to be said if Ctrl-C ended it."""
     try:
@@ -241,7 +258,7 @@ def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Ob
     one = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
     pose = agent.problem if isinstance(agent, Composer) else agent
     shape = jax.eval_shape(pose, one, 0).pi.shape
-    names = agent.names if isinstance(agent, Composer) else tuple(f"primitive {a}" for a in range(shape[1]))
+    names = agent.names if isinstance(agent, Composer) else _names(family, shape[1])
     features = 0
     if family.features is not None:
         values = np.asarray(jax.jit(jax.vmap(family.features))(seen.observation))
@@ -249,6 +266,12 @@ def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Ob
         data["features"] = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         features = values.shape[1]
     return _Setup(tuple(names), by, data, int(np.clip(ENTRIES * 3 // (shape[0] * shape[1]), 8, 256)), features)
+
+
+def _names(family: Family, count: int) -> tuple[str, ...]:
+    """Of the primitives of bare problems: the labels of the declared prior, or else numbers."""
+    labels = next((one.labels for one in family.parameters if one.name == "prior"), ())
+    return labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
 
 
 def likelihood_of(account: Account, setup: _Setup, seen: Observations) -> Likelihood:

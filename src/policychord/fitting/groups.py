@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import digamma, logsumexp
 
-from ..stats.model_selection import exceedance
+from ..stats.model_selection import exceedance, posterior_frequencies
 from .likelihoods import Likelihood
 from .optimise import Objective, Progress, climb_groups, finished, maximise, of_groups
 from .parameters import size
@@ -163,24 +163,15 @@ def _group_of(persons: _Persons, weights: np.ndarray, spread: str) -> tuple[np.n
 class ModelFrequencies(NamedTuple):
     """How frequent each model is in a group, with everybody's parameters under each."""
 
-    alpha: Float[np.ndarray, " models"]  # counts of the Dirichlet posterior of the frequencies
+    expected: Float[np.ndarray, " models"]  # posterior mean of the frequencies
+    error: Float[np.ndarray, " models"]  # their posterior sd: nobody's model is known for sure
+    alpha: Float[np.ndarray, " models"]  # counts of the Dirichlet posterior in mean field, as if models had been seen
     responsibilities: Float[np.ndarray, "groups models"]  # the probability that a person uses a model
-    xp: Float[np.ndarray, " models"]  # exceedance probability
+    xp: Float[np.ndarray, " models"]  # exceedance probability, in mean field
     groups: tuple[GroupFit, ...]  # of each model
     log_evidence: Float[np.ndarray, "groups models"]
     rounds: int
     converged: bool
-
-    @property
-    def expected(self) -> Float[np.ndarray, " models"]:
-        """Expected frequencies."""
-        return self.alpha / self.alpha.sum()
-
-    @property
-    def error(self) -> Float[np.ndarray, " models"]:
-        """Posterior standard deviation of the frequencies."""
-        mean = self.expected
-        return np.sqrt(mean * (1 - mean) / (self.alpha.sum() + 1))
 
 
 class _Hyper(NamedTuple):
@@ -208,8 +199,8 @@ def model_frequencies(
     """Which model each person uses, how frequent models are, and each model's group, all together.
 
     Hierarchical Bayesian inference in mean field: a person counts for a model's group as much as the model is
-    responsible for the person, and group priors shape the evidence by which responsibilities are found. All
-    likelihoods have the same groups.
+    responsible for the person, and group priors shape the evidence by which responsibilities are found. Frequencies and
+    their errors then follow from that evidence without mean field. All likelihoods have the same groups.
     """
     people = models[0].groups
     if len(models) < 2 or any(one.groups != people for one in models):
@@ -246,7 +237,8 @@ def model_frequencies(
                  person.log_evidence, done, converged)
         for one, person in zip(hypers, persons, strict=True)
     )  # fmt: skip
-    return ModelFrequencies(alpha, responsibilities, exceedance(alpha), groups, evidence, done, converged)
+    frequencies = posterior_frequencies(evidence, seed=seed)
+    return ModelFrequencies(*frequencies, alpha, responsibilities, exceedance(alpha), groups, evidence, done, converged)
 
 
 def _hyper(persons: _Persons, weights: np.ndarray, centre: np.ndarray) -> _Hyper:

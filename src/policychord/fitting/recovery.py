@@ -16,8 +16,8 @@ from scipy.stats import binomtest, chi2, norm
 from .._types import require_float64
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
 from .fits import likelihood_of, reasons_of, setup_of
-from .optimise import NEAR_A_HILL, Progress, climb_groups, of_groups
-from .parameters import FARTHEST, Parameter, Theta, free_names, natural, unconstrained
+from .optimise import NEAR_A_HILL, Climbed, Objective, Progress, climb_groups, of_groups
+from .parameters import Parameter, Theta, free_names, natural, unconstrained
 from .uncertainty import (
     LEVEL,
     MOST_CORRELATED,
@@ -25,6 +25,7 @@ from .uncertainty import (
     Interval,
     Uncertainty,
     Verdict,
+    beside,
     correlation_of,
     curvature,
     inverse_of,
@@ -168,31 +169,27 @@ def recover(
     names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
     if unknown := sorted({*profiles, *tests} - set(names)):
         raise ValueError(f"profiles or tests has {', '.join(unknown)}: the free numbers are {', '.join(names)}.")
-    rng = np.random.default_rng(seed)
+    rng, steps = np.random.default_rng(seed), starts + 1 + len(profiles) + len(tests)
     begin = unconstrained(chosen, {})
     hill, height = np.tile(begin, (repeats, 1)), np.full(repeats, -np.inf)
     for i in range(starts):  # look for the highest hill, then climb to its top
-        _tell(progress, "refitting", i, starts + 1 + len(profiles))
+        _tell(progress, "refitting", i, steps)
         around = np.tile(begin, (repeats, 1)) + (0.5 * rng.normal(size=(repeats, len(begin))) if i else 0.0)
         found = climb_groups(objective, around, near=NEAR_A_HILL)
         hill = np.where((found.value > height)[:, None], found.z, hill)
         height = np.maximum(found.value, height)
-    _tell(progress, "refitting", starts, starts + 1 + len(profiles))
+    _tell(progress, "refitting", starts, steps)
     best = climb_groups(objective, hill, near=NEAR_THE_TOP)
     bend = curvature(objective, best.z)
     covariance, flat = inverse_of(bend)
     intervals = {}
     for i, name in enumerate(profiles):
-        _tell(progress, f"profiles of {name}", starts + 1 + i, starts + 1 + len(profiles))
+        _tell(progress, f"profiles of {name}", starts + 1 + i, steps)
         intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
     deviance = {}
-    for name in tests:
-        j = names.index(name)
-        slope = covariance[:, :, j] / covariance[:, j, j, None]
-        aim = np.clip(best.z + slope * (truth[j] - best.z[:, j])[:, None], -FARTHEST, FARTHEST)
-        aim[:, j] = truth[j]
-        below = climb_groups(objective, aim, held=j, flat=0.02, near=0.05)
-        deviance[name] = 2.0 * np.maximum(best.value - below.value, 0.0)
+    for i, name in enumerate(tests):
+        _tell(progress, f"tests of {name}", starts + 1 + len(profiles) + i, steps)
+        deviance[name] = _deviance(objective, best, covariance, names.index(name), truth, begin)
     correlations = np.median([correlation_of(one) for one in covariance], axis=0)
     errors = np.sqrt(np.einsum("gii->gi", covariance))
     wide = norm.ppf(0.5 + LEVEL / 2) * errors
@@ -206,6 +203,20 @@ def recover(
     return Recovery(
         names, truth, decisions, best.z, errors, correlations, intervals, best.converged, tuple(told), deviance
     )
+
+
+def _deviance(
+    objective: Objective, best: Climbed, covariance: np.ndarray, j: int, truth: np.ndarray, declared: np.ndarray
+) -> Float[np.ndarray, " repeats"]:
+    """2 (L_max - L_profile(truth)) of number j. The top is climbed once more, from where the profile ended."""
+    slope = covariance[:, :, j] / covariance[:, j, j, None]
+    tangent = best.z + slope * (truth[j] - best.z[:, j])[:, None]
+    points = (tangent, best.z.copy(), np.tile(declared, (len(best.z), 1)))
+    for start in points:
+        start[:, j] = truth[j]
+    below = beside(objective, points, j, np.full(len(best.z), np.inf))  # from every start
+    top = climb_groups(objective, below.z, near=NEAR_THE_TOP)
+    return 2.0 * np.maximum(np.maximum(best.value, top.value) - below.value, 0.0)
 
 
 def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:

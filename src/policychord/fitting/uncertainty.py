@@ -4,14 +4,15 @@ Everything is computed for all groups at once; one likelihood is the case of a s
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import norm
 
 from .likelihoods import Likelihood, scores, sums_of
-from .optimise import Objective, Progress, climb_groups, log_posterior
+from .optimise import Climbed, Objective, Progress, climb_groups, log_posterior
 from .parameters import FARTHEST, Parameter, free_names
 
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
@@ -23,6 +24,7 @@ VAGUE = float(
 MOST_CORRELATED = 0.9  # two parameters beyond this cannot be told apart well
 LARGEST_EPS = 30.0  # above it the weights stay at the prior, whatever the cost
 LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is below this do not gate
+HIGHER = 0.05  # nats by which a point met by a profile must be higher than the optimum to be another hill
 AT_BOUND = 0.9 * FARTHEST
 
 Grade = Literal["identified", "weakly identified", "not identified"]
@@ -52,6 +54,7 @@ class Uncertainty(NamedTuple):
     intervals: tuple[Interval, ...]
     flat: bool  # the curvature has a direction in which the likelihood does not fall
     profiled: tuple[int, ...] = ()  # numbers whose interval is a profile; the others have normal intervals
+    higher: Float[np.ndarray, " K"] | None = None  # a point that is higher than the optimum, if a profile met one
 
     @property
     def errors(self) -> Float[np.ndarray, " K"]:
@@ -126,6 +129,41 @@ def profile(
     return ends
 
 
+def beside(
+    objective: Objective,
+    starts: Sequence[np.ndarray],
+    which: int,
+    enough: np.ndarray,
+    inverse: np.ndarray | None = None,
+) -> Climbed:
+    """The highest values that the other numbers allow while number `which` of z is held, from `starts` (groups, K).
+
+    A climb begins at the highest start. Where it ends lower than `enough` (groups), others begin at the other starts,
+    and the highest end counts: a number must not be called impossible because one climb stopped on its way.
+    """
+    points = np.stack([np.clip(start, -FARTHEST, FARTHEST) for start in starts])
+    everyone = np.arange(points.shape[1])
+    heights = np.stack([objective(start, everyone)[0] for start in points])
+    order = np.argsort(-np.where(np.isfinite(heights), heights, -np.inf), axis=0, kind="stable")
+    how: dict[str, Any] = {"turns": 60, "held": which, "flat": 0.02, "near": 0.05}
+    best = climb_groups(objective, points[order[0], everyone], inverse, **how)
+    for rank in order[1:]:
+        again = np.flatnonzero(best.value < enough)
+        if again.size == 0:
+            break
+        asked = partial(_some, objective, again)
+        found = climb_groups(asked, points[rank[again], again], None if inverse is None else inverse[again], **how)
+        higher = found.value > best.value[again]
+        for old, new in zip(best, found, strict=True):
+            old[again[higher]] = new[higher]
+    return best
+
+
+def _some(objective: Objective, of: np.ndarray, z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The objective of a part of the groups, which are counted anew."""
+    return objective(z, of[which])
+
+
 def _crossing(
     objective: Objective,
     z: np.ndarray,
@@ -149,15 +187,13 @@ def _crossing(
         active = np.flatnonzero(np.isnan(end) & ~open_)
         if active.size == 0:
             break
-        begin = here[active] + sign * slope[active] * (distance[active] - at[active])[:, None]
-        begin = np.clip(begin, -FARTHEST, FARTHEST)
-        begin[:, which] = z[active, which] + sign * distance[active]
-
-        def asked(points: np.ndarray, rows: np.ndarray, active: np.ndarray = active) -> tuple[np.ndarray, ...]:
-            return objective(points, active[rows])
-
-        guess = None if scored else inverse[active]
-        found = climb_groups(asked, begin, guess, turns=30, held=which, flat=0.02, near=0.05)
+        # along the tangent, and straight: where a number is at its bound or hardly known the tangent leads anywhere
+        tangent = here[active] + sign * slope[active] * (distance[active] - at[active])[:, None]
+        starts = (tangent, here[active].copy(), z[active].copy())
+        for begin in starts:
+            begin[:, which] = z[active, which] + sign * distance[active]
+        enough = value[active] - 0.5 * (wanted - 0.01) ** 2  # whatever is not clearly inside
+        found = beside(partial(_some, objective, active), starts, which, enough, None if scored else inverse[active])
         here[active], at[active] = found.z, distance[active]
         root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
         done = np.abs(root - wanted) < 0.01
@@ -194,10 +230,20 @@ def uncertainty(
     """Curvature, sandwich over `clusters` (units, each its own unless given) and profile intervals at an optimum.
 
     `profiles`: the numbers of z whose profile is climbed, all unless given; the others get normal intervals. Ctrl-C
-    leaves out the profiles that are not done: `profiled` says which are.
+    leaves out the profiles that are not done: `profiled` says which are. A profile may go over a hill that no start had
+    found: `higher` is such a point.
     """
-    objective = posterior_of(given, method)
-    value = objective(z[None], np.zeros(1, int))[0]
+    highest = np.array(z)
+    value = posterior_of(given, method)(z[None], np.zeros(1, int))[0]
+    top = float(value[0])
+
+    def objective(points: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        nonlocal highest, top
+        found = posterior_of(given, method)(points, which)
+        if found[0][0] > top:
+            highest, top = np.array(points[0]), float(found[0][0])
+        return found
+
     bend = curvature(objective, z[None])
     covariance, flat = inverse_of(bend)
     clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
@@ -215,7 +261,8 @@ def uncertainty(
             done.append(j)
     except KeyboardInterrupt:
         pass
-    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done))
+    higher = highest if top > value[0] + HIGHER else None
+    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done), higher)
 
 
 def posterior_of(given: Likelihood, method: str) -> Objective:

@@ -4,6 +4,7 @@ from .effect_size import EffectSize, Spread, cliffs_delta, effect_size, spread
 from .glm import ChoiceFit, fit_choices, log_choice_prob
 from .model_selection import (
     ConditionComparison,
+    Frequencies,
     GroupComparison,
     ModelSelection,
     Power,
@@ -11,6 +12,7 @@ from .model_selection import (
     compare_groups,
     exceedance,
     not_excluded,
+    posterior_frequencies,
     power,
     select_families,
     select_models,
@@ -20,6 +22,7 @@ __all__ = [
     "ChoiceFit",
     "ConditionComparison",
     "EffectSize",
+    "Frequencies",
     "GroupComparison",
     "ModelSelection",
     "Power",
@@ -32,6 +35,7 @@ __all__ = [
     "fit_choices",
     "log_choice_prob",
     "not_excluded",
+    "posterior_frequencies",
     "power",
     "select_families",
     "select_models",

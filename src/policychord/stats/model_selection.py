@@ -22,6 +22,7 @@ _QUANTILES = np.concatenate(
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 _MOST_TURNS = 100_000
 _MOST_TUPLES = 4096  # of models over conditions
+_CHAINS, _WARM_UP, _SWEEPS = 64, 30, 150
 ESTABLISHED = 0.95  # a statement needs a probability above this
 UNDECIDED = 0.25  # with a Bayes omnibus risk above this nothing is established
 
@@ -199,6 +200,38 @@ def power(
     good = np.flatnonzero(share >= 0.8)
     return Power(np.asarray(sizes), share, np.sqrt(share * (1 - share) / draws), wrong,
                  int(sizes[good[0]]) if len(good) else None)  # fmt: skip
+
+
+class Frequencies(NamedTuple):
+    """How frequent models are, without knowing who uses which."""
+
+    mean: np.ndarray  # (models)
+    sd: np.ndarray  # (models)
+
+
+def posterior_frequencies(log_evidence: ArrayLike, *, prior: float = 1.0, seed: int = 0) -> Frequencies:
+    """Mean and sd of p(r | data) ~ Dir(r | prior) prod_n sum_k r_k p_nk, by Gibbs sampling over everybody's model.
+
+    `select_models` counts responsibilities as if they were models that had been seen: its Dirichlet posterior is as
+    narrow as if everybody's model were known. Here models are drawn, and r given them, in 64 chains of 150 sweeps.
+    """
+    log_evidence = _checked(log_evidence)
+    prior, rng = _positive("prior", prior), np.random.default_rng(seed)
+    evidence = np.exp(log_evidence - log_evidence.max(axis=1, keepdims=True))
+    people, models = evidence.shape
+    r = rng.dirichlet(np.full(models, prior), size=_CHAINS)
+    means, variances = [], []
+    for sweep in range(_WARM_UP + _SWEEPS):
+        below = np.cumsum(r[:, None, :] * evidence, axis=2)
+        used = (below < rng.random((_CHAINS, people, 1)) * below[:, :, -1:]).sum(axis=2)
+        alpha = prior + np.stack([(used == k).sum(axis=1) for k in range(models)], axis=1)
+        r = rng.standard_gamma(alpha)
+        r /= r.sum(axis=1, keepdims=True)
+        if sweep >= _WARM_UP:  # moments given the models: less noisy than those of r
+            means.append(alpha / alpha.sum(axis=1, keepdims=True))
+            variances.append(means[-1] * (1 - means[-1]) / (alpha.sum(axis=1, keepdims=True) + 1))
+    mean = np.concatenate(means)
+    return Frequencies(mean.mean(axis=0), np.sqrt(np.concatenate(variances).mean(axis=0) + mean.var(axis=0)))
 
 
 def exceedance(alpha: ArrayLike) -> np.ndarray:
