@@ -1,4 +1,4 @@
-"""Learning primitives, measured: `python -m benchmarks.learning PART --out FILE`, then `--show FILE`.
+"""Learning primitives, measured: `python -m benchmarks.learning PART --out FILE`, then `--show FILE [--record]`.
 
 cohorts   planted primitives from 45 x 200 choices: recovery, and how many there are                 (20 cohorts)
 designs   which experiments can tell primitives apart at all: bounds by Fisher information
@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ import numpy as np  # noqa: E402
 import policychord as pc  # noqa: E402
 from policychord import fitting, learning  # noqa: E402
 from policychord.fitting.parameters import natural  # noqa: E402
-from policychord.fitting.validate import folds_of, paired  # noqa: E402
+from policychord.fitting.validate import folds_of  # noqa: E402
 from policychord.learning.count import choose, degenerate, held_out, match_columns  # noqa: E402
 from policychord.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
@@ -38,10 +39,12 @@ from policychord.learning.rivals import held_out_markov, hide  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
 
+from . import learning_record  # noqa: E402
+from .learning_record import QUICK, RIVALS, SLOW, WANTED  # noqa: E402
+
 PEOPLE, TRIALS, ARMS = 45, 200, 4
 SPREAD, EPS = 2.0, 0.1  # sd of the costs of an offer, nats; temperature
 APART = 0.4  # total variation that planted primitives have at least
-WANTED = 0.05
 
 
 class Book:
@@ -56,7 +59,8 @@ class Book:
             if time.process_time() > self.seconds:
                 raise SystemExit(f"time is up before {name}: the same command goes on.")
             begun = time.process_time()
-            self.rows[name] = work()
+            found = work()
+            self.rows[name] = found | {"date": date.today().isoformat()} if isinstance(found, dict) else found
             print(f"{name}: CPU {time.process_time() - begun:.1f} s", flush=True)
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,30 +157,6 @@ def _z_of(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([np.log(row[:-1]) - np.log(row[-1]) for row in rows])
 
 
-def show_cohorts(rows: dict[str, Any]) -> None:
-    some = [row for name, row in rows.items() if name.startswith("cohort")]
-    if not some:
-        return
-    tv = np.array([row["distance"] for row in some])
-    limit = np.array([[row["bound"]["mean"], row["bound"]["largest"]] for row in some])
-    print(f"\n{len(some)} cohorts of {PEOPLE} x {TRIALS} choices, three planted primitives of {ARMS} actions:")
-    good = int((tv.max(axis=1) <= WANTED).sum())
-    print(f"  total variation: mean {tv.mean():.4f}, worst of three {tv.max(axis=1).mean():.4f} on average, worst of "
-          f"all {tv.max():.4f}; all three <= {WANTED} in {good} of {len(some)}")  # fmt: skip
-    print(f"  Fisher bound: mean {limit[:, 0].mean():.4f}, mean of the worst of three {limit[:, 1].mean():.4f}")
-    for rule in ("best", "chosen"):
-        numbers = [row[rule] for row in some]
-        print(f"  number by {rule}: right in {numbers.count(3)} of {len(some)}: "
-              f"{ {n: numbers.count(n) for n in sorted(set(numbers))} }")  # fmt: skip
-    for n in "12345":
-        each = np.array([row["held out"][n] for row in some])
-        told = sum(bool(row["degenerate"][n]) for row in some)
-        print(f"  n = {n}: behind the best by {each[:, 1].mean():.5f} (error {each[:, 2].mean():.5f}) nats a decision; "
-              f"called degenerate in {told}")  # fmt: skip
-    print(f"  largest fall of the likelihood in {sum(row['steps'] for row in some)} accepted steps: "
-          f"{max(row['fell'] for row in some):.1e} nats a decision")  # fmt: skip
-
-
 # ------------------------------------------------------------------------------------------------- designs
 
 
@@ -201,16 +181,6 @@ def run_designs(book: Book, options: argparse.Namespace) -> None:
         book.step(f"design: {name}", lambda how=how: one(*how))
 
 
-def show_designs(rows: dict[str, Any]) -> None:
-    some = {name: row for name, row in rows.items() if name.startswith("design: ")}
-    if some:
-        print(f"\nWhich experiments of {PEOPLE} x {TRIALS} choices can tell (Fisher bound of the worst of three):")
-    for name, row in some.items():
-        flat, worst = sum(one["flat"] for one in row), np.mean([one["largest"] for one in row])
-        told = f"not identified in {flat} of {len(row)}" if flat else f"total variation {worst:.3f}"
-        print(f"  {name[8:]:28s} {told}")
-
-
 # ------------------------------------------------------------------------------------------------------ em
 
 
@@ -233,7 +203,8 @@ def run_em(book: Book, options: argparse.Namespace) -> None:
             pi = np.maximum(share, 1e-12) / np.maximum(share, 1e-12).sum(axis=0)
         ours = climb(posed, starts=1)
         rows = np.stack([ours.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
-        return {"fell": float(np.maximum(-np.diff(path), 0).max()), "falls": int((np.diff(path) < -1e-12).sum()),
+        return {"fell": float(np.maximum(-np.diff(path), 0).max()), "nats": (ours.value - path[-1]) * count.sum(),
+                "falls": int((np.diff(path) < -1e-12).sum()),
                 "end": path[-1], "ours": ours.value,
                 "distance": match_columns(pi[None], truth.T[None]).distance.tolist(),
                 "our distance": match_columns(rows, truth.T[None]).distance.tolist()}  # fmt: skip
@@ -241,18 +212,6 @@ def run_em(book: Book, options: argparse.Namespace) -> None:
     kept: list[Any] = []
     for seed in range(options.first, options.first + options.count):
         book.step(f"em {seed}", lambda seed=seed: one(seed))
-
-
-def show_em(rows: dict[str, Any]) -> None:
-    some = [row for name, row in rows.items() if name.startswith("em ")]
-    if some:
-        short = np.array([row["ours"] - row["end"] for row in some]) * PEOPLE * TRIALS
-        worst, ours = (np.mean([max(r[name]) for r in some]) for name in ("distance", "our distance"))
-        print(f"\nPlain EM from one start, {len(some)} cohorts: the likelihood fell in "
-              f"{sum(r['falls'] > 0 for r in some)} of them (worst step {max(r['fell'] for r in some):.1e} nats a "
-              f"decision); it ends {np.median(short):.1f} nats below the climb from that start (median; "
-              f"{short.min():.1f} to {short.max():.1f}); total variation of the worst of three {worst:.3f}, then "
-              f"{ours:.3f}")  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------- flock
@@ -297,19 +256,6 @@ def run_flock(book: Book, options: argparse.Namespace) -> None:
 
     for seed in range(options.first, options.first + options.count):
         book.step(f"flock {seed}", lambda seed=seed: one(seed))
-
-
-def show_flock(rows: dict[str, Any]) -> None:
-    some = [row for name, row in rows.items() if name.startswith("flock ")]
-    if some:
-        tv = np.array([row["distance"] for row in some])
-        good = int((tv.max(axis=1) <= WANTED).sum())
-        print(f"\n{len(some)} simulated flocks of {some[0]['decisions']} decisions, three planted forces, nine gains "
-              f"and three spreads learned: total variation mean {tv.mean():.4f}, worst {tv.max():.4f}; all three <= "
-              f"{WANTED} in {good} of {len(some)}")  # fmt: skip
-        off = np.abs(np.array([row["gains"] for row in some]) - np.eye(3))
-        print(f"  gains: mean error {off.mean():.3f}, worst {off.max():.3f}; sd {np.mean([r['sd'] for r in some]):.4f} "
-              f"(planted {np.sqrt(0.1):.4f})")  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------- people
@@ -380,20 +326,27 @@ def run_people(book: Book, options: argparse.Namespace) -> None:
         for n in (2, 3, 4, 5):
             make = eqx.Partial(logistics, n)
             plans[f"{n} learned, gate"] = (make, ("slope", *whole), "gate")
-            plans |= {f"{n} learned, {way}": (make, ("slope",), way) for way in ("constant", "softmax", "markov")}
+            plans |= {f"{n} learned, {way}": (make, ("slope",), way) for way in RIVALS}
         score_all(book, f"experiment {number}", plans, data, looks, options)
 
 
 def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, options: argparse.Namespace) -> None:
-    """Held-out scores of every way to explain the data, on the same folds."""
-    fold = folds_of(data.subject, options.folds)
+    """Held-out scores of every way to explain the data, on the same folds.
+
+    A hidden chain also knows who decides, from the decisions before. `shuffled` tells what of its score is that: the
+    chain with the decisions of each subject in random order.
+    """
+    fold, mixed = folds_of(data.subject, options.folds), np.random.default_rng(22).random(data.size)
 
     def one(make: Any, free: Any, way: Any) -> Any:
         agent = make()
-        if way == "markov":
-            each = held_out_markov(hide(agent, data, free), fold, options.starts, rounds=options.rounds)
+        if way in ("markov", "shuffled"):
+            order = np.lexsort((np.arange(data.size) if way == "markov" else mixed, data.subject))
+            given = hide(agent, jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[order], data), free)
+            each = np.empty(data.size)
+            each[order] = held_out_markov(given, fold[order], options.starts, rounds=options.rounds)
             n = len(agent.names)
-            return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": []}
+            return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": [], **how}
         if free is None:  # one primitive with numbers of its own
             free, way = ("coef",), "gate"
             agent = agent.replace(model=pc.Cost(jnp.zeros(agent.actions.size)))
@@ -405,8 +358,9 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
         kept = {name: np.round(value, 4).tolist() for name, value in found.theta.items()}
         return {"each": _round(each), "parameters": len(found.z), "told": said, "inside": found.value, "fell": fell,
                 "weights": found.weights.mean(axis=0).tolist(), "sd": found.weights.std(axis=0).tolist(),
-                "theta": kept, "notes": list(found.notes)}  # fmt: skip
+                "theta": kept, "notes": list(found.notes), **how}  # fmt: skip
 
+    how = {"starts": options.starts, "folds": options.folds}
     book.step(f"{title}: subjects", lambda: np.unique(data.subject, return_inverse=True)[1].reshape(-1).tolist())
     for name, plan in plans.items():
         if options.only is None or options.only in name:
@@ -422,54 +376,6 @@ def fitting_size(agent: pc.Composer, free: Any) -> int:
 
 def _round(each: np.ndarray) -> list[float]:
     return np.round(each, 5).tolist()
-
-
-def show_scores(rows: dict[str, Any]) -> None:
-    titles = dict.fromkeys(name.split(": ")[0] for name in rows if name.endswith(": subjects"))
-    for title in titles:
-        subject = np.array(rows[f"{title}: subjects"])
-        some = {n[len(title) + 2 :]: r for n, r in rows.items() if n.startswith(f"{title}: ") and isinstance(r, dict)}
-        print(f"\n{title}: {len(subject)} decisions, held out; gain over the hand-made primitives and their gate")
-        own = some.get("hand-made, gate")
-        for name, row in sorted(some.items(), key=lambda pair: -np.mean(pair[1]["each"])):
-            gain = paired(np.array(row["each"]), np.array(own["each"]), subject) if own else None
-            words = f"{gain.mean:+.4f} ± {gain.error:.4f}" if gain else ""
-            told = f"  [{' '.join(row['told'])}]" if row["told"] else ""
-            print(f"  {name:26s} K {row['parameters']:3d}  {np.mean(row['each']):.4f}  {words}{told}")
-        print(" ", sentence(some, subject))
-
-
-def sentence(some: dict[str, Any], subject: np.ndarray) -> str:
-    """What follows about learned primitives, gates and rivals, from paired differences."""
-
-    def best(way: str, what: str = "learned") -> tuple[str, np.ndarray] | None:
-        names = [name for name in some if what in name and name.endswith(way)]
-        top = max(names, key=lambda name: np.mean(some[name]["each"]), default=None)
-        return None if top is None else (top, np.array(some[top]["each"]))
-
-    gate, rivals = best("gate"), [found for way in ("softmax", "markov", "constant") if (found := best(way))]
-    hand = best("gate", "hand-made")
-    if gate is None or hand is None or not rivals:
-        return "not complete."
-    gain = paired(gate[1], hand[1], subject)
-    verb = (
-        "explain more than"
-        if gain.clear and gain.mean > 0
-        else "explain less than"
-        if gain.clear
-        else "explain as much as"
-    )
-    words = f"Learned primitives with the gate ({gate[0]}) {verb} the hand-made ones "
-    words += f"({gain.mean:+.4f} ± {gain.error:.4f} nats a decision)"
-    for name, each in rivals:
-        apart = paired(gate[1], each, subject)
-        how = "ahead of" if apart.clear and apart.mean > 0 else "behind" if apart.clear else "level with"
-        words += f"; the gate is {how} {name} ({apart.mean:+.4f} ± {apart.error:.4f})"
-    gates = [name for name in some if name.endswith(("learned", "learned, gate"))]
-    tried = {int(name[0]): np.array(some[name]["each"]) for name in gates}
-    top = max(tried.values(), key=np.mean)
-    fine = [n for n, each in tried.items() if (gap := paired(top, each, subject)).mean <= gap.error or each is top]
-    return f"{words}. By held-out likelihood {min(fine)} learned primitive{'s' if min(fine) > 1 else ''} would do."
 
 
 # -------------------------------------------------------------------------------------------------- tracks
@@ -537,7 +443,7 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
     for n in (2, 3, 4, 5):
         make = eqx.Partial(learned, n)
         plans[f"{n} learned, gate"] = (make, ("primitives", "prior", "eps"), "gate")
-        plans |= {f"{n} learned, {way}": (make, ("primitives",), way) for way in ("softmax", "markov")}
+        plans |= {f"{n} learned, {way}": (make, ("primitives",), way) for way in RIVALS}
     score_all(book, title, plans, data, features, options)
 
 
@@ -556,6 +462,7 @@ def _of(given: Any, individuals: list[int] | None) -> Any:
 # --------------------------------------------------------------------------------------------------- local
 
 SITUATIONS, ACTIONS, STARTS = 12, 6, 20
+HOLD = 10.0  # tau that a situation lasts
 
 
 def world() -> tuple[np.ndarray, np.ndarray]:
@@ -581,48 +488,59 @@ def run_local(book: Book, options: argparse.Namespace) -> None:
 
         book.step(f"local, eps {eps:g}: descent on the energy", descend)
         ways: dict[str, Any] = {
-            "settled weights, rate 0.5": {"signal": "settled", "rate": 0.5, "passes": 2000},
-            "settled weights, rate 5": {"signal": "settled", "rate": 5.0, "passes": 2000},
-            "settled weights, rate 50": {"signal": "settled", "rate": 50.0, "passes": 400},
-            "only the action taken, rate 0.05": {"signal": "sampled", "rate": 0.05, "passes": 6000},
-            "flow, 10 tau a situation, rate 0.05": {"signal": "flow", "rate": 0.05, "hold": 10.0, "passes": 1000},
-            "flow, 1 tau a situation, rate 0.05": {"signal": "flow", "rate": 0.05, "hold": 1.0, "passes": 6000},
-            "flow, 0.1 tau a situation, rate 0.05": {"signal": "flow", "rate": 0.05, "hold": 0.1, "passes": 20_000},
+            "settled weights, rate 0.5": {"signal": "settled", "stages": [(0.5, 2000)]},
+            "settled weights, rate 5": {"signal": "settled", "stages": [(5.0, 2000)]},
+            "settled weights, rate 50": {"signal": "settled", "stages": [(50.0, 400)]},
+            "only the action taken, rate 0.05": {"signal": "sampled", "stages": [(0.05, 6000)]},
+            "flow, 10 tau a situation, rate 0.05": {"signal": "flow", "stages": [(0.05, 1000)], "hold": HOLD},
+            "flow, 10 tau a situation, rate 0.2": {"signal": "flow", "stages": [QUICK], "hold": HOLD},
+            "flow, 10 tau a situation, rate 0.2, then 0.02": {"signal": "flow", "stages": [QUICK, SLOW], "hold": HOLD},
+            "flow, 1 tau a situation, rate 0.05": {"signal": "flow", "stages": [(0.05, 6000)], "hold": 1.0},
+            "flow, 0.1 tau a situation, rate 0.05": {"signal": "flow", "stages": [(0.05, 20_000)], "hold": 0.1},
         }  # fmt: skip
         for name, how in ways.items():
-            book.step(f"local, eps {eps:g}: {name}", lambda how=how, eps=eps: _ends(drift(cost, eps, begin, **how)))
-    name = "local, eps 0.1: six-layer circuit, 10 tau a situation, rate 0.2"
-    slow = {"rate": 0.2, "hold": 10.0, "passes": options.passes}
-    book.step(name, lambda: _ends(drift_in_circuit(cost, 0.1, begin[:3], **slow)))
+            book.step(f"local, eps {eps:g}: {name}", lambda how=how, eps=eps: _ends(_stages(cost, eps, begin, **how)))
+    for name, stages in {"rate 0.2": [QUICK], "rate 0.2, then 0.02": [QUICK, SLOW]}.items():
+        _in_circuit(book, f"six-layer circuit, 10 tau a situation, {name}", cost, begin[: options.circuits], stages)
 
 
-def _ends(found: Any) -> Any:
+def _stages(cost: Any, eps: float, rows: Any, stages: Any, **how: Any) -> dict[str, Any]:
+    """The local rule at one rate after another, each from where the last one ended: the energy after every pass."""
+    path = []
+    for seed, (rate, passes) in enumerate(stages):
+        found = drift(cost, eps, rows, rate=rate, passes=passes, seed=seed, **how)
+        rows, path = found.logits, [*path, found.energy]
+    energy = np.concatenate(path, axis=1)
+    return {"energy": energy, "step": rate * how.get("hold", 1.0), "passes": energy.shape[1]}
+
+
+def _in_circuit(book: Book, name: str, cost: Any, begin: Any, stages: Any) -> None:
+    """One start after another, because each takes a minute; a stage goes on from the recorded end of the one before."""
+    found = []
+    for start, rows in enumerate(begin):
+        path: list[float] = []
+        for stage, (rate, passes) in enumerate(stages):
+            how = {"rate": rate, "passes": passes, "hold": HOLD, "seed": 100 * start + stage}
+
+            def one(rows: Any = rows, how: Any = how) -> Any:
+                went = drift_in_circuit(cost, 0.1, np.asarray(rows), **how)
+                return {"path": went.energy[0].tolist(), "rows": went.logits[0].tolist()}
+
+            piece = book.step(f"piece: circuit, start {start}, stage {stage}", one)
+            rows, path = piece["rows"], path + piece["path"]
+        found.append(path)
+    whole = {"energy": np.array(found), "step": stages[-1][0] * HOLD, "passes": len(path)}
+    book.step(f"local, eps 0.1: {name}", lambda: _ends(whole))
+
+
+def _ends(found: dict[str, Any]) -> Any:
     """Where the energy was in the last tenth, and whether it had stopped falling by then."""
-    count = found.energy.shape[1]
-    late, before = found.energy[:, -(count // 10) :], found.energy[:, -(count // 5) : -(count // 10)]
+    count = found["energy"].shape[1]
+    late, before = found["energy"][:, -(count // 10) :], found["energy"][:, -(count // 5) : -(count // 10)]
     return {"energy": late.mean(axis=1).tolist(), "noise": late.std(axis=1).tolist(),
             "still": (late.mean(axis=1) - before.mean(axis=1)).tolist(),
-            "path": found.energy.mean(axis=0)[:: max(1, count // 100)].tolist()}  # fmt: skip
-
-
-def show_local(rows: dict[str, Any]) -> None:
-    for eps in ("0.1", "1"):
-        some = {n.split(": ", 1)[1]: r for n, r in rows.items() if n.startswith(f"local, eps {eps}: ")}
-        if not some:
-            continue
-        best = min(some["descent on the energy"]["energy"])
-        print(
-            f"\nLocal rule, eps {eps}, {SITUATIONS} situations, three primitives of {ACTIONS} actions; lowest energy "
-            f"{best:.4f}"
-        )
-        print("  rule | starts | end within .01 of the lowest | mean excess | worst | still falling by | noise")
-        for name, row in some.items():
-            excess = np.array(row["energy"]) - best
-            still, noise = np.mean(row.get("still", [0.0])), np.mean(row.get("noise", [0.0]))
-            near = int((excess < 0.01).sum())
-            print(f"  {name} | {len(excess)} | {near} | {excess.mean():.4f} | {excess.max():.4f} | "
-                  f"{still:+.1e} | {noise:.1e}")  # fmt: skip
-        print("  degenerate:", some["descent on the energy"]["told"])
+            "step": found["step"], "passes": found["passes"],
+            "path": found["energy"].mean(axis=0)[:: max(1, count // 100)].tolist()}  # fmt: skip
 
 
 def main() -> None:
@@ -631,7 +549,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", choices=(*parts, []))
     parser.add_argument("--out", type=Path, help="results; goes on from them if they are there")
-    parser.add_argument("--show", type=Path, nargs="+")
+    parser.add_argument("--show", type=Path, nargs="+", help="print the tables of results")
+    parser.add_argument("--record", action="store_true", help="with --show: renew the record and figure of the page")
     parser.add_argument("--seconds", type=float, default=1e9, help="of CPU, after which no step is begun")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20, help="of cohorts or flocks")
@@ -639,7 +558,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=60, help="of EM at most, for hidden-Markov mixtures")
-    parser.add_argument("--passes", type=int, default=60, help="of the circuit through all situations")
+    parser.add_argument("--circuits", type=int, default=10, help="starts of the circuit")
     parser.add_argument("--experiment", nargs="+", choices=("1", "2"))
     parser.add_argument("--only", help="ways whose name has this")
     parser.add_argument("--data", type=Path)
@@ -651,8 +570,10 @@ def main() -> None:
     keep_programs()  # a second call need not compile again
     if options.show:
         rows = {name: row for file in options.show for name, row in json.loads(file.read_text()).items()}
-        for show in (show_cohorts, show_designs, show_em, show_flock, show_scores, show_local):
-            show(rows)
+        print(learning_record.show(learning_record.summarise(rows)))
+        if options.record:
+            learning_record.write(rows)
+            learning_record.draw(rows)
         return
     book = Book(options.out, options.seconds)
     for part in options.part:

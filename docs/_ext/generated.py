@@ -341,13 +341,27 @@ def behaviour(part: str) -> str:
     return "\n".join(lines) + f"\n\n(Recorded on {when}.)\n"
 
 
+def learning(part: str, *options: str) -> str:
+    """A part of the record of `python -m benchmarks.learning`."""
+    _find_benchmarks()
+    from benchmarks import learning_record
+
+    return learning_record.part(part, *options)
+
+
 def speed() -> str:
     """The record of `make bench`: microseconds of CPU time on one thread, and ratios."""
-    sys.path.insert(0, str(RECORD.parents[2]))  # benchmarks are no part of the package
+    _find_benchmarks()
     from benchmarks.record import all_lines, recorded
 
     version, kept = list(recorded().items())[-1]
     return f"Microseconds of CPU time on one thread, version {version}.\n\n{all_lines(kept)}"
+
+
+def _find_benchmarks() -> None:
+    """They are no part of the package."""
+    if (root := str(RECORD.parents[2])) not in sys.path:
+        sys.path.insert(0, root)
 
 
 def _recorded() -> "list[ClaimRecord]":
@@ -360,7 +374,20 @@ def _recorded() -> "list[ClaimRecord]":
 
 MAKERS = {
     maker.__name__: maker
-    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, behaviour, speed)
+    for maker in (
+        commands,
+        settings,
+        metrics,
+        told,
+        claims,
+        tally,
+        editions,
+        panels,
+        factors,
+        behaviour,
+        learning,
+        speed,
+    )
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from policychord import fitting, learning
+from policychord.fitting import optimise
 from policychord.learning.count import choose, match_columns
 from policychord.learning.objectives import climb, pose
 from policychord.learning.rivals import expect
@@ -33,6 +34,10 @@ def test_degenerate_answers_are_named(found, decisions):  # noqa: F811
     assert "primitive 1 is unused" in said
     assert "primitive 0 explains everything" in said
     assert "the weights do not move" in said
+    assert "the data tell the mixture" in said
+    own = " ".join(learning.degenerate(unused._replace(objective="energy"), decisions))
+    assert "the data tell" not in own
+    assert "one primitive can be that mixture" in own
 
 
 def test_number_is_the_smallest_that_is_not_behind(found):  # noqa: F811
@@ -49,6 +54,45 @@ def test_number_is_the_smallest_that_is_not_behind(found):  # noqa: F811
     assert told.tried[0].behind.clear
     rows = [(1, found, base - 0.5, ()), (2, found, base, ())]
     assert choose(rows, subject).sentence.startswith("2 primitives explain held-out decisions best")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often the objective was asked for; the fourth time somebody presses Ctrl-C."""
+    count, real = [], optimise.log_posterior
+
+    def interrupted(*given):
+        count.append(1)
+        if len(count) == 4:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(optimise, "log_posterior", interrupted)
+    return count
+
+
+def test_interruption_ends_the_comparison_of_rivals(asked, decisions):  # noqa: F811
+    """A climb answers Ctrl-C with the best so far; what is made of many climbs must not go on with the next."""
+    with pytest.raises(KeyboardInterrupt):
+        learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
+    assert len(asked) == 4
+
+
+def test_interruption_ends_the_search_for_the_number_and_a_folder_goes_on(asked, decisions, tmp_path):  # noqa: F811
+    def search(numbers, progress=None):
+        return learning.how_many(lambda n: chooser(BEGIN[:n]), decisions, numbers, starts=1, folds=2, folder=tmp_path,
+                                 progress=progress)  # fmt: skip
+
+    with pytest.raises(KeyboardInterrupt):
+        search((2, 3))
+    assert len(asked) == 4
+    told = []
+    first = search((2,), lambda *what: told.append(what))
+    assert told == [("2 primitives", 0, 1)]
+    before = len(asked)
+    again = search((2,))
+    assert again.tried[0].held_out == first.tried[0].held_out
+    assert len(asked) - before < before - 4  # folds are climbed again, the whole is not
 
 
 # ----------------------------------------------------------------------------------------------- hidden Markov

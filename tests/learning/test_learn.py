@@ -213,6 +213,48 @@ def test_numbers_of_every_kind_of_part():
     assert learning.family_of_agent(own, ("bias", "prior")).parameters[0].free == 3
 
 
+GRID = pc.Grid(-2.0, 2.0, 15)
+
+
+def pushed(gains, sds):
+    """Gaussians whose mean is a gain times what is seen."""
+    parts = [pc.Gaussian(eqx.Partial(lambda x, k, *, gain: gain * x, gain=jnp.array([g])), s)
+             for g, s in zip(gains, sds, strict=True)]  # fmt: skip
+    return pc.Composer(parts, pc.Cost(lambda x, u, k: 2.0 * (u[0] - jnp.sin(3.0 * x[0])) ** 2), GRID, 0.2)
+
+
+def owned(slopes):
+    """Parts of a user."""
+    parts = [Own(jnp.asarray(slope), jnp.zeros(3), 1.0) for slope in slopes]
+    return pc.Composer(parts, pc.Cost(lambda x, u, k: jnp.array([1.0, 0.0, -1.0])[u] * x[0]), pc.Finite(3), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("truth", "begin"),
+    [(pushed([1.0, -1.0], [0.3, 0.6]), pushed([0.3, -0.3], [0.5, 0.5])),
+     (owned([[2.0, 0.0, -1.0], [0.0, 2.0, 1.0]]), owned([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))],
+    ids=["Gaussian", "own"],
+)  # fmt: skip
+def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
+    """Gaussian primitives and parts of a user: planted ones are found, and no step goes the wrong way."""
+    seen = rng.uniform(-1.5, 1.5, size=(400, 1))
+    pi = np.stack([np.asarray(truth.problem(x).pi) for x in seen])
+    posed = pc.problem(pi=pi, action_cost=np.stack([np.asarray(truth.problem(x).s) for x in seen]), eps=0.2)
+    prob = np.einsum("tdn,tn->td", pi, pc.solve(posed).weights)
+    prob /= prob.sum(axis=1, keepdims=True)
+    action = (np.cumsum(prob, axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=prob.shape[1] - 1)
+    data = fitting.observations(seen, action)
+    told = []
+    found = pc.learn(begin, "likelihood", data, starts=2, progress=lambda *what: told.append(what))
+    assert learning.match(found.agent, truth, data).distance.max() < 0.12
+    assert [what for what, _, _ in told[:2]] == ["climbing from several starts"] * 2
+    low = pc.learn(begin, "energy", data, starts=1)
+    assert low.value < low.paths[0][0] - 0.01
+    for path, way in (*((path, 1) for path in found.paths), *((path, -1) for path in low.paths)):
+        assert np.all(way * np.diff(path) >= -1e-11 * np.abs(path[:-1]))
+    assert np.all(low.gap <= 1e-9)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Float, Int
 
 from ..agent import Composer
 from ..fitting.decisions import Observations
-from ..fitting.optimise import MOST_TURNS, Progress, improve
+from ..fitting.optimise import MOST_TURNS, Progress, finished, improve
 from ..fitting.parameters import FARTHEST
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
@@ -84,9 +85,10 @@ def degenerate(found: Learned, data: Observations) -> tuple[str, ...]:
         said.append(f"{names[int(mean.argmax())]} explains everything (mean weight {mean.max():.4f}).")
     moved = float(found.weights.std(axis=0).max())
     if len(names) > 1 and moved < LEAST_MOVEMENT and found.mixing != "constant":
-        said.append(
-            f"the weights do not move (sd {moved:.4f}): the data tell the mixture, not the primitives it is made of."
-        )
+        why = "their mixture alone lowers the energy, and one primitive can be that mixture."
+        if found.objective == "likelihood":
+            why = "the data tell the mixture, not the primitives it is made of."
+        said.append(f"the weights do not move (sd {moved:.4f}): {why}")
     if np.abs(found.z).max(initial=0.0) >= FARTHEST:
         said.append("some numbers are at a bound: no finite ones are best, or none matter.")
     return tuple(said)
@@ -127,19 +129,22 @@ def how_many(
     starts: int = 6,
     folds: int = FOLDS,
     seed: int = 0,
+    folder: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Numbers:
     """How many primitives explain the data: held-out likelihood of `make(n)` for each n, with errors over subjects.
 
     Folds keep subjects together. More primitives always fit better inside the data, never mind whether they are there.
+    `folder` holds the climbs of each number, as `file` of `learn` does: after Ctrl-C the same call goes on from it.
     """
     fold = folds_of(data.subject, folds, seed)
     rows = []
     for i, n in enumerate(numbers):
         if progress is not None:
-            progress(f"{n} primitives", i, len(numbers))
+            progress(f"{n} primitive{'s' if n > 1 else ''}", i, len(numbers))
         posed = pose(make(n), "likelihood", data, free, mixing, features)
-        found = climb(posed, starts=starts, seed=seed)
+        found = climb(posed, starts=starts, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
+        finished(found.optimum)  # Ctrl-C ends the search for the number, not only this climb
         rows.append((n, found, held_out(posed, fold, found.z), degenerate(found, data)))
     return choose(rows, data.subject)
 

@@ -198,7 +198,8 @@ def _in_circuit(
         state, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
         return state[-1], path
 
-    return jax.vmap(one)(logits, keys)
+    # one after another: together, every start would take as many steps as the one that needs most
+    return jax.lax.map(lambda given: one(*given), (logits, keys))
 
 
 def _checked(cost: ArrayLike, logits: ArrayLike, prior: ArrayLike | None) -> tuple[Any, Any, Any]:

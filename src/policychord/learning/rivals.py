@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from ..agent import Composer
 from ..fitting.decisions import Family, Observations, observed_by
 from ..fitting.likelihoods import Likelihood, likelihood, pointwise, restrict
-from ..fitting.optimise import Progress, improve, spread_starts
+from ..fitting.optimise import Progress, finished, improve, spread_starts
 from ..fitting.parameters import Theta, natural, size
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
 from .count import held_out
@@ -226,7 +226,7 @@ def compare(
         if progress is not None:
             progress(mixing, i, len(ways) + 1)
         posed = pose(agent, "likelihood", data, what, mixing, looks)
-        best = climb(posed, starts=starts, seed=seed)
+        best = finished(climb(posed, starts=starts, seed=seed).optimum)
         scored.append((mixing, len(best.z), held_out(posed, fold, best.z)))
     if progress is not None:
         progress("markov", len(ways), len(ways) + 1)
