@@ -317,6 +317,13 @@ def speed() -> str:
     return f"Microseconds of CPU time on one thread, version {version}.\n\n{all_lines(kept)}"
 
 
+def composition(part: str) -> str:
+    """A part of the page on when composition pays: the record of `python -m benchmarks.composition`."""
+    import composition as page
+
+    return page.PARTS[part]()
+
+
 def _recorded() -> "list[ClaimRecord]":
     from policychord.runs.compare import read_claims
 
@@ -327,7 +334,7 @@ def _recorded() -> "list[ClaimRecord]":
 
 MAKERS = {
     maker.__name__: maker
-    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
+    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed, composition)
 }
 
 
