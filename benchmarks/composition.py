@@ -2,11 +2,11 @@
 
 python -m benchmarks.composition --minutes 30 --out docs/explanation/composition.json
 
-For every task what the composition's rollouts follow and its temperature, the planner's settings, the best primitive,
-the best fixed mixture and the best rule by hand are chosen in episodes 0 to 49, by the lowest median cost; what is
-reported are episodes from 1000 on. With a factor that is not as usual, only the best primitive, mixture and rule are
-chosen anew. What was played is kept in build/composition: the same command goes on where it was stopped, or where its
-minutes were over.
+For every task what rollouts follow, the composition's temperature, the planner's settings, the best primitive, the
+best fixed mixture and the best rule by hand are chosen in episodes 0 to 49, by the lowest median cost; what is reported
+are episodes from 1000 on. With a factor that is not as usual, only the best primitive, mixture and rule are
+chosen anew. An episode that ended early (a crash) counts as dearer than all others. What was played is kept in
+build/composition: the same command goes on where it was stopped, or where its minutes were over.
 """
 
 import argparse
@@ -30,20 +30,20 @@ from policychord.loops.step import begin, step, streams_of
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
-from policychord.stats.effect_size import effect_size
+from policychord.stats.effect_size import cliffs_delta, effect_size
 
-from mppi import MPPI  # isort: skip  # an example, found by the tasks' path
+from flight import Blend  # isort: skip  # examples, found by the tasks' path
+from mppi import MPPI  # isort: skip
 
 CHOSEN_IN, FRESH, BATCH = range(50), 1000, 50  # episodes of choices, the first of those reported, and how many at once
-EPS, NATS = (0.05, 0.5), (1.0, 10.0, 100.0, 1000.0)
-FOLLOW = (
-    "each",
-    "mixture",
-)  # what rollouts follow: each primitive, of which the cheapest counts, or the best fixed mixture
+EPS, NATS = (0.05, 0.5), (1.0, 10.0, 100.0, 300.0, 1000.0)
+FOLLOWED = 16  # mixtures at random that rollouts may follow, beside each primitive, equal weights, the best fixed one
 NOISE, WARMTH = (0.1, 0.3, 0.6), (0.01, 0.1, 1.0, 10.0)
 LATEST = 2  # decisions by which a command may be late
+CRASHED = 1e6  # what an episode counts that ended early: more than any that did not
 MIXTURES = 100  # that are tried at random, and then again around the best
 ONCE = ("planar drone, centre",)  # of which no factor is varied
+TARGETS = (-0.8, -0.3)  # deltas for which the factors are recorded that would give them
 BEFORE: list[float] = []  # when to stop
 
 
@@ -63,8 +63,8 @@ class Cell(NamedTuple):
 USUAL = Cell()
 # those first that need no other program
 FACTORS = {
-    "gains": (0.5, 2.0), "mass": (0.7, 1.4), "drag": (0.5, 1.0), "delay": (1, 2),
-    "temperature": (0.01, 0.1, 10.0, 100.0), "horizon": (0.2, 2.0), "count": (2, 4, 8),
+    "gains": (0.5, 2.0, 4.0), "mass": (0.7, 1.4), "drag": (0.5, 1.0), "delay": (1, 2),
+    "temperature": (0.01, 0.1, 10.0, 100.0), "horizon": (0.2, 0.5, 2.0), "count": (2, 4, 8),
     "selection": ("mode", "sample", "dither"),
 }  # fmt: skip
 
@@ -90,16 +90,6 @@ class Late(eqx.Module):
         return made._replace(action=waiting[LATEST - self.delay], memory=(made.memory, waiting[1:]))
 
 
-class Blend(eqx.Module):
-    """The commands of a fixed mixture."""
-
-    controllers: tuple[Any, ...]
-    weights: Any
-
-    def __call__(self, view: Any, k: Any) -> Any:
-        return self.weights @ jnp.stack([one(view, k) for one in self.controllers])
-
-
 @eqx.filter_jit
 def play(agent: Any, env: Any, steps: int, numbers: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What each of these episodes costs, and whether it ended early."""
@@ -115,6 +105,17 @@ def play(agent: Any, env: Any, steps: int, numbers: jax.Array) -> tuple[jax.Arra
         return -jnp.sum(rewards), ~last.alive
 
     return jax.vmap(episode)(numbers)
+
+
+@eqx.filter_jit
+def medians_of(late: Late, env: Any, steps: int, numbers: jax.Array) -> jax.Array:
+    """The median cost of these episodes with each of many fixed mixtures, the rows of the agent's weights."""
+
+    def one(weights: jax.Array) -> jax.Array:
+        cost, ended = play(eqx.tree_at(lambda a: a.agent.weights, late, weights), env, steps, numbers)
+        return jnp.median(jnp.where(ended, CRASHED, cost))
+
+    return jax.lax.map(one, late.agent.weights)
 
 
 class Bench(NamedTuple):
@@ -145,7 +146,8 @@ class Bench(NamedTuple):
             late = Late(agent(), jnp.asarray(cell.delay), self.task.rest)
             some = [episodes[i : i + BATCH] for i in range(0, len(episodes), BATCH)]
             found = [play(late, self.task.env, self.task.steps, jnp.asarray(list(one))) for one in some]
-            return np.concatenate([np.stack([np.asarray(a, dtype=float) for a in one]) for one in found], axis=1)
+            cost, ended = (np.concatenate([np.asarray(one[i]) for one in found]) for i in range(2))
+            return np.stack([np.where(ended, CRASHED, cost), ended.astype(float)])
 
         return self.kept(f"{name} {episodes.start}-{episodes.stop}", make)
 
@@ -158,15 +160,13 @@ class Bench(NamedTuple):
         return max(1, round(self.task.horizon * cell.horizon))
 
     def composer(self, cell: Cell, follow: str, eps: float, nats: float, gate: str) -> Composer:
-        task, numbers = (
-            self.task,
-            (jnp.asarray(nats / cell.temperature), jnp.asarray(cell.mass), jnp.asarray(cell.drag)),
-        )
+        task = self.task
+        numbers = (jnp.asarray(number) for number in (nats / cell.temperature, cell.mass, cell.drag))
         parts = {name: Gaussian(one, task.spread, outside=task.outside) for name, one in self.controllers(cell).items()}
         model = task.model(*numbers)
         followed = parts
-        if follow == "mixture":
-            blend = Blend(tuple(self.controllers(cell).values()), jnp.asarray(self.weights(cell)))
+        if follow != "each":
+            blend = Blend(tuple(self.controllers(cell).values()), jnp.asarray(weights_of(follow, len(parts))))
             followed = {"mixture": Gaussian(blend, task.spread, outside=task.outside)}
         later = Rollouts(followed, task.actions, model.predict, model.stage, steps=self.steps(cell))
         price = Cost(model.stage, predict=model.predict, cost_to_go=later)
@@ -226,22 +226,18 @@ class Bench(NamedTuple):
         parts = tuple(self.controllers(cell).values())
         episodes = jnp.asarray(list(CHOSEN_IN)[::2])
 
-        @eqx.filter_jit
-        def medians(tried: jax.Array) -> jax.Array:
-            def one(weights: jax.Array) -> jax.Array:
-                late = Late(Alone(parts, weights), jnp.asarray(cell.delay), self.task.rest)
-                return jnp.median(play(late, self.task.env, self.task.steps, episodes)[0])
-
-            return jax.lax.map(one, tried)
+        def medians(tried: np.ndarray) -> jax.Array:
+            late = Late(Alone(parts, jnp.asarray(tried)), jnp.asarray(cell.delay), self.task.rest)
+            return medians_of(late, self.task.env, self.task.steps, episodes)
 
         def make() -> np.ndarray:
             rng = np.random.default_rng(0)
             n = len(parts)
             tried = np.concatenate([np.eye(n), np.full((1, n), 1 / n), rng.dirichlet(np.full(n, 0.7), MIXTURES)])
-            best = tried[int(jnp.argmin(medians(jnp.asarray(tried))))]
+            best = tried[int(jnp.argmin(medians(tried)))]
             near = np.abs(best + rng.normal(0, 0.1, (MIXTURES, n)))
             tried = np.concatenate([best[None], near / near.sum(axis=1, keepdims=True)])
-            return tried[int(jnp.argmin(medians(jnp.asarray(tried))))]
+            return tried[int(jnp.argmin(medians(tried)))]
 
         return self.kept(f"weights {named(cell)}", make)
 
@@ -255,6 +251,18 @@ class Bench(NamedTuple):
 
 def after(follow: str) -> str:
     return "" if follow == "each" else f", follow {follow}"
+
+
+def mixture_of(weights: np.ndarray) -> str:
+    """The name of a mixture that rollouts follow: its weights in hundredths."""
+    return " ".join(f"{weight:.2f}" for weight in weights)
+
+
+def weights_of(follow: str, count: int) -> np.ndarray:
+    """The weights that `mixture_of` names, with zeros or without the last ones where the primitives are others."""
+    weights = np.array([float(word) for word in follow.split()])
+    weights = np.pad(weights, (0, count))[:count]
+    return weights / weights.sum() if weights.sum() > 0 else np.full(count, 1 / count)
 
 
 def only(controller: Any) -> Alone:
@@ -272,14 +280,25 @@ def best(found: dict[Any, np.ndarray]) -> Any:
     return min(found, key=lambda name: np.median(found[name][0]))
 
 
-def choose(bench: Bench, follow: list[str]) -> dict[str, Any]:
-    """How the composition looks ahead, its temperature, and the planner's settings, in the episodes of choices."""
-    composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(follow, EPS, NATS)}
-    chosen, eps, nats = best(composed)
-    planned = {told: bench.plan(USUAL, CHOSEN_IN, chosen, *told) for told in product(NOISE, WARMTH)}
-    noise, warmth = best(planned)
-    tried = {f"follow {f}, eps {e:g}, nats {n:g}": short(np.median(found[0])) for (f, e, n), found in composed.items()}
-    return {"follow": chosen, "eps": eps, "nats": nats, "noise": noise, "warmth": warmth, "tried": tried}
+def choose(bench: Bench) -> dict[str, Any]:
+    """What rollouts follow, the temperature, and the planner's settings, in the episodes of choices.
+
+    First each primitive and the best fixed mixture are followed at all temperatures, then other mixtures at the best.
+    The cheapest rollout chooses among the same for itself; the planner has the composition's budget.
+    """
+    n = bench.task.usual
+    fixed = mixture_of(bench.weights(USUAL))
+    random = np.random.default_rng(1).dirichlet(np.ones(n), FOLLOWED)
+    mixtures = [fixed, *map(mixture_of, [*np.eye(n), np.full(n, 1 / n), *random])]
+    composed = {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(("each", fixed), EPS, NATS)}
+    _, eps, nats = best({told: found for told, found in composed.items() if told[0] == fixed})
+    composed |= {told: bench.gate(USUAL, CHOSEN_IN, *told) for told in product(mixtures, (eps,), (nats,))}
+    follow, eps, nats = best(composed)
+    cheapest = best({told: bench.cheapest(USUAL, CHOSEN_IN, told) for told in ("each", *mixtures)})
+    noise, warmth = best({told: bench.plan(USUAL, CHOSEN_IN, follow, *told) for told in product(NOISE, WARMTH)})
+    tried = {f"{f}, eps {e:g}, nats {n:g}": short(np.median(found[0])) for (f, e, n), found in composed.items()}
+    chosen = {"follow": follow, "eps": eps, "nats": nats, "cheapest follows": cheapest}
+    return {**chosen, "noise": noise, "warmth": warmth, "fixed": fixed, "tried": tried}
 
 
 def compare(bench: Bench, chosen: dict[str, Any], cell: Cell, episodes: range) -> dict[str, Any]:
@@ -290,18 +309,19 @@ def compare(bench: Bench, chosen: dict[str, Any], cell: Cell, episodes: range) -
     rivals = {
         "best primitive": (primitive, bench.alone(cell, episodes)[primitive]),
         "best fixed mixture": (weights, bench.mixture(cell, episodes)),
-        "cheapest rollout": ("", bench.cheapest(cell, episodes, chosen["follow"])),
+        "cheapest rollout": ("", bench.cheapest(cell, episodes, chosen["cheapest follows"])),
         "MPPI": ("", bench.plan(cell, episodes, chosen["follow"], chosen["noise"], chosen["warmth"])),
         "best by hand": (rule, bench.hand(cell, episodes)[rule]),
     }
-    if cell == USUAL and chosen["follow"] != "each":
-        rivals["cheapest rollout, each followed"] = ("", bench.cheapest(cell, episodes, "each"))
-    return {
-        **summary(ours), "episodes": len(episodes),
-        "rivals": {
-            name: {"who": who, **summary(costs), **duel(ours[0], costs[0])} for name, (who, costs) in rivals.items()
-        },
-    }  # fmt: skip
+    if cell == USUAL and chosen["follow"] != chosen["cheapest follows"]:
+        rivals["cheapest, same rollouts"] = ("", bench.cheapest(cell, episodes, chosen["follow"]))
+    if cell == USUAL and "each" not in (chosen["follow"], chosen["cheapest follows"]):
+        rivals["cheapest, each followed"] = ("", bench.cheapest(cell, episodes, "each"))
+    judged = {name: {"who": who, **summary(costs), **duel(ours[0], costs[0])} for name, (who, costs) in rivals.items()}
+    if cell == USUAL:
+        for name, (_, costs) in rivals.items():
+            judged[name]["factors"] = {str(delta): factor_for(delta, costs[0]) for delta in TARGETS}
+    return {**summary(ours), "episodes": len(episodes), "rivals": judged}
 
 
 def summary(costs: np.ndarray) -> dict[str, float]:
@@ -320,6 +340,18 @@ def duel(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
     return {"delta": delta, "wins": [short(share), *wins]}
 
 
+def factor_for(delta: float, costs: np.ndarray) -> float:
+    """By which factor all costs would have to fall for this delta against what they are now: their spread in a number.
+
+    cliffs_delta(c x, x) rises with c, from -1 at zero to 0 at one.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cliffs_delta(middle * costs, costs) < delta else (low, middle)
+    return short(high)
+
+
 def short(number: float) -> float:
     return float(f"{number:.4g}")
 
@@ -332,10 +364,10 @@ def cells(task: Task) -> Iterator[tuple[str, Any, Cell]]:
                 yield factor, level, USUAL._replace(**{factor: level})
 
 
-def measure(name: str, folder: Path, seeds: int, fewer: int, factors: list[str], follow: list[str]) -> dict[str, Any]:
+def measure(name: str, folder: Path, seeds: int, fewer: int, factors: list[str]) -> dict[str, Any]:
     """A task's part of the record: what was played before the minutes were over."""
     bench = Bench(TASKS[name](), folder / name)
-    chosen = choose(bench, follow)
+    chosen = choose(bench)
     primitives = list(bench.task.controllers)[: bench.task.usual]
     usual = compare(bench, chosen, USUAL, range(FRESH, FRESH + seeds))
     told = {"chosen": chosen, "horizon": bench.task.horizon, "primitives": primitives, "usual": usual, "cells": []}
@@ -350,24 +382,28 @@ def measure(name: str, folder: Path, seeds: int, fewer: int, factors: list[str],
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="fresh episodes, where all is as usual")
-    parser.add_argument("--fewer", type=int, default=50, help="fresh episodes, for each level of a factor")
+    parser.add_argument("--fewer", type=int, default=100, help="fresh episodes, for each level of a factor")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
     parser.add_argument("--tasks", nargs="*", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--factors", nargs="*", default=list(FACTORS), choices=list(FACTORS))
-    parser.add_argument("--follow", nargs="*", default=list(FOLLOW), choices=FOLLOW, help="what rollouts may follow")
     parser.add_argument("--folder", type=Path, default=Path("build/composition"))
     parser.add_argument("--out", type=Path, default=None, help="the record, of what was played")
     told = parser.parse_args()
     keep_programs()
     jax.config.update("jax_enable_x64", True)
     BEFORE.append(time.time() + 60 * told.minutes)
-    tasks = {}
-    for name in told.tasks:
-        with suppress(TimeoutError):
-            tasks[name] = measure(name, told.folder, told.seeds, told.fewer, told.factors, told.follow)
+    tasks: dict[str, Any] = {}
+    for factors in ([], told.factors):  # what is as usual first, of all tasks
+        for name in told.tasks:
+            with suppress(TimeoutError):
+                tasks[name] = measure(name, told.folder, told.seeds, told.fewer, factors)
     if time.time() > BEFORE[0]:
         print("The minutes are over: the same command goes on from here.")
-    record = {"date": datetime.date.today().isoformat(), "jax": jax.__version__, "tasks": tasks}
+    record = {
+        "date": datetime.date.today().isoformat(),
+        "jax": jax.__version__,
+        "tasks": {name: tasks[name] for name in TASKS if name in tasks},
+    }
     if told.out is not None:
         told.out.parent.mkdir(parents=True, exist_ok=True)
         told.out.write_text(

@@ -1,12 +1,13 @@
 """How fast the Crazyflie is: its physics, and an agent with sampled actions and rollouts in 1,024 worlds.
 
-python -m benchmarks.crazyflie --worlds 1 64 1024
+python -m benchmarks.crazyflie --worlds 1 64 1024 --out docs/explanation/crazyflie.json
 
 One thread. A step of physics are 2 ms; a decision holds for ten of them. Memory is what the compiled program of a
 decision in all worlds needs, and the most that its process held, compiler included; each size has its own process.
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -27,7 +28,8 @@ from policychord.runs.compiled import keep_programs
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import flight
 
-EPS, NATS = 0.5, 100.0  # of `examples/crazyflie.py`; they do not change how long a decision takes
+# of `examples/crazyflie.py`
+EPS, NATS, FOLLOW = 0.05, 100.0, {"stabilise": 0.15, "track": 0.04, "fast": 0.75, "lean": 0.05}
 
 
 def timed(run: Callable[[], Any], least: float) -> float:
@@ -45,8 +47,8 @@ def held() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(worlds: int, least: float, follow: list[str]) -> None:
-    """A line for this many worlds."""
+def measure(worlds: int, least: float, follow: Any) -> dict[str, float]:
+    """What is measured with this many worlds."""
     env = flight.WORLD
     states = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), worlds))
     actions = jnp.tile(jnp.array([0.0, 0.05, 0.0, flight.HIGH[3] / 2]), (worlds, 1))
@@ -73,39 +75,38 @@ def measure(worlds: int, least: float, follow: list[str]) -> None:
     megabytes = (needs.temp_size_in_bytes + needs.argument_size_in_bytes + needs.output_size_in_bytes) / 2**20
     seconds = timed(lambda: program(views, memories), least)
     simulated = agent.actions.size * (1 + len(agent.model.cost_to_go.primitives) * flight.HORIZON)
-    print(
-        f"{worlds:>6} {steps:>16,.0f} {1000 * seconds / worlds:>14.3f} {worlds / seconds:>14,.0f} "
-        f"{worlds * simulated / seconds:>16,.0f} {megabytes:>12.1f} {held():>12.0f}"
-    )
+    return {
+        "worlds": worlds, "physics steps/s": steps, "ms a decision": 1000 * seconds / worlds,
+        "decisions/s": worlds / seconds, "model steps/s": worlds * simulated / seconds, "MB, program": megabytes,
+        "MB, process": held(),
+    }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, nargs="*", default=[1, 64, 1024])
-    parser.add_argument(
-        "--follow", nargs="*", default=["fast"], help="what rollouts follow: one controller, or several"
-    )
+    parser.add_argument("--each", action="store_true", help="rollouts follow each controller, not their mixture")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds for each number, at least")
+    parser.add_argument("--out", type=Path, default=None, help="the record for the page")
     told = parser.parse_args()
     if len(told.worlds) == 1:
         keep_programs()
         jax.config.update("jax_enable_x64", True)
-        measure(told.worlds[0], told.seconds, told.follow)
+        print(json.dumps(measure(told.worlds[0], told.seconds, "each" if told.each else FOLLOW)))
         return
-    heads = ("worlds", 6), ("physics steps/s", 16), ("ms a decision", 14), ("decisions/s", 14), ("model steps/s", 16)
-    print(*(f"{head:>{width}}" for head, width in (*heads, ("MB, program", 12), ("MB, process", 12))))
+    rows = []
     for worlds in told.worlds:
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.crazyflie",
-            "--worlds",
-            str(worlds),
-            "--seconds",
-            str(told.seconds),
-        ]
-        sys.stdout.flush()
-        subprocess.run(command, check=True)
+        own = ["--worlds", str(worlds), "--seconds", str(told.seconds), *["--each"] * told.each]
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.crazyflie", *own], check=True, stdout=subprocess.PIPE, text=True
+        )
+        found = json.loads(done.stdout)
+        rows.append({name: value if value == worlds else float(f"{value:.3g}") for name, value in found.items()})
+        if len(rows) == 1:
+            print(*(f"{name:>15}" for name in rows[0]))
+        print(*(f"{value:>15,g}" for value in rows[-1].values()), flush=True)
+    if told.out is not None:
+        told.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,16 @@ class Pilot(eqx.Module):
         return jnp.clip(jnp.stack([roll, pitch, -2.0 * view.heading, thrust]), LOW, HIGH)
 
 
+class Blend(eqx.Module):
+    """The commands of a fixed mixture of controllers."""
+
+    controllers: tuple
+    weights: object
+
+    def __call__(self, view, k):
+        return jnp.asarray(self.weights) @ jnp.stack([one(view, k) for one in self.controllers])
+
+
 class Alone(eqx.Module):
     """A fixed mixture of controllers' commands, or one controller: an agent without a model."""
 
@@ -68,7 +78,7 @@ class Alone(eqx.Module):
         return ()
 
     def decide(self, key, view, k, memory):
-        action = jnp.asarray(self.weights) @ jnp.stack([one(view, k) for one in self.controllers])
+        action = Blend(self.controllers, self.weights)(view, k)
         unknown, outcome = jnp.asarray(jnp.nan), jnp.asarray(int(pc.Outcome.NOT_OPTIMISED), "int8")
         return Decision(action, jnp.ones(1), pc.Certificate(unknown, unknown), outcome, memory)
 
@@ -148,14 +158,18 @@ class Model(eqx.Module):
         return self.nats * self.world.cost_of(view, k)
 
 
-def composed(nats, eps, *, follow=("fast",), steps=HORIZON, count=32, selection="mean", **told):
-    """The four controllers, weighed by what an action and then following the best fixed mixture of them will cost.
+def composed(nats, eps, *, follow, steps=HORIZON, count=32, selection="mean", **told):
+    """The four controllers, weighed by what an action and then `steps` steps of following will cost.
 
-    Of some 200 mixtures the best in episodes 0 to 49 was `fast` alone. With several names the cheapest one counts.
+    `follow`: the weights of a fixed mixture, by name, or "each", of which the cheapest one counts.
     """
     parts = {name: pc.Gaussian(one, SPREAD) for name, one in PILOTS.items()}
     actions, model = pc.Sampled(LOW, HIGH, count=count), Model(WORLD, nats)
-    followed = {name: parts[name] for name in follow}
+    followed = parts
+    if follow != "each":
+        weights = np.array(list(follow.values()))
+        mixture = Blend(tuple(PILOTS[name] for name in follow), weights / weights.sum())
+        followed = {"mixture": pc.Gaussian(mixture, SPREAD)}
     later = pc.Rollouts(followed, actions, model.predict, model.stage, steps=steps)
     return pc.Composer(
         parts, pc.Cost(predict=model.predict, cost_to_go=later), actions, eps, selection=selection, **told

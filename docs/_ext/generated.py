@@ -358,6 +358,13 @@ def speed() -> str:
     return f"Microseconds of CPU time on one thread, version {version}.\n\n{all_lines(kept)}"
 
 
+def composition(part: str) -> str:
+    """A part of the page on when composition pays: the record of `python -m benchmarks.composition`."""
+    import composition as page
+
+    return page.PARTS[part]()
+
+
 def _find_benchmarks() -> None:
     """They are no part of the package."""
     if (root := str(RECORD.parents[2])) not in sys.path:
@@ -386,8 +393,9 @@ MAKERS = {
         factors,
         behaviour,
         learning,
+        composition,
         speed,
-    )
+    )  # fmt: skip
 }
 
 
