@@ -217,7 +217,7 @@ def as_table(choices: Choices) -> pd.DataFrame:
 
 
 def as_csv(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
-    """A table, or its rows, as CSV that a spreadsheet opens as data: text like a formula gets an apostrophe before it."""
+    """A table, or its rows, as CSV that a spreadsheet opens as data: text like a formula gets an apostrophe."""
     formula = ("=", "+", "-", "@", "\t", "\r")
     safe = pd.DataFrame(table).map(
         lambda value: f"'{value}" if isinstance(value, str) and value.startswith(formula) else value
