@@ -253,6 +253,8 @@ def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> At
         sent = wild.wild(rng, names, ACTS.get(room, ()))
         if number % UPLOADS == 0 and "file" in ACTS.get(room, ()):
             file = wild.tracks(rng) if room == "flock" else ("mine.csv", wild.table(rng))
+            if room == "flock" and number % LOOKS == LOOKS - UPLOADS:  # one that is played when it is looked at
+                file = "good.csv", wild.good_tracks()
             sent = hand_over(address, *file)
         say(sent)
         if number % LOOKS == LOOKS - 1:
@@ -289,7 +291,7 @@ def soak(address: str, process: Any, minutes: float, console: Console) -> list[s
         while not stop.is_set():
             try:
                 with open_room(address, "flock" if what == "tracks" else what) as line:
-                    line.send('{"set": {"rate": 10}}' if what == "tracks" else '{"set": {}}')
+                    line.send('{"set": {}}')
                     if what == "tracks":
                         line.send(hand_over(address, "good.csv", wild.good_tracks()))
                     while not stop.is_set():

@@ -317,5 +317,5 @@ def good_tracks() -> bytes:
     rng = np.random.default_rng(0)
     turn = rng.normal(size=(400, 8)).cumsum(axis=0) * 0.1
     place = np.cumsum(0.1 * np.stack([np.cos(turn), np.sin(turn)], axis=-1), axis=0) + rng.normal(size=(8, 2))
-    rows = [f"{k},{i},{x:.3f},{y:.3f}" for k, frame in enumerate(place) for i, (x, y) in enumerate(frame)]
-    return "\n".join(["frame,id,x,y", *rows]).encode()
+    rows = [f"{k / 10},{i},{x:.3f},{y:.3f}" for k, frame in enumerate(place) for i, (x, y) in enumerate(frame)]
+    return "\n".join(["time,id,x,y", *rows]).encode()

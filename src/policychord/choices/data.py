@@ -1,7 +1,7 @@
 """Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -216,10 +216,12 @@ def as_table(choices: Choices) -> pd.DataFrame:
     return table if choices.condition is None else table.assign(condition=choices.condition)
 
 
-def as_csv(table: pd.DataFrame) -> str:
-    """A table as CSV that a spreadsheet opens as data: text that begins like a formula gets an apostrophe before it."""
+def as_csv(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
+    """A table, or its rows, as CSV that a spreadsheet opens as data: text like a formula gets an apostrophe."""
     formula = ("=", "+", "-", "@", "\t", "\r")
-    safe = table.map(lambda value: f"'{value}" if isinstance(value, str) and value.startswith(formula) else value)
+    safe = pd.DataFrame(table).map(
+        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(formula) else value
+    )
     return safe.to_csv(index=False)
 
 

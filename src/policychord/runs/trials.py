@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..choices.data import as_csv
 from ..fitting import output
@@ -150,7 +149,7 @@ def table_of(rows: Sequence[TrialFit]) -> str:
         for name, value in row.theta.items():
             line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
         lines.append(line)
-    return as_csv(pd.DataFrame(lines))
+    return as_csv(lines)
 
 
 def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
