@@ -308,6 +308,21 @@ def factors() -> str:
     return "\n".join(rows) + f"\n\n{said}\n"
 
 
+def measured(where: str, name: str) -> str:
+    """A table that a benchmark kept beside a page, and below it the command and the day that made it."""
+    table = json.loads((RECORD.parents[1] / where).read_text(encoding="utf-8"))[name]
+    formats = list(table["columns"].values())
+    rows = [f"| {' | '.join(table['columns'])} |", f"|{'---|' * len(formats)}"]
+    for row in table["rows"]:
+        cells = [_measured_cell(value, how) for value, how in zip(row, formats, strict=True)]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + f"\n\nMade by `{table['command']}` on {table['date']} with {table['versions']}.\n"
+
+
+def _measured_cell(value: Any, how: str) -> str:
+    return "" if value is None else str(value) if isinstance(value, str) else format(value, how)
+
+
 def speed() -> str:
     """The record of `make bench`: microseconds of CPU time on one thread, and ratios."""
     sys.path.insert(0, str(RECORD.parents[2]))  # benchmarks are no part of the package
@@ -327,7 +342,7 @@ def _recorded() -> "list[ClaimRecord]":
 
 MAKERS = {
     maker.__name__: maker
-    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, speed)
+    for maker in (commands, settings, metrics, told, claims, tally, editions, panels, factors, measured, speed)
 }
 
 
