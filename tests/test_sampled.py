@@ -148,7 +148,7 @@ def test_intervals_belong_to_sampled_actions():
     alone = Composer({"low": TWO["low"]}, bumpy, Sampled(dim=1), 0.3)
     np.testing.assert_allclose(alone.interval(weigh(alone, None)), 1.0)
     with pytest.raises(ValueError, match="level = 95"):
-        agent.interval(found, 95)
+        agent.interval(found, 95.0)
     grid = agent.replace(actions=Grid(-5.0, 5.0, 201))
     with pytest.raises(ValueError, match=r"no standard error.*certificate\.distance"):
         grid.interval(weigh(grid, None))
