@@ -1,11 +1,12 @@
 """What a slow gate does: the softmax flow with little time between decisions, and a circuit that never settles.
 
-python -m benchmarks.lag --out docs/figures/lag.png
+python -m benchmarks.lag --out docs/figures/lag.png --record docs/how-to/which_gate.json
 
 A flock and a drone decide with weights that went on from the last decision for `duration`. After 20 tau they are the
 optimum; with less time they lag behind. Then both decide by the circuit, at a low temperature: with the ladder
 `time_scales(eps)`, which is stable at any, and with every layer ten times as fast as the next, as the paper orders
-them. `circuit_stability` counts the decisions at which that circuit does not settle.
+them. `circuit_stability` counts the decisions at which that circuit does not settle, and outcomes count those that
+could not be integrated.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from policychord import Population, Problem, TimeScales, circuit_stability, rollout
-from policychord.agent import Circuit, Flow
+from policychord.agent import Circuit, Flow, failed
 from policychord.studies.flock.agents import boid, world
 from policychord.studies.flock.measures import polarization
 from policychord.studies.flock.settings import FlockSettings
@@ -25,12 +26,20 @@ from policychord.studies.quadrotor.agents import composer
 from policychord.studies.quadrotor.agents import world as air
 from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
 
+from .tables import keep
+
 jax.config.update("jax_enable_x64", True)
 
 DURATIONS = (0.02, 0.05, 0.2, 0.5, 1.0, 3.0, 20.0)  # in units of tau
 ORDERED = TimeScales(1e-3, 1e-2, 1e-1, 1.0)  # every layer ten times as fast as the next
 COLD = 0.01  # the temperature at which circuits are compared; the studies' own are .5 (flock) and .05 (drone)
 EPISODES, BOIDS, STEPS = 4, 10, 60
+# titles of the page's tables, and how their numbers are written
+OVER = {"duration / tau": "s"} | dict.fromkeys((f"{d:g}" for d in DURATIONS), ".3g") | {"equilibrium": ".3g"}
+CIRCUITS = {
+    "": "s", "eps": "g", "time scales": "s", "does not settle on": ".0%", "could not be integrated": "d", "cost": ".3g",
+    "at the equilibrium": ".3g", "a weight moves in a step by": ".3f", "ms a decision": ".2f",
+}  # fmt: skip
 LONG = 10.0  # seconds: what takes longer is not played again to be timed, because compiling is a small part of it
 BLUE, GREEN, ORANGE = "#0072B2", "#009E73", "#D55E00"
 
@@ -85,7 +94,7 @@ def unsettled(agent, observations, scales):
 
 
 def study(name, agent, play, cost, seen):
-    """The traces and costs by gate, printed as a table."""
+    """(traces, costs, lines of the table of circuits) by gate, printed as a table."""
     cold = agent.replace(eps=COLD)
     agents = {"equilibrium": agent} | {f"flow, {d:g} tau": agent.replace(gate=Flow(d)) for d in DURATIONS}
     agents |= {
@@ -94,24 +103,35 @@ def study(name, agent, play, cost, seen):
         "cold, ladder": cold.replace(gate=Circuit(1.0)),
         "cold, ordered by ten": cold.replace(gate=Circuit(1.0, scales=ORDERED)),
     }
-    traces, costs = {}, {}
+    traces, costs, looks = {}, {}, {}
     for gate, one in agents.items():
         traces[gate], per = timed(play, one)
         costs[gate], weights = cost(traces[gate]), np.asarray(traces[gate].weights)
-        jumps = np.abs(np.diff(weights, axis=1)).max(axis=-1).mean()
-        print(f"{name:<6} {gate:<22} cost {costs[gate]:8.3f}  certified gap {np.mean(traces[gate].gap):8.1e}  "
-              f"weights move {jumps:.3f} a step  {per:6.0f} us a decision", flush=True)  # fmt: skip
-    for one, trace in ((agent, traces["equilibrium"]), (cold, traces["cold, equilibrium"])):
-        share = unsettled(one, seen(trace), ORDERED)
-        print(f"{name:<6} at eps {float(one.eps):g} the circuit ordered by ten does not settle on {share:.0%} of the "
-              f"decisions, with the ladder on {unsettled(one, seen(trace), None):.0%}", flush=True)  # fmt: skip
-    return traces, costs
+        jumps = float(np.abs(np.diff(weights, axis=1)).max(axis=-1).mean())
+        lost = int(np.sum(failed(np.asarray(traces[gate].outcome))))
+        looks[gate] = lost, costs[gate], jumps, per / 1000
+        print(
+            f"{name:<6} {gate:<22} cost {costs[gate]:8.3f}  certified gap {np.mean(traces[gate].gap):8.1e}  "
+            f"weights move {jumps:.3f} a step  {per:6.0f} us a decision  {lost} not integrated",
+            flush=True,
+        )
+    lines = []
+    for one, best, gates in (
+        (agent, "equilibrium", {"ladder": "circuit, 1 tau", "ordered by ten": "ordered by ten"}),
+        (cold, "cold, equilibrium", {"ladder": "cold, ladder", "ordered by ten": "cold, ordered by ten"}),
+    ):
+        for scales, gate in gates.items():
+            share = unsettled(one, seen(traces[best]), ORDERED if scales == "ordered by ten" else None)
+            lost, paid, jumps, per = looks.get(gate, [None] * 4)  # only its stability is asked for there
+            lines.append([name, float(one.eps), scales, share, lost, paid, costs[best], jumps, per])
+            print(f"{name:<6} at eps {float(one.eps):g}, {scales}: does not settle on {share:.0%} of the decisions")
+    return traces, costs, lines
 
 
 def draw(found):
     """Weights in time and cost over duration, a row for each."""
     fig = Figure(figsize=(9.0, 4.8), layout="constrained")
-    for row, (axes, (name, (traces, costs))) in enumerate(zip(fig.subplots(2, 3), found.items(), strict=True)):
+    for row, (axes, (name, (traces, costs, _))) in enumerate(zip(fig.subplots(2, 3), found.items(), strict=True)):
         slow, over, circuits = axes
         for gate, colour in (("equilibrium", "black"), ("flow, 0.2 tau", BLUE), ("flow, 0.02 tau", ORANGE)):
             slow.plot(first_weight(traces[gate]), color=colour, label=gate)
@@ -150,7 +170,17 @@ def first_weight(trace):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/lag.png"))
+    parser.add_argument("--record", type=Path, help="a file of tables")
     told = parser.parse_args()
     found = {"flock": study("flock", *flock()), "drone": study("drone", *drone())}
     told.out.parent.mkdir(parents=True, exist_ok=True)
     draw(found).savefig(told.out, dpi=150)
+    if told.record:
+        short = {"flock": "flock, disorder at the end", "drone": "drone, median cost"}
+        over = [
+            [short[name], *(costs[f"flow, {d:g} tau"] for d in DURATIONS), costs["equilibrium"]]
+            for name, (_, costs, _) in found.items()
+        ]
+        keep(told.record, "lag", "python -m benchmarks.lag", OVER, over)
+        keep(told.record, "circuits", "python -m benchmarks.lag", CIRCUITS, [one for *_, lines in found.values()
+                                                                            for one in lines])  # fmt: skip

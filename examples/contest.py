@@ -5,23 +5,30 @@ composition with one step of cost and with a horizon, and `MPPI`, a sampling pla
 steps for a decision. `compare` plays them all, `show` prints the table, losses too, and `draw` shows the returns.
 """
 
+import json
+import sys
+from datetime import date
+from pathlib import Path
+
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 from mppi import MPPI
 from scipy.stats import t as student
-from style import BLUE, GREEN, GREY, ORANGE, SEEDS, figure
+from style import BLUE, GREEN, GREY, ORANGE, RECORD, SEEDS, figure
 
 import policychord as pc
 
 OURS = "composed, rollouts"
+# titles of the table that a page shows, and how its numbers are written
+COLUMNS = {"agent": "s", "return": ".1f", "±": ".1f", "ours gains": ".1f", "± ": ".1f", "won": "d", "lost": "d"}
 
 
-def contestants(
-    composer, *, one_step, predict, stage, steps, to_action, follow=None, hand=None, temperature=1.0, dim=1
-):
+def contestants(composer, *, one_step, predict, stage, steps, to_action, follow=None, hand=None, dim=1, **planner):
     """The composer with a horizon of its primitives' rollouts, and everything that it should be compared with.
 
     `follow`: primitives that do the same as the composer's and are faster to ask, thousands of times for a decision.
+    `planner`: what MPPI is told besides, such as its temperature and noise.
     """
     parts = dict(zip(composer.names, composer.primitives, strict=True))
     later = pc.Rollouts(follow or parts, composer.actions, predict, stage, steps=steps)
@@ -35,7 +42,7 @@ def contestants(
     agents[OURS] = far
     agents["MPPI, same budget"] = MPPI(
         composer.actions, predict, stage, to_action, steps + 1, composer.actions.size * len(parts), dim,
-        temperature=temperature,
+        **planner,
     )  # fmt: skip
     return agents
 
@@ -47,11 +54,33 @@ def certain(label, sure=0.9):
 
 
 def compare(agents, env, seeds, observe=None, steps=None):
-    """(traces, returns) of each agent in the same episodes; `--seeds` on the command line takes fewer of them."""
-    chosen = seeds[:SEEDS] if SEEDS else seeds
-    told = {"seeds": chosen, "observe": observe, "steps": steps}
-    traces = {name: pc.gym.play(agent, env, **told) for name, agent in agents.items()}
-    return traces, {name: np.asarray(trace.total_reward) for name, trace in traces.items()}
+    """(traces, returns) of each agent in the same episodes; `--seeds` on the command line takes fewer of them.
+
+    With `--record FILE` the returns are kept there, and agents that the file has are not played again.
+    """
+    chosen = list(seeds[:SEEDS] if SEEDS else seeds)
+    kept = _kept(chosen)
+    traces, returns = {}, {}
+    for name, agent in agents.items():
+        if name not in kept:
+            traces[name] = pc.gym.play(agent, env, seeds=chosen, observe=observe, steps=steps)
+            kept[name] = np.asarray(traces[name].total_reward).tolist()
+            _keep({"seeds": chosen, "returns": kept})
+        returns[name] = np.asarray(kept[name])
+    return traces, returns
+
+
+def _kept(seeds):
+    """The returns of agents in these episodes that the file has."""
+    found = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD and RECORD.is_file() else {}
+    return found["returns"] if found.get("seeds") == seeds else {}
+
+
+def _keep(parts):
+    """Add parts to the file, if there is to be one."""
+    if RECORD:
+        found = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+        RECORD.write_text(json.dumps(found | parts) + "\n", encoding="utf-8")
 
 
 def interval(values, level=0.95):
@@ -66,15 +95,21 @@ def interval(values, level=0.95):
 
 def show(title, returns, ours=OURS):
     """A line for each agent: its mean return, and what ours gains on it in the same episodes, with 95% intervals."""
-    count = len(returns[ours])
+    count, rows = len(returns[ours]), []
     print(f"{title}, {count} episodes, the same starts for all; ± is half of a 95% interval")
     print(f"{'agent':<22} {'return':>18} {'ours gains':>18} {'won':>5} {'lost':>5}")
     for name, values in returns.items():
         line = f"{name:<22} {values.mean():>9.1f} ± {interval(values):>6.1f}"
+        rows.append([name, values.mean(), interval(values), None, None, None, None])
         if name != ours:
             gain = returns[ours] - values
             line += f" {gain.mean():>9.1f} ± {interval(gain):>6.1f} {np.sum(gain > 0):>5} {np.sum(gain < 0):>5}"
+            rows[-1][3:] = gain.mean(), interval(gain), int(np.sum(gain > 0)), int(np.sum(gain < 0))
         print(line)
+    versions = f"policychord {pc.__version__}, gymnasium {gymnasium.__version__}"
+    command = f"python examples/{Path(sys.argv[0]).name}"
+    _keep({"table": {"command": command, "date": date.today().isoformat(), "versions": versions,
+                     "columns": COLUMNS, "rows": rows}})  # fmt: skip
 
 
 def draw(title, returns, ours=OURS):

@@ -11,7 +11,8 @@ from policychord.agent import Decision
 class MPPI(eqx.Module):
     """A sampling planner: keep a plan, try noisy copies of it in the model, average them by exp(-cost/temperature).
 
-    The plan's numbers lie in [-1, 1]; `to_action` makes an action of those of one step.
+    The plan's numbers lie in [-1, 1]; `to_action` makes an action of those of one step. `lasting` is the share of the
+    noise's variance that is the same in all steps of a copy.
     """
 
     actions: object
@@ -23,6 +24,7 @@ class MPPI(eqx.Module):
     dim: int = eqx.field(static=True, default=1)
     noise: float = 0.6
     temperature: float = 1.0
+    lasting: float = 0.0
     names: tuple = eqx.field(static=True, default=("plan",))
 
     def start(self):
@@ -31,7 +33,9 @@ class MPPI(eqx.Module):
 
     def decide(self, key, state, k, plan):
         """The first action of the improved plan; the rest is the memory for the next decision."""
-        noise = self.noise * jax.random.normal(key, (self.samples, self.steps, self.dim))
+        own = jax.random.normal(key, (self.samples, self.steps, self.dim))
+        same = jax.random.normal(jax.random.fold_in(key, 1), (self.samples, 1, self.dim))
+        noise = self.noise * (jnp.sqrt(1.0 - self.lasting) * own + jnp.sqrt(self.lasting) * same)
         tried = jnp.clip(plan + noise.at[0].set(0.0), -1.0, 1.0)
 
         def cost(numbers):

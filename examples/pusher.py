@@ -18,7 +18,7 @@ from policychord.models import BlackBox
 
 pc.enable_x64()
 
-STEPS, POINTS, SHARPNESS = 8, 16, 10.0  # of a rollout; actions tried; nats for a unit of the task's cost
+STEPS, POINTS, SHARPNESS = 16, 16, 10.0  # of a rollout; actions tried; nats for a unit of the task's cost
 SHOULDER, OFFSETS = jnp.array([0.0, -0.6, 0.0]), (0.1, 0.4, 0.321)  # lengths of the arm along its own x axis
 BENT = jnp.array([-0.3, 0.35, -1.5, -1.2, 1.5, 0.0, 0.0])  # elbow aside, so that it stays above the table
 FRICTION = jnp.array([1.0, 1.0, 0.1, 0.1, 0.1, 0.1, 0.1])  # of the joints
@@ -145,8 +145,9 @@ if __name__ == "__main__":
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=stage, steps=STEPS, dim=7,
         hand=pc.Gaussian(hand, 0.3), to_action=lambda numbers: 2.0 * numbers,
+        noise=0.2, temperature=10.0, lasting=0.9,
     )  # fmt: skip
-    # habits, sharpness and horizon were tried out in episodes 100 to 105, which therefore are not among these
+    # habits were tried out in episodes 100 to 105, sharpness, horizon and the planner's settings in episodes 0 to 9
     _, returns = compare(agents, make, range(1000, 1050))
     show("Pusher-v5", returns)
     save(draw("Pusher-v5", returns), "pusher")

@@ -33,9 +33,11 @@ def figure(width: float, height: float) -> Figure:
 _parser = argparse.ArgumentParser()
 _parser.add_argument("--out", type=Path, default=Path("out/examples"), help="the folder for figures")
 _parser.add_argument("--seeds", type=int, default=None, help="how many episodes, where an example compares agents")
+_parser.add_argument("--record", type=Path, default=None, help="a file that keeps returns, to go on from and to show")
 _given = _parser.parse_args()
 FOLDER: Path = _given.out
 SEEDS: int | None = _given.seeds
+RECORD: Path | None = _given.record
 
 
 def save(fig: Figure, name: str) -> None:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.special import logsumexp
 
 from policychord import (
     Composer,
@@ -62,6 +63,7 @@ def test_the_flow_of_an_agent_is_the_flow(duration, tau):
 def six_layers(given, scales, layers, duration):
     """The circuit as the paper writes it, all neurons, by another integrator."""
     pi, s, eps, log_prior = (np.asarray(a) for a in given)
+    s = s + logsumexp(-s)  # -ln q, of a q that sums to one
     d, n = pi.shape
     cut = np.cumsum([d, d, n, 1, n])
 
@@ -95,7 +97,8 @@ def test_the_circuit_of_an_agent_is_six_layers_that_go_on():
     # before the first decision the layers rest at the weights that are remembered
     w0 = np.array([0.9, 0.1])
     given = BASE.problem(X)
-    cost = np.asarray(given.pi).T @ (np.log(np.asarray(given.pi) @ w0) + np.asarray(given.action_cost))
+    s = np.asarray(given.action_cost)
+    cost = np.asarray(given.pi).T @ (np.log(np.asarray(given.pi) @ w0) + s + logsumexp(-s))
     y0 = np.asarray(given.log_prior) - cost / 0.1
     log_m = np.log(np.exp(y0).sum())
     w, _ = six_layers(given, scales, (y0, log_m, y0 - log_m, w0), 0.5)
@@ -133,6 +136,35 @@ def test_an_unstable_circuit_does_not_settle():
     gaps = [float(weigh(agent, X, remembering(agent, [0.6, 0.4])).certificate.gap) for agent in (calm, wild)]
     assert gaps[0] < 1e-9
     assert gaps[1] > 1e-4
+
+
+def test_a_constant_in_the_cost_changes_nothing_in_the_circuit():
+    """The flock's cost has one of some 500 nats, which changes from decision to decision: m took a long time to follow,
+    and meanwhile all weights went down together, so that they seemed to stand still."""
+    plain = BASE.replace(gate=Circuit(1.0), eps=0.02)
+    shifted = plain.replace(
+        model=Cost(lambda x, u, k: 3.0 * (x[0] + 0.3 * u[0]) ** 2 + jnp.where(x[0] > 0, 40.0, 90.0))
+    )
+    weights = []
+    for agent in (plain, shifted):
+        first = decide(agent, X, agent.start())
+        weights.append(decide(agent, Y, first.memory).weights)
+    np.testing.assert_allclose(*weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("gate", ["flow", "circuit"])
+def test_dynamics_that_cannot_be_followed_are_said_to_be(gate, monkeypatch):
+    """Nothing given is wrong then, so the outcome is another one; the fallback is taken as ever."""
+    monkeypatch.setattr("policychord.agent.dynamics.MAX_STEPS", 3)
+    agent = BASE.replace(gate=gate, tol=1.1e-10)  # a tolerance of its own, so that it is compiled with the limit
+    now = decide(agent, X, remembering(agent, [0.9, 0.1]))
+    assert now.outcome == Outcome.NOT_INTEGRATED
+    assert not now.certified
+    np.testing.assert_allclose(now.weights, [0.9, 0.1])
+    with pytest.warns(UserWarning, match="could not be followed.*fallback was taken"):
+        trace = rollout(agent.replace(primitives={"a": Gaussian([0.5], 0.4), "b": Gaussian([-0.5], 0.4)},
+                                      model=Cost(np.zeros(21))), Pendulum(), steps=2, episodes=1)  # fmt: skip
+    assert trace.fallbacks.tolist() == [2]
 
 
 def test_a_primitive_that_fails_leaves_the_rest_to_flow():

@@ -99,7 +99,7 @@ def test_weights_and_error_bars_hold_in_six_dimensions(cost):
     def many(agent, case, uniforms):
         def one(own):
             found = eqx.tree_at(lambda a: a.actions.uniforms, agent, own).weigh(case)
-            return found.weights, found.standard_error
+            return found.weights, *agent.interval(found)
 
         return jax.lax.map(one, uniforms)
 
@@ -111,12 +111,47 @@ def test_weights_and_error_bars_hold_in_six_dimensions(cost):
         bend = root @ root.T / 6 + 0.1 * np.eye(6)
         means, sds = rng.normal(size=(3, 6)) * apart / np.sqrt(6), np.exp(0.2 * rng.normal(size=(3, 6)))
         case = tuple(jnp.asarray(part) for part in (means, sds, 2 * bend / np.trace(bend), eps))
-        weights, error = (np.asarray(part) for part in many(agent, case, sets))
-        off.append(np.abs(weights - judge(case, cost)))
-        held.append(off[-1] <= student.ppf(0.975, 3) * error)
+        weights, low, high = (np.asarray(part) for part in many(agent, case, sets))
+        right = np.asarray(judge(case, cost))
+        off.append(np.abs(weights - right))
+        held.append((low <= right) & (right <= high))
     assert np.median(off) <= 0.005
     # 160 repeats: two standard errors of a binomial around .92 and .98
     assert 0.92 - 0.035 <= np.mean(held) <= 0.995
+
+
+@pytest.mark.parametrize("far", [1.0, 3.0, 5.0, 8.0, 9.0])
+def test_intervals_of_weights_that_are_next_to_nothing(far):
+    """From 1e-1 to 1e-235: a square of the smallest is zero, and one minus it is one."""
+    apart = {"near": Gaussian([0.0], 0.5), "far": Gaussian([far], 0.6)}
+    square = Cost(lambda x, u, k: 2.0 * u[0] ** 2)
+    right = np.asarray(weigh(Composer(apart, square, Grid(-6.0, 16.0, 4401), 0.3, tol=1e-12), None).weights)
+    held = []
+    for seed in range(12):
+        agent = Composer(apart, square, Sampled(dim=1, seed=seed), 0.3, tol=1e-12)
+        found = weigh(agent, None)
+        low, high = (np.asarray(end) for end in agent.interval(found))
+        assert np.all(np.asarray(found.standard_error) > 0)
+        assert np.all((low >= 0) & (low <= found.weights) & (found.weights <= high) & (high <= 1))
+        held.append((low <= right) & (right <= high))
+    assert np.mean(held) >= 0.75
+
+
+def test_intervals_belong_to_sampled_actions():
+    agent = Composer(TWO, bumpy, Sampled(dim=1), 0.3)
+    found = weigh(agent, None)
+    narrow, wide = (agent.interval(found, level) for level in (0.5, 0.99))
+    assert np.all((wide[0] < narrow[0]) & (narrow[1] < wide[1]))
+    # where they are short they are those of the weights themselves
+    half = student.ppf(0.75, 3) * np.asarray(found.standard_error)
+    np.testing.assert_allclose(narrow[1] - narrow[0], 2 * half, rtol=1e-2)
+    alone = Composer({"low": TWO["low"]}, bumpy, Sampled(dim=1), 0.3)
+    np.testing.assert_allclose(alone.interval(weigh(alone, None)), 1.0)
+    with pytest.raises(ValueError, match="level = 95"):
+        agent.interval(found, 95.0)
+    grid = agent.replace(actions=Grid(-5.0, 5.0, 201))
+    with pytest.raises(ValueError, match=r"no standard error.*certificate\.distance"):
+        grid.interval(weigh(grid, None))
 
 
 def test_other_gates_and_selections_see_the_cost_and_the_prior_as_they_are():

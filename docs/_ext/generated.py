@@ -349,6 +349,21 @@ def learning(part: str, *options: str) -> str:
     return learning_record.part(part, *options)
 
 
+def measured(where: str, name: str) -> str:
+    """A table that a benchmark kept beside a page, and below it the command and the day that made it."""
+    table = json.loads((RECORD.parents[1] / where).read_text(encoding="utf-8"))[name]
+    formats = list(table["columns"].values())
+    rows = [f"| {' | '.join(table['columns'])} |", f"|{'---|' * len(formats)}"]
+    for row in table["rows"]:
+        cells = [_measured_cell(value, how) for value, how in zip(row, formats, strict=True)]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + f"\n\nMade by `{table['command']}` on {table['date']} with {table['versions']}.\n"
+
+
+def _measured_cell(value: Any, how: str) -> str:
+    return "" if value is None else str(value) if isinstance(value, str) else format(value, how)
+
+
 def speed() -> str:
     """The record of `make bench`: microseconds of CPU time on one thread, and ratios."""
     _find_benchmarks()
@@ -393,9 +408,10 @@ MAKERS = {
         factors,
         behaviour,
         learning,
+        measured,
         composition,
         speed,
-    )  # fmt: skip
+    )
 }
 
 

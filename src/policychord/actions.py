@@ -151,10 +151,9 @@ class Sampled(AbstractActions):
     `Sampled(low, high)` are the actions of a box, `Sampled(dim=6)` all vectors. Of `count` points each primitive gives
     an equal share, by the quantiles of scrambled Sobol points; primitives need `sample` and `log_density`, as Gaussian
     has. The points come in `scrambles` independent sets, and what these disagree about is the `standard_error` of a
-    decision: an interval takes the t distribution with scrambles - 1 degrees of freedom. It is statistical and stands
-    beside the certificate, which is of the problem on the points. `benchmarks/sampled.py` measures both. In a box a
-    Gaussian is cut at the sides; with `squash` its axes are squeezed into the box by tanh instead, u = g(y), and
-    primitives speak of y.
+    decision; `agent.interval(decision)` makes intervals of it. It is statistical and stands beside the certificate,
+    which is of the problem on the points. `benchmarks/sampled.py` measures both. In a box a Gaussian is cut at the
+    sides; with `squash` its axes are squeezed into the box by tanh instead, u = g(y), and primitives speak of y.
     """
 
     points: Float[Array, "d dim"]  # the middle, until an observation says where the primitives are

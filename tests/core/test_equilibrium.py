@@ -170,7 +170,7 @@ def test_a_problem_that_rounding_hides_is_said_so(route):
 
 
 def test_an_outcome_is_a_number_with_a_sentence():
-    assert [int(outcome) for outcome in Outcome] == list(range(8))
+    assert [int(outcome) for outcome in Outcome] == list(range(9))
     assert all(outcome.sentence.endswith(".") for outcome in Outcome)
     found = solve(member("generic", *DENSE))
     assert found.outcome.dtype == np.int8

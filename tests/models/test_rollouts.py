@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policychord import Composer
-from policychord.actions import Finite, Grid
+from policychord.actions import Finite, Grid, Sampled
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian, Table
 
@@ -40,6 +40,14 @@ def test_costs_are_those_of_a_loop():
     np.testing.assert_allclose(soft(x, 2), -np.log(np.mean(np.exp(-costs))), rtol=1e-12)
     same = Rollouts([BRAKES["brake"]] * 2, LINE, predict, stage, steps=6, follow="prior")
     np.testing.assert_allclose(same(x, 2), costs[0], rtol=1e-12)
+
+
+def test_squashed_primitives_are_followed_by_squashed_means():
+    box = Sampled([-2.0, 0.0], [2.0, 6.0], squash=True, count=16)
+    pushes = {"a": Gaussian([0.7, -0.4], 0.3)}
+    cost = Rollouts(pushes, box, lambda x, u, k: x, lambda x, u, k: u[0] + 10.0 * u[1], steps=1)(jnp.zeros(1), 0)
+    u = np.array([0.0, 3.0]) + np.array([2.0, 3.0]) * np.tanh([0.7, -0.4])
+    np.testing.assert_allclose(cost, u[0] + 10.0 * u[1], rtol=1e-12)
 
 
 def test_an_agent_with_rollouts_sees_what_one_step_cannot():

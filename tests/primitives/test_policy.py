@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord.actions import Finite, Grid
+from policychord import Composer
+from policychord.actions import Finite, Grid, Sampled
+from policychord.models import Cost
 from policychord.primitives import Gaussian, Policy
 
 LINE = Grid(-2.0, 2.0, 21)
@@ -88,6 +90,25 @@ def test_a_label_that_is_not_in_the_list_is_not_a_number():
 
 def test_a_single_label_takes_all():
     np.testing.assert_allclose(Policy(lambda seen: 3, 0.3).log_prob(Finite([3]), jnp.zeros(2), 0), [0.0])
+
+
+def test_sampled_actions_are_drawn_from_a_policy():
+    """As from the Gaussian that stands for it, and the policy is asked once for a decision."""
+    policy, box = Trained(lambda seen: [seen[0], 0.3, -0.2]), Sampled([-1.0] * 3, 1.0, count=64)
+    other = Gaussian([0.4, -0.3, 0.1], 0.5)
+    model = Cost(lambda x, u, k: 3.0 * jnp.sum((u - 0.2) ** 2))
+    seen = jnp.array([0.5, 0.0])
+    found = Composer({"trained": Policy(policy, 0.3), "other": other}, model, box, 0.2, selection="mean").compiled()(
+        jax.random.key(0), seen
+    )
+    same = Composer({"trained": Gaussian([0.5, 0.3, -0.2], 0.3), "other": other}, model, box, 0.2, selection="mean")
+    expected = same.compiled()(jax.random.key(0), seen)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-5)
+    np.testing.assert_allclose(found.action, expected.action, atol=1e-5)
+    assert policy.calls == 1
+    assert 0.05 < found.weights[0] < 0.95
+    with pytest.raises(ValueError, match="leave squash out"):
+        Policy(policy, 0.3).gaussian(Sampled([-1.0] * 3, 1.0, squash=True), seen, 0)
 
 
 REFUSED = {

@@ -17,8 +17,10 @@ pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not instal
 import torch
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 
-from policychord.actions import Finite, Grid
-from policychord.primitives import Policy
+from policychord.actions import Finite, Grid, Sampled
+from policychord.agent import Composer
+from policychord.models import Cost, Rollouts
+from policychord.primitives import Gaussian, Policy
 
 torch.set_num_threads(1)
 SEEN = np.array([[0.5, 0.1, -0.3], [-0.2, 0.9, 1.4], [1.0, 0.0, 0.0]], dtype=np.float32)
@@ -142,6 +144,34 @@ def test_cells_share_everything_however_far_out_the_mean_is(mean):
     assert np.argmax(found[0]) == np.argmin(np.abs(np.asarray(LINE.points)[:, 0] - mean)) or abs(mean) > 1
 
 
+SIX, MORE = spaces.Box(-2.0, 2.0, (6,)), {"buffer_size": 10}
+
+
+@pytest.mark.parametrize(("kind", "squash"), [(PPO, False), (SAC, True)])
+def test_in_six_dimensions_actions_are_drawn_from_policies(kind, squash):
+    """A policy among primitives of which one is the same Gaussian: it gets the same weight, and acts as it would."""
+    model = untrained(kind, SIX, **(MORE if squash else {}))
+    box = Sampled([-2.0] * 6, 2.0, squash=squash, count=64)
+    with torch.no_grad():
+        seen = torch.as_tensor(SEEN[:1])
+        if squash:
+            mean, log_sd, _ = model.policy.actor.get_action_dist_params(seen)
+            sd = log_sd.exp()
+        else:
+            inner = model.policy.get_distribution(seen).distribution
+            mean, sd = inner.mean, inner.stddev
+    copy = Gaussian(mean[0].double().numpy(), sd[0].double().numpy(), outside="tail")
+    parts = {"policy": Policy(model, distribution="own"), "copy": copy, "other": Gaussian([0.2] * 6, 0.5)}
+    agent = Composer(parts, Cost(lambda x, u, k: jnp.sum((u - 0.3) ** 2)), box, 0.5, selection="mean")
+    weights = np.asarray(agent.compiled()(jax.random.key(0), jnp.asarray(SEEN[0])).weights)
+    assert weights[0] == pytest.approx(weights[1], rel=1e-4)
+    assert 0 < weights[2] < 1
+    # rollouts follow it by the action that it would take
+    rollouts = Rollouts({"policy": parts["policy"]}, box, lambda x, u, k: x, lambda x, u, k: jnp.sum(u), steps=1)
+    expected, _ = model.predict(SEEN[0], deterministic=True)
+    assert float(rollouts(jnp.asarray(SEEN[0]), 0)) == pytest.approx(expected.sum(), abs=1e-4)
+
+
 def test_noise_that_follows_the_state():
     """gSDE: PPO and SAC with a spread that is a function of the state."""
     for kind, more in ((PPO, {}), (SAC, {"buffer_size": 10})):
@@ -153,7 +183,6 @@ def test_a_policy_taken_out_of_its_algorithm_is_the_same():
     np.testing.assert_array_equal(asked(model, LINE), asked(model.policy, LINE))
 
 
-MORE = {"buffer_size": 10}
 REFUSED = {
     "no distribution": (lambda: Policy(untrained(TD3, TORQUE, **MORE), distribution="own"), "policy is a TD3 .*spread"),
     "no network": (lambda: Policy(lambda seen: 0, distribution="own"), "policy is a function"),
@@ -166,6 +195,20 @@ REFUSED = {
     "labels on a line": (
         lambda: Policy(untrained(PPO, spaces.Discrete(2)), distribution="own").log_prob(LINE, SEEN[0], 0),
         r"chooses among 2 labels from 0 on.*Finite\(2\)",
+    ),
+    "labels that are drawn": (
+        lambda: Policy(untrained(PPO, spaces.Discrete(2)), distribution="own").gaussian(Sampled(dim=1), SEEN[0], 0),
+        r"Sampled actions are numbers: Finite\(2\)",
+    ),
+    "a squashed policy in an open box": (
+        lambda: Policy(untrained(SAC, TORQUE, **MORE), distribution="own").gaussian(Sampled(-2.0, 2.0), SEEN[0], 0),
+        r"squashes its actions into low = \[-2.0\], high = \[2.0\]: use Sampled with these and squash=True",
+    ),
+    "a policy that does not squash": (
+        lambda: Policy(untrained(PPO, TORQUE), distribution="own").gaussian(
+            Sampled(-2.0, 2.0, squash=True), SEEN[0], 0
+        ),
+        "use Sampled without squash",
     ),
     "a line in a plane": (
         lambda: Policy(untrained(PPO, TORQUE), distribution="own").log_prob(PLANE, SEEN[0], 0),

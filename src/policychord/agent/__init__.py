@@ -18,12 +18,12 @@ from .gates import (
     check_used,
     gate_in_time,
 )
-from .records import FAILED, Agent, Decides, Decision, Memory, Weighing, remember
+from .records import FAILURES, Agent, Decides, Decision, Memory, Weighing, failed, remember
 from .selection import Selection
 
 __all__ = [
     "DURATION",
-    "FAILED",
+    "FAILURES",
     "GATES",
     "AbstractGate",
     "Agent",
@@ -44,6 +44,7 @@ __all__ = [
     "Selection",
     "Weighing",
     "check_used",
+    "failed",
     "gate_in_time",
     "remember",
 ]

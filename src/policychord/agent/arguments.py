@@ -16,6 +16,7 @@ from ..core._checks import as_floats, check_eps, normalised_prior
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.gaussian import LOST, MOVED, Gaussian
+from ..primitives.policy import Policy
 from ..primitives.table import Table
 from .gates import AbstractGate, AtEquilibrium, Prior, words_of
 from .selection import Selection
@@ -97,10 +98,11 @@ def check_together(
                 f"primitives[{name!r}] is a table of {primitive.log_rows.shape[1]} actions, but the action set has "
                 f"{actions.size}."
             )
-        if isinstance(actions, Sampled) and not isinstance(primitive, Draws):
+        if isinstance(actions, Sampled) and not isinstance(primitive, Draws | Policy):
             raise ValueError(
                 f"primitives[{name!r}] is a {type(primitive).__name__}, from which no actions can be drawn: Sampled "
-                "actions need primitives with sample and log_density, such as Gaussian; else use Finite or Grid."
+                "actions need primitives with sample and log_density, such as Gaussian, or Policy; else use Finite or "
+                "Grid."
             )
         if _is_coarse(primitive, actions):
             warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=3)

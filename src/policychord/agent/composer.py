@@ -14,13 +14,14 @@ from .._calls import call
 from .._types import Array, ArrayLike, Observation, Time, is_traced, require_float64
 from ..actions import AbstractActions, Finite, Sampled
 from ..core._checks import check_number
+from ..core._method import Outcome
 from ..core.convex import COMBINE, ConvexProblem, pool
 from ..core.equilibrium import Route
 from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
 from ..models.base import AbstractModel, Terms, action_cost
 from ..primitives.base import AbstractPrimitive
-from ..primitives.columns import Drawn, control, draw_columns, filled_columns, separable
+from ..primitives.columns import Drawn, control, draw_columns, drawable, filled_columns, separable
 from .arguments import (
     check_choice,
     check_general,
@@ -33,8 +34,8 @@ from .arguments import (
     temperature,
     warn_of_grid,
 )
-from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, share, standard_error, words_of
-from .records import FAILED, Decision, Memory, Weighing, remember
+from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, interval, share, standard_error, words_of
+from .records import Decision, Memory, Weighing, failed, remember
 from .selection import Selection, select
 
 Fallback = Literal["previous", "prior"]
@@ -209,7 +210,8 @@ class Composer(AbstractPrimitive):
         observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, observation)
         actions, drawn, options = self.actions, None, Options(self.tol, self.route)
         if isinstance(actions, Sampled):
-            pi, well, drawn = draw_columns(self.primitives, actions, observation, k)
+            parts = drawable(self.primitives, actions, observation, k)
+            pi, well, drawn = draw_columns(parts, actions, observation, k)
             actions = drawn.actions
         else:
             pi, well = filled_columns(self.primitives, actions, observation, k, self.by_axes)
@@ -224,7 +226,7 @@ class Composer(AbstractPrimitive):
         if drawn is not None:
             # any term that is linear in the weights is a part of the prior: w.L = -eps w.ln(exp(-L/eps))
             options = options._replace(cost=cost, log_prior=log_prior)
-            drawn = control(self.primitives, pi, cost, drawn, observation, k)
+            drawn = control(parts, pi, cost, drawn, observation, k)
             cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
         given = Problem(pi, cost, eps, log_prior)
         trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
@@ -248,13 +250,13 @@ class Composer(AbstractPrimitive):
                 warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
             warn_of_grid(self.names, self.primitives, well, self.actions, observation, k)
             if not (np.any(well) and _is_finite(given)):  # solve would raise an error
-                unknown, failed = jnp.full(len(self.names), jnp.nan), jnp.asarray(FAILED, "int8")
-                return Weighing(given, unknown, Certificate(nothing, nothing), failed, well, memory.carried, drawn)
+                unknown, outcome = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
+                return Weighing(given, unknown, Certificate(nothing, nothing), outcome, well, memory.carried, drawn)
         posed = self._generalise(given, well)
         weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
-        failed = outcome == FAILED
-        weights = jnp.where(failed, jnp.nan, jnp.where(well, weights, 0.0))
-        certificate = Certificate(*(jnp.where(failed, nothing, bound) for bound in certificate))
+        nowhere = failed(outcome)
+        weights = jnp.where(nowhere, jnp.nan, jnp.where(well, weights, 0.0))
+        certificate = Certificate(*(jnp.where(nowhere, nothing, bound) for bound in certificate))
         sampled = drawn is not None and isinstance(self.gate, AtEquilibrium)
         error = standard_error(given, drawn, weights) if sampled and drawn is not None else None
         return Weighing(posed, weights, certificate, outcome, well, carried, drawn, error)
@@ -265,8 +267,8 @@ class Composer(AbstractPrimitive):
         """Weigh the primitives and act. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else memory
         weighed = self.weigh(observation, k, memory)
-        pi, failed = jnp.asarray(weighed.problem.pi), weighed.outcome == FAILED
-        weights = jnp.where(failed, self._instead(weighed, memory), weighed.weights)
+        pi, nowhere = jnp.asarray(weighed.problem.pi), failed(weighed.outcome)
+        weights = jnp.where(nowhere, self._instead(weighed, memory), weighed.weights)
         if self.fallback == "prior":
             pi = jnp.where(jnp.any(weighed.well), pi, 1.0 / pi.shape[0])
         drawn = weighed.drawn
@@ -276,11 +278,26 @@ class Composer(AbstractPrimitive):
             action, debt = select(self.selection, actions, key, pi, one, memory.debt)
         else:
             action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)
-        debt = jnp.where(failed, memory.debt, debt)
+        debt = jnp.where(nowhere, memory.debt, debt)
         if self.fallback == "previous":
-            action = jnp.where(failed, memory.action, action)
+            action = jnp.where(nowhere, memory.action, action)
         kept = remember(memory, weighed)._replace(debt=debt, action=action)
         return Decision(action, weights, weighed.certificate, weighed.outcome, kept, weighed.standard_error)
+
+    def interval(self, decision: Decision | Weighing, level: float = 0.95) -> tuple[jax.Array, jax.Array]:
+        """(low, high) of the weights on `Sampled` actions: what sampling them leaves open, with this confidence.
+
+        It is statistical, and says nothing about how exactly the weights on the points were found: the certificate
+        does. Both ends have the shape of the weights.
+        """
+        if decision.standard_error is None or not isinstance(self.actions, Sampled):
+            raise ValueError(
+                "these weights have no standard error: it belongs to Sampled actions and the gate 'equilibrium'. On "
+                "other actions decision.certificate.distance says how far from optimal they can be."
+            )
+        if not 0 < level < 1:
+            raise ValueError(f"level = {level}: pass a probability between 0 and 1, such as 0.95.")
+        return interval(decision.weights, decision.standard_error, self.actions.uniforms.shape[0], level)
 
     def compiled(self) -> Callable[..., Decision]:
         """`decide` as one compiled program, for decisions from Python one by one: the same arguments and answers.

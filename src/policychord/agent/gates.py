@@ -10,11 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Bool, Float, Int
 
 from .._types import Array, ArrayLike, is_traced
 from ..core._checks import check_number
-from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, Outcome
+from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
 from ..core.circuit import TimeScales, check_scales, time_scales
 from ..core.convex import certificate_of
 from ..core.equilibrium import Route, solve
@@ -22,7 +23,7 @@ from ..core.objective import AnyProblem, Certificate, Problem, certificate_at
 from ..core.one_step import one_step
 from ..primitives.columns import Drawn
 from .dynamics import Signals, at_rest, follow_circuit, follow_flow
-from .records import FAILED, Memory
+from .records import Memory
 
 Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
 DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
@@ -98,7 +99,8 @@ class Circuit(AbstractGate):
     """The six layers of the paper's circuit, integrated for `duration`, 20 tau unless given.
 
     Layers y, ln m, r and w go on where the last decision left them; a and b begin at Pi w and ln(Pi w), because Pi is
-    new at every decision. Without `scales` the time constants are the ladder `time_scales(eps, tau)`, which is stable
+    new at every decision. What it hears of the cost is s = -ln q with q summing to one, so a constant added to all
+    actions changes nothing. Without `scales` the time constants are the ladder `time_scales(eps, tau)`, which is stable
     at any temperature; with other ones the weights may oscillate for ever (`circuit_stability` knows). Derivatives are
     of forward mode only.
     """
@@ -122,7 +124,9 @@ class Circuit(AbstractGate):
 
     def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
-        problem = Problem(*(jnp.asarray(part) for part in problem))
+        posed = Problem(*(jnp.asarray(part) for part in problem))
+        # s = -ln q with q summing to one, as in the paper: layers y and m hear a constant in the cost, w* does not
+        problem = posed._replace(action_cost=posed.action_cost + logsumexp(-posed.action_cost))
         scales = time_scales(problem.eps, self.tau) if self.scales is None else self.scales
         rest = at_rest(problem, scales, share(memory.weights, well))
         # before the first decision, and for a primitive that is left out, there is nothing to go on from
@@ -217,7 +221,10 @@ def judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -
         certificate = certificate_at(problem, weights)
     else:
         certificate = certificate_of(problem, jnp.asarray(weights))
-    outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), FAILED).astype("int8")
+    given = jnp.asarray([jnp.all(jnp.isfinite(jnp.asarray(part))) for part in jax.tree_util.tree_leaves(problem)])
+    lost = jnp.all(given) & jnp.any(jnp.isnan(weights))  # the problem is numbers, and yet no weights came of it
+    why = jnp.where(lost, int(Outcome.NOT_INTEGRATED), int(Outcome.BAD_INPUT))
+    outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), why).astype("int8")
     return Gated(weights, certificate, outcome, carried)
 
 
@@ -242,8 +249,28 @@ def standard_error(problem: Problem, drawn: Drawn, weights: Float[Array, " n"]) 
     system = root[:, None] * kernel * root + eps * jnp.eye(n)
     moves = jnp.linalg.solve(system, jnp.concatenate([root[:, None] * (h - jnp.mean(h, axis=0)).T, root[:, None]], 1))
     change, along = moves[:, :-1], moves[:, -1]
-    change = root[:, None] * (change - along[:, None] * (root @ change) / (root @ along))
-    return jnp.sqrt(jnp.sum(change**2, axis=1) / (scrambles * (scrambles - 1)))
+    change = change - along[:, None] * (root @ change) / (root @ along)
+    # of ln w, whose squares are numbers however small a weight is; zero for primitives that are left out
+    relative = change / jnp.where(root > 0, root, jnp.inf)[:, None]
+    return weights * jnp.sqrt(jnp.sum(relative**2, axis=1) / (scrambles * (scrambles - 1)))
+
+
+def interval(weights: Array, error: Array, scrambles: int, level: float) -> tuple[jax.Array, jax.Array]:
+    """(low, high) of weights with these standard errors: l -+ t se / (w (1 - w)), with l = ln w/(1 - w) the log-odds.
+
+    A small weight is w = exp(-h/eps) up to a factor, so what is normal is the error of its logarithm, not its own:
+    w -+ t se would leave [0, 1] and miss more often. It never is narrower than the rounding of float64.
+    """
+    from scipy.special import stdtrit  # slow to import, and only this needs it
+
+    weights, error = jnp.asarray(weights), jnp.asarray(error)
+    n = weights.shape[-1]
+    rest = weights @ (1.0 - jnp.eye(n))  # 1 - w, with its digits where w is nearly one
+    both = weights * rest
+    half = stdtrit(scrambles - 1, (1 + level) / 2) * error / jnp.where(both > 0, both, jnp.inf)
+    low, high = (weights / jnp.where(weights > 0, weights + rest * jnp.exp(side), 1.0) for side in (half, -half))
+    rounding = (8 + n) * UNIT_ROUNDOFF
+    return low * (1 - rounding), jnp.minimum(high * (1 + rounding), 1.0)
 
 
 def share(weights: Array, well: Array) -> Array:

@@ -12,7 +12,13 @@ from ..core.convex import ConvexProblem, Mixture, pool
 from ..core.objective import AnyProblem, Certificate
 from ..primitives.columns import Drawn
 
-FAILED = int(Outcome.BAD_INPUT)
+FAILURES = (Outcome.BAD_INPUT, Outcome.NOT_INTEGRATED)  # there are no weights, so the fallback is taken
+
+
+def failed(outcome: Array) -> Bool[Array, "..."]:
+    """Where nothing could be decided."""
+    bad, not_followed = (outcome == int(why) for why in FAILURES)
+    return bad | not_followed
 
 
 class Memory(NamedTuple):
@@ -46,7 +52,7 @@ class Weighing(NamedTuple):
     @property
     def good(self) -> Bool[Array, ""]:
         """Whether the weights are numbers, and of all primitives: then the next decision may start from them."""
-        return jnp.all(self.well) & (self.outcome != FAILED)
+        return jnp.all(self.well) & ~failed(self.outcome)
 
 
 class Decision(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from .._types import Array, is_traced, namespace
-from ..agent import FAILED, Outcome
+from ..agent import FAILURES, Outcome, failed
 from ..envs.base import Variable
 from .step import Record
 
@@ -77,8 +77,8 @@ class Trace(NamedTuple):
     @property
     def fallbacks(self) -> Int[Array, "..."]:
         """How many decisions of each episode were taken by the agent's fallback, since nothing could be decided."""
-        failed = (self.outcome == FAILED).swapaxes(1, -1) & self.alive[:, *[None] * (self.outcome.ndim - 2), :]
-        return failed.sum(axis=-1)
+        alive = self.alive[:, *[None] * (self.outcome.ndim - 2), :]
+        return (failed(self.outcome).swapaxes(1, -1) & alive).sum(axis=-1)
 
 
 def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array | None = None) -> Trace:
@@ -97,9 +97,9 @@ def complaints(
     """What went wrong in decisions, in words, and where first."""
     outcome, weights, gap, alive = (np.asarray(a) for a in (outcome, weights, gap, alive))
     alive = np.broadcast_to(alive.reshape(alive.shape + (1,) * (outcome.ndim - alive.ndim)), outcome.shape)
-    for why in (Outcome.NOT_CONVERGED, Outcome.ROUNDING_LIMIT, Outcome.BAD_INPUT):
+    for why in (Outcome.NOT_CONVERGED, Outcome.ROUNDING_LIMIT, *FAILURES):
         if (bad := alive & (outcome == why)).any():
-            instead = " The agent's fallback was taken" if why == Outcome.BAD_INPUT else " They are used as they are"
+            instead = " The agent's fallback was taken" if why in FAILURES else " They are used as they are"
             yield f"{bad.sum()} of {bad.size} decisions failed. {why.sentence}{instead}", np.argwhere(bad)[0]
     for i, name in enumerate(names if weights.shape[-1] == len(names) else ()):
         # a certified weight is positive, unless its primitive was left out

@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 
 from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time
-from ..actions import AbstractActions, Finite
-from ..primitives.base import AbstractPrimitive
+from ..actions import AbstractActions, Finite, Sampled
+from ..primitives.base import AbstractPrimitive, Draws
+from ..primitives.columns import drawable
 from .worlds import Random, Tabular
 
 Follow = Literal["each", "prior"]
@@ -25,7 +26,7 @@ class Rollouts(eqx.Module):
     """What the next `steps` steps will cost if the primitives are followed from a state: `Cost(cost_to_go=...)`.
 
     - `primitives`: the agent's own, the dict that `Composer` is given; each is followed by its mean, or, on labels, by
-      its most probable action.
+      its most probable action; one of which `Sampled` actions are drawn and no mean is known, by its median.
     - `predict(observation, action, k)`: the next observation, `Random` for a world with chance, of which the mean over
       its futures counts; `stage_cost(observation, action, k)`: what a step costs.
     - `follow`: `each` follows one primitive after another, and takes the least of their costs (`reduce="min"`) or
@@ -111,11 +112,20 @@ class Rollouts(eqx.Module):
         return call("predict", self.predict.predict, x, action, k, stream)
 
     def _act(self, primitive: AbstractPrimitive, observation: Observation, k: Time) -> Array:
+        actions = self.actions
+        if isinstance(actions, Sampled):
+            (primitive,) = drawable((primitive,), actions, observation, k)
         mean = getattr(primitive, "centre", None)
         if mean is not None and not self._labels():
-            return self.actions.inside(mean(self.actions, observation, k))
-        log_prob = primitive.log_prob(self.actions, observation, k)
-        return self.actions.at(jnp.argmax(log_prob)) if self._labels() else self.actions.mean(jnp.exp(log_prob))
+            own = mean(actions, observation, k)
+            squashed = isinstance(actions, Sampled) and actions.squash
+            return actions.at_points(own[None]).points[0] if squashed else actions.inside(own)
+        if isinstance(actions, Sampled):
+            assert isinstance(primitive, Draws)  # a composer refuses other ones
+            middle = jnp.full((1, *actions.low.shape), 0.5)
+            return actions.at_points(primitive.sample(middle, actions, observation, k)).points[0]
+        log_prob = primitive.log_prob(actions, observation, k)
+        return actions.at(jnp.argmax(log_prob)) if self._labels() else actions.mean(jnp.exp(log_prob))
 
     def _labels(self) -> bool:
         return isinstance(self.actions, Finite) and bool(self.actions.labels)

@@ -12,6 +12,7 @@ from .._types import Observation, Time
 from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive, Draws, Moments
 from .gaussian import Gaussian, factors, product_of
+from .policy import Policy
 
 MOST_FEATURES = 0.75  # of a fit, for each point
 RIDGE = 1e-10
@@ -83,6 +84,13 @@ class Drawn(NamedTuple):
     means: Float[Array, "n dim"]  # the mean action of each primitive
     residual: Float[Array, "d n"]  # what the control variates leave of ln pi_a + cost: the error bars are made of it
     correction: Float[Array, " n"]  # what is known minus what the points say: a linear term of the objective
+
+
+def drawable(
+    primitives: tuple[AbstractPrimitive, ...], actions: Sampled, observation: Observation, k: Time
+) -> tuple[AbstractPrimitive, ...]:
+    """The primitives that actions are drawn from: a policy is asked once, and is then a Gaussian."""
+    return tuple(p.gaussian(actions, observation, k) if isinstance(p, Policy) else p for p in primitives)
 
 
 def draw_columns(

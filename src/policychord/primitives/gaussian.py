@@ -66,7 +66,7 @@ class Gaussian(AbstractPrimitive):
         return eqx.tree_at(lambda one: one.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
-        """The mean for this observation, where it will be used."""
+        """The mean for this observation, where it will be used: of squashed actions before they are squashed."""
         dim = actions.points.shape[1:]
         mean = jnp.asarray(call("mean", self.mean, observation, k), dtype=float)
         if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
@@ -74,7 +74,8 @@ class Gaussian(AbstractPrimitive):
         if mean.shape != dim:
             raise ValueError(f"mean(observation, k) has shape {mean.shape}, but an action has shape {dim}.")
         self._fits(actions)
-        return _inside(actions, mean) if self.outside == "clip" else mean
+        squashed = isinstance(actions, Sampled) and actions.squash
+        return _inside(actions, mean) if self.outside == "clip" and not squashed else mean
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if callable(self.sd):
@@ -134,10 +135,6 @@ class Gaussian(AbstractPrimitive):
                 "a covariance that couples the axes cannot be cut at the sides of a box: give sd, or use "
                 "Sampled(low, high, squash=True)."
             )
-        if actions.squash:
-            dim = actions.low.shape
-            centre = jnp.broadcast_to(jnp.asarray(here.mean(observation, k), dtype=float), dim)
-            return here, centre
         return here, here.centre(actions, observation, k)
 
     def _in_sd(self, actions: Sampled, centre: Array) -> tuple[Array, Array, Array]:

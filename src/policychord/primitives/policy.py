@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
-from ..actions import AbstractActions, Finite
+from ..actions import AbstractActions, Finite, Sampled
 from .base import AbstractPrimitive
 from .gaussian import Gaussian
 from .trained import Own, own_distribution
@@ -30,7 +30,8 @@ class Policy(AbstractPrimitive):
     - `observe(observation, k)` makes what the policy sees of what the agent sees; without it they are the same.
     - `distribution="own"`, in place of a spread, takes the distribution of a Stable-Baselines3 policy: PPO's and A2C's
       categorical or Gaussian, SAC's squashed Gaussian, the softmax of DQN's values (`spread` is its temperature then,
-      1 if it is not given). On a grid every point has the probability of its cell.
+      1 if it is not given). On a grid every point has the probability of its cell. Of `Sampled` actions PPO and A2C
+      take the Gaussian, cut at the sides of the box; SAC needs `Sampled(low, high, squash=True)` with its own limits.
     - `state(observation, k)`: the state of a recurrent policy before it sees this, a tuple of arrays. It is part of
       what the agent sees; `policychord.gym.Recurrent` is an environment that shows it. The policy's batches have their
       axis second, as those of sb3-contrib.
@@ -92,6 +93,22 @@ class Policy(AbstractPrimitive):
             return jnp.where(jnp.any(chosen), log_prob, jnp.nan)
         answer = self._ask(observation, k, actions.points.shape[1:], np.dtype(actions.points.dtype))
         return Gaussian(lambda _, k: answer, sd=spread).log_prob(actions, observation, k)
+
+    def gaussian(self, actions: Sampled, observation: Observation, k: Time) -> Gaussian:
+        """What it would do here, as the Gaussian that `Sampled` actions are drawn from."""
+        dim = actions.low.shape
+        if not self.own:
+            if actions.squash:
+                raise ValueError(
+                    "a policy with a spread speaks of actions, and squashed ones are drawn before they are squashed: "
+                    "leave squash out, or use distribution='own' with a policy that squashes (SAC)."
+                )
+            answer, spread = self._ask(observation, k, dim, np.dtype(float)), self.spread
+            return Gaussian(lambda x, k: answer, lambda x, k: spread)
+        own = own_distribution(self.policy.value)
+        own.fits(actions)
+        mean, sd = self._ask(observation, k, own.shape, np.dtype(float), own)
+        return Gaussian(lambda x, k: mean, lambda x, k: sd, outside="tail")
 
     def _ask(
         self, observation: Observation, k: Time, shape: tuple[int, ...], dtype: np.dtype, own: Own | None = None

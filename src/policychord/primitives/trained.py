@@ -12,7 +12,7 @@ from jax.scipy.special import log_ndtr, logsumexp
 from jaxtyping import Array, Float
 
 from .._types import is_traced
-from ..actions import AbstractActions, Finite, Grid
+from ..actions import AbstractActions, Finite, Grid, Sampled
 
 Kind = Literal["labels", "values", "clipped", "squashed"]
 
@@ -75,6 +75,23 @@ class Own(NamedTuple):
         density = -0.5 * ((inner - mean) / sd) ** 2 - jnp.log(sd) - self._stretch(inner)
         return _normalised(jnp.sum(density, axis=-1))
 
+    def fits(self, actions: Sampled) -> None:
+        """Complain unless these actions are the policy's own: as many numbers, squashed where it squashes."""
+        if self.kind in ("labels", "values"):
+            raise ValueError(f"the policy chooses among labels, and Sampled actions are numbers: {self._list()}.")
+        if actions.low.shape != self.low.shape:
+            raise ValueError(f"the policy acts with {len(self.low)} numbers, Sampled with {len(actions.low)}.")
+        if actions.squash == (self.kind == "squashed") and (
+            not actions.squash or np.allclose([actions.low, actions.high], [self.low, self.high])
+        ):
+            return
+        limits = f"low = {self.low.tolist()}, high = {self.high.tolist()}"
+        raise ValueError(
+            f"the policy squashes its actions into {limits}: use Sampled with these and squash=True."
+            if self.kind == "squashed"
+            else "the policy does not squash its actions: use Sampled without squash."
+        )
+
     def inner(self, action: Float[Array, "..."]) -> Float[Array, "..."]:
         """y, the Gaussian number behind an action; infinite at the limits of a squashed one."""
         if self.kind == "clipped":
@@ -106,10 +123,13 @@ class Own(NamedTuple):
         if not listed or (not is_traced(known) and not np.all(known)):
             raise ValueError(
                 f"the policy chooses among {self.shape[0]} labels from {int(self.low)} on, so the actions must be some "
-                f"of those: Finite({self.shape[0]})."
+                f"of those: {self._list()}."
             )
         # a label that it does not have makes everything NaN, which no certificate survives
         return _normalised(jnp.where(known, log_prob[jnp.clip(place, 0, self.shape[0] - 1)], jnp.nan))
+
+    def _list(self) -> str:
+        return f"Finite({self.shape[0]})"
 
     def _of_cells(self, grid: Grid, mean: Array, sd: Array) -> Array:
         """Each point has the probability of its cell; the outermost cells have all that lies beyond."""
