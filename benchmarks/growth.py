@@ -27,15 +27,16 @@ SHAPES = (
 def predict(n: int, d: int, batch: int = 1, passes: float = PASSES) -> float:
     """Microseconds for each problem of a batch, on a machine that takes 8 for size A.
 
-    A pass over few primitives makes n(n+1)/2 sums over the actions, over many one mixture and a few products with the
-    curvature; the rest is copying columns, factorising, and the call itself.
+    A pass over few primitives makes n(n+1)/2 sums over the actions, beyond three primitives not in the last pass; over
+    many it makes one mixture and a few products with the curvature. The rest is copying columns, factorising, and the
+    call itself.
     """
     cells, bytes_read = n * d, 8 * n * d
     if n <= 3:
         ns = passes * (320 + 4.5 * n**2 + (0.23 + 0.056 * n) * cells) + 0.41 * cells + 2.26 * d
     elif n <= 40:
-        slower = 0.03 if bytes_read > L2 else 0.0
-        ns = passes * (400 + 4.3 * n**2 + (0.02 + slower) * n * cells) + 2.7 * cells
+        slower = 0.015 if bytes_read > L2 else 0.0
+        ns = passes * (450 + 0.87 * cells) + (passes - 1) * (1.3 * n**2 + (0.029 + slower) * n * cells)
     else:
         ns = passes * (900 + 19 * n + 10.9 * d + (0.61 + (0.23 if bytes_read > L3 else 0.0)) * cells)
     return (ns + CALL / batch) / 1000

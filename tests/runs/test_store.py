@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json
+from policychord.studies.drawing import blank
 
 
 class Broken:
@@ -32,6 +34,15 @@ def test_a_failed_write_keeps_the_old_file_and_no_scraps(tmp_path):
         save_figure(tmp_path / "plot", Broken())
     assert old.read_text() == "the old figure"
     assert os.listdir(tmp_path) == ["plot.svg"]
+
+
+def test_a_figure_is_laid_out_once_for_both_files(tmp_path, monkeypatch):
+    made, execute = [], ConstrainedLayoutEngine.execute
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda self, figure: made.append(execute(self, figure)))
+    figure = blank(3, 2)
+    figure.subplots().set_ylabel("a label\nof two lines")
+    assert all(path.stat().st_size > 1000 for path in save_figure(tmp_path / "plot", figure))
+    assert len(made) == 1
 
 
 def test_a_folder_that_is_a_file_is_refused_before_the_work(tmp_path):
