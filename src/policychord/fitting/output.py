@@ -348,9 +348,9 @@ def draw_rivals(found: Fit) -> Any:
     ax.set_xticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10], ["-1", "-.1", "-.01", "0", ".01", ".1", "1", "10"])
     ax.minorticks_off()
     ends = [one.gain.mean + sign * 2.2 * one.gain.error for one in rows for sign in (-1, 1)]
-    ax.set_xlim(min(-0.012, *ends), max(0.012, *ends) * 1.3)
+    ax.set_xlim(min(-0.012, *ends) * 1.3, max(0.012, *ends) * 1.3)
     ax.set_yticks(range(len(rows)), [one.name for one in rows])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="gain of the composed agent, nats a decision (held out)")
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="composed agent gains, nats a decision")
     return figure
 
 
@@ -369,13 +369,15 @@ def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.
                        color="white" if dark else "black", weight="bold" if twins else "normal")  # fmt: skip
     first.set_xticks(range(len(names)), names, rotation=30, ha="right")
     first.set_yticks(range(len(names)), names)
-    figure.colorbar(image, ax=first, shrink=0.8, label="correlation of estimates")
+    figure.colorbar(image, ax=first, shrink=0.8, label="correlation")
     if needed is not None:
-        ax[1].barh(range(len(names)), needed, color=COLOURS[0], height=0.6)
+        # dots: a logarithmic axis has no zero where bars could begin
+        ax[1].plot(needed, range(len(names)), "o", color=COLOURS[0], markersize=6)
         ax[1].set(xscale="log", xlabel="decisions for an error of .1", ylim=(len(names) - 0.5, -0.5), yticks=[])
+        ax[1].grid(axis="x", color="0.9")
         for j, value in enumerate(needed):
-            ax[1].text(value * 1.1, j, f"{value:,.0f}", va="center", fontsize=7.5)
-        ax[1].set_xlim(right=float(np.max(needed)) * 12)
+            ax[1].annotate(f"{value:,.0f}", (value, j), (6, 0), textcoords="offset points", va="center", fontsize=7.5)
+        ax[1].set_xlim(float(np.min(needed)) / 3, float(np.max(needed)) * 12)
     return figure
 
 
