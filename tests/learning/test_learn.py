@@ -239,7 +239,7 @@ def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
     """Gaussian primitives and parts of a user: planted ones are found, and no step goes the wrong way."""
     seen = rng.uniform(-1.5, 1.5, size=(400, 1))
     pi = np.stack([np.asarray(truth.problem(x).pi) for x in seen])
-    posed = pc.problem(pi=pi, action_cost=np.stack([np.asarray(truth.problem(x).s) for x in seen]), eps=0.2)
+    posed = pc.problem(pi=pi, action_cost=np.stack([np.asarray(truth.problem(x).action_cost) for x in seen]), eps=0.2)
     prob = np.einsum("tdn,tn->td", pi, pc.solve(posed).weights)
     prob /= prob.sum(axis=1, keepdims=True)
     action = (np.cumsum(prob, axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=prob.shape[1] - 1)
