@@ -238,7 +238,7 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
                 f"it is refused. Export it with  {EXPORT}  and pass the .h5 or .csv file."
             ) from None
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
-    except (OSError, EOFError, MemoryError) as error:
+    except Exception as error:  # a damaged header can fail in any way
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
 
