@@ -45,7 +45,7 @@ from . import wild
 from .studio import studio, visit
 from .wild import ACTS, Random
 
-SECONDS_FOR_AN_ANSWER = 120
+SECONDS_FOR_AN_ANSWER = 300  # a room that fits tracks answers afterwards
 RECONNECTS = 1000
 ROOMS = ("gate", "flock", "choices", "flight")
 LOOKS = 250  # messages after which the room is asked for a picture
@@ -253,11 +253,11 @@ def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> At
         sent = wild.wild(rng, names, ACTS.get(room, ()))
         if number % UPLOADS == 0 and "file" in ACTS.get(room, ()):
             file = wild.tracks(rng) if room == "flock" else ("mine.csv", wild.table(rng))
-            if room == "flock" and number % LOOKS == LOOKS - UPLOADS:  # one that is played when it is looked at
+            if room == "flock" and number + UPLOADS >= count:  # one that is fitted when it is looked at, at the end
                 file = "good.csv", wild.good_tracks()
             sent = hand_over(address, *file)
         say(sent)
-        if number % LOOKS == LOOKS - 1:
+        if number % LOOKS == LOOKS - 1 or number == count - 1:
             say('{"do": "wake"}')
             line.send('{"do": "restart"}')
             while isinstance(got := line.recv(timeout=SECONDS_FOR_AN_ANSWER), str):

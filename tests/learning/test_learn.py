@@ -162,7 +162,7 @@ def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
         climb(other, file=file)
     whole = file.read_bytes()
     changed = bytearray(whole)
-    changed[len(whole) // 2] ^= 255  # its checksum does not fit any more
+    changed[whole.index(found.optimum.z.tobytes())] ^= 255  # the checksum does not fit any more
     for content in (b"no archive", whole[:400], whole[:-60], bytes(changed)):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="holds no results of learning"):

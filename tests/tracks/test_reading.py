@@ -149,6 +149,7 @@ def broken(folder):
     np.save(folder / "flat.npy", PLACES.reshape(FRAMES, -1))
     np.save(folder / "text.npy", np.full((4, 2, 2), "a"))
     (folder / "cut.npy").write_bytes((folder / "flat.npy").read_bytes()[:150])
+    (folder / "header.npy").write_bytes((folder / "flat.npy").read_bytes().replace(b"(12, 6)", b"(12, 6("))
     (folder / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"0" * 50)
     (folder / "cut.nc").write_bytes(b"CDF\x01nonsense")
     (folder / "tracks.xlsx").write_bytes(b"PK")
@@ -166,7 +167,8 @@ def broken(folder):
         "short.csv": "line 3 has fewer cells", "far.csv": "infinite positions",
         "two.csv": "2 frames of 1 individuals",
         "latin.csv": "not UTF-8", "objects.npy": "idtrackerai_format", "flat.npy": "(frames, individuals, 2)",
-        "text.npy": "numbers are needed", "cut.npy": "refused|whole .npy", "cut.h5": "not a whole HDF5",
+        "text.npy": "numbers are needed", "cut.npy": "refused|whole .npy", "header.npy": "whole .npy",
+        "cut.h5": "not a whole HDF5",
         "cut.nc": "not a whole netCDF", "tracks.xlsx": "ends with .xlsx", "other.h5": "no dataset 'trajectories'",
         "nowhere.npy": "no position that is a number",
     }  # fmt: skip
@@ -225,11 +227,11 @@ def test_a_rate_beyond_all_measure_is_refused(tmp_path, rate):
         read_tracks(tmp_path / "t.h5")
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e300])
-def test_positions_beyond_all_measure_are_refused(scale):
-    far = 1e300 if scale == 1.0 else 1.0
+@pytest.mark.parametrize(("far", "scale"), [(1e300, 1.0), (2e8, 1.0), (1.0, 2e8), (1.0, 1e300)])
+def test_positions_beyond_all_measure_are_refused(far, scale):
+    """At 1e9 are those who are not there: nobody else may come near."""
     rows = "\n".join(f"{k},0,{far},{k}" for k in range(5))
-    with pytest.raises(TrackError, match=r"scale|1e\+12"):
+    with pytest.raises(TrackError, match=r"scale|1e\+08"):
         parse_tracks(f"frame,id,x,y\n{rows}".encode(), "t.csv", rate=10.0, scale=scale)
 
 

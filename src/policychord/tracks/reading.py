@@ -19,8 +19,9 @@ from jaxtyping import Float
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
 LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
-FARTHEST = 1e12  # a coordinate, in the unit that is asked for: squares of differences keep their digits
+FARTHEST = 1e8  # a coordinate in the unit that is asked for; those who are not there are put at 1e9
 RATES = (1e-6, 1e6)  # frames a second
+SCALES = (1e-12, 1e12)
 MARKUP = frozenset("$\\<>&|`*[]")  # what figures, pages or tables would obey
 MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
 EXPORT = "idtrackerai_format SESSION --formats h5 csv"
@@ -141,7 +142,7 @@ def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
                              "--unit if they are the same.")  # fmt: skip
     whole = [path.resolve().with_suffix("") for path in paths]
     shared = Path(os.path.commonpath(whole))
-    names = [str(path.relative_to(shared)) if path != shared else path.name for path in whole]
+    names = [tidied(str(path.relative_to(shared)) if path != shared else path.name) for path in whole]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TrackError(f"{twice} is named twice: pass every file once.")
@@ -157,9 +158,9 @@ def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
 def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns: Mapping[str, str] | None) -> Tracks:
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise TrackError(f"rate = {rate!r}: pass frames a second, from {RATES[0]:g} to {RATES[1]:g}.")
-    if not 1 / FARTHEST <= scale <= FARTHEST:
-        raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, from {1 / FARTHEST:g} to "
-                         f"{FARTHEST:g}.")  # fmt: skip
+    if not SCALES[0] <= scale <= SCALES[1]:
+        raise TrackError(f"scale = {scale!r}: pass the length of one unit of the file, from {SCALES[0]:g} to "
+                         f"{SCALES[1]:g}.")  # fmt: skip
     readers = {".npy": _read_npy, ".h5": _read_hdf5, ".hdf5": _read_hdf5, ".nc": _read_netcdf, ".csv": _read_table,
                ".tsv": _read_table, ".txt": _read_table}  # fmt: skip
     reader = readers.get(path.suffix.lower())
@@ -237,7 +238,7 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
                 f"it is refused. Export it with  {EXPORT}  and pass the .h5 or .csv file."
             ) from None
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
-    except (OSError, EOFError, MemoryError) as error:
+    except Exception as error:  # a damaged header can fail in any way
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
 
