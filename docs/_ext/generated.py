@@ -330,8 +330,8 @@ def behaviour(part: str) -> str:
         "folds": (
             ["experiment", "trials are divided by", "composed, own coefficients and prior", "Hybrid with a lapse",
              "composed adds"],
-            lambda one: [one["experiment"], one["division"], f"{one['composed']:.4f}",
-                         f"{one['Hybrid with a lapse']:.4f}", f"{one['gain']:+.4f} ± {one['error']:.4f}"],
+            lambda one: [one["experiment"], one["division"], *(_ranged(one, name) for name in one["ends"]),
+                         f"{one['gain']:+.4f} ± {one['error']:.4f}"],
         ),
     }[part]  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
@@ -339,6 +339,12 @@ def behaviour(part: str) -> str:
     days = sorted({one["date"] for one in rows.values()})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     return "\n".join(lines) + f"\n\n(Recorded on {when}.)\n"
+
+
+def _ranged(one: dict[str, Any], name: str) -> str:
+    """A score, with the range over several draws of the folds."""
+    ends = "" if one["draws"] == 1 else " ({:.4f} to {:.4f} in {} draws)".format(*one["ends"][name], one["draws"])
+    return f"{one[name]:.4f}{ends}"
 
 
 def speed() -> str:
