@@ -416,6 +416,7 @@ DIVISIONS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = 
     "every tenth block": lambda block, rng: block % 10,
     "halves in sequence": lambda block, rng: block * 2 // (block.max() + 1),
     "fifths in sequence": lambda block, rng: block * 5 // (block.max() + 1),
+    "halves of the blocks at random": lambda block, rng: (rng.permutation(block.max() + 1) % 2)[block],
     "fifths of the blocks at random": lambda block, rng: (rng.permutation(block.max() + 1) % 5)[block],
     "fifths of the trials at random": lambda block, rng: rng.integers(0, 5, len(block)),
 }
@@ -435,17 +436,26 @@ def run_folds(options: argparse.Namespace) -> None:
         }
         print(f"Experiment {number}: {seen.size} trials; empirical Bayes, held out, nats a trial: {', '.join(models)}")
         for name, divide in DIVISIONS.items():
-            fold = divide(block, np.random.default_rng(0))
-            found = [
-                kept(options, f"folds-{number}-{name}-{model}", partial(_of_people, make, fold, "shrunk"))["shrunk"]
-                for model, make in models.items()
-            ]
-            gain = validate.paired(*found, seen.subject)
-            record(options, "folds", f"{number}: {name}", experiment=number, division=name, gain=gain.mean,
-                   error=gain.error, **{model: float(one.mean()) for model, one in zip(models, found, strict=True)}
+            draws = options.draws if name.endswith("at random") else 1
+            found = np.array(
+                [
+                    [
+                        kept(options, f"folds-{number}-{name}-{draw}-{model}",
+                             partial(_of_people, make, divide(block, np.random.default_rng(draw)), "shrunk"))["shrunk"]
+                        for model, make in models.items()
+                    ]
+                    for draw in range(draws)
+                ]
+            )  # fmt: skip
+            scores = found.mean(axis=2)
+            ends = dict(zip(models, np.stack([scores.min(axis=0), scores.max(axis=0)], axis=1).tolist(), strict=True))
+            gain = validate.paired(*found.mean(axis=0), seen.subject)
+            record(options, "folds", f"{number}: {name}", experiment=number, division=name, draws=draws, gain=gain.mean,
+                   error=gain.error, ends=ends, **dict(zip(models, map(float, scores.mean(axis=0)), strict=True))
                    )  # fmt: skip
-            print(f"  {name} | {found[0].mean():.4f} | {found[1].mean():.4f} | composed adds {gain.mean:+.4f} ± "
-                  f"{gain.error:.4f}", flush=True)  # fmt: skip
+            print(f"  {name} | " + " | ".join(f"{one:.4f}" for one in scores.mean(axis=0))
+                  + f" | composed adds {gain.mean:+.4f} ± {gain.error:.4f}"
+                  + (f" | {draws} draws, from and to: {ends}" if draws > 1 else ""), flush=True)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ planted
@@ -622,6 +632,7 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=20, help="planted cohorts")
     parser.add_argument("--blocks", type=int, default=6, help="of ten trials, a person in planted cohorts")
     parser.add_argument("--folds", type=int, default=2, help="of blocks in turn, for people")
+    parser.add_argument("--draws", type=int, default=1, help="of folds at random")
     parser.add_argument("--experiment", choices=("1", "2"), default=None, help="of people; both unless given")
     parser.add_argument(
         "--models", type=int, choices=(2, 3), default=None, help="of planted cohorts; both unless given"

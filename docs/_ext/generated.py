@@ -330,8 +330,8 @@ def behaviour(part: str) -> str:
         "folds": (
             ["experiment", "trials are divided by", "composed, own coefficients and prior", "Hybrid with a lapse",
              "composed adds"],
-            lambda one: [one["experiment"], one["division"], f"{one['composed']:.4f}",
-                         f"{one['Hybrid with a lapse']:.4f}", f"{one['gain']:+.4f} ± {one['error']:.4f}"],
+            lambda one: [one["experiment"], one["division"], *(_ranged(one, name) for name in one["ends"]),
+                         f"{one['gain']:+.4f} ± {one['error']:.4f}"],
         ),
     }[part]  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
@@ -341,6 +341,7 @@ def behaviour(part: str) -> str:
     return "\n".join(lines) + f"\n\n(Recorded on {when}.)\n"
 
 
+<<<<<<< HEAD
 def learning(part: str, *options: str) -> str:
     """A part of the record of `python -m benchmarks.learning`."""
     _find_benchmarks()
@@ -362,6 +363,12 @@ def measured(where: str, name: str) -> str:
 
 def _measured_cell(value: Any, how: str) -> str:
     return "" if value is None else str(value) if isinstance(value, str) else format(value, how)
+=======
+def _ranged(one: dict[str, Any], name: str) -> str:
+    """A score, with the range over several draws of the folds."""
+    ends = "" if one["draws"] == 1 else " ({:.4f} to {:.4f} in {} draws)".format(*one["ends"][name], one["draws"])
+    return f"{one[name]:.4f}{ends}"
+>>>>>>> s21
 
 
 def speed() -> str:

@@ -1,5 +1,6 @@
 """Fitting composed agents: derivatives of the weights, recovery of a known agent, rivals, the tree, plans."""
 
+import shutil
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
@@ -15,7 +16,11 @@ from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
+<<<<<<< HEAD
 from policychord.runs.fit import FitPlan, design_of, earlier, read_fit_plan, run_fit
+=======
+from policychord.runs.fit import design_of, earlier, page, read_fit_plan, run_fit
+>>>>>>> s21
 
 D, N = 24, 3
 
@@ -381,6 +386,7 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
         earlier(plan, out / "nothing.json", 1)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("family", "options", "said"),
     [
@@ -405,3 +411,23 @@ def test_whatever_is_wrong_with_a_plan_of_a_fit_is_a_sentence():
     found = attack_fits(100, seed=1)
     assert found.broken == []
     assert 50 < found.refused < 100
+=======
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
+    """The report's wide layout has a first column for its contents; this page has none, and was pressed into it."""
+    play = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium on the PATH: apt-get install chromium")
+    path = tmp_path / "report.html"
+    path.write_text(page("a title", [("Estimates", "| a | verdict |\n|---|---|\n| 1 | identified |")], [], tmp_path))
+    with play.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": width, "height": 900})
+        tab.goto(path.as_uri())
+        box = tab.locator("main").bounding_box()
+        needed = tab.evaluate("document.documentElement.scrollWidth")
+        browser.close()
+    assert box["width"] > 0.85 * width
+    assert needed <= width
+>>>>>>> s21
