@@ -341,7 +341,6 @@ def behaviour(part: str) -> str:
     return "\n".join(lines) + f"\n\n(Recorded on {when}.)\n"
 
 
-<<<<<<< HEAD
 def learning(part: str, *options: str) -> str:
     """A part of the record of `python -m benchmarks.learning`."""
     _find_benchmarks()
@@ -363,12 +362,12 @@ def measured(where: str, name: str) -> str:
 
 def _measured_cell(value: Any, how: str) -> str:
     return "" if value is None else str(value) if isinstance(value, str) else format(value, how)
-=======
+
+
 def _ranged(one: dict[str, Any], name: str) -> str:
     """A score, with the range over several draws of the folds."""
     ends = "" if one["draws"] == 1 else " ({:.4f} to {:.4f} in {} draws)".format(*one["ends"][name], one["draws"])
     return f"{one[name]:.4f}{ends}"
->>>>>>> s21
 
 
 def speed() -> str:

@@ -16,11 +16,7 @@ from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
-<<<<<<< HEAD
-from policychord.runs.fit import FitPlan, design_of, earlier, read_fit_plan, run_fit
-=======
-from policychord.runs.fit import design_of, earlier, page, read_fit_plan, run_fit
->>>>>>> s21
+from policychord.runs.fit import FitPlan, design_of, earlier, page, read_fit_plan, run_fit
 
 D, N = 24, 3
 
@@ -386,7 +382,6 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
         earlier(plan, out / "nothing.json", 1)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("family", "options", "said"),
     [
@@ -411,7 +406,8 @@ def test_whatever_is_wrong_with_a_plan_of_a_fit_is_a_sentence():
     found = attack_fits(100, seed=1)
     assert found.broken == []
     assert 50 < found.refused < 100
-=======
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
     """The report's wide layout has a first column for its contents; this page has none, and was pressed into it."""
@@ -430,4 +426,3 @@ def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
         browser.close()
     assert box["width"] > 0.85 * width
     assert needed <= width
->>>>>>> s21
