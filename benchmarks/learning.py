@@ -32,7 +32,7 @@ import policychord as pc  # noqa: E402
 from policychord import fitting, learning  # noqa: E402
 from policychord.fitting.parameters import natural  # noqa: E402
 from policychord.fitting.validate import folds_of  # noqa: E402
-from policychord.learning.count import choose, degenerate, held_out, match_columns  # noqa: E402
+from policychord.learning.count import choose, degenerate, grown, held_out, match_columns  # noqa: E402
 from policychord.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
 from policychord.learning.rivals import held_out_markov, hide  # noqa: E402
@@ -352,6 +352,11 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             agent = agent.replace(model=pc.Cost(jnp.zeros(agent.actions.size)))
         posed = pose(agent, "likelihood", data, free, way, features if way == "softmax" else None)
         found = climb(posed, starts=options.starts)
+        fewer = book.rows.get(f"{title}: {len(agent.names) - 1} learned, {way}")
+        learned = {"slope", "primitives"} & set(free)
+        if learned and fewer is not None and found.value < fewer["inside"]:  # it missed the best hill
+            again = climb(posed, starts=grown(fewer["theta"], posed)[None])
+            found = max(found, again, key=lambda one: one.value)
         each = held_out(posed, fold, found.z)
         fell = _fall(found.paths)
         said = list(degenerate(found, data)) if way == "gate" else []

@@ -23,7 +23,7 @@ RIVALS = ("constant", "softmax", "markov", "shuffled")
 WAYS = {"gate": "the gate", "constant": "constant weights", "softmax": "a mixture of experts",
         "markov": "a hidden Markov chain", "shuffled": "such a chain, order shuffled"}  # fmt: skip
 NUMBERS = (1, 2, 3, 4, 5)
-QUICK, SLOW = (0.2, 60), (0.02, 100)  # rate for each tau, passes: first near the lowest energy, then without noise
+QUICK, SLOW = (0.2, 40), (0.02, 60)  # rate for each tau, passes: first near the lowest energy, then without noise
 Rows = dict[str, Any]
 Section = dict[str, Any]
 
@@ -105,6 +105,7 @@ def sum_scores(rows: Rows) -> Section:
         gain = paired(each[own], each[name], subject) if own and own != name else None
         found["ways"][name] = {
             "held out": each[name].mean(), "parameters": row["parameters"], "told": row["told"],
+            "notes": row.get("notes", []), "inside": row.get("inside"),
             "gain": None if gain is None else [gain.mean, gain.error],
         }  # fmt: skip
     found |= _against(each, subject)
@@ -270,8 +271,35 @@ def scores(record: dict[str, Section], title: str, what: str, who: str) -> str:
     head = (f"*{what}*: {it['subjects']} {who} with {it['decisions']:,} decisions, {folds} folds of {who}, {starts} "
             "starts. In brackets: the gate's gain over it with as many primitives.\n\n")  # fmt: skip
     return (
-        head + _table(["mixed by", "hand-made", *(f"{n} learned" for n in NUMBERS)], rows) + f"\n{sentence(it, who)}\n"
+        head
+        + _table(["mixed by", "hand-made", *(f"{n} learned" for n in NUMBERS)], rows)
+        + f"\n{sentence(it, who)}\n\n{doubts(it)}\n"
     )
+
+
+def doubts(it: Section) -> str:
+    """What is wrong with some of the scores: climbs that missed the best hill, degenerate answers."""
+    ways, missed = it["ways"], []
+    for way in WAYS:
+        inside = [(n, one["inside"]) for n in NUMBERS[1:] if (one := ways.get(f"{n} learned, {way}")) and one["inside"]]
+        missed += [
+            f"{n} with {WAYS[way]}" for i, (n, own) in enumerate(inside) if any(own < low for _, low in inside[:i])
+        ]
+    halted = [
+        name.replace(" learned, ", " learned with the ")
+        for name, one in ways.items()
+        if one["notes"] and "gate" in name
+    ]
+    words = []
+    if missed:
+        words.append(f"From so few starts the climbs of {', '.join(missed)} ended lower on all data than those of "
+                     "fewer primitives: they missed the best hill, and these scores may be too low.")  # fmt: skip
+    if halted:
+        words.append(f"No climb arrived at a top for {', '.join(halted)}.")
+    told = [f"{name.split()[0]}: {' '.join(one['told'])}" for name, one in ways.items() if one["told"]]
+    if told:
+        words.append(f"`learning.degenerate` says of the gate with {' Of the gate with '.join(told)}")
+    return " ".join(words)
 
 
 def sentence(it: Section, who: str) -> str:

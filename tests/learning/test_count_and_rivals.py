@@ -9,8 +9,9 @@ import pytest
 
 from policychord import fitting, learning
 from policychord.fitting import optimise
-from policychord.learning.count import choose, match_columns
-from policychord.learning.objectives import climb, pose
+from policychord.fitting.parameters import unconstrained
+from policychord.learning.count import choose, grown, match_columns
+from policychord.learning.objectives import climb, log_prob, pose
 from policychord.learning.rivals import expect
 
 from .test_learn import BEGIN, TRUTH, chooser, decisions, found, posed  # noqa: F401  (fixtures)
@@ -54,6 +55,26 @@ def test_number_is_the_smallest_that_is_not_behind(found):  # noqa: F811
     assert told.tried[0].behind.clear
     rows = [(1, found, base - 0.5, ()), (2, found, base, ())]
     assert choose(rows, subject).sentence.startswith("2 primitives explain held-out decisions best")
+
+
+@pytest.mark.parametrize("mixing", ["gate", "constant", "softmax"])
+def test_more_primitives_begin_where_fewer_ended(mixing, decisions):  # noqa: F811
+    """The grown start is as likely as what fewer learned, but for the small weight of the new primitive."""
+    features = (lambda offer: offer) if mixing == "softmax" else None
+    free = ("primitives", "prior") if mixing == "gate" else ("primitives",)
+    two = climb(pose(chooser(BEGIN[:2]), "likelihood", decisions, free, mixing, features), starts=1)
+    three = pose(chooser(BEGIN), "likelihood", decisions, free, mixing, features)
+    there = log_prob(three, grown(two.theta, three)).mean()
+    assert there > two.value - 0.05
+    assert there > log_prob(three, unconstrained(three.parameters, {})).mean()
+    assert climb(three, starts=grown(two.theta, three)[None]).value > two.value
+
+
+def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
+    """A climb from two equal primitives keeps them equal; one from what a single primitive learned does not."""
+    alike = np.tile([[0.26, 0.25, 0.25, 0.24]], (2, 1))
+    one, two = learning.how_many(lambda n: chooser(alike[:n]), decisions, (1, 2), starts=1, folds=2).tried
+    assert two.found.value > one.found.value + 0.01
 
 
 @pytest.fixture

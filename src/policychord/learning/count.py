@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 
 from ..agent import Composer
 from ..fitting.decisions import Observations
-from ..fitting.optimise import MOST_TURNS, Progress, finished, improve
-from ..fitting.parameters import FARTHEST
+from ..fitting.optimise import MOST_TURNS, Progress, finished, improve, spread_starts
+from ..fitting.parameters import FARTHEST, Theta, unconstrained
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import FOLDS, Difference, folds_of, paired
 from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
@@ -21,6 +21,8 @@ SITUATIONS = 400  # at most, at which columns are compared
 EQUAL = 0.02  # total variation below which two primitives are called equal
 UNUSED = 0.01  # mean weight below which a primitive is called unused
 NEAR = 0.01  # standard errors from the top at which the climb of a fold ends
+LEAST = 1e-9  # probability at which a climb begins
+SHARE = 0.01  # of the weight that a new primitive begins with
 ALONE = 0.99  # mean weight above which one is said to explain everything
 
 
@@ -135,6 +137,7 @@ def how_many(
     """How many primitives explain the data: held-out likelihood of `make(n)` for each n, with errors over subjects.
 
     Folds keep subjects together. More primitives always fit better inside the data, never mind whether they are there.
+    One more climb of each number begins at the primitives of the number before, with new ones that have small weights.
     `folder` holds the climbs of each number, as `file` of `learn` does: after Ctrl-C the same call goes on from it.
     """
     fold = folds_of(data.subject, folds, seed)
@@ -143,10 +146,38 @@ def how_many(
         if progress is not None:
             progress(f"{n} primitive{'s' if n > 1 else ''}", i, len(numbers))
         posed = pose(make(n), "likelihood", data, free, mixing, features)
-        found = climb(posed, starts=starts, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
+        points = spread_starts(posed.likelihood, starts, seed)
+        if rows and rows[-1][0] < n:
+            points = np.concatenate([points, grown(rows[-1][1].theta, posed)[None]])
+        found = climb(posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
         finished(found.optimum)  # Ctrl-C ends the search for the number, not only this climb
         rows.append((n, found, held_out(posed, fold, found.z), degenerate(found, data)))
     return choose(rows, data.subject)
+
+
+def grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
+    """z where a climb can begin that should not end lower than fewer primitives do, from what these have learned.
+
+    Primitives that were there keep their numbers, new ones have those of the agent and 1% of prior or learned weights.
+    """
+    theta: dict[str, np.ndarray] = {}
+    for one in posed.parameters:
+        if one.name not in fewer:
+            continue
+        old = np.asarray(fewer[one.name], dtype=float)
+        if one.transform == "simplex":
+            new = np.concatenate([old, np.full(len(one.labels) - len(old), SHARE)])
+            theta[one.name] = np.maximum(new, LEAST) / np.maximum(new, LEAST).sum()
+        elif one.name == "softmax":  # logits over the last primitive, which is a new one now
+            count = len(one.labels) // (len(posed.agent.names) - 1)
+            logits = np.zeros((len(posed.agent.names) - 1, count))
+            known = old.reshape(-1, count)
+            logits[: len(known)] = known
+            logits[: len(known) + 1, 0] += np.log(1.0 / SHARE)
+            theta[one.name] = logits.reshape(-1)
+        else:
+            theta[one.name] = old
+    return np.clip(unconstrained(posed.parameters, theta), -FARTHEST, FARTHEST)
 
 
 def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " N"]:
