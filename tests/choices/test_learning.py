@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -15,12 +16,20 @@ import pytest
 from policychord.choices import estimate
 from policychord.choices.beliefs import believe, relearn
 from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
-from policychord.choices.compare import Comparison, analyse, fit_rivals, model_by_name, plan_models
+from policychord.choices.compare import (
+    OURS,
+    Comparison,
+    analyse,
+    compare_models,
+    fit_rivals,
+    model_by_name,
+    plan_models,
+)
 from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
 from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
-from policychord.choices.quality import DELTA, _fit_warnings, examine
-from policychord.choices.report import state
+from policychord.choices.quality import DELTA, _fit_warnings, examine, fits_task
+from policychord.choices.report import in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
 from policychord.envs.bandit import Belief
 from policychord.stats.model_selection import ModelSelection
@@ -192,6 +201,46 @@ def test_a_sentence_claims_what_holds(pxp, bor, said):
     none = np.zeros(3)
     selection = ModelSelection(none, none, none, np.array(pxp), bor, none)
     assert said in state(Comparison(("A", "B", "C"), selection))
+
+
+def test_models_that_nearly_agree_do_not_hide_that_others_are_far_behind(cohort):
+    """Two copies of the best model: all together nothing is established, in pairs the simple model is excluded."""
+    trials = cohort["2"]
+    hybrid, value = fit(classic("Hybrid"), trials), fit(classic("Value"), trials)
+    behind = value._replace(log_evidence=hybrid.log_evidence - 20.0)
+    fits = {"Hybrid": hybrid, "Twin": hybrid, "Third": hybrid, OURS: hybrid, "Value": behind}
+    assert in_pairs(analyse_of(fits)).endswith("established against Value, but not against Twin, Third and Composed.")
+    alone = analyse_of({"Hybrid": hybrid, OURS: behind})
+    assert in_pairs(alone) == ""
+
+
+def analyse_of(fits):
+    """Only what the sentence looks at."""
+    return types.SimpleNamespace(models=fits, everything=compare_models(fits, tuple(fits)))
+
+
+def test_an_arm_that_is_said_to_pay_nothing_and_pays_is_named():
+    """--experiment 1 with the arms in the wrong order."""
+    choices = synthetic("1", 12)
+    assert fits_task(choices)
+    swapped = choices._replace(choice=1 - choices.choice)
+    assert not fits_task(swapped)
+    found = examine(swapped, analyse(swapped), plan_models(swapped.task))
+    assert "arm 2 always pays the same, and it paid" in found.warnings[0]
+    assert "--arms" in found.warnings[0]
+
+
+def test_games_and_rounds_are_blocks_and_trials():
+    rows = "".join(
+        f"P{s}\t{g}\t{r}\t{'FJ'[(r + g) % 2]}\t{r % 3}\n" for s in (1, 2) for g in (1, 2) for r in range(1, 8)
+    )
+    choices = parse_choices(("participant_id\tgame\tround\tpressed\tpoints\n" + rows).encode(), "mine.tsv")
+    assert set(choices.block) == {1, 2}
+    assert set(choices.trial) == set(range(1, 8))
+    assert "Read round as trial." in choices.said
+    twice = "participant_id\tgame\tround\tpressed\tpoints\n" + rows + rows.splitlines()[0] + "\n"
+    with pytest.raises(ValueError, match="occur twice"):
+        parse_choices(twice.encode(), "mine.tsv")
 
 
 TABLES = {

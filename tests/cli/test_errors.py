@@ -167,7 +167,7 @@ def test_ctrl_c_is_heard_while_compiled_code_runs(tmp_path):
         flying.send_signal(signal.SIGINT)
         rest = flying.stderr.read()
     assert flying.returncode == 130
-    assert rest.endswith("policychord: interrupted; files written so far are complete.\n")
+    assert rest.endswith("policychord: interrupted; no file was left half-written.\n")
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -48,7 +48,7 @@ def weights(found: Analysis, individuals: bool = False) -> Figure:
         single.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     people, blocks = len(np.unique(found.trials.subject)), len(np.unique(found.trials.block))
     told = f"mean and standard error over {people} people" + (f", {blocks} blocks averaged" if blocks > 1 else "")
-    entitle(figure, f"Weights of the primitives ({found.link}): {told}", found.trials.source)
+    entitle(figure, f"Weights of the primitives ({found.link})\n{told}", found.trials.source)
     return figure
 
 

@@ -22,6 +22,7 @@ DELTA = "delta rule"  # the simple rival that is always tried
 LEAST_GAIN = 0.05  # nats a trial over chance, held out: below it a model hardly explains anything
 CLEAR = 10.0  # of BIC, summed over people: a difference that is not chance
 SHIFT = 0.5  # deviations of a reward: a mean that is farther off than this is not the task's
+MOST_NAMED = 8  # people in a warning
 FACTOR = 4.0  # between variances that still belong together
 _WEAK_SD = 10.0  # of a coefficient times its feature's size: the weak prior of regressions without a maximum
 
@@ -203,6 +204,12 @@ def fits_task(choices: Choices) -> bool:
 def _task_warnings(choices: Choices) -> list[str]:
     """Where the rewards are not those of the task that the beliefs were made for."""
     task = choices.task
+    for arm in np.flatnonzero(np.asarray(task.variance) == 0):
+        paid = choices.reward[(choices.choice == arm) & np.isfinite(choices.reward)]
+        if task.name != "own data" and len(paid) and np.ptp(paid) > 0:
+            return [f"The task says that arm {arm + 1} always pays the same, and it paid {paid.min():g} to "
+                    f"{paid.max():g}: name the arms in the task's order with --arms, or let --experiment auto measure "
+                    "the task. Beliefs, and what follows from them, are wrong as it is."]  # fmt: skip
     if task.name == "own data" and task == measure_task(choices):
         return []
     seen = measure_task(choices)
@@ -230,6 +237,18 @@ def _fit_warnings(quality: Quality, fits: Mapping[str, Fitted]) -> list[str]:
         warnings.append(
             f"No model explains much: the best held-out prediction ({best}) is {gain[best]:+.3f} nats a trial against "
             "chance. All models compared are nearly as bad as guessing."
+        )
+    total = {name: quality.log_likelihood[:, k].sum() - quality.chance.sum() for k, name in enumerate(quality.models)}
+    if guessing := [name for name in mine if total[name] < 1.0]:
+        warnings.append(f"No better than chance even on the trials they were fitted to: {', '.join(guessing)}.")
+    scored = np.array([quality.models.index(name) for name in mine])
+    lost = np.all(quality.held_out[:, scored] < quality.chance[:, None], axis=1)
+    if lost.any() and gain[best] >= LEAST_GAIN:
+        who = ", ".join(str(one) for one in quality.people[lost][:MOST_NAMED])
+        more = f" and {int(lost.sum()) - MOST_NAMED} more" if lost.sum() > MOST_NAMED else ""
+        warnings.append(
+            f"Held-out trials of {int(lost.sum())} of {len(quality.people)} people are predicted worse than by chance, "
+            f"by every model ({who}{more}): sums over people depend on them, so look at subjects.csv."
         )
     bic = {name: float(fits[name].bic.sum()) for name in quality.models}
     least = min(mine, key=lambda name: bic[name])

@@ -1,6 +1,7 @@
 """What an analysis found, in plain words and as tables."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import pandas as pd
 from ..stats.model_selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
 from .beliefs import Trials
 from .checks import CrossValidation, PredictiveCheck, Recovery
-from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, weights_within_block
+from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, compare_models, weights_within_block
 from .data import Choices, Task
 from .learners import LEARNERS
-from .quality import DELTA, Examination, Quality
+from .quality import DELTA, FOLDS, Examination, Quality
 from .simulate import SYNTHETIC
 
 
@@ -113,9 +114,13 @@ def verdict(fit: Analysis) -> str:
     """Who won, how surely, and the composed model against its reference alone."""
     against = fit.against_hybrid
     the = "the Hybrid" if fit.reference == "Hybrid" else fit.reference
-    return state(fit.everything) + (
-        f" Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
-        f"(BOR {against.selection.bor:.3f})."
+    return (
+        state(fit.everything)
+        + in_pairs(fit)
+        + (
+            f" Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
+            f"(BOR {against.selection.bor:.3f})."
+        )
     )
 
 
@@ -126,21 +131,45 @@ def state(found: Comparison) -> str:
     winner, pxp = found.models[first], float(selection.pxp[first])
     if bor > UNDECIDED:
         return (
-            f"Nothing is established: with a probability of {bor:.2f} (BOR) the models differ by chance only. "
-            f"{winner} comes first with a PXP of {_probability(pxp)}."
+            f"Nothing is established for all models together: the probability that all are equally frequent, and "
+            f"differ by chance, is {bor:.2f} (BOR). {winner} comes first with a PXP of {_probability(pxp)}."
         )
     left = not_excluded(selection)
     if len(left) == 1:
         return (
-            f"Of the models compared, {winner} is the most frequent: its PXP is {_probability(pxp)}, and that they "
-            f"differ by chance only has a probability of {bor:.2g} (BOR)."
+            f"Of the models compared, {winner} is the most frequent: its PXP is {_probability(pxp)}. The probability "
+            f"that all are equally frequent, and differ by chance, is {bor:.2g} (BOR)."
         )
     *others, last = (f"{found.models[k]} ({_probability(float(selection.pxp[k]))})" for k in left)
     return (
-        f"No single model is established. Not excluded are {', '.join(others)} and {last}, by their PXP; that the "
-        "models "
-        f"differ by chance only has a probability of {bor:.2g} (BOR)."
+        f"No single model is established. Not excluded are {', '.join(others)} and {last}, by their PXP. The "
+        f"probability that all are equally frequent, and differ by chance, is {bor:.2g} (BOR)."
     )
+
+
+def in_pairs(fit: Analysis) -> str:
+    """Where no model wins: which ones the first is established against alone. Models that nearly agree raise the BOR
+    of all together, and hide that others are far behind.
+    """
+    everything = fit.everything
+    if everything.selection.bor <= UNDECIDED and len(not_excluded(everything.selection)) == 1:
+        return ""
+    first = everything.models[int(everything.selection.pxp.argmax())]
+    behind, level = [], []
+    for name in everything.models:
+        if name != first:
+            pair = compare_models(fit.models, (first, name))
+            sure = pair.pxp(first) > ESTABLISHED and pair.selection.bor <= UNDECIDED
+            (behind if sure else level).append(name)
+    if not behind:
+        return f" In pairs, {first} is not established against any of them."
+    but = f", but not against {_listed(level)}" if level else ""
+    return f" In pairs, {first} is established against {_listed(behind)}{but}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _probability(p: float) -> str:
@@ -154,9 +183,10 @@ def _about_quality(examined: Examination) -> str:
     return (
         f"Chance is {quality.chance_per_trial:.4f} nats a trial. A delta rule with a rate for each person has accuracy "
         f"{delta['accuracy']:.3f}, R2 {delta['R2']:.3f} and held-out {delta['held_out']:.4f} (summed BIC "
-        f"{examined.delta.bic.sum():.2f}). accuracy: the share of choices that a model holds for the most likely; "
-        "R2: 1 - "
-        "log-likelihood over that of chance; held_out: ln p a trial of trials that the coefficients were not fitted to."
+        f"{examined.delta.bic.sum():.2f}). accuracy: the share of choices to which "
+        "a model gives the highest probability; R2: 1 - log-likelihood / log-likelihood of chance; held_out: mean ln p "
+        f"of trials that the coefficients were not fitted to, in {FOLDS} folds of each person's blocks, or of "
+        "stretches of trials if there is one block."
     )
 
 
@@ -165,13 +195,12 @@ def _about_rivals(rivals: list[Rival], reference: str) -> list[str]:
         return []
     rows = pd.DataFrame(
         [{"composed against": rival.description, "PXP of composed": rival.pxp, "BOR": rival.bor,
-          "log-likelihood of the one that is changed": rival.log_likelihood} for rival in rivals]
+          "log-likelihood of that rival": rival.log_likelihood} for rival in rivals]
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",
-        f"A mixture of primitives never holds a choice for impossible, and {reference} sometimes nearly does. The "
-        "first "
-        f"rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
+        f"A mixture of primitives never gives a choice a probability near zero, and {reference} sometimes does. The "
+        f"first rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
         "model is not "
         f"established against them (PXP above {ESTABLISHED:g} with a BOR of at most {UNDECIDED:g}), its gain is no "
         "evidence for composition.",
@@ -190,6 +219,12 @@ def _about_weights(fit: Analysis) -> list[str]:
         "", "## How the primitives are weighed", "",
         f"{start}; at the last trial {last} weighs most ({mean[-1].max():.2f}). The figure weights shows means over "
         "people, each person's blocks averaged first, with a standard error over people; weights.csv has every trial.",
+        "",
+        "These weights are what the composed model implies, not what the choices alone show: choices between "
+        f"{fit.trials.arms} arms give {fit.trials.arms - 1} "
+        f"{'number' if fit.trials.arms == 2 else 'numbers'} a trial, and the model divides "
+        f"{'it' if fit.trials.arms == 2 else 'them'} among {len(fit.primitives)} primitives. The certificate proves "
+        "that the division is the model's optimum, and says nothing about people.",
     ]  # fmt: skip
 
 

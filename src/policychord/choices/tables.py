@@ -24,9 +24,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "subjid", "subjectid", "participant", "participantid", "ppt", "pptid", "subj", "sub", "pid",
                 "subjectnumber", "workerid", "userid", "prolificid", "prolificpid", "person", "personid", "id"),
     "block": ("block", "blocknumber", "blockno", "blocknum", "blockid", "game", "gamenumber", "gameno", "run", "round"),
-    "trial": ("trial", "trialnumber", "trialid", "trialinblock", "trialindex", "trialno", "trialnum", "t"),
+    "trial": ("trial", "trialnumber", "trialid", "trialinblock", "trialindex", "trialno", "trialnum", "t", "round",
+              "roundnumber", "roundno", "turn"),
     "choice": ("choice", "chosen", "chosenarm", "arm", "action", "response", "resp", "choiceid", "option", "selected",
-               "keypress", "keypressed", "key"),
+               "keypress", "keypressed", "key", "pressed", "button", "buttonpressed", "selection"),
     "reward": ("reward", "outcome", "payoff", "payout", "points", "pointswon", "feedback", "rewards", "r"),
     "gain": ("gain", "win", "gains"),
     "loss": ("loss", "losses", "lose"),
@@ -69,7 +70,7 @@ def content(path: Path) -> bytes:
     shown = printable(str(path), 1000)
     if not path.exists():
         raise DataError(
-            f"{shown} does not exist: check the path; the public data come with  policychord bandit data fetch"
+            f"{shown} does not exist: check the path, or get the public data by  policychord bandit data fetch"
         )
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, not a file"

@@ -87,9 +87,9 @@ def fit(
     experiment: Annotated[
         Literal["auto", "1", "2", "custom"],
         options.option(
-            "What people know of the arms. auto: measured from the rewards, where not given below; 1: the second "
-            "arm always "
-            "pays zero; 2: two uncertain arms; custom: as given below.", "TASK", "auto", rich_help_panel=TASK,
+            "What people know of the arms. auto: measured from the rewards, where not given below; 1 and 2: the tasks "
+            "of Gershman (2018) with their variances (in 1 the second arm always pays zero); custom: as given below.",
+            "TASK", "auto", rich_help_panel=TASK,
         ),
     ] = "auto",
     variance: Annotated[
@@ -194,6 +194,7 @@ def fit(
     there, and so is a JSON file beside the table (BIDS, Psych-DS).
     """
     from ..choices.data import Reading
+    from ..choices.report import describe_learner, describe_task
     from ..choices.tables import parse_columns
     from ..runs.store import prepare
 
@@ -208,11 +209,14 @@ def fit(
                  _Compared(_words(models), reference, _words(primitives)))  # fmt: skip
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
     folder = prepare(Path("out") / "bandit-fit" if out is None else out)
+    read = (describe_task(choices.task), describe_learner(plan), *choices.said)
+    if not json:  # before the fit: a wrong guess is noticed while there is time
+        emit(json, {}, *read)
     with watching() as watch:
         fitted = _fit(choices, plan, _Checks(recover, cross_validate, ppc), watch)
         watch("writing and drawing", 3, 4)
         files = _write(fitted, folder, empirical_bayes, arviz, individuals)
-    _tell(fitted, folder, files, json)
+    _tell(fitted, folder, files, json, already=len(read))
 
 
 class _Learning(NamedTuple):
@@ -354,8 +358,8 @@ def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bo
     return files
 
 
-def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool) -> None:
-    """Print the comparison with its warnings, or the record for programs."""
+def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool, already: int) -> None:
+    """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
     from ..choices.report import model_table, verdict
 
     choices, plan, result, examined = fitted[:4]
@@ -370,13 +374,13 @@ def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool) -> None:
     emit(
         json,
         record,
-        *fitted.said,
+        *fitted.said[already:],
         *result.notes,
         _models(result, rows, examined),
         *(f"Warning: {line}" for line in examined.warnings),
         verdict(result),
-        "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: ln p a "
-        "trial that the coefficients were not fitted to.",
+        "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
+        "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
         f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
         f"coefficients with their errors are in {out / 'subjects.csv'}.",

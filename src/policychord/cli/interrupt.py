@@ -21,7 +21,7 @@ AGAIN = 0.05  # seconds until a Ctrl-C is repeated that came where it would be l
 class _State:
     """What is said of the work that was interrupted, and whether it was."""
 
-    end = "interrupted; files written so far are complete."
+    end = "interrupted; no file was left half-written."
     interrupted = False
     patient = ""  # what is said at the first Ctrl-C to a command that ends by itself
 
@@ -29,7 +29,7 @@ class _State:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within, Ctrl-C raises KeyboardInterrupt as ever; if the command has not ended soon after, the process does."""
-    _State.end, _State.interrupted, _State.patient = "interrupted; files written so far are complete.", False, ""
+    _State.end, _State.interrupted, _State.patient = "interrupted; no file was left half-written.", False, ""
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         yield
         return
