@@ -213,8 +213,10 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     before = [path.read_bytes() for path in kept]
     for path in kept:  # results that are well-formed, of something else
         cache.save(path, "0", cache.Result(7, 0.0))
-    with ThreadPoolExecutor(1) as pool:
-        run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
+    over = ThreadPoolExecutor(1)
+    over.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):  # they are to be computed
+        run_trials(motion, plan, tmp_path / "out", over, 1, lambda *_: None)
     for path, content in zip(kept, before, strict=True):
         path.write_bytes(content)
     again = run_trials(motion, plan, tmp_path / "out", None, 1, lambda *_: None)
