@@ -8,6 +8,7 @@ of control variates: it solves the problem on 2^16 points that the primitives dr
 """
 
 import argparse
+import json
 import time
 from itertools import product
 from pathlib import Path
@@ -137,7 +138,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=24)
     parser.add_argument("--dims", type=int, nargs="+", default=[1, 2, 6, 17])
     parser.add_argument("--count", type=int, default=256)
-    parser.add_argument("--record", type=Path, help="a file of tables; all dimensions should be measured for it")
+    parser.add_argument("--record", type=Path, help="a file of tables, to which each line is added")
     told = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(f"{told.count} points, {told.repeats} repeats of each problem; off: RMS over repeats of the largest |dw|")
@@ -168,9 +169,16 @@ def main() -> None:
             f", 90% {rows[-1][4]:.4f}; 95% intervals hold {inside.mean():.3f} [{low:.3f}, {high:.3f}]; "
             f"{took:.0f} us a decision (n 4, in a batch), {took / solving:.1f} times its solve", flush=True,
         )  # fmt: skip
-    if told.record:
-        command = f"python -m benchmarks.sampled --repeats {told.repeats} --dims {' '.join(map(str, told.dims))}"
-        keep(told.record, "sampled", command, COLUMNS, [[_plain(cell) for cell in row] for row in rows])
+        if told.record:
+            add_row(told.record, told.repeats, [_plain(cell) for cell in rows[-1]])
+
+
+def add_row(path: Path, repeats: int, row: list[Any]) -> None:
+    """Keep a line of the table, in place of an earlier one of the same dimension and cost."""
+    before = json.loads(path.read_text(encoding="utf-8")).get("sampled", {}).get("rows", []) if path.is_file() else []
+    others = [one for one in before if one[:2] != row[:2]]
+    order = sorted([*others, row], key=lambda one: (one[0], one[1] == "other"))
+    keep(path, "sampled", f"python -m benchmarks.sampled --repeats {repeats}", COLUMNS, order)
 
 
 def _plain(cell: Any) -> Any:

@@ -353,11 +353,12 @@ def measured(where: str, name: str) -> str:
     """A table that a benchmark kept beside a page, and below it the command and the day that made it."""
     table = json.loads((RECORD.parents[1] / where).read_text(encoding="utf-8"))[name]
     formats = list(table["columns"].values())
+    note = f" {table['note']}" if "note" in table else ""  # what was not measured by that run
     rows = [f"| {' | '.join(table['columns'])} |", f"|{'---|' * len(formats)}"]
     for row in table["rows"]:
         cells = [_measured_cell(value, how) for value, how in zip(row, formats, strict=True)]
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + f"\n\nMade by `{table['command']}` on {table['date']} with {table['versions']}.\n"
+    return "\n".join(rows) + f"\n\nMade by `{table['command']}` on {table['date']} with {table['versions']}.{note}\n"
 
 
 def _measured_cell(value: Any, how: str) -> str:
