@@ -78,7 +78,7 @@ def record(options: argparse.Namespace, part: str, name: str, **values: Any) -> 
     if options.record is None:
         return
     rows = json.loads(options.record.read_text(encoding="utf-8")) if options.record.exists() else {}
-    digits = {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in values.items()}
+    digits = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in values.items()}
     rows.setdefault(part, {})[name] = {"date": date.today().isoformat(), **digits}
     options.record.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -117,6 +117,34 @@ def test_primitives_of_bare_problems_are_called_as_in_the_prior(found, seen):
     assert setup.names == ("primitive 0", "primitive 1", "primitive 2")
 
 
+def winding(theta):
+    """How far the cost follows what is seen rises and falls with b: the likelihood of few decisions has two hills."""
+    place, share = jnp.linspace(-1.0, 1.0, D), 0.1 * theta["b"] + 0.2 * jnp.sin(theta["b"])
+    log_pi = jax.nn.log_softmax(-0.5 * ((place[:, None] - jnp.array([-0.6, 0.0, 0.6])) / 0.3) ** 2, axis=0)
+
+    def pose(seen, k):
+        return problem(log_pi=log_pi, action_cost=2.0 * (place - share * seen[0]) ** 2, eps=0.3, prior=jnp.ones(3) / 3)
+
+    return pose
+
+
+def test_a_fit_goes_on_from_a_hill_that_a_profile_finds():
+    rng = np.random.default_rng(3)
+    seen = rng.uniform(-1, 1, size=(40, 1))
+    given = jax.vmap(lambda one: winding({"b": jnp.asarray(7.0)})(one, 0))(jnp.asarray(seen))
+    prob = np.einsum("tdn,tn->td", given.pi, solve(given).weights)
+    action = np.minimum((np.cumsum(prob, axis=1) < rng.random((40, 1))).sum(axis=1), D - 1)
+    family = fitting.Family("winding", winding, (fitting.real("b", 2.1),))
+    lower, found = (
+        policychord.fit(family, fitting.observations(seen, action), starts=1, compare=False, profiles=profiles)
+        for profiles in (False, True)
+    )
+    assert lower.theta["b"] == pytest.approx(np.arccos(-0.5), abs=1e-3)
+    assert found.log_likelihood > lower.log_likelihood + 1
+    assert found.intervals["b"][0] < found.theta["b"] < found.intervals["b"][1]
+    assert found.optimum.log_likelihood == pytest.approx(found.log_likelihood)
+
+
 def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     # the temperature runs off to infinity here; climbs ended on a plateau, or at a temperature that a problem refuses
     order = np.random.default_rng(0).permutation(len(seen.action))

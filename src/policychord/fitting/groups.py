@@ -200,7 +200,8 @@ def model_frequencies(
 
     Hierarchical Bayesian inference in mean field: a person counts for a model's group as much as the model is
     responsible for the person, and group priors shape the evidence by which responsibilities are found. Frequencies and
-    their errors then follow from that evidence without mean field. All likelihoods have the same groups.
+    their errors then follow from that evidence without mean field, given the groups. All likelihoods have the same
+    groups. If `converged` is False, a model may be taking over the people of one that it contains.
     """
     people = models[0].groups
     if len(models) < 2 or any(one.groups != people for one in models):
