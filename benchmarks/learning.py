@@ -6,7 +6,8 @@ em        the same cohorts by plain EM, which forgets that the gate follows the 
 flock     planted forces of a simulated flock
 people    Gershman (2018): learned primitives, hand-made ones and rivals, held out; needs --data DIR
 tracks    a real group, the same; needs --data FILE
-local     the local rule and slow synapses: what they converge to, against descent on the energy
+local     the local rule: what it converges to, against descent on the energy
+circuit   the same with slow synapses in the six-layer circuit
 
 Results are kept in FILE after every step; a second call goes on where the first one stopped, and `--seconds` ends a
 call early.
@@ -505,6 +506,10 @@ def run_local(book: Book, options: argparse.Namespace) -> None:
         }  # fmt: skip
         for name, how in ways.items():
             book.step(f"local, eps {eps:g}: {name}", lambda how=how, eps=eps: _ends(_stages(cost, eps, begin, **how)))
+
+
+def run_circuit(book: Book, options: argparse.Namespace) -> None:
+    cost, begin = world()
     for name, stages in {"rate 0.2": [QUICK], "rate 0.2, then 0.02": [QUICK, SLOW]}.items():
         _in_circuit(book, f"six-layer circuit, 10 tau a situation, {name}", cost, begin[: options.circuits], stages)
 
@@ -535,6 +540,7 @@ def _in_circuit(book: Book, name: str, cost: Any, begin: Any, stages: Any) -> No
             rows, path = piece["rows"], path + piece["path"]
         found.append(path)
     whole = {"energy": np.array(found), "step": stages[-1][0] * HOLD, "passes": len(path)}
+    book.rows.pop(f"local, eps 0.1: {name}", None)  # there may be more starts now
     book.step(f"local, eps 0.1: {name}", lambda: _ends(whole))
 
 
@@ -550,7 +556,7 @@ def _ends(found: dict[str, Any]) -> Any:
 
 def main() -> None:
     parts = {"cohorts": run_cohorts, "designs": run_designs, "em": run_em, "flock": run_flock, "people": run_people,
-             "tracks": run_tracks, "local": run_local}  # fmt: skip
+             "tracks": run_tracks, "local": run_local, "circuit": run_circuit}  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", choices=(*parts, []))
     parser.add_argument("--out", type=Path, help="results; goes on from them if they are there")
