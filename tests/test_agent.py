@@ -236,7 +236,7 @@ GOOD = {"primitives": BASE.primitives, "model": BASE.model, "actions": LINE, "ep
 COMPLAINTS = {
     "no primitives": ({"primitives": []}, "primitives is empty"),
     "one primitive": ({"primitives": BASE.primitives[0]}, "primitives is a Gaussian: pass a dict"),
-    "a function": ({"primitives": [push, push]}, r"primitives\['primitive 0'\] is a .*wrap a policy or a function"),
+    "a function": ({"primitives": [push, push]}, r"primitives\['primitive 0'\] is a .*Gaussian\(controller, sd\)"),
     "model": ({"model": price}, "model is a .*: pass an instance of AbstractModel"),
     "actions": ({"actions": TORQUE}, "actions is a ndarray: pass an instance of AbstractActions"),
     "zero eps": ({"eps": 0.0}, "eps = 0: the temperature must lie between"),

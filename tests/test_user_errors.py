@@ -37,7 +37,13 @@ def failing(policy_observation):
         (lambda: agent(lambda x, u, k: np.sin(x + u)), "predict gives a value .* models.BlackBox", Exception),
         (lambda: agent(lambda x, u, k: x if u[0] > 0 else -x), "predict asks .* jnp.where", Exception),
         (lambda: agent(lambda x, u, k: x @ jnp.ones((3, 3))), r"predict failed \(TypeError.*shape \(1,\)", TypeError),
-        (lambda: agent(lambda x, u: x), r"predict failed \(TypeError.*positional", TypeError),
+        (lambda: agent(lambda x, u: x), "predict is called with 3 arguments and does not take them", TypeError),
+        (lambda: agent(primitive=Gaussian(lambda x: x, 0.3)), "mean is called with 2 arguments", TypeError),
+        (
+            lambda: agent(primitive=Gaussian(lambda x, k: np.sin(x), 0.3)),
+            r"mean gives .* primitives\.Policy",
+            Exception,
+        ),
         (lambda: agent(primitive=Gaussian(lambda x, k: x["no"], 0.3)), "mean failed", Exception),
         (lambda: agent(primitive=Policy(failing, 0.3)), "the policy failed .KeyError", KeyError),
         (lambda: agent(primitive=Gaussian(Unhashable(), 0.3)), "mean is a Unhashable that cannot be hashed", TypeError),
@@ -54,3 +60,19 @@ def test_one_sentence_with_its_cause(make, message, cause):
 def test_a_gymnasium_environment_in_rollout():
     with pytest.raises(ValueError, match=r"rollout compiles one of policychord.envs.*policychord\.gym\.play"):
         rollout(agent(), gymnasium.make("Pendulum-v1"), steps=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"predict": lambda x, u, k: x + jnp.nan}, "the model's cost is not a number here"),
+        ({"eps": lambda x, k: jnp.nan}, "eps is not a number here"),
+    ],
+)
+def test_a_decision_without_numbers_warns_and_names_the_culprit(options, said):
+    told = {"predict": lambda x, u, k: x + u} | options
+    eps = told.pop("eps", 0.3)
+    one = Composer([GOOD], Cost(predict=told["predict"], state_cost=price), LINE, eps)
+    with pytest.warns(UserWarning, match=said):
+        decision = one.decide(jax.random.key(0), jnp.zeros(1))
+    assert np.isinf(decision.certificate.gap)

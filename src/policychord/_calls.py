@@ -1,5 +1,6 @@
 """`call`: functions that users wrote, and a sentence about which part failed and what to do if they do."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,20 +26,23 @@ def call(part: str, function: Callable[..., Any], *given: Any) -> Any:
     except PartError:
         raise
     except Exception as error:  # other people's code may raise anything
-        raise PartError(f"{part} {_remedy(error, given)}") from error
+        raise PartError(f"{part} {_remedy(part, function, error, given)}") from error
 
 
-def _remedy(error: Exception, given: tuple[Any, ...]) -> str:
+def _remedy(part: str, function: Callable[..., Any], error: Exception, given: tuple[Any, ...]) -> str:
+    box = "models.BlackBox" if part in ("predict", "action_cost", "state_cost", "stage_cost") else "primitives.Policy"
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return (
-            "gives a value that is not known yet to NumPy, or to plain Python: write it with jax.numpy, or wrap it in "
-            "models.BlackBox."
+            f"gives a value that is not known yet to NumPy, or to plain Python: write it with jax.numpy, or wrap it in "
+            f"{box}."
         )
     if isinstance(error, jax.errors.ConcretizationTypeError):
         return (
             "asks for a value that is not known yet, by a Python if, while, and, or, float() or bool(): use jnp.where "
-            "and jnp.clip, or wrap it in models.BlackBox."
+            f"and jnp.clip, or wrap it in {box}."
         )
+    if isinstance(error, TypeError) and not _takes(function, len(given)):
+        return f"is called with {len(given)} arguments and does not take them ({error})."
     if isinstance(error, jax.errors.TracerIntegerConversionError):
         return "takes a value that is not known yet as a Python index: make the list a jax.numpy array."
     said = str(error).strip().partition("\n")[0]
@@ -46,6 +50,17 @@ def _remedy(error: Exception, given: tuple[Any, ...]) -> str:
         f"failed ({type(error).__name__}: {said}). It is called with {_shapes(given)}: make it work for these shapes, "
         "or pass observe=... where the agent plays."
     )
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments, as far as its signature tells."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # no signature is known
+        pass
+    return True
 
 
 def _shapes(given: tuple[Any, ...]) -> str:

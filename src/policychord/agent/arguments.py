@@ -42,7 +42,11 @@ def check_kind(name: str, value: Any, kind: type) -> Any:
     """The value, which must be an instance of this class."""
     if isinstance(value, kind):
         return value
-    hint = " (wrap a policy or a function in primitives.Policy)" if kind is AbstractPrimitive else ""
+    hint = (
+        " (wrap a controller in Gaussian(controller, sd), a policy or a function in primitives.Policy)"
+        if kind is AbstractPrimitive
+        else ""
+    )
     raise ValueError(f"{name} is a {type(value).__name__}: pass an instance of {kind.__name__}{hint}.")
 
 

@@ -250,6 +250,8 @@ class Composer(AbstractPrimitive):
                 warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
             warn_of_grid(self.names, self.primitives, well, self.actions, observation, k)
             if not (np.any(well) and _is_finite(given)):  # solve would raise an error
+                said = f"{_missing(given, well)}: these weights are not numbers, and a decision takes its fallback."
+                warnings.warn(said, stacklevel=3)
                 unknown, outcome = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
                 return Weighing(given, unknown, Certificate(nothing, nothing), outcome, well, memory.carried, drawn)
         posed = self._generalise(given, well)
@@ -324,6 +326,14 @@ class Composer(AbstractPrimitive):
 def _checked(given: Problem) -> Problem:
     pi, cost, eps, log_prior = given
     return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+
+
+def _missing(given: Problem, well: Array) -> str:
+    """What there is no problem without."""
+    if not np.any(well):
+        return "no primitive is a number here"
+    values = zip(("the model's cost", "eps", "the prior"), given[1:], strict=True)
+    return next(f"{name} is not a number here" for name, value in values if not np.all(np.isfinite(value)))
 
 
 def _is_finite(given: Problem) -> bool:

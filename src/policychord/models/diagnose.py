@@ -43,12 +43,11 @@ class Diagnosis(NamedTuple):
         cost = f"primitives differ by {self.contrast:.2g} nats, which moves weights by {self.moved_by_cost:.2f}"
         model = "not asked" if self.model_error is None else f"error {self.model_error:.0%} of what a step changes"
         dear = ", ".join(f"{name} {cost:+.3g}" for name, cost in self.cost_of.items())
-        lines = [
-            f"horizon: {horizon}{moved}",
-            f"cost: {cost}",
-            f"model: {model}",
-            f"selection: {self.suits} suits ({dear})",
-        ]
+        lines = [f"cost: {cost}", f"model: {model}"]
+        if self.moved_by_cost < FLAT and self.contrast > SAME:  # weights that the cost does not move show neither
+            lines.append("horizon and selection: not known until the cost counts")
+        else:
+            lines += [f"horizon: {horizon}{moved}", f"selection: {self.suits} suits ({dear})"]
         return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
 
 
