@@ -165,6 +165,8 @@ def test_in_six_dimensions_actions_are_drawn_from_policies(kind, squash):
     agent = Composer(parts, Cost(lambda x, u, k: jnp.sum((u - 0.3) ** 2)), box, 0.5, selection="mean")
     weights = np.asarray(agent.compiled()(jax.random.key(0), jnp.asarray(SEEN[0])).weights)
     assert weights[0] == pytest.approx(weights[1], rel=1e-4)
+    inside = eqx.filter_jit(lambda agent, seen: agent.weigh(seen).weights)(agent, jnp.asarray(SEEN[0]))  # as in `play`
+    np.testing.assert_allclose(inside, weights, atol=1e-6)
     assert 0 < weights[2] < 1
     # rollouts follow it by the action that it would take
     rollouts = Rollouts({"policy": parts["policy"]}, box, lambda x, u, k: x, lambda x, u, k: jnp.sum(u), steps=1)

@@ -108,6 +108,8 @@ def check_together(
                 "actions need primitives with sample and log_density, such as Gaussian, or Policy; else use Finite or "
                 "Grid."
             )
+        if isinstance(actions, Sampled) and isinstance(primitive, Policy):
+            primitive.check_drawn(actions)
         if _is_coarse(primitive, actions):
             warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=3)
     if selection == "mean" and isinstance(actions, Finite) and actions.labels:

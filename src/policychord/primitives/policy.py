@@ -96,19 +96,23 @@ class Policy(AbstractPrimitive):
 
     def gaussian(self, actions: Sampled, observation: Observation, k: Time) -> Gaussian:
         """What it would do here, as the Gaussian that `Sampled` actions are drawn from."""
-        dim = actions.low.shape
+        self.check_drawn(actions)
         if not self.own:
-            if actions.squash:
-                raise ValueError(
-                    "a policy with a spread speaks of actions, and squashed ones are drawn before they are squashed: "
-                    "leave squash out, or use distribution='own' with a policy that squashes (SAC)."
-                )
-            answer, spread = self._ask(observation, k, dim, np.dtype(float)), self.spread
+            answer, spread = self._ask(observation, k, actions.low.shape, np.dtype(float)), self.spread
             return Gaussian(lambda x, k: answer, lambda x, k: spread)
         own = own_distribution(self.policy.value)
-        own.fits(actions)
         mean, sd = self._ask(observation, k, own.shape, np.dtype(float), own)
         return Gaussian(lambda x, k: mean, lambda x, k: sd, outside="tail")
+
+    def check_drawn(self, actions: Sampled) -> None:
+        """Complain unless these actions can be drawn from it."""
+        if self.own:
+            own_distribution(self.policy.value).fits(actions)
+        elif actions.squash:
+            raise ValueError(
+                "a policy with a spread speaks of actions, and squashed ones are drawn before they are squashed: "
+                "leave squash out, or use distribution='own' with a policy that squashes (SAC)."
+            )
 
     def _ask(
         self, observation: Observation, k: Time, shape: tuple[int, ...], dtype: np.dtype, own: Own | None = None
