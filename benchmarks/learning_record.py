@@ -219,8 +219,9 @@ def numbers(record: dict[str, Section]) -> str:
 
 def monotone(record: dict[str, Section]) -> str:
     it = record["cohorts"]
-    return (f"In {it['steps']:,} accepted steps of the {it['cohorts']} cohorts below the largest fall of the "
-            f"likelihood was {it['fell']:.0e} nats a decision, which is rounding.\n")  # fmt: skip
+    fell = f"the largest fall of the likelihood was {it['fell']:.0e} nats a decision, which is rounding"
+    fell = fell if it["fell"] > 0 else "the likelihood never fell"
+    return f"In {it['steps']:,} accepted steps of the {it['cohorts']} cohorts below {fell}.\n"
 
 
 def designs(record: dict[str, Section]) -> str:
@@ -236,7 +237,7 @@ def designs(record: dict[str, Section]) -> str:
 def em(record: dict[str, Section]) -> str:
     it = record["em"]
     low, middle, high = it["short"]
-    return (f"On the first {it['cohorts']} cohorts below, from one start each, plain EM lowered the likelihood at some "
+    return (f"On {it['cohorts']} of the cohorts below, from one start each, plain EM lowered the likelihood at some "
             f"step in {it['fell in']} of them (worst step {it['worst step']:.0e} nats a decision). It ended {low:.1f} "
             f"to {high:.1f} nats (median {middle:.1f}) below the climb that counts both terms. The total variation of "
             f"its worst primitive was {_n(it['worst of three'])} instead of {_n(it['ours'])}.\n")  # fmt: skip
