@@ -10,11 +10,11 @@ import pytest
 from .docs.pages import ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-import composition as page
-
 from benchmarks import composition as benchmark
 from benchmarks.composition import USUAL, Bench, Cell, duel, factor_for, mixture_of, play, weights_of
 from benchmarks.composition_tasks import TASKS
+
+import composition as page
 from policychord.stats.effect_size import cliffs_delta
 
 
@@ -98,14 +98,17 @@ def test_the_record_supports_the_rule(rule):
 
 @pytest.mark.parametrize("rule", page.RULES, ids=lambda rule: rule.name)
 def test_a_record_that_says_the_opposite_is_noticed(rule, monkeypatch):
-    """Every comparison turned round: who won loses, and the reverse."""
+    """Everything turned round: who won loses, what made the composition dearer makes it cheaper, and the reverse."""
     turned = json.loads(json.dumps(page.record()))
     for found in turned["tasks"].values():
+        usual, tried = found["usual"]["median"], found["chosen"]["tried"]
+        found["chosen"]["tried"] = {name: 1e6 / value for name, value in tried.items()}
         for cell in (found["usual"], *found["cells"]):
+            old, cell["median"] = cell["median"], usual**2 / cell["median"]
             for one in cell["rivals"].values():
                 one["wins"] = [1 - one["wins"][i] for i in (0, 2, 1)]
                 one["delta"] = [-one["delta"][i] for i in (0, 2, 1)]
-                one["median"] = cell["median"] ** 2 / one["median"]
+                one["median"] = cell["median"] * old / one["median"]
     assert not rule.holds(turned)
     monkeypatch.setattr(page, "record", lambda: turned)
     with pytest.raises(ValueError, match="contradicts"):

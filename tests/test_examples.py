@@ -85,6 +85,20 @@ def compares_with_all_controls(printed: str) -> None:
 
 
 PROMISES |= dict.fromkeys(("cart_pole", "mountain_car", "pusher", "trained_policies"), compares_with_all_controls)
+
+
+def flies_better_than_its_controllers_and_says_what_is_better(printed: str) -> None:
+    """Two flights, no crash: cheaper than every controller alone, dearer than those that know the acceleration."""
+    rows = re.findall(r"^(\S.*?) {2,}(\d+\.\d) +(\d+)", printed, re.MULTILINE)
+    medians = {name: float(median) for name, median, _ in rows}
+    ours = medians["composed, rollouts"]
+    assert len(rows) == 13
+    assert all(crashes == "0" for _, _, crashes in rows)
+    assert all(ours < median for name, median in medians.items() if name.endswith(" alone"))
+    assert all(ours > medians[name] for name in ("MPPI, same budget", "Mellinger p, v, a", "PD, feed-forward"))
+
+
+PROMISES["crazyflie"] = flies_better_than_its_controllers_and_says_what_is_better
 # two episodes; the tables are made with fifty
 SHORT = {"cart_pole", "crazyflie", "mountain_car", "pusher", "trained_policies"}
 NEEDS = {"pusher": "mujoco", "trained_policies": "stable_baselines3"}
