@@ -250,8 +250,8 @@ class Composer(AbstractPrimitive):
                 warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
             warn_of_grid(self.names, self.primitives, well, self.actions, observation, k)
             if not (np.any(well) and _is_finite(given)):  # solve would raise an error
-                unknown, outcome = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
-                return Weighing(given, unknown, Certificate(nothing, nothing), outcome, well, memory.carried, drawn)
+                unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
+                return Weighing(given, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn)
         posed = self._generalise(given, well)
         weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
         nowhere = failed(outcome)
