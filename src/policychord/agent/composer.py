@@ -252,8 +252,8 @@ class Composer(AbstractPrimitive):
             if not (np.any(well) and _is_finite(given)):  # solve would raise an error
                 said = f"{_missing(given, well)}: these weights are not numbers, and a decision takes its fallback."
                 warnings.warn(said, stacklevel=3)
-                unknown, outcome = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
-                return Weighing(given, unknown, Certificate(nothing, nothing), outcome, well, memory.carried, drawn)
+                unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
+                return Weighing(given, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn)
         posed = self._generalise(given, well)
         weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
         nowhere = failed(outcome)

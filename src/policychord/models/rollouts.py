@@ -118,8 +118,9 @@ class Rollouts(eqx.Module):
         mean = getattr(primitive, "centre", None)
         if mean is not None and not self._labels():
             own = mean(actions, observation, k)
-            squashed = isinstance(actions, Sampled) and actions.squash
-            return actions.at_points(own[None]).points[0] if squashed else actions.inside(own)
+            if isinstance(actions, Sampled) and actions.squash:
+                return actions.at_points(own[None]).points[0]
+            return actions.inside(own)
         if isinstance(actions, Sampled):
             assert isinstance(primitive, Draws)  # a composer refuses other ones
             middle = jnp.full((1, *actions.low.shape), 0.5)
