@@ -420,7 +420,7 @@ def draw(rows: Rows, path: Path = FIGURE) -> None:
     record = summarise(rows)
     titles = {name: title for name, title in (("experiment 1", "people, experiment 1"),
               ("experiment 2", "people, experiment 2"), ("sheep", "sheep")) if name in record}  # fmt: skip
-    fig = Figure(figsize=(3.2 * (len(titles) + 1), 3.1), layout="constrained")
+    fig = Figure(figsize=(3.2 * (len(titles) + 1), 3.5), layout="constrained")
     axes = fig.subplots(1, len(titles) + 1, squeeze=False)[0]
     for axis, (name, title) in zip(axes, titles.items(), strict=False):
         ways = record[name]["ways"]
@@ -431,7 +431,7 @@ def draw(rows: Rows, path: Path = FIGURE) -> None:
         axis.axhline(ways["hand-made, gate"]["held out"], color="black", linestyle=":", label="hand-made, the gate")
         axis.axhline(ways["1 learned"]["held out"], color="black", linestyle="--", linewidth=0.8, label="one learned")
         axis.set(title=title, xlabel="learned primitives", ylabel="held out, nats a decision", xticks=NUMBERS[1:])
-    axes[0].legend(fontsize=7, frameon=False)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=4, fontsize=7, frameon=False)
     lowest = record["local .1"]["lowest"]
     for rule, (label, colour) in DRAWN.items():
         if row := rows.get(f"local, eps 0.1: {rule}"):
@@ -439,5 +439,5 @@ def draw(rows: Rows, path: Path = FIGURE) -> None:
             axes[-1].semilogy(np.linspace(0, 1, len(excess)), excess, color=colour, label=label, linewidth=1.2)
     axes[-1].axhline(NEAR, color="black", linestyle=":", linewidth=0.8)
     axes[-1].set(title="local rules", xlabel="share of the passes", ylabel="energy above the lowest, nats")
-    axes[-1].legend(fontsize=7, frameon=False)
+    fig.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower right", ncols=2, fontsize=7, frameon=False)
     fig.savefig(path, dpi=150)

@@ -236,7 +236,10 @@ def owned(slopes):
     ids=["Gaussian", "own"],
 )  # fmt: skip
 def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
-    """Gaussian primitives and parts of a user: planted ones are found, and no step goes the wrong way."""
+    """Gaussian primitives and parts of a user: no less likely than the planted ones, and no step goes the wrong way.
+
+    400 decisions tell the Gaussians. They do not tell twelve numbers of parts that see one number.
+    """
     seen = rng.uniform(-1.5, 1.5, size=(400, 1))
     pi = np.stack([np.asarray(truth.problem(x).pi) for x in seen])
     posed = pc.problem(pi=pi, action_cost=np.stack([np.asarray(truth.problem(x).action_cost) for x in seen]), eps=0.2)
@@ -246,7 +249,10 @@ def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
     data = fitting.observations(seen, action)
     told = []
     found = pc.learn(begin, "likelihood", data, starts=2, progress=lambda *what: told.append(what))
-    assert learning.match(found.agent, truth, data).distance.max() < 0.12
+    planted = pose(truth, "likelihood", data)
+    assert found.value >= log_prob(planted, unconstrained(planted.parameters, {})).mean()
+    if isinstance(truth.primitives[0], pc.Gaussian):
+        assert learning.match(found.agent, truth, data).distance.max() < 0.12
     assert [what for what, _, _ in told[:2]] == ["climbing from several starts"] * 2
     low = pc.learn(begin, "energy", data, starts=1)
     assert low.value < low.paths[0][0] - 0.01

@@ -141,7 +141,7 @@ def how_many(
     `folder` holds the climbs of each number, as `file` of `learn` does: after Ctrl-C the same call goes on from it.
     """
     fold = folds_of(data.subject, folds, seed)
-    rows = []
+    rows: list[tuple[int, Learned, np.ndarray, tuple[str, ...]]] = []
     for i, n in enumerate(numbers):
         if progress is not None:
             progress(f"{n} primitive{'s' if n > 1 else ''}", i, len(numbers))
