@@ -253,7 +253,7 @@ def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> At
         sent = wild.wild(rng, names, ACTS.get(room, ()))
         if number % UPLOADS == 0 and "file" in ACTS.get(room, ()):
             file = wild.tracks(rng) if room == "flock" else ("mine.csv", wild.table(rng))
-            if room == "flock" and number + UPLOADS >= count:  # one that is fitted when it is looked at, at the end
+            if room == "flock" and number + UPLOADS >= count:  # one that can be played, at the end
                 file = "good.csv", wild.good_tracks()
             sent = hand_over(address, *file)
         say(sent)
