@@ -155,7 +155,8 @@ def in_pairs(fit: Analysis) -> str:
     if everything.selection.bor <= UNDECIDED and len(not_excluded(everything.selection)) == 1:
         return ""
     first = everything.models[int(everything.selection.pxp.argmax())]
-    behind, level = [], []
+    behind: list[str] = []
+    level: list[str] = []
     for name in everything.models:
         if name != first:
             pair = compare_models(fit.models, (first, name))
