@@ -417,6 +417,44 @@ RULES = (
         ),
     ),
     Rule(
+        "quality",
+        "**The better the primitives, the smaller the gain.** With half the gains the ratio of medians to the best "
+        "primitive in space is {weak}, as usual {usual}, with twice the gains {strong}.",
+        lambda told: {
+            "weak": f"{pick(told, '3-D drone', 'best primitive', 'gains', 0.5).ratio:.2f}",
+            "usual": f"{pick(told, '3-D drone', 'best primitive').ratio:.2f}",
+            "strong": f"{pick(told, '3-D drone', 'best primitive', 'gains', 2.0).ratio:.2f}",
+        },
+        lambda told: (
+            pick(told, "3-D drone", "best primitive", "gains", 0.5).ratio
+            < pick(told, "3-D drone", "best primitive").ratio
+            < pick(told, "3-D drone", "best primitive", "gains", 2.0).ratio
+            < 1
+        ),
+    ),
+    Rule(
+        "delay",
+        "**A delay that no model knows hurts rules by hand more.** With commands two decisions late the ratio of "
+        "medians to the best rule by hand is {ratios}: {verdicts}.",
+        lambda told: {
+            "ratios": _ratios(against(told, "best by hand", "delay", 2)),
+            "verdicts": _verdicts(against(told, "best by hand", "delay", 2)),
+        },
+        lambda told: all(
+            against(told, "best by hand", "delay", 2)[task].verdict == "wins" for task in ("planar drone", "cart-pole")
+        ),
+    ),
+    Rule(
+        "horizon",
+        "**Look far enough ahead.** With a fifth of the horizon the pendulum's composition costs {ours} times as much "
+        "as usual and **loses** to the best fixed mixture (ratio {ratio}).",
+        lambda told: {
+            "ours": f"{ours(told, 'horizon', 0.2)['pendulum']:.2f}",
+            "ratio": f"{pick(told, 'pendulum', 'best fixed mixture', 'horizon', 0.2).ratio:.2f}",
+        },
+        lambda told: pick(told, "pendulum", "best fixed mixture", "horizon", 0.2).verdict == "loses",
+    ),
+    Rule(
         "what rollouts follow",
         "**Choose what rollouts follow.** Following each primitive and taking the cheapest has, in tuning episodes, "
         "{ratios} times the median of following the best mixture that was tried.",
