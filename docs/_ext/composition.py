@@ -263,9 +263,12 @@ def method() -> str:
     told = record()
     fewer = {cell["episodes"] for found in told["tasks"].values() for cell in found["cells"]}
     many = " or ".join(map(str, sorted(fewer)))
-    cells = [cell["factor"] for found in told["tasks"].values() for cell in found["cells"]]
-    missing = [factor for factor in FACTORS if factor not in cells]
-    later = f" Not recorded yet: {', '.join(missing)}." if missing else ""
+    varied = {task: {cell["factor"] for cell in found["cells"]} for task, found in told["tasks"].items()}
+    lacking = {
+        factor: [task for task, factors in varied.items() if factors and factor not in factors] for factor in FACTORS
+    }
+    missing = [f"{factor} ({', '.join(tasks)})" for factor, tasks in lacking.items() if tasks]
+    later = f" Not recorded yet: {'; '.join(missing)}." if missing else ""
     return (
         "Everything that was chosen was chosen in episodes 0 to 49, by the lowest median cost, and is reported in "
         f"episodes from 1000 on: as many as the tables say where all is as usual, {many} on every other level. The "
