@@ -378,9 +378,9 @@ RULES = (
     ),
     Rule(
         "more knowledge",
-        "**Do not compose if you know what the controllers do not.** In space a controller that is told the path's "
+        "**Do not compose where something better is at hand.** In space a controller that is told the path's "
         "acceleration has {hand} of the composition's cost, and MPPI with the same model and as many simulated "
-        "steps {mppi}: the composition stays between the commands of its primitives, none of which knows enough. "
+        "steps {mppi}. "
         "Against MPPI {verdicts}. Against the best rule by hand {hands}.",
         lambda told: {
             "hand": f"{1 / pick(told, '3-D drone', 'best by hand').ratio:.2f}",
