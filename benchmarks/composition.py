@@ -1,4 +1,4 @@
-"""When does composition pay? Five tasks, six factors, five rivals, in the same episodes: the record of the page.
+"""When does composition pay? Five tasks, eight factors, five rivals, in the same episodes: the record of the page.
 
 python -m benchmarks.composition --minutes 30 --out docs/explanation/composition.json
 

@@ -263,9 +263,12 @@ def method() -> str:
     told = record()
     fewer = {cell["episodes"] for found in told["tasks"].values() for cell in found["cells"]}
     many = " or ".join(map(str, sorted(fewer)))
-    cells = [cell["factor"] for found in told["tasks"].values() for cell in found["cells"]]
-    missing = [factor for factor in FACTORS if factor not in cells]
-    later = f" Not recorded yet: {', '.join(missing)}." if missing else ""
+    varied = {task: {cell["factor"] for cell in found["cells"]} for task, found in told["tasks"].items()}
+    lacking = {
+        factor: [task for task, factors in varied.items() if factors and factor not in factors] for factor in FACTORS
+    }
+    missing = [f"{factor} ({', '.join(tasks)})" for factor, tasks in lacking.items() if tasks]
+    later = f" Not recorded yet: {'; '.join(missing)}." if missing else ""
     return (
         "Everything that was chosen was chosen in episodes 0 to 49, by the lowest median cost, and is reported in "
         f"episodes from 1000 on: as many as the tables say where all is as usual, {many} on every other level. The "
@@ -375,9 +378,9 @@ RULES = (
     ),
     Rule(
         "more knowledge",
-        "**Do not compose if you know what the controllers do not.** In space a controller that is told the path's "
+        "**Do not compose where something better is at hand.** In space a controller that is told the path's "
         "acceleration has {hand} of the composition's cost, and MPPI with the same model and as many simulated "
-        "steps {mppi}: the composition stays between the commands of its primitives, none of which knows enough. "
+        "steps {mppi}. "
         "Against MPPI {verdicts}. Against the best rule by hand {hands}.",
         lambda told: {
             "hand": f"{1 / pick(told, '3-D drone', 'best by hand').ratio:.2f}",
@@ -415,6 +418,44 @@ RULES = (
             pick(told, "3-D drone", "best primitive", "mass", 1.4).verdict == "loses"
             and all(pick(told, "3-D drone", "MPPI", "mass", level).verdict == "wins" for level in (0.7, 1.4))
         ),
+    ),
+    Rule(
+        "quality",
+        "**The better the primitives, the smaller the gain.** With half the gains the ratio of medians to the best "
+        "primitive in space is {weak}, as usual {usual}, with twice the gains {strong}.",
+        lambda told: {
+            "weak": f"{pick(told, '3-D drone', 'best primitive', 'gains', 0.5).ratio:.2f}",
+            "usual": f"{pick(told, '3-D drone', 'best primitive').ratio:.2f}",
+            "strong": f"{pick(told, '3-D drone', 'best primitive', 'gains', 2.0).ratio:.2f}",
+        },
+        lambda told: (
+            pick(told, "3-D drone", "best primitive", "gains", 0.5).ratio
+            < pick(told, "3-D drone", "best primitive").ratio
+            < pick(told, "3-D drone", "best primitive", "gains", 2.0).ratio
+            < 1
+        ),
+    ),
+    Rule(
+        "delay",
+        "**A delay that no model knows hurts rules by hand more.** With commands two decisions late the ratio of "
+        "medians to the best rule by hand is {ratios}: {verdicts}.",
+        lambda told: {
+            "ratios": _ratios(against(told, "best by hand", "delay", 2)),
+            "verdicts": _verdicts(against(told, "best by hand", "delay", 2)),
+        },
+        lambda told: all(
+            against(told, "best by hand", "delay", 2)[task].verdict == "wins" for task in ("planar drone", "cart-pole")
+        ),
+    ),
+    Rule(
+        "horizon",
+        "**Look far enough ahead.** With a fifth of the horizon the pendulum's composition costs {ours} times as much "
+        "as usual and **loses** to the best fixed mixture (ratio {ratio}).",
+        lambda told: {
+            "ours": f"{ours(told, 'horizon', 0.2)['pendulum']:.2f}",
+            "ratio": f"{pick(told, 'pendulum', 'best fixed mixture', 'horizon', 0.2).ratio:.2f}",
+        },
+        lambda told: pick(told, "pendulum", "best fixed mixture", "horizon", 0.2).verdict == "loses",
     ),
     Rule(
         "what rollouts follow",
