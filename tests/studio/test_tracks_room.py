@@ -1,5 +1,7 @@
 """A file of tracks in the room Flock: what is played is the data, and the group beside it starts where they are."""
 
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,10 +44,11 @@ def quick_fit(monkeypatch):
 
 
 def until(live, stage):
-    for _ in range(10):
+    for _ in range(500):
         live, shown = FLOCK.frame(live)
         if shown.header["stage"] == stage:
             return live, shown
+        time.sleep(0.01)  # the fit has a thread of its own
     raise AssertionError(f"it never came to {stage}")
 
 
@@ -79,6 +82,30 @@ def test_a_file_is_played_beside_a_group_that_starts_where_it_is(table):
     assert FLOCK.frame(back)[1].part == "flock"
     with pytest.raises(ValueError, match="use file or boids"):
         FLOCK.act(live, {"swim": True})
+
+
+def test_the_room_answers_while_it_fits(table, monkeypatch):
+    """A fit in the session's own thread let messages wait for minutes."""
+    may_end, quick = threading.Event(), room.gating
+    monkeypatch.setattr(room, "gating", lambda given, starts: (may_end.wait(60), quick(given, starts))[1])
+    live = FLOCK.act(FLOCK.change(FLOCK.begin(), {"rate": RATE}), {"file": Upload("five.csv", table)})
+    for _ in range(5):
+        live, shown = FLOCK.frame(live)
+        assert shown.header["stage"] == "fitting"
+    live = FLOCK.change(live, {"follow": 2.0})
+    assert live.file.fitting is not None
+    may_end.set()
+    until(live, "playing")
+
+
+def test_a_fit_that_fails_is_said(table, monkeypatch):
+    def fail(given, starts):
+        raise ValueError("nothing can be fitted to this")
+
+    monkeypatch.setattr(room, "gating", fail)
+    live = FLOCK.act(FLOCK.change(FLOCK.begin(), {"rate": RATE}), {"file": Upload("five.csv", table)})
+    with pytest.raises(ValueError, match="nothing can be fitted"):
+        until(live, "playing")
 
 
 def test_marked_individuals_come_from_an_address_too(table):

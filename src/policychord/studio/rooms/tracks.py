@@ -1,6 +1,8 @@
 """A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +68,7 @@ class Played(NamedTuple):
     fault: str = ""
     motion: Motion | None = None
     every: Decisions | None = None
+    fitting: Future[Gating] | None = None
     found: Gating | None = None
     weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
     begun: Begun | None = None
@@ -116,8 +119,10 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     if not played.announced:
         return played._replace(announced=True)
     if played.found is None:
-        found = gating(thin(played.every, MOST_DECISIONS), starts=1)
-        return played._replace(found=found)
+        if played.fitting is None:
+            fitting = _in_background(gating, thin(played.every, MOST_DECISIONS), starts=1)
+            return played._replace(fitting=fitting)
+        return played._replace(found=played.fitting.result()) if played.fitting.done() else played
     if played.weights is None:
         return played._replace(weights=_weights(played, view), begun=None)
     if playing:
@@ -127,6 +132,20 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     if played.begun is None or played.time - played.begun.time >= view.follow:
         played = played._replace(begun=_start(played, view))
     return played
+
+
+def _in_background(function: Callable[..., Any], *given: Any, **more: Any) -> Future[Any]:
+    """Its answer, later: a fit takes half a minute, and messages of the page must not wait for it."""
+    later: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            later.set_result(function(*given, **more))
+        except BaseException as error:
+            later.set_exception(error)
+
+    threading.Thread(target=run, name="studio-fit", daemon=True).start()
+    return later
 
 
 def _trial(played: Played, view: TracksView) -> int:
