@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .compare import Answer, Gating, answer, gating
+    from .compare import Answer, Gating, Judged, answer, call_of, gating
     from .decisions import Decisions, cells_of, decide, of_trial, thin
-    from .family import accounts_of, family_of, weigh
+    from .family import HeavyTailed, accounts_of, family_of, weigh
     from .forces import USUAL, ForceSettings, Layout, Seen, Sight
     from .motion import Card, Motion, Smoothing, card_of, describe, move
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
@@ -23,6 +23,8 @@ __all__ = [
     "Decisions",
     "ForceSettings",
     "Gating",
+    "HeavyTailed",
+    "Judged",
     "Layout",
     "Motion",
     "Seen",
@@ -35,6 +37,7 @@ __all__ = [
     "answer",
     "as_tracks",
     "blank_decisions",
+    "call_of",
     "card_of",
     "cells_of",
     "decide",
@@ -56,8 +59,8 @@ _HOME = {
     "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "move"),
     "forces": ("USUAL", "ForceSettings", "Layout", "Seen", "Sight"),
     "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
-    "family": ("accounts_of", "family_of", "weigh"),
-    "compare": ("Answer", "Gating", "answer", "gating"),
+    "family": ("HeavyTailed", "accounts_of", "family_of", "weigh"),
+    "compare": ("Answer", "Gating", "Judged", "answer", "call_of", "gating"),
     "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
 }
 __getattr__, __dir__ = lazily(__name__, _HOME)
