@@ -116,7 +116,7 @@ def film(trace, every=4):
     """The flight in space, and its weights as they change."""
     fig = figure(4.4, 3.6)
     FigureCanvasAgg(fig)
-    space, bars = fig.add_subplot(projection="3d"), fig.add_axes((0.08, 0.06, 0.3, 0.24))
+    space, bars = fig.add_axes((0.2, 0.0, 0.72, 0.95), projection="3d"), fig.add_axes((0.04, 0.66, 0.24, 0.22))
     place, weights = np.asarray(trace.state.position[0]), np.asarray(trace.weights[0])
     space.plot(*np.asarray(WORLD.path)[:, :3].T, color=GREY, linewidth=0.8, linestyle=":")
     (tail,) = space.plot([], [], [], color="black", linewidth=1.2)
@@ -127,6 +127,7 @@ def film(trace, every=4):
     columns = bars.bar(list(COLOURS), weights[0], color=list(COLOURS.values()))
     bars.set(ylim=(0, 1), yticks=[])
     bars.tick_params(labelsize=6, length=0)
+    bars.tick_params(axis="x", rotation=40)
     bars.patch.set_alpha(0.0)
 
     def frame(now):
