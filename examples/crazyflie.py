@@ -116,6 +116,7 @@ def film(trace, every=4):
     """The flight in space, and its weights as they change."""
     fig = figure(4.4, 3.6)
     FigureCanvasAgg(fig)
+    fig.set_layout_engine("none")  # places are given
     space, bars = fig.add_axes((0.2, 0.0, 0.72, 0.95), projection="3d"), fig.add_axes((0.04, 0.66, 0.24, 0.22))
     place, weights = np.asarray(trace.state.position[0]), np.asarray(trace.weights[0])
     space.plot(*np.asarray(WORLD.path)[:, :3].T, color=GREY, linewidth=0.8, linestyle=":")
