@@ -195,7 +195,7 @@ def pendulum() -> Task:
     controllers = {name: Torque(jnp.asarray(own, dtype=float)) for name, own in gains.items()}
     switch = Switch(controllers["balance"], controllers["pump"], 0.85, lambda state: state.angle)
     return Task(
-        PENDULUM, 200, controllers, 2, scaled, 0.3, "tail", Grid(-2.0, 2.0, 41), Swing,
+        PENDULUM, 200, controllers, 2, scaled, 0.3, "tail", Grid(-2.0, 2.0, 41, saturates=True), Swing,
         {"switch": Alone((switch,), jnp.ones(1))}, lambda number: 2.0 * number, 1, jnp.zeros(1), 20,
     )  # fmt: skip
 
@@ -298,7 +298,7 @@ def cart_pole() -> Task:
     near, far = (Force(jnp.asarray(own)) for own in HAND)
     switch = Switch(near, far, 0.9, lambda state: state.angle)
     return Task(
-        CartPole(), 250, controllers, 3, scaled, 1.0, "tail", Grid(-10.0, 10.0, 21), Drive,
+        CartPole(), 250, controllers, 3, scaled, 1.0, "tail", Grid(-10.0, 10.0, 21, saturates=True), Drive,
         {"switch": Alone((switch,), jnp.ones(1))}, lambda number: 10.0 * number, 1, jnp.zeros(1), 50,
     )  # fmt: skip
 

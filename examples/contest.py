@@ -14,7 +14,6 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 from mppi import MPPI
-from scipy.stats import t as student
 from style import BLUE, GREEN, GREY, ORANGE, RECORD, SEEDS, figure
 
 import policychord as pc
@@ -83,33 +82,14 @@ def _keep(parts):
         RECORD.write_text(json.dumps(found | parts) + "\n", encoding="utf-8")
 
 
-def interval(values, level=0.95):
-    """Half the width of the confidence interval of a mean."""
-    values = np.asarray(values)
-    return float(
-        student.ppf((1 + level) / 2, max(len(values) - 1, 1))
-        * values.std(ddof=min(1, len(values) - 1))
-        / len(values) ** 0.5
-    )
-
-
 def show(title, returns, ours=OURS):
     """A line for each agent: its mean return, and what ours gains on it in the same episodes, with 95% intervals."""
-    count, rows = len(returns[ours]), []
-    print(f"{title}, {count} episodes, the same starts for all; ± is half of a 95% interval")
-    print(f"{'agent':<22} {'return':>18} {'ours gains':>18} {'won':>5} {'lost':>5}")
-    for name, values in returns.items():
-        line = f"{name:<22} {values.mean():>9.1f} ± {interval(values):>6.1f}"
-        rows.append([name, values.mean(), interval(values), None, None, None, None])
-        if name != ours:
-            gain = returns[ours] - values
-            line += f" {gain.mean():>9.1f} ± {interval(gain):>6.1f} {np.sum(gain > 0):>5} {np.sum(gain < 0):>5}"
-            rows[-1][3:] = gain.mean(), interval(gain), int(np.sum(gain > 0)), int(np.sum(gain < 0))
-        print(line)
+    found = pc.loops.Contest(returns, ours)
+    print(f"{title}\n{found}")
     versions = f"policychord {pc.__version__}, gymnasium {gymnasium.__version__}"
     command = f"python examples/{Path(sys.argv[0]).name}"
     _keep({"table": {"command": command, "date": date.today().isoformat(), "versions": versions,
-                     "columns": COLUMNS, "rows": rows}})  # fmt: skip
+                     "columns": COLUMNS, "rows": [list(row) for row in found.rows]}})  # fmt: skip
 
 
 def draw(title, returns, ours=OURS):

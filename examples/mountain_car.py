@@ -54,7 +54,7 @@ if __name__ == "__main__":
     composer = pc.Composer(
         {"left": pc.Gaussian(left, 0.3), "right": pc.Gaussian(right, 0.3)},
         pc.Cost(lambda x, u, k: 0.1 * u[0] ** 2, predict=predict, state_cost=price),
-        pc.Grid(-1.0, 1.0, 21), eps=0.01, selection="mode",
+        pc.Grid(-1.0, 1.0, 21, saturates=True), eps=0.01, selection="mode",
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=stage, steps=30,

@@ -40,7 +40,7 @@ CONTROLLERS = {
     "pump": pc.Gaussian(pump, sd=0.3, outside="tail"),
     "balance": pc.Gaussian(balance, sd=0.3, outside="tail"),
 }
-TORQUES = pc.Grid(-2.0, 2.0, 41)  # N m
+TORQUES = pc.Grid(-2.0, 2.0, 41, saturates=True)  # N m
 
 
 # The model: where a torque leads, and what that costs now (`now`) or from there on (`from_here_on`).

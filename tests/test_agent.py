@@ -9,10 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from policychord import Composer, Outcome, certify, problem, solve
 from policychord.actions import Finite, Grid
+from policychord.envs import Pendulum
+from policychord.loops import rollout, to_dataset
 from policychord.models import Cost, Reference, Sum
+from policychord.population import Groups, Population
 from policychord.primitives import Gaussian, Table
 
 LINE = Grid(-2.0, 2.0, 41)
@@ -317,8 +321,10 @@ def test_a_coarse_grid_says_so():
     assert coarse > 1
     assert fine < 1e-6
     # against what the points really do to a mean between two of them
-    moved = max(float(Gaussian([m], 0.3).on_grid(Grid(-6.0, 6.0, 17), None, 0)[0]) for m in np.linspace(0, 0.75, 31))
-    assert Gaussian([0.0], 0.3).coarseness(Grid(-6.0, 6.0, 17)) == pytest.approx(moved, rel=0.05)
+    grid, means = Grid(-6.0, 6.0, 17), np.linspace(0, 0.75, 31)
+    on_grid = np.array([grid.mean(jnp.exp(Gaussian([m], 0.3).log_prob(grid, None, 0)))[0] for m in means])
+    moved = np.max(np.abs(on_grid - means)) / 0.3
+    assert Gaussian([0.0], 0.3).coarseness(grid) == pytest.approx(moved, rel=0.05)
 
 
 def test_a_cut_grid_says_so():
@@ -330,6 +336,43 @@ def test_a_cut_grid_says_so():
     edge = float(LINE.points[-1, 0])
     with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off.*Sampled actions"):
         agent.decide(jax.random.key(0), jnp.array([edge]))
-    moved, mass = map(float, agent.primitives[0].on_grid(LINE, jnp.array([edge]), 0))
-    assert mass == pytest.approx(0.5, abs=0.15)
-    assert moved == pytest.approx(np.sqrt(2 / np.pi), abs=0.25)
+    assert agent.primitives[0].mass_on(LINE, jnp.array([edge]), 0) == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("radius", [None, 1.0])
+@pytest.mark.parametrize("outside", ["clip", "tail"])
+@pytest.mark.parametrize("spread", [{"sd": [0.2, 0.35]}, {"covariance": [[0.04, 0.03], [0.03, 0.09]]}])
+def test_the_mass_on_a_grid_is_that_of_its_cells(spread, outside, radius):
+    """By SciPy's density at every point, for means inside, near the border and outside."""
+    grid = Grid([-1.0, -1.2], [1.0, 1.2], [23, 31], radius=radius)
+    covariance = spread["covariance"] if "covariance" in spread else np.diag(np.square(spread["sd"]))
+    cell = float(np.prod(np.asarray(grid.spacing)))
+    bell = Gaussian(lambda x, k: x, **spread, outside=outside)
+    for mean in ([0.1, -0.2], [0.9, 0.1], [1.5, -1.0]):
+        wanted = np.asarray(grid.inside(jnp.array(mean))) if outside == "clip" else mean
+        mass = multivariate_normal(wanted, covariance).pdf(np.asarray(grid.points)).sum() * cell
+        assert bell.mass_on(grid, jnp.array(mean), 0) == pytest.approx(mass, rel=1e-9)
+        assert bool(bell.spoiled_by(grid, jnp.array(mean), 0)) == (abs(mass - 1) > 0.2)
+
+
+def test_a_trace_says_which_decisions_were_cut():
+    """In a compiled loop too, alone, in a population and in groups; not where the ends are limits."""
+    parts = {"push": Gaussian(lambda x, k: 1.2 + 0.1 * k, 0.2), "rest": Gaussian([0.0], 0.2)}
+    agent = Composer(parts, Cost(np.zeros(41)), LINE, 1.0)
+    said = r"cuts primitives\['push'\] off in many decisions \(trace.cut says in which\)"
+    with pytest.warns(UserWarning, match=said):
+        trace = rollout(agent, Pendulum(), steps=10)
+    by_hand = [bool(parts["push"].spoiled_by(LINE, None, k)) for k in range(10)]
+    assert 0 < sum(by_hand) < 10
+    np.testing.assert_array_equal(trace.cut[0, :, 0], by_hand)
+    assert not trace.cut[..., 1].any()
+    assert to_dataset(trace).cut.dims == ("episode", "time", "agent", "primitive")
+    for many in (Population(agent, 2), Groups(one=agent, other=agent)):
+        for k in (0, 8):
+            made = eqx.filter_jit(many.decide)(jax.random.key(0), jnp.zeros(2), jnp.asarray(k))
+            np.testing.assert_array_equal(made.cut, [[k == 8, False]] * 2)
+    limited = agent.replace(actions=Grid(-2.0, 2.0, 41, saturates=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rollout(limited, Pendulum(), steps=10).cut is None
+        limited.decide(jax.random.key(0), None, 8)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policychord import Composer, rollout
-from policychord.actions import Grid
+from policychord.actions import Grid, Sampled
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Policy
 
@@ -34,13 +34,25 @@ def failing(policy_observation):
 @pytest.mark.parametrize(
     ("make", "message", "cause"),
     [
-        (lambda: agent(lambda x, u, k: np.sin(x + u)), "predict gives a value .* models.BlackBox", Exception),
-        (lambda: agent(lambda x, u, k: x if u[0] > 0 else -x), "predict asks .* jnp.where", Exception),
+        (lambda: agent(lambda x, u, k: np.sin(x + u)), "predict uses NumPy .* models.BlackBox", Exception),
+        (lambda: agent(lambda x, u, k: x if u[0] > 0 else -x), "predict needs a number .* jnp.where", Exception),
         (lambda: agent(lambda x, u, k: x @ jnp.ones((3, 3))), r"predict failed \(TypeError.*shape \(1,\)", TypeError),
-        (lambda: agent(lambda x, u: x), "predict is called with 3 arguments and does not take them", TypeError),
-        (lambda: agent(primitive=Gaussian(lambda x: x, 0.3)), "mean is called with 2 arguments", TypeError),
-        (lambda: agent(primitive=Gaussian(lambda x, k: x["no"], 0.3)), "mean failed", Exception),
-        (lambda: agent(primitive=Policy(failing, 0.3)), "the policy failed .KeyError", KeyError),
+        (lambda: agent(lambda x, u: x), "predict is called with 3 arguments, which it does not accept", TypeError),
+        (
+            lambda: agent(primitive=Gaussian(lambda x: x, 0.3)),
+            r"^primitives\['primitive 0'\]: mean is called with 2 arguments",
+            TypeError,
+        ),
+        (
+            lambda: agent(primitive=Gaussian(lambda x, k: x["no"], 0.3)),
+            r"^primitives\['primitive 0'\]: mean failed",
+            Exception,
+        ),
+        (
+            lambda: agent(primitive=Policy(failing, 0.3)),
+            r"^primitives\['primitive 0'\]: the policy failed .KeyError",
+            KeyError,
+        ),
         (lambda: agent(primitive=Gaussian(Unhashable(), 0.3)), "mean is a Unhashable that cannot be hashed", TypeError),
     ],
 )
@@ -71,3 +83,13 @@ def test_a_decision_without_numbers_warns_and_names_the_culprit(options, said):
     with pytest.warns(UserWarning, match=said):
         decision = one.decide(jax.random.key(0), jnp.zeros(1))
     assert np.isinf(decision.certificate.gap)
+
+
+def test_an_error_says_which_primitive_it_is():
+    """Of two controllers, in a compiled loop and with sampled actions too."""
+    parts = {"stay": GOOD, "go": Gaussian(lambda x, k: jnp.zeros(3), 0.3)}
+    for actions in (LINE, Sampled(-1.0, 1.0)):
+        one = Composer(parts, Cost(lambda x, u, k: 0.0), actions, 0.3)
+        for decide in (one.decide, one.compiled()):
+            with pytest.raises(ValueError, match=r"^primitives\['go'\]: mean\(observation, k\) has shape \(3,\)"):
+                decide(jax.random.key(0), jnp.zeros(1))

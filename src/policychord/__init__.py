@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .core.stability import Stability, circuit_stability
     from .fitting import fit
     from .learning import learn
+    from .loops.contest import contest
     from .loops.replay import replay
     from .loops.rollout import rollout
     from .loops.trace import to_dataset
@@ -88,6 +89,7 @@ __all__ = [
     "circuit",
     "circuit_stability",
     "complexity",
+    "contest",
     "dissipation",
     "enable_x64",
     "energy",
@@ -124,7 +126,7 @@ _HOME = {
     "population": ("Groups", "Population"),
     "fitting": ("fit",),
     "learning": ("learn",),
-    "loops": ("replay", "rollout", "to_dataset"),
+    "loops": ("contest", "replay", "rollout", "to_dataset"),
 }  # fmt: skip
 # Whole rooms, by their names: `pc.envs.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
 _ROOMS = (

@@ -33,18 +33,18 @@ def _remedy(part: str, function: Callable[..., Any], error: Exception, given: tu
     box = "models.BlackBox" if part in ("predict", "action_cost", "state_cost", "stage_cost") else "primitives.Policy"
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return (
-            f"gives a value that is not known yet to NumPy, or to plain Python: write it with jax.numpy, or wrap it in "
-            f"{box}."
+            "uses NumPy or plain Python on numbers that JAX has not computed yet: write it with jax.numpy, or wrap it "
+            f"in {box}."
         )
     if isinstance(error, jax.errors.ConcretizationTypeError):
         return (
-            "asks for a value that is not known yet, by a Python if, while, and, or, float() or bool(): use jnp.where "
-            f"and jnp.clip, or wrap it in {box}."
+            "needs a number that JAX has not computed yet, in a Python if, while, and, or, float() or bool(): use "
+            f"jnp.where and jnp.clip, or wrap it in {box}."
         )
     if isinstance(error, TypeError) and not _takes(function, len(given)):
-        return f"is called with {len(given)} arguments and does not take them ({error})."
+        return f"is called with {len(given)} arguments, which it does not accept ({error})."
     if isinstance(error, jax.errors.TracerIntegerConversionError):
-        return "takes a value that is not known yet as a Python index: make the list a jax.numpy array."
+        return "uses a number that JAX has not computed yet as a Python index: make the list a jax.numpy array."
     said = str(error).strip().partition("\n")[0]
     return (
         f"failed ({type(error).__name__}: {said}). It is called with {_shapes(given)}: make it work for these shapes, "

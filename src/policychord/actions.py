@@ -75,7 +75,8 @@ class Finite(AbstractActions):
 class Grid(AbstractActions):
     """A uniform grid on the box [low, high], optionally only the points within `radius` of the box's centre.
 
-    `count` is the number of points along each axis, ends included; a single number serves all axes.
+    `count` is the number of points along each axis, ends included; a single number serves all axes. `saturates` says
+    that the ends are limits of what can be done, so that primitives may want more: no warning says that they are cut.
     """
 
     points: Float[Array, "d dim"]
@@ -83,9 +84,12 @@ class Grid(AbstractActions):
     kept: Int[Array, " d"] | None  # positions within the full grid, in row-major order; None for all of it
     mask: Float[Array, "..."] | None  # the same as ones and zeros over the full grid
     radius: float | None = eqx.field(static=True)
+    saturates: bool = eqx.field(static=True)
     cut: bool = eqx.field(static=True)  # whether the ball reaches past the box
 
-    def __init__(self, low: ArrayLike, high: ArrayLike, count: ArrayLike, radius: float | None = None):
+    def __init__(
+        self, low: ArrayLike, high: ArrayLike, count: ArrayLike, radius: float | None = None, *, saturates: bool = False
+    ):
         low, high, count = _box(low, high, count)
         axes = [np.linspace(a, b, c) for a, b, c in zip(low, high, count, strict=True)]
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
@@ -105,7 +109,7 @@ class Grid(AbstractActions):
         self.axes = tuple(jnp.asarray(axis) for axis in axes)
         self.kept = None if kept is None else jnp.asarray(kept)
         self.mask = None if kept is None else jnp.zeros(count.prod()).at[self.kept].set(1.0).reshape(count)
-        self.radius = None if radius is None else float(radius)
+        self.radius, self.saturates = None if radius is None else float(radius), saturates
         self.cut = radius is not None and bool(np.any(radius > (high - low) / 2))
 
     @property

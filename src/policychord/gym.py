@@ -436,8 +436,8 @@ class _SideBySide(NamedTuple):
 
 def in_numpy(decision: Decision) -> Decision:
     """The decision in NumPy, but for the memory, which stays where the next decision wants it."""
-    action, weights, certificate, outcome = jax.tree_util.tree_map(np.asarray, decision[:4])
-    return Decision(action, weights, certificate, outcome, decision.memory)
+    told = {name: value for name, value in decision._asdict().items() if name != "memory"}
+    return Decision(memory=decision.memory, **jax.tree_util.tree_map(np.asarray, told))
 
 
 class _Worlds:

@@ -180,11 +180,8 @@ class _Seat:
     def finish(self) -> bool:
         """Record the step; whether the agent goes on anywhere."""
         made = self.decision
-        self.records.append(
-            Record(
-                Observed(self.seen), made.action, made.weights, *made.certificate, made.outcome, self.reward, self.alive
-            )
-        )
+        told = made.weights, *made.certificate, made.outcome, made.cut
+        self.records.append(Record(Observed(self.seen), made.action, *told, self.reward, self.alive))
         self.seen, self.alive = self.next, self.alive & self.after
         return bool(self.alive.any())
 

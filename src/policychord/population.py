@@ -203,10 +203,14 @@ class Groups(eqx.Module):
             decision = group.decide(jax.random.fold_in(key, i), own, k, memory[name])
             columns = [self.names.index(primitive) for primitive in group.names]
             weights = jnp.full((group.count, len(self.names)), jnp.nan).at[:, jnp.array(columns)].set(decision.weights)
-            found.append((decision.action, weights, decision.certificate, decision.outcome))
+            here = jnp.zeros((group.count, len(self.names)), bool)
+            cut = here if decision.cut is None else here.at[:, jnp.array(columns)].set(decision.cut)
+            found.append((decision.action, weights, decision.certificate, decision.outcome, cut))
             after[name] = decision.memory
-        action, weights, certificate, outcome = jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *found)
-        return Decision(action, weights, certificate, outcome, after)  # type: ignore[arg-type]
+        action, weights, certificate, outcome, cut = (
+            jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *parts) for parts in zip(*found, strict=True)
+        )
+        return Decision(action, weights, certificate, outcome, after, cut=cut)  # type: ignore[arg-type]
 
 
 class Passive(eqx.Module):

@@ -23,6 +23,7 @@ from .selection import Selection
 
 MOVES = f"it moves its mean by more than {MOVED} sd, or loses more than {LOST:.0%} of its mass."
 REMEDY = "Use a finer grid, a wider one, or Sampled actions."
+SATURATES = "If its ends are the limits of what can be done, say so: Grid(..., saturates=True)."
 
 
 def name_all(primitives: Any) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
@@ -147,21 +148,17 @@ def check_general(
 
 
 def _is_coarse(primitive: AbstractPrimitive, actions: AbstractActions) -> bool:
-    if not (isinstance(primitive, Gaussian) and isinstance(actions, Grid)):
-        return False
+    if not (isinstance(primitive, Gaussian) and isinstance(actions, Grid)) or callable(primitive.sd):
+        return False  # a spread that follows the observation is not known yet
     if is_traced(primitive.sd, primitive.cholesky, actions.points):
         return False
     with jax.ensure_compile_time_eval():  # an agent that is made inside a trace, of parts that were made outside
-        return primitive.coarseness(actions) > MOVED
+        return bool(primitive.coarseness(actions) > MOVED)
 
 
-def warn_of_grid(
-    names: tuple[str, ...], primitives: tuple[AbstractPrimitive, ...], well: Any, actions: AbstractActions,
-    observation: Observation, k: Time,
-) -> None:  # fmt: skip
-    """Say which primitives the grid cuts off for this observation. Python shows each warning once."""
-    if not isinstance(actions, Grid):
-        return
-    for name, primitive, fine in zip(names, primitives, np.asarray(well), strict=True):
-        if isinstance(primitive, Gaussian) and fine and primitive.spoiled_by(actions, observation, k):
-            warnings.warn(f"the grid cuts primitives[{name!r}] off, or is coarse: {MOVES} {REMEDY}", stacklevel=4)
+def warn_of_grid(names: tuple[str, ...], cut: Any, where: str = "", stacklevel: int = 4) -> None:
+    """Say which primitives the grid cuts off, given a flag for each. Python shows each warning once."""
+    for name, bad in zip(names, np.asarray(cut), strict=True):
+        if bad:
+            said = f"the grid cuts primitives[{name!r}] off{where}, or is coarse: {MOVES} {REMEDY} {SATURATES}"
+            warnings.warn(said, stacklevel=stacklevel)

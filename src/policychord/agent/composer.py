@@ -177,7 +177,7 @@ class Composer(AbstractPrimitive):
 
     def problem(self, observation: Observation, k: Time = 0) -> AnyProblem:
         """The gating problem of this observation. Outside jit it says what is wrong with it."""
-        given, well, *_ = self._pose(observation, k)
+        given, well = self._pose(observation, k)[:2]
         if not is_traced(*given) and not np.all(well):
             raise ValueError(
                 f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
@@ -197,7 +197,7 @@ class Composer(AbstractPrimitive):
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[jax.Array, " d"]:
         """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
         weights = self.weigh(observation, k).weights
-        pi = filled_columns(self.primitives, actions, observation, k, separable(self.primitives, actions))[0]
+        pi = filled_columns(self.primitives, actions, observation, k, separable(self.primitives, actions)).pi
         prob = self._compose(pi, weights)
         return jnp.log(prob) - jnp.log(jnp.sum(prob))
 
@@ -205,16 +205,25 @@ class Composer(AbstractPrimitive):
         """The probability of every action."""
         return jnp.asarray(jnp.asarray(pi) @ weights if self.combine == "mixture" else pool(pi, weights))
 
-    def _pose(self, observation: Observation, k: Time) -> tuple[Problem, Bool[Array, " n"], Options, Drawn | None]:
-        """The gating problem, and which primitives are numbers; the others have next to no prior weight in it."""
+    def _pose(
+        self, observation: Observation, k: Time
+    ) -> tuple[Problem, Bool[Array, " n"], Bool[Array, " n"] | None, Options, Drawn | None]:
+        """The gating problem, which primitives are numbers and which are cut, how to solve it, and the points drawn.
+
+        Primitives that are not numbers have next to no prior weight in it.
+        """
         observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, observation)
         actions, drawn, options = self.actions, None, Options(self.tol, self.route)
-        if isinstance(actions, Sampled):
-            parts = drawable(self.primitives, actions, observation, k)
-            pi, well, drawn = draw_columns(parts, actions, observation, k)
-            actions = drawn.actions
-        else:
-            pi, well = filled_columns(self.primitives, actions, observation, k, self.by_axes)
+        try:
+            if isinstance(actions, Sampled):
+                parts = drawable(self.primitives, actions, observation, k)
+                pi, well, drawn = draw_columns(parts, actions, observation, k)
+                actions, cut = drawn.actions, None
+            else:
+                pi, well, cut = filled_columns(self.primitives, actions, observation, k, self.by_axes)
+        except ValueError:
+            self._name_culprit(observation, k)
+            raise
         cost = action_cost(self.model, actions, observation, k)
         eps = jnp.asarray(call("eps", self.eps, observation, k) if callable(self.eps) else self.eps, dtype=float)
         log_prior = self.log_prior(observation, k) if callable(self.log_prior) else self.log_prior
@@ -232,7 +241,18 @@ class Composer(AbstractPrimitive):
         trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
         if _is_finite(given) and not trusted:  # else the parts were checked when they were made, shapes and sums hold
             given = _checked(given)
-        return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well, options, drawn
+        return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well, cut, options, drawn
+
+    def _name_culprit(self, observation: Observation, k: Time) -> None:
+        """Ask each primitive alone, so that an error says which of them it is."""
+        for name, primitive in zip(self.names, self.primitives, strict=True):
+            try:
+                if isinstance(self.actions, Sampled):
+                    draw_columns(drawable((primitive,), self.actions, observation, k), self.actions, observation, k)
+                else:
+                    primitive.log_prob(self.actions, observation, k)
+            except ValueError as error:
+                raise type(error)(f"primitives[{name!r}]: {error}") from error.__cause__
 
     def _named(self, well: Array) -> str:
         bad = [name for name, fine in zip(self.names, np.asarray(well), strict=True) if not fine]
@@ -240,7 +260,7 @@ class Composer(AbstractPrimitive):
 
     def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
         """The weights for this observation, by the gate chosen, with their certificate."""
-        given, well, options, drawn = self._pose(observation, k)
+        given, well, cut, options, drawn = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
         given = jax.lax.optimization_barrier(given)
         memory = self.start() if memory is None else memory
@@ -248,12 +268,15 @@ class Composer(AbstractPrimitive):
         if not is_traced(*given):
             if not np.all(well):
                 warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
-            warn_of_grid(self.names, self.primitives, well, self.actions, observation, k)
+            if cut is not None:
+                warn_of_grid(self.names, cut)
             if not (np.any(well) and _is_finite(given)):  # solve would raise an error
                 said = f"{_missing(given, well)}: these weights are not numbers, and a decision takes its fallback."
                 warnings.warn(said, stacklevel=3)
                 unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
-                return Weighing(given, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn)
+                return Weighing(
+                    given, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn, cut=cut
+                )
         posed = self._generalise(given, well)
         weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
         nowhere = failed(outcome)
@@ -261,7 +284,7 @@ class Composer(AbstractPrimitive):
         certificate = Certificate(*(jnp.where(nowhere, nothing, bound) for bound in certificate))
         sampled = drawn is not None and isinstance(self.gate, AtEquilibrium)
         error = standard_error(given, drawn, weights) if sampled and drawn is not None else None
-        return Weighing(posed, weights, certificate, outcome, well, carried, drawn, error)
+        return Weighing(posed, weights, certificate, outcome, well, carried, drawn, error, cut)
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
@@ -284,7 +307,8 @@ class Composer(AbstractPrimitive):
         if self.fallback == "previous":
             action = jnp.where(nowhere, memory.action, action)
         kept = remember(memory, weighed)._replace(debt=debt, action=action)
-        return Decision(action, weights, weighed.certificate, weighed.outcome, kept, weighed.standard_error)
+        found = weighed.certificate, weighed.outcome, kept, weighed.standard_error, weighed.cut
+        return Decision(action, weights, *found)
 
     def interval(self, decision: Decision | Weighing, level: float = 0.95) -> tuple[jax.Array, jax.Array]:
         """(low, high) of the weights on `Sampled` actions: what sampling them leaves open, with this confidence.

@@ -41,6 +41,7 @@ class Weighing(NamedTuple):
     carried: Any = ()  # of the gate, for the next decision
     drawn: Drawn | None = None  # the points of `Sampled` actions
     standard_error: Float[Array, " n"] | None = None  # of the weights, by the sampling of actions; None for fixed sets
+    cut: Bool[Array, " n"] | None = None  # primitives that the grid cuts off, or is too coarse for; None without a grid
 
     @property
     def mixture(self) -> Float[Array, " d"]:
@@ -64,6 +65,7 @@ class Decision(NamedTuple):
     outcome: Int[Array, ""]  # an `Outcome`
     memory: Memory
     standard_error: Float[Array, "*agent n"] | None = None  # of the weights, statistical; None unless `Sampled`
+    cut: Bool[Array, "*agent n"] | None = None  # primitives that the grid cuts off, or is too coarse for
 
     @property
     def optimal(self) -> Bool[Array, "..."]:

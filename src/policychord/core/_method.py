@@ -51,7 +51,7 @@ class Outcome(IntEnum):
     CONVERGED = 0, "The weights are optimal to the tolerance."
     NOT_CONVERGED = 1, "The search stalled before it reached the tolerance."
     ROUNDING_LIMIT = 2, "Rounding in float64 hides whether better weights exist."
-    BAD_INPUT = 3, "Something given is not a number, or no problem can be made of it."
+    BAD_INPUT = 3, "Something given is not a number, or is outside its allowed range."
     NOT_OPTIMISED = 4, "The weights were given by another rule; the optimum was not searched for."
     NOT_CONVEX = 5, "The complexity is not convex, so nothing is proved about the weights."
     NOT_SMOOTH = 6, "The complexity has a kink here, and its gradient on one side proves no more than this gap."

@@ -1,5 +1,6 @@
-"""Loops: one `step` of an agent in its environment, repeated: `rollout`, `replay`, and the trace that either leaves."""
+"""Loops: one `step` of an agent in its environment, repeated: `rollout`, `replay`, their trace, and `contest`."""
 
+from .contest import Contest, contest, controls
 from .in_turn import step_in_turn
 from .replay import replay
 from .rollout import rollout
@@ -8,11 +9,14 @@ from .trace import Labels, Trace, to_dataset
 
 __all__ = [
     "Carry",
+    "Contest",
     "Labels",
     "Record",
     "Streams",
     "Trace",
     "begin",
+    "contest",
+    "controls",
     "replay",
     "rollout",
     "step",

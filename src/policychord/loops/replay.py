@@ -80,7 +80,7 @@ class _Explaining(eqx.Module):
         log_prob = jnp.log(weighed.mixture[choice])
         kept = remember(memory, weighed, self.recorded[k])
         action = _Taken(self.composer.actions.at(choice), log_prob)
-        return Decision(action, weighed.weights, weighed.certificate, weighed.outcome, kept)
+        return Decision(action, weighed.weights, weighed.certificate, weighed.outcome, kept, cut=weighed.cut)
 
 
 class _Past(eqx.Module):

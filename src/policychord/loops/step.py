@@ -41,6 +41,7 @@ class Record(NamedTuple):
     gap: Float[Any, "*agent"]
     distance: Float[Any, "*agent"]
     outcome: Int[Any, "*agent"]  # an `Outcome`
+    cut: Bool[Any, "*agent n"] | None  # primitives that the grid cuts off, or is too coarse for
     reward: Float[Any, "*episode"]
     alive: Bool[Any, "*episode"]
 
@@ -71,7 +72,7 @@ def step(agent: Decides, env: Moves, streams: Streams, carry: Carry, k: Time) ->
 
     following = jax.tree_util.tree_map(where_alive, moved.state, state)
     record = Record(
-        state, decision.action, decision.weights, *decision.certificate, decision.outcome,
+        state, decision.action, decision.weights, *decision.certificate, decision.outcome, decision.cut,
         where_alive(moved.reward, 0.0), alive,
     )  # fmt: skip
     return Carry(following, decision.memory, alive & ~moved.terminated), record

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
+from ..agent.arguments import warn_of_grid
 from ..envs.base import Variable
 from .step import Record
 
@@ -24,6 +25,10 @@ OUTCOMES = {
     "flag_values": [int(one) for one in Outcome],
     "flag_meanings": " ".join(one.name.lower() for one in Outcome),
 }
+
+
+CUT = {"long_name": "whether the grid cuts the primitive off, or is too coarse for it", "units": "1"}
+OFTEN = 0.1  # share of the decisions in which a grid may cut a primitive before it is said
 
 
 @jax.tree_util.register_static
@@ -53,6 +58,7 @@ class Trace(NamedTuple):
     alive: Bool[Array, "episode time"]  # False once the episode was over, or where nothing was recorded
     log_prob: Float[Array, "episode time"] | None  # ln probability of recorded actions (replay only)
     labels: Labels
+    cut: Bool[Array, "episode time *agent n"] | None = None  # primitives that the grid cuts off, or is too coarse for
 
     @property
     def total_reward(self) -> Float[Array, " episode"]:
@@ -88,6 +94,9 @@ def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array |
         for complaint, at in complaints(labels.primitives, trace.outcome, trace.weights, trace.gap, trace.alive):
             where = f" (first in episode {labels.episodes[at[0]]} at time {int(at[1])})"
             warnings.warn(complaint + where + ". Look at trace.state, or call agent.problem there.", stacklevel=3)
+        if trace.cut is not None and trace.cut.shape[-1] == len(labels.primitives):
+            often = np.mean(np.asarray(trace.cut), axis=tuple(range(trace.cut.ndim - 1))) > OFTEN
+            warn_of_grid(labels.primitives, often, " in many decisions (trace.cut says in which)")
     return trace
 
 
@@ -136,6 +145,7 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             {"long_name": "certificate: |w - w*|_1 is at most this", "units": "1"},
         ),
         "outcome": (*per_agent(trace.outcome), OUTCOMES),
+        **({} if trace.cut is None else {"cut": (*per_agent(trace.cut, "primitive"), CUT)}),
         "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
         "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
     }

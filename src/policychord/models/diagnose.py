@@ -83,7 +83,8 @@ def _warnings(agent: Any, found: Diagnosis) -> tuple[str, ...]:
         said.append(
             f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {found.moved:.2f}. Raise steps."
         )
-    if found.contrast > SAME and found.moved_by_cost < FLAT:  # else the primitives are equally good here
+    flat = found.contrast > SAME and found.moved_by_cost < FLAT  # else the primitives are equally good here
+    if flat:
         remedy = f"Multiply all costs by about {1 / found.contrast:.1g}." if found.contrast < 1 else "Lower eps."
         said.append(
             f"the cost hardly counts: it differs by {found.contrast:.2g} nats between primitives, so prior and "
@@ -94,13 +95,14 @@ def _warnings(agent: Any, found: Diagnosis) -> tuple[str, ...]:
             f"the model is off: its error is {found.model_error:.0%} of what a step changes. Correct predict, or its "
             "time step."
         )
-    if agent.selection == "mean" and found.hollow > OFTEN and found.cost_of["mode"] < found.cost_of["mean"]:
+    hollow = found.hollow > OFTEN and found.cost_of["mode"] < found.cost_of.get("mean", -np.inf)
+    if agent.selection == "mean" and hollow and not flat:
         said.append(
             f"in {found.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by "
             "the model it costs more: use selection='mode', or 'sample'."
         )
     for name, share in found.cut.items():
-        if share > OFTEN:
+        if share > OFTEN and not agent.actions.saturates:
             said.append(
                 f"in {share:.0%} of the states the grid cuts primitive {name!r} off, or is too coarse for it: use a "
                 "finer grid, a wider one, or Sampled actions."

@@ -23,6 +23,14 @@ def separable(primitives: tuple[AbstractPrimitive, ...], actions: AbstractAction
     return all(isinstance(p, Gaussian) and p.separable_on(actions) for p in primitives)
 
 
+class Columns(NamedTuple):
+    """All primitives on a fixed set of actions."""
+
+    pi: Float[Array, "d n"]
+    well: Bool[Array, " n"]  # which are numbers; the others are filled with the first that is
+    cut: Bool[Array, " n"] | None  # which the grid cuts off, or is too coarse for; None unless it should be said
+
+
 def columns(
     primitives: tuple[AbstractPrimitive, ...],
     actions: AbstractActions,
@@ -31,7 +39,7 @@ def columns(
     by_axes: bool,
 ) -> Float[Array, "d n"]:
     """Pi: a column of probabilities for each primitive. `by_axes` is what `separable` says, asked once."""
-    pi, well = filled_columns(primitives, actions, observation, k, by_axes)
+    pi, well, _ = filled_columns(primitives, actions, observation, k, by_axes)
     return jnp.where(well, pi, jnp.nan)
 
 
@@ -41,8 +49,8 @@ def filled_columns(
     observation: Observation,
     k: Time,
     by_axes: bool,
-) -> tuple[Float[Array, "d n"], Bool[Array, " n"]]:
-    """(Pi, which of its columns are numbers). One that is not is filled with the first that is.
+) -> Columns:
+    """Pi, with every column that is not a number filled with the first that is.
 
     So a primitive that fails leaves a problem that can be solved, if it gets no weight in it.
     """
@@ -50,14 +58,25 @@ def filled_columns(
         log_pi = [[p.log_prob(actions, observation, k)] for p in primitives]
         well = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
         filled = _filled(log_pi, well)
-        return jnp.exp(jnp.stack([column for (column,) in filled], axis=-1)), jnp.stack(well)
+        pi = jnp.exp(jnp.stack([column for (column,) in filled], axis=-1))
+        cut = None
+        if isinstance(actions, Grid) and not actions.saturates:
+            no = jnp.asarray(False)
+            told = [p.spoiled_by(actions, observation, k) if isinstance(p, Gaussian) else no for p in primitives]
+            cut = jnp.stack(told) & jnp.stack(well)
+        return Columns(pi, jnp.stack(well), cut)
     assert isinstance(actions, Grid)
-    placed = [p.placed(actions, observation, k) for p in primitives if isinstance(p, Gaussian)]
+    parts = [p for p in primitives if isinstance(p, Gaussian)]
+    placed = [p.placed(actions, observation, k) for p in parts]
     well = [jnp.isfinite(sum(anchor[i] + beyond[i] for i in range(len(actions.axes)))) for anchor, beyond, _ in placed]
-    filled = _filled(placed, well)
+    found = [factors(actions, *one) for one in _filled(placed, well)]
     # all primitives at once: one pass over the matrix instead of one for each column and one to stack them
-    along = [jnp.stack(axis, axis=-1) for axis in zip(*(factors(actions, *one) for one in filled), strict=True)]
-    return product_of(along, actions), jnp.stack(well)
+    along = [jnp.stack(axis, axis=-1) for axis in zip(*(axes for axes, _ in found), strict=True)]
+    pi, cut = product_of(along, actions), None
+    if not actions.saturates:
+        told = [p.at(observation, k).spoiled(actions, mass) for p, (_, mass) in zip(parts, found, strict=True)]
+        cut = jnp.stack(told) & jnp.stack(well)
+    return Columns(pi, jnp.stack(well), cut)
 
 
 def _filled(columns: list[list[Array]], well: list[Array]) -> list[list[Array]]:

@@ -20,7 +20,7 @@ from .base import AbstractPrimitive, Moments
 # exp( (distance/sd)^2 / 2 ) against it. From a mean in the ball to the nearest of its points it is never farther than
 # the diagonal of one cell, so with this bound the loss stays below 1e266, far from underflow.
 LARGEST_DIAGONAL_IN_SD = 35.0
-MOVED, LOST = 0.25, 0.2  # a grid is too small or coarse if it moves the mean by so many sd, or loses so much mass
+MOVED, LOST = 0.25, 0.2  # a grid is too coarse if it moves means by so many sd, too small if it misses so much mass
 
 
 class Gaussian(AbstractPrimitive):
@@ -178,31 +178,32 @@ class Gaussian(AbstractPrimitive):
         # a spread that is not a number takes the place along, which is what is looked at
         return [jnp.where(jnp.isfinite(sd), anchor, jnp.nan) if callable(self.sd) else anchor, beyond, sd]
 
-    def on_grid(self, actions: Grid, observation: Observation, k: Time) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(how far its mean on the points is from its own, in sd; its mass on their cells, which should be one)."""
+    def mass_on(self, actions: Grid, observation: Observation, k: Time) -> Float[Array, ""]:
+        """Its mass on the cells of the points, which should be one: less where it is cut off."""
         here = self.at(observation, k)
-        centre, prob = here.centre(actions, observation, k), jnp.exp(here.log_prob(actions, observation, k))
-        scale = here._scaled(jnp.eye(len(centre)))  # of one unit along each axis, in sd
-        off = here._scaled((prob @ actions.points - centre)[None])[0]
-        density = jnp.exp(-0.5 * jnp.sum(here._scaled(actions.points - centre) ** 2, axis=-1))
-        cell = jnp.prod(actions.spacing) * jnp.abs(jnp.linalg.det(scale)) / (2 * np.pi) ** (len(centre) / 2)
-        return jnp.linalg.norm(off), jnp.sum(density) * cell
+        if here.sd is not None:
+            return factors(actions, *here.placed(actions, observation, k))[1]
+        offsets = here._scaled(actions.points - here.centre(actions, observation, k))
+        cell = jnp.prod(actions.spacing) / jnp.prod(jnp.diag(jnp.asarray(here.cholesky)))
+        return jnp.sum(jnp.exp(-0.5 * jnp.sum(offsets**2, axis=-1))) * cell / (2 * np.pi) ** (len(actions.axes) / 2)
 
     def spoiled_by(self, actions: Grid, observation: Observation, k: Time) -> Bool[Array, ""]:
         """Whether the grid cuts it off for this observation, or is too coarse for it."""
-        moved, mass = self.on_grid(actions, observation, k)
-        return (moved > MOVED) | (jnp.abs(mass - 1) > LOST)
+        here = self.at(observation, k)
+        return here.spoiled(actions, here.mass_on(actions, observation, k))
 
-    def coarseness(self, actions: Grid) -> float:
+    def spoiled(self, actions: Grid, mass: Float[Array, ""]) -> Bool[Array, ""]:
+        """The same, if its mass on the grid is known."""
+        return (jnp.abs(mass - 1) > LOST) | (self.coarseness(actions) > MOVED)
+
+    def coarseness(self, actions: Grid) -> Float[Array, ""]:
         """By how many sd the points can move its mean far from borders: (4 pi/r) exp(-2 pi^2/r^2), r = cell/sd.
 
-        Zero if the spread follows the observation: then it is not known before there is one.
+        Of a spread that does not follow the observation: `at` gives it.
         """
-        if callable(self.sd):
-            return 0.0
-        narrow = 1.0 / np.linalg.norm(np.asarray(self._scaled(jnp.eye(len(actions.axes)))), axis=-1)
-        ratio = float(np.max(np.asarray(actions.spacing) / narrow))
-        return ratio / 4 if ratio > 4 else float(4 * np.pi / ratio * np.exp(-2 * np.pi**2 / ratio**2))
+        narrow = 1.0 / jnp.linalg.norm(self._scaled(jnp.eye(len(actions.axes))), axis=-1)
+        ratio = jnp.max(actions.spacing / narrow)
+        return jnp.where(ratio > 4, ratio / 4, 4 * np.pi / ratio * jnp.exp(-2 * np.pi**2 / ratio**2))
 
     def _anchored(self, actions: AbstractActions, observation: Observation, k: Time) -> tuple[Array, Array]:
         """(a, a - m), a the allowed action next to the mean: the squares of a mean far out would leave no digits.
@@ -222,18 +223,25 @@ class Gaussian(AbstractPrimitive):
 
 def factors(
     actions: Grid, anchor: Float[Array, " dim"], beyond: Float[Array, " dim"], sd: Float[Array, " dim"]
-) -> list[Float[Array, " _"]]:
-    """One vector for each axis; their outer product, cut to the set, is the distribution of a `placed` Gaussian.
+) -> tuple[list[Float[Array, " _"]], Float[Array, ""]]:
+    """(one vector for each axis, the mass on the grid) of a `placed` Gaussian.
 
-    A full exponential costs one exp for each point, this one for each point of each axis.
+    The outer product of the vectors, cut to the set, is its distribution. A full exponential costs one exp for each
+    point, this one for each point of each axis. The sum that makes them a distribution also tells what the grid misses.
     """
-    axes = [jnp.exp(z - jnp.max(z)) for z in _along_axes(actions, anchor, beyond, sd)]
+    exponents = _along_axes(actions, anchor, beyond, sd)
+    tops = [jnp.max(z) for z in exponents]
+    axes = [jnp.exp(z - top) for z, top in zip(exponents, tops, strict=True)]
     if actions.kept is None:
-        return [axis / jnp.sum(axis) for axis in axes]
-    total = jnp.asarray(actions.mask)
-    for axis in reversed(axes):
-        total = total @ axis
-    return [axes[0] / total, *axes[1:]]
+        sums = [jnp.sum(axis) for axis in axes]
+        along, total = [axis / one for axis, one in zip(axes, sums, strict=True)], jnp.prod(jnp.stack(sums))
+    else:
+        total = jnp.asarray(actions.mask)
+        for axis in reversed(axes):
+            total = total @ axis
+        along = [axes[0] / total, *axes[1:]]
+    cells = actions.spacing / (sd * np.sqrt(2 * np.pi))
+    return along, total * jnp.prod(cells) * jnp.exp(sum(tops) - 0.5 * jnp.sum((beyond / sd) ** 2))
 
 
 def _along_axes(actions: Grid, anchor: Array, beyond: Array, sd: Array) -> list[Array]:

@@ -92,7 +92,7 @@ def flock(settings: FlockSettings, env: Flock) -> Population | Passive:
 def actions_of(settings: FlockSettings) -> Grid:
     """Accelerations: a grid on the disc of those allowed (648 of the 30^2 cells)."""
     most = settings.max_acceleration
-    return Grid([-most, -most], [most, most], settings.grid, radius=most)
+    return Grid([-most, -most], [most, most], settings.grid, radius=most, saturates=True)
 
 
 def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -> AbstractModel:

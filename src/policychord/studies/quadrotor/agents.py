@@ -243,7 +243,7 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     )
     model = Cost(Tracking(flown["track"].path, A, B, M, settings.cost.thrust))
     primitives = {name: Gaussian(Within(flown[name]), how.spread) for name in ("stabilise", "track")}
-    grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points)
+    grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points, saturates=True)
     gate = gate_in_time(how.gate, how.duration, how.tau)
     return Composer(primitives, model, grid, how.eps, gate=gate, selection=how.selection)
 
