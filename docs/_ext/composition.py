@@ -180,7 +180,7 @@ def draw(told: dict[str, Any]) -> Any:
     tasks = {name: found for name, found in told["tasks"].items() if found["cells"]}
     found = {(one.task, one.factor, one.level, one.rival): one for one in duels(told)}
     rows = list(dict.fromkeys((one.factor, one.level) for one in found.values()))
-    rows.sort(key=lambda row: ["usual", *FACTORS].index(row[0]))
+    rows.sort(key=lambda row: (["usual", *FACTORS].index(row[0]), row[1]))
     with rc_context({"font.size": 7.5, "axes.titlesize": 8.5, "axes.titleweight": "bold"}):
         fig = Figure(figsize=(7.8, 6.6), layout="constrained")
         axes = fig.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
@@ -393,15 +393,19 @@ RULES = (
     Rule(
         "temperature",
         "**Rather too cold than too hot.** At a tenth of the temperature the composition's median is {cold} times that "
-        "as usual, at ten times {warm}, at a hundred times {hot}; there it loses to the best fixed mixture in both "
-        "drones and in the pendulum.",
+        "as usual, at ten times {warm}, at a hundred times {hot}; there, against the best fixed mixture, {verdicts}.",
         lambda told: {
             "cold": _times(ours(told, "temperature", 0.1)), "warm": _times(ours(told, "temperature", 10.0)),
             "hot": _times(ours(told, "temperature", 100.0)),
+            "verdicts": _verdicts(against(told, "best fixed mixture", "temperature", 100.0)),
         },
-        lambda told: all(
-            against(told, "best fixed mixture", "temperature", 100.0)[task].verdict == "loses"
-            for task in ("3-D drone", "planar drone", "pendulum")
+        lambda told: (
+            all(value > 1.2 for value in ours(told, "temperature", 100.0).values())
+            and all(value < 1.05 for value in ours(told, "temperature", 0.1).values())
+            and all(
+                against(told, "best fixed mixture", "temperature", 100.0)[task].verdict == "loses"
+                for task in ("3-D drone", "pendulum")
+            )
         ),
     ),
     Rule(
@@ -449,13 +453,40 @@ RULES = (
     ),
     Rule(
         "horizon",
-        "**Look far enough ahead.** With a fifth of the horizon the pendulum's composition costs {ours} times as much "
-        "as usual and **loses** to the best fixed mixture (ratio {ratio}).",
+        "**Look far enough ahead, and no further.** With a fifth of the horizon the composition costs {short} times as "
+        "much as usual and **loses** to the best fixed mixture in every task. With twice the horizon it costs {long} "
+        "times as much.",
+        lambda told: {"short": _times(ours(told, "horizon", 0.2)), "long": _times(ours(told, "horizon", 2.0))},
+        lambda told: (
+            all(one.verdict == "loses" for one in against(told, "best fixed mixture", "horizon", 0.2).values())
+            and max(ours(told, "horizon", 2.0).values()) > 1.1
+        ),
+    ),
+    Rule(
+        "selection",
+        "**Act by the mean, unless what lies between the controllers is bad.** The most probable action has {mode} "
+        "times the median cost of the mean, an action drawn at random {sample}.",
+        lambda told: {kind: _times(ours(told, "selection", kind)) for kind in ("mode", "sample")},
+        lambda told: (
+            all(value > 0.99 for value in ours(told, "selection", "sample").values())
+            and all(ours(told, "selection", "mode")[task] > 1.1 for task in ("3-D drone", "planar drone"))
+            and all(ours(told, "selection", "mode")[task] < 1 for task in ("pendulum", "cart-pole"))
+        ),
+    ),
+    Rule(
+        "count",
+        "**More primitives help where they add something, and can hurt.** With eight of them the median is {ours} "
+        "times that with the task's own number. In the pendulum the six that are added make the composition worse "
+        "and leave the cheapest rollout as good as it was: ratio to it {cheapest}.",
         lambda told: {
-            "ours": f"{ours(told, 'horizon', 0.2)['pendulum']:.2f}",
-            "ratio": f"{pick(told, 'pendulum', 'best fixed mixture', 'horizon', 0.2).ratio:.2f}",
+            "ours": _times(ours(told, "count", 8)),
+            "cheapest": f"{pick(told, 'pendulum', 'cheapest rollout', 'count', 8).ratio:.2f}",
         },
-        lambda told: pick(told, "pendulum", "best fixed mixture", "horizon", 0.2).verdict == "loses",
+        lambda told: (
+            ours(told, "count", 8)["pendulum"] > 1.5
+            and all(value < 1 for task, value in ours(told, "count", 8).items() if task != "pendulum")
+            and pick(told, "pendulum", "cheapest rollout", "count", 8).verdict == "loses"
+        ),
     ),
     Rule(
         "what rollouts follow",
