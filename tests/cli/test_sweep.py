@@ -46,7 +46,7 @@ def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(he
         while not sweeping.stderr.readline().startswith("[2/6] batch "):
             assert sweeping.poll() is None
         sweeping.kill()  # the workers are not asked
-    # a worker may be writing at this moment: what it leaves has the ending .part, and is never read
+    # a worker may be writing at this moment: what it leaves is never read, and removed by a later command
     done = json.loads(here(*words, tmp_path / "out").out)
     assert done["computed"] < 3
     here("sweep", "export", tmp_path / "out")

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,24 @@ def test_a_failed_write_keeps_the_old_file_and_no_scraps(tmp_path):
         save_figure(tmp_path / "plot", Broken())
     assert old.read_text() == "the old figure"
     assert os.listdir(tmp_path) == ["plot.svg"]
+
+
+def test_what_killed_processes_left_half_written_is_removed_by_the_next_command(tmp_path):
+    """Not what a living process writes, nor what was written just now, perhaps on another machine."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    names = {"dead": gone.pid, "living": os.getpid(), "new": gone.pid}
+    left = {name: tmp_path / "batches" / f".{name}.csv.{pid}.part" for name, pid in names.items()}
+    left["folder"] = tmp_path / f".trace.zarr.{gone.pid}.part"
+    (tmp_path / "batches").mkdir()
+    left["folder"].mkdir()
+    for name, path in left.items():
+        if name != "folder":
+            path.write_text("half a ta")
+        if name != "new":
+            os.utime(path, (0, 0))
+    prepare(tmp_path)
+    assert {name for name, path in left.items() if path.exists()} == {"living", "new"}
 
 
 def test_a_figure_is_laid_out_once_for_both_files(tmp_path, monkeypatch):

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from .formatting import plain
 
 LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
+SECONDS_TO_WRITE = 60  # at most, for one file
 
 
 class StoreError(OSError):
@@ -25,6 +28,7 @@ def prepare(folder: Path) -> Path:
         probe = folder / f".probe-{os.getpid()}"
         probe.write_bytes(b"")
         probe.unlink()
+        _clear(folder)
     except OSError as error:
         raise StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
     return folder
@@ -119,6 +123,29 @@ def _whole(path: Path, write: Callable[[Path], Any]) -> Path:
             "files written before are complete."
         ) from error
     return path
+
+
+def _clear(folder: Path) -> None:
+    """Remove what killed processes left half written.
+
+    Another machine may share the folder, where a process that is not known here is alive: it writes for seconds.
+    """
+    for left in [*folder.glob(".*.part"), *folder.glob("*/.*.part")]:  # no deeper: it may be somebody's home
+        writer = left.name.removesuffix(".part").rpartition(".")[2]
+        with suppress(OSError):
+            old = time.time() - left.stat().st_mtime > SECONDS_TO_WRITE
+            if old and writer.isdigit() and not _is_alive(int(writer)):
+                _discard(left)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        pass
+    return True
 
 
 def _discard(path: Path) -> None:
