@@ -64,7 +64,7 @@ agent = pc.Composer(
         predict=lambda x, force, k: cart.move(x, force[0]),
         cost_to_go=solve_discrete_are(MOVE, PUSH, STATE_COST, np.array([[EFFORT]])),  # in the order of the fields
     ),
-    actions=pc.Grid(-1.0, 1.0, 41),
+    actions=pc.Grid(-1.0, 1.0, 41, saturates=True),
     eps=0.05,
     selection="mean",
 )

@@ -65,7 +65,8 @@ def composed(price) -> pc.Composer:
     return pc.Composer(
         {"stabilise": pc.Gaussian(stabilise, sd=0.01), "track": pc.Gaussian(track, sd=0.01)},
         pc.Cost(effort, predict=predict, cost_to_go=price, target=target),
-        pc.Grid([LEAST_THRUST - 0.04] * 2, [LARGEST_THRUST + 0.04] * 2, 20),  # wide enough that no bell is cut
+        # wide enough that no Gaussian is cut around a command that the motors can follow
+        pc.Grid([LEAST_THRUST - 0.04] * 2, [LARGEST_THRUST + 0.04] * 2, 20, saturates=True),
         eps=0.05,
         selection="mean",
     )

@@ -21,7 +21,7 @@ from ..primitives.table import Table
 from .gates import AbstractGate, AtEquilibrium, Prior, words_of
 from .selection import Selection
 
-MOVES = f"it moves its mean by more than {MOVED} sd, or loses more than {LOST:.0%} of its mass."
+MOVES = f"it misses more than {LOST:.0%} of its mass, or moves its mean by more than {MOVED} sd."
 REMEDY = "Use a finer grid, a wider one, or Sampled actions."
 SATURATES = "If its ends are the limits of what can be done, say so: Grid(..., saturates=True)."
 
