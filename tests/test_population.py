@@ -1,5 +1,6 @@
 """Populations: many agents as one, each as if it were alone."""
 
+import dataclasses
 import warnings
 
 import equinox as eqx
@@ -150,6 +151,36 @@ def test_groups_in_a_loop_say_nothing_wrong():
         trace = rollout(Groups(front=Population(go, 2), back=Population(turn, 3)), Flock(5), steps=3, episodes=2)
     assert trace.weights.shape == (2, 3, 5, 3)
     assert trace.converged.all()
+
+
+def test_groups_keep_their_order_in_compiled_functions():
+    """Those sort dicts by their keys, and agents of one group would be those of another."""
+    up, down = (Composer({name: Gaussian([mean], 0.2)}, Cost(np.zeros(21)), Grid(-2.0, 2.0, 21), 0.3, selection="mean")
+                for name, mean in (("up", 1.0), ("down", -1.0)))  # fmt: skip
+    mixed = Groups(leaders=up, followers=down)
+    made = eqx.filter_jit(lambda agents: agents.decide(jax.random.key(0), jnp.zeros((2, 1)), 0))(mixed)
+    np.testing.assert_allclose(made.action[:, 0], [1.0, -1.0], atol=1e-6)
+    np.testing.assert_array_equal(made.weights, [[1.0, np.nan], [np.nan, 1.0]])
+    assert mixed.names == ("up", "down")
+
+
+def test_no_part_has_a_dict():
+    """Its order would not survive compilation, nor would what depends on it."""
+    import policychord.studies.families  # noqa: F401  # with all that it imports
+
+    def kinds(base):
+        return [base, *(one for below in base.__subclasses__() for one in kinds(below))]
+
+    ours = {one for one in kinds(eqx.Module) if one.__module__.startswith("policychord")}
+    assert len(ours) > 40
+    for one in ours:
+        for field in dataclasses.fields(one):
+            if (one.__name__, field.name) == ("Sum", "models"):
+                continue  # its terms carry their names, and a sum has no order
+            told = str(field.type)
+            assert field.metadata.get("static") or not told.lower().startswith(("dict", "mapping", "typing.mapping")), (
+                f"{one.__qualname__}.{field.name}: {told}"
+            )
 
 
 GROUP_COMPLAINTS = {

@@ -150,7 +150,8 @@ class Groups(eqx.Module):
     the same shape. The weights have a place for each name of a primitive, and are NaN where an agent has none of it.
     """
 
-    groups: dict[str, Population]
+    populations: tuple[Population, ...]
+    called: tuple[str, ...] = eqx.field(static=True)  # not a dict: compiled functions sort dicts by their keys
 
     def __init__(self, **groups: Population | Composer):
         if not groups:
@@ -158,11 +159,17 @@ class Groups(eqx.Module):
         for name, group in groups.items():
             if not isinstance(group, Population | Composer):
                 raise ValueError(f"{name} is a {type(group).__name__}: pass a Population, or a Composer for one agent.")
-        self.groups = {name: Population(one, 1) if isinstance(one, Composer) else one for name, one in groups.items()}
+        self.called = tuple(groups)
+        self.populations = tuple(Population(one, 1) if isinstance(one, Composer) else one for one in groups.values())
         kinds = {name: group.members.tree.actions.points for name, group in self.groups.items()}
         if len({(points.shape[1:], str(points.dtype)) for points in kinds.values()}) > 1:
             shapes = ", ".join(f"{name} {points.dtype}{list(points.shape[1:])}" for name, points in kinds.items())
             raise ValueError(f"the groups act in different ways ({shapes}): one environment takes actions of one kind.")
+
+    @property
+    def groups(self) -> dict[str, Population]:
+        """The groups by their names, in the order of their agents."""
+        return dict(zip(self.called, self.populations, strict=True))
 
     @property
     def names(self) -> tuple[str, ...]:

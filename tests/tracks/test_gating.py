@@ -116,6 +116,29 @@ def test_own_forces_join_the_others():
         forces_of(ForceSettings(forces=("persist", "sing")))
 
 
+def test_every_force_keeps_its_name(group):
+    """Compiled functions sort dicts: the column of a force in decisions and its weight in a simulation are its own."""
+    motion = move(as_tracks(group, LAYOUT, 8), Smoothing(window=0.16))
+    settings = ForceSettings(forces=("persist", "separation", "alignment", "cohesion", "drift"))
+    own = {"drift": lambda sight: jnp.array([0.0, 1.0])}
+    given = decide(motion, settings, own, layout=LAYOUT, cells=CELLS)
+    assert given.names == settings.forces
+    for number in (0, given.size // 2):
+        moment, who = given.frame[number], given.individual[number]
+        one = motion.trials[0]
+        world = World(one.position[moment], one.velocity[moment], AWAY, AWAY)
+        for column, (name, force) in enumerate(forces_of(settings, own).items()):
+            alone = see(LAYOUT, {name: force}, world, int(who))
+            np.testing.assert_allclose(given.seen.force[number, column], alone.force[0], atol=1e-9, err_msg=name)
+    # who follows cohesion alone comes together, who follows separation alone spreads
+    blank, spread = blank_decisions(LAYOUT, CELLS, USUAL), {}
+    for name in ("separation", "cohesion"):
+        prior = [0.997 if force == name else 0.001 for force in USUAL]
+        alone = simulate_group(blank, SHARP | {"prior": prior, "eps": 10.0}, herd(), 34, seed=3)
+        spread[name] = alone.position[-1].std()
+    assert spread["cohesion"] < 0.7 * spread["separation"]
+
+
 def test_cells_cover_the_changes_and_primitives_on_them_are_densities():
     middle = np.flatnonzero(np.all(CELLS.points == 0, axis=1))
     assert len(middle) == 1

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
@@ -157,10 +158,10 @@ def control(
     actions = drawn.actions
     target = cost - actions.log_stretch(drawn.own)
     known = [p.moments(actions, observation, k) if isinstance(p, Draws) else None for p in primitives]
-    fitted, leverage, expect = _quadratic(drawn.own, target)
+    fitted, used, expect = _quadratic(drawn.own, target)
     left = target - fitted
     # what the fit leaves of a point that it has not seen, or error bars would take its freedom for precision
-    unseen = (left - jnp.mean(left)) / (1.0 - leverage) + jnp.mean(left)
+    unseen = (left - jnp.mean(left)) / (1.0 - used) + jnp.mean(left)
     residual, correction, means = [], [], []
     for i, moments in enumerate(known):
         if moments is None:
@@ -181,42 +182,35 @@ def control(
 
 def _quadratic(
     own: Float[Array, "d dim"], target: Float[Array, " d"]
-) -> tuple[Float[Array, " d"], Float[Array, " d"], Callable[[Moments], Array]]:
-    """(values, leverage of each point, expectation under a primitive) of the quadratic that predicts the target best.
+) -> tuple[Float[Array, " d"], Float[Array, ""], Callable[[Moments], Array]]:
+    """(values, share of the points' freedom used up, expectation) of the quadratic that predicts the target best.
 
-    Of none, one without and one with products of axes, that with the least error on points left out of the fit.
+    Of none, one without and one with products of axes, that with the least error by generalised cross-validation: the
+    mean square of what is left, divided by (1 - share)^2. The expectation is a function of a primitive's moments.
     """
     count, dim = own.shape
     rows, columns = np.triu_indices(dim, 1)
-    kinds = [(np.arange(dim), np.arange(dim))]
-    if dim > 1:
-        kinds.append((np.concatenate([np.arange(dim), rows]), np.concatenate([np.arange(dim), columns])))
-    centred, fitted, leverage = target - jnp.mean(target), jnp.zeros(count), jnp.full(count, 1.0 / count)
+    first, second = np.concatenate([np.arange(dim), rows]), np.concatenate([np.arange(dim), columns])
+    # the smaller one's features are the first of the larger one's
+    sizes = [size for size in {2 * dim, dim + len(first)} if (1 + size) / count <= MOST_FEATURES]
+    last = max(sizes, default=dim) - dim
+    first, second = first[:last], second[:last]
+    features = jnp.concatenate([own, own[:, first] * own[:, second]], axis=1)
+    middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
+    scaled, centred = (features - middle) / width, target - jnp.mean(target)
+    gram, moment = scaled.T @ scaled + RIDGE * count * jnp.eye(dim + last), scaled.T @ centred
+    slope, used = jnp.zeros(dim + last), jnp.asarray(1.0 / count)
     best_error = jnp.sum(centred**2) / (1 - 1 / count) ** 2
-    slopes = [jnp.zeros(dim + len(kind[0])) for kind in kinds]
-    for j, (first, second) in enumerate(kinds):
-        features = jnp.concatenate([own, own[:, first] * own[:, second]], axis=1)
-        if features.shape[1] > MOST_FEATURES * count:
-            continue
-        middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
-        scaled = (features - middle) / width
-        gram = scaled.T @ scaled + RIDGE * count * jnp.eye(scaled.shape[1])
-        solved = jnp.linalg.solve(gram, scaled.T)
-        slope, hat = solved @ centred, 1.0 / count + jnp.sum(scaled * solved.T, axis=1)
-        values = scaled @ slope
-        error = jnp.sum(((centred - values) / (1.0 - hat)) ** 2)
+    for size in sorted(sizes):
+        share = (1 + size) / count
+        tried = jnp.zeros(dim + last).at[:size].set(cho_solve(cho_factor(gram[:size, :size]), moment[:size]))
+        error = jnp.sum((centred - scaled @ tried) ** 2) / (1 - share) ** 2
         better = error < best_error  # not where a cost is infinite
+        slope, used = jnp.where(better, tried, slope), jnp.where(better, share, used)
         best_error = jnp.where(better, error, best_error)
-        fitted, leverage = (
-            jnp.where(better, values + middle @ (slope / width), fitted),
-            jnp.where(better, hat, leverage),
-        )
-        slopes = [jnp.where(better, slope / width if i == j else 0.0, old) for i, old in enumerate(slopes)]
+    slope = slope / width
 
     def expect(moments: Moments) -> Array:
-        parts = [
-            jnp.concatenate([moments.first, moments.second[kind]]) @ s for kind, s in zip(kinds, slopes, strict=True)
-        ]
-        return sum(parts, jnp.zeros(()))
+        return jnp.concatenate([moments.first, moments.second[first, second]]) @ slope
 
-    return fitted, leverage, expect
+    return features @ slope, used, expect

@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from ..envs.neighbours import Zones
 from ..fitting import Observations
 from ..fitting import observations as checked
-from .forces import RATIOS, Force, ForceSettings, Layout, Seen, World, absent_far, forces_of, see
+from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, as_pairs, forces_of, see
 from .motion import Motion, Moved
 from .reading import TrackError, in_order
 
@@ -227,16 +227,16 @@ def _seen(layout: Layout, forces: dict[str, Force], worlds: World, chosen: np.nd
     parts = []
     for begin in range(0, len(chosen), FRAMES_AT_ONCE):
         here = np.minimum(np.arange(begin, begin + FRAMES_AT_ONCE), len(chosen) - 1)  # one program for all
-        found = _look_around(layout, forces, World(*(jnp.asarray(field[here]) for field in worlds)), everyone)
+        found = _look_around(layout, as_pairs(forces), World(*(jnp.asarray(field[here]) for field in worlds)), everyone)
         count = min(FRAMES_AT_ONCE, len(chosen) - begin)
         parts.append([np.asarray(field)[:count][chosen[begin : begin + count]] for field in found])
     return Seen(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
 
 
 @eqx.filter_jit
-def _look_around(layout: Layout, forces: dict[str, Force], worlds: World, everyone: Any) -> Seen:
+def _look_around(layout: Layout, forces: NamedForces, worlds: World, everyone: Any) -> Seen:
     """What everyone sees in each of some worlds; compiled once for all trials with as many places."""
-    return jax.vmap(lambda world: jax.vmap(lambda i: see(layout, forces, world, i))(everyone))(worlds)
+    return jax.vmap(lambda world: jax.vmap(lambda i: see(layout, dict(forces), world, i))(everyone))(worlds)
 
 
 def _turned(heading: np.ndarray, vector: np.ndarray) -> np.ndarray:

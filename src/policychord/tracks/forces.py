@@ -102,6 +102,7 @@ class Sight(NamedTuple):
 
 
 Force = Callable[[Sight], Any]  # in the coordinates of the file, (2)
+NamedForces = tuple[tuple[str, Force], ...]
 
 
 def _persist(sight: Sight) -> Any:
@@ -155,6 +156,11 @@ def forces_of(settings: ForceSettings, own: Mapping[str, Force] | None = None) -
     if unknown := [name for name in settings.forces if name not in known]:
         raise ValueError(f"forces have {', '.join(unknown)}: use {', '.join(known)}, or pass own functions.")
     return {name: known[name] for name in settings.forces}
+
+
+def as_pairs(forces: Mapping[str, Force]) -> NamedForces:
+    """Forces as an argument of a compiled function, which would sort a dict by its names."""
+    return tuple(forces.items())
 
 
 def see(layout: Layout, forces: Mapping[str, Force], world: World, i: Int[Array, ""] | int) -> Seen:

@@ -16,7 +16,7 @@ from ..envs.neighbours import unit
 from ..studies.flock.measures import polarization, spread
 from .decisions import Cells, Decisions, corners_of, marked
 from .family import family_of
-from .forces import FAR, Force, ForceSettings, Layout, World, absent_far, forces_of, see, to_body
+from .forces import FAR, Force, ForceSettings, Layout, NamedForces, World, absent_far, as_pairs, forces_of, see, to_body
 from .motion import Motion
 from .reading import Tracks, Trial
 
@@ -60,18 +60,20 @@ def simulate_group(
     nowhere = np.full((steps, 2), FAR)
     seen = tuple(jnp.asarray(absent_far(place), float) for place in (marks or (nowhere, nowhere)))
     corners = tuple(map(jnp.asarray, corners_of(given.cells)))
-    moved = _move_on(family.build(known), given.layout, corners, pushes, begin, (keys, *seen), gate == "constant")
+    moved = _move_on(
+        family.build(known), given.layout, corners, as_pairs(pushes), begin, (keys, *seen), gate == "constant"
+    )
     return Group(*(np.asarray(part) for part in moved))
 
 
 @eqx.filter_jit
 def _move_on(
-    agent: Composer, layout: Layout, corners: Any, pushes: dict[str, Force], start: Any, given: Any, constant: bool
+    agent: Composer, layout: Layout, corners: Any, forces: NamedForces, start: Any, given: Any, constant: bool
 ) -> tuple[Any, ...]:
     """State, weights and gap at every decision; `given` has a random key and both marks for each."""
 
     def one(world: World, i: Any, key: Any) -> Any:
-        posed = agent.problem(see(layout, pushes, world, i), 0)
+        posed = agent.problem(see(layout, dict(forces), world, i), 0)
         found = solve(posed)
         w = jnp.exp(posed.log_prior) if constant else found.weights
         gap = jnp.zeros(()) if constant else found.certificate.gap
