@@ -165,6 +165,7 @@ class Sampled(AbstractActions):
     low: Float[Array, " dim"]
     high: Float[Array, " dim"]
     squash: bool = eqx.field(static=True)
+    cut: bool = eqx.field(static=True)  # whether primitives are cut at a side of the box
 
     def __init__(
         self,
@@ -193,6 +194,7 @@ class Sampled(AbstractActions):
         share = count // scrambles
         self.uniforms = jnp.asarray(np.stack([_sobol(share, *shape, seed, i) for i in range(scrambles)]))
         self.low, self.high, self.squash = jnp.asarray(low), jnp.asarray(high), squash
+        self.cut = not squash and bool(np.any(np.isfinite(low) | np.isfinite(high)))
         bounded = np.isfinite(low) & np.isfinite(high)
         middle = np.clip(0.0, low, high)
         middle[bounded] = (low[bounded] + high[bounded]) / 2

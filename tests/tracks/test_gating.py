@@ -114,6 +114,10 @@ def test_own_forces_join_the_others():
     np.testing.assert_allclose(seen.force[1], [1.0, 0.0], atol=1e-12)
     with pytest.raises(ValueError, match="forces have sing"):
         forces_of(ForceSettings(forces=("persist", "sing")))
+    with pytest.raises(ValueError, match=r"own has drift, which settings\.forces does not name"):
+        forces_of(ForceSettings(forces=("persist", "cohesion")), drift)
+    with pytest.raises(ValueError, match=r"force 'drift' has shape \(3,\): return a vector"):
+        see(LAYOUT, {"drift": lambda sight: jnp.zeros(3)}, World(np.zeros((1, 2)), np.ones((1, 2)), AWAY, AWAY), 0)
 
 
 def test_every_force_keeps_its_name(group):
@@ -298,9 +302,9 @@ def test_calls_and_their_sentences():
     scores = [Scored(name, "", 1, {}, 0.0, mean, walk, np.full(4, mean) + np.arange(4) / 100)
               for name, mean in (("softmax gate", -1.0), ("composed", -1.1), ("composed, by mean", -1.15),
                                  ("constant mixture", -1.2), ("regression", -1.3))]  # fmt: skip
-    cases = [(Difference(0.1, 0.01), 0.2, "gating", "gating is needed here"),
-             (Difference(0.1, 0.06), 0.2, "constant", "gating is not needed here"),
-             (Difference(0.1, 0.01), 0.001, "constant", "is not gating: constant weights do"),
+    cases = [(Difference(0.1, 0.01), 0.2, "gating", "Gating is needed here"),
+             (Difference(0.1, 0.06), 0.2, "constant", "Gating is not needed here"),
+             (Difference(0.1, 0.01), 0.001, "constant", "is not gating"),
              (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
     for gain, moved, call, words in cases:
         assert call_of(gain, moved) == call

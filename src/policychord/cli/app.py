@@ -75,7 +75,7 @@ app = typer.Typer(
     epilog="""[bold]Start here[/]
   policychord studio                  I have policies: see them weighed
   policychord bandit fit choices.csv  I have choices: which model?
-  policychord tracks card fish.csv    I have tracks: what is in them?
+  policychord tracks card fish.csv --rate 32   I have tracks: what is in them?
   policychord reproduce               I want the paper: its claims, 4 minutes
   policychord doctor                  is everything there that is needed?
 

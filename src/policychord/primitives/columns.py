@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
@@ -16,6 +17,7 @@ from .gaussian import Gaussian, factors, product_of
 from .policy import Policy
 
 MOST_FEATURES = 0.75  # of a fit, for each point
+FEW = 8  # features up to which every point has a leverage of its own, which takes as long as the fit
 RIDGE = 1e-10
 
 
@@ -158,10 +160,10 @@ def control(
     actions = drawn.actions
     target = cost - actions.log_stretch(drawn.own)
     known = [p.moments(actions, observation, k) if isinstance(p, Draws) else None for p in primitives]
-    fitted, used, expect = _quadratic(drawn.own, target)
+    fitted, leverage, expect = _quadratic(drawn.own, target)
     left = target - fitted
     # what the fit leaves of a point that it has not seen, or error bars would take its freedom for precision
-    unseen = (left - jnp.mean(left)) / (1.0 - used) + jnp.mean(left)
+    unseen = (left - jnp.mean(left)) / (1.0 - leverage) + jnp.mean(left)
     residual, correction, means = [], [], []
     for i, moments in enumerate(known):
         if moments is None:
@@ -182,11 +184,12 @@ def control(
 
 def _quadratic(
     own: Float[Array, "d dim"], target: Float[Array, " d"]
-) -> tuple[Float[Array, " d"], Float[Array, ""], Callable[[Moments], Array]]:
-    """(values, share of the points' freedom used up, expectation) of the quadratic that predicts the target best.
+) -> tuple[Float[Array, " d"], Float[Array, " d"], Callable[[Moments], Array]]:
+    """(values, leverage of each point, expectation under a primitive) of the quadratic that predicts the target best.
 
-    Of none, one without and one with products of axes, that with the least error by generalised cross-validation: the
-    mean square of what is left, divided by (1 - share)^2. The expectation is a function of a primitive's moments.
+    Of none, one without and one with products of axes, that with the least error on points left out of the fit: a
+    residual over one minus the point's leverage. With many features all leverages are near their mean, which is used
+    instead (generalised cross-validation).
     """
     count, dim = own.shape
     rows, columns = np.triu_indices(dim, 1)
@@ -197,20 +200,25 @@ def _quadratic(
     first, second = first[:last], second[:last]
     features = jnp.concatenate([own, own[:, first] * own[:, second]], axis=1)
     middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
-    scaled, centred = (features - middle) / width, target - jnp.mean(target)
+    # the barrier keeps XLA from building the features anew in every product
+    scaled, centred = jax.lax.optimization_barrier(((features - middle) / width, target - jnp.mean(target)))
     gram, moment = scaled.T @ scaled + RIDGE * count * jnp.eye(dim + last), scaled.T @ centred
-    slope, used = jnp.zeros(dim + last), jnp.asarray(1.0 / count)
+    slope, leverage = jnp.zeros(dim + last), jnp.full(count, 1.0 / count)
     best_error = jnp.sum(centred**2) / (1 - 1 / count) ** 2
     for size in sorted(sizes):
-        share = (1 + size) / count
-        tried = jnp.zeros(dim + last).at[:size].set(cho_solve(cho_factor(gram[:size, :size]), moment[:size]))
-        error = jnp.sum((centred - scaled @ tried) ** 2) / (1 - share) ** 2
+        factor = cho_factor(gram[:size, :size], lower=True)
+        tried = jnp.zeros(dim + last).at[:size].set(cho_solve(factor, moment[:size]))
+        if size <= FEW:
+            own_share = jnp.sum(solve_triangular(factor[0], scaled[:, :size].T, lower=True) ** 2, axis=0)
+        else:
+            own_share = jnp.full(count, size / count)
+        error = jnp.sum(((centred - scaled @ tried) / (1 - 1 / count - own_share)) ** 2)
         better = error < best_error  # not where a cost is infinite
-        slope, used = jnp.where(better, tried, slope), jnp.where(better, share, used)
+        slope, leverage = jnp.where(better, tried, slope), jnp.where(better, 1 / count + own_share, leverage)
         best_error = jnp.where(better, error, best_error)
     slope = slope / width
 
     def expect(moments: Moments) -> Array:
         return jnp.concatenate([moments.first, moments.second[first, second]]) @ slope
 
-    return features @ slope, used, expect
+    return features @ slope, leverage, expect

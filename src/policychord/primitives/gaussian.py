@@ -95,6 +95,8 @@ class Gaussian(AbstractPrimitive):
         here, centre = self._for_sampling(actions, observation, k)
         if here.cholesky is not None:
             return centre + ndtri(uniforms) @ here.cholesky.T
+        if not actions.cut:  # the same quantiles for all observations
+            return centre + jnp.asarray(here.sd) * ndtri(uniforms)
         sd, low, high = here._in_sd(actions, centre)
         # from the side with the smaller numbers, which have more digits
         flip = low > 0
@@ -118,6 +120,9 @@ class Gaussian(AbstractPrimitive):
         if here.cholesky is not None:
             covariance = here.cholesky @ here.cholesky.T
             return Moments(jnp.asarray(-0.5 * len(centre) - volume), centre, jnp.outer(centre, centre) + covariance)
+        if not actions.cut:
+            variance = jnp.broadcast_to(jnp.asarray(here.sd) ** 2, centre.shape)
+            return Moments(-0.5 * len(centre) - volume, centre, jnp.outer(centre, centre) + jnp.diag(variance))
         sd, low, high = here._in_sd(actions, centre)
         heights = [jnp.exp(-0.5 * z**2 - _log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
         edges = [jnp.where(jnp.isfinite(z), z, 0.0) * height for z, height in zip((low, high), heights, strict=True)]
@@ -149,7 +154,7 @@ class Gaussian(AbstractPrimitive):
         if self.cholesky is not None:
             return normal + jnp.sum(jnp.log(jnp.diag(self.cholesky)))
         sd, low, high = self._in_sd(actions, centre)
-        return normal + jnp.sum(jnp.log(sd) + _log_mass(low, high))
+        return normal + jnp.sum(jnp.log(sd) + (_log_mass(low, high) if actions.cut else 0.0))
 
     def _fits(self, actions: AbstractActions) -> None:
         dim = int(np.prod(actions.points.shape[1:]))

@@ -31,6 +31,7 @@ from .store import check_text, prepare, save_animation, save_figure, write_datas
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong account"}  # fmt: skip
+FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Watch = Callable[[str, int, int], None]
 Files = Path | Sequence[Path]
@@ -169,10 +170,12 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
                      "95% intervals over blocks."),
         "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from "
                       "the curvature of the likelihood, on the scales on which they are free."),
-        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions, each certified. The "
-                    "simplex has the three forces whose weights move most; the orange point is their mean."),
+        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions in the account "
+                    f"\"composed\", each certified. {_standing(found)}The simplex has the three forces whose weights "
+                    "move most; the orange point is their mean."),
         "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a mixture "
-                   "of the forces' colours by its weights, and the mean weights of all individuals in time."),
+                   "of the forces' colours by its weights in the account \"composed\", and the mean weights of all "
+                   "individuals in time."),
         "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
                        "quantiles of distance, the outermost one with its number. Bins with fewer than "
                        f"{draw.LEAST} decisions stay empty."),
@@ -209,6 +212,30 @@ def _judged(found: Answer) -> dict[str, Any]:
     return {**one._asdict(), "gain": one.gain._asdict(), "other": None if one.other is None else one.other._asdict()}
 
 
+def _standing(found: Answer) -> str:
+    """What the verdict means for figures of the composed agent's weights."""
+    if found.call == "gating" and found.judged.acts == "by sample":
+        return ""
+    return "Another account explains these decisions as well or better: see the table. "
+
+
+def _forces(found: Answer) -> str:
+    """What each force is worth, in the accounts that have a number for it."""
+    by_name = {one.name: one for one in found.scores}
+    slopes, weights = np.atleast_1d(by_name["regression"].theta["slope"]), found.fit.weights.mean(axis=0)
+    rows = []
+    for i, name in enumerate(found.decisions.names):
+        alone = by_name[f"{name} alone"].over_random_walk
+        rows.append([name, f"{slopes[i]:+.3f}", f"{alone.mean:+.4f} ± {alone.error:.4f}", f"{weights[i]:.2f}"])
+    told = output.table(
+        ["force", "slope in the regression", "alone, above a random walk", "mean weight, composed"], rows
+    )
+    return "\n".join(told) + (
+        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one: positive if they follow "
+        "it. ± is one standard error."
+    )
+
+
 def _estimates(found: Answer) -> str:
     """A table of the composed agent's parameters."""
     rows = [
@@ -218,7 +245,10 @@ def _estimates(found: Answer) -> str:
     ]  # fmt: skip
     told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(told) + (
-        "\n\nGains and sd are in usual changes of velocity. Errors are from the curvature of the likelihood with its "
+        '\n\nThese are parameters of the account "composed": gain is how strongly a force is followed while it is, sd '
+        "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
+        "the degrees of freedom of Student's t, eps the temperature. Gains and sd are in usual changes of velocity. "
+        "Errors are from the curvature of the likelihood with its "
         f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative "
         "to the cost's fixed scale."
     )
@@ -249,6 +279,7 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
     )
     words = [
         ("Do they gate?", "\n\n".join([found.sentence, how, table, errors])),
+        ("Which forces?", _forces(found)),
         ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
@@ -256,6 +287,14 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
         rows = [[one.name, f"{np.median(one.data):.3g}", f"{np.median(one.simulated):.3g}", f"{one.distance:.2f}"]
                 for one in made.predicted]  # fmt: skip
         told = output.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
-        words.append(("What the estimates predict", "\n".join(told)))
+        off = [one.name for one in made.predicted if one.distance > FAR_OFF]
+        verdict = (
+            f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "
+            "(walls? `--arena`)." if off else "Simulated groups are like the data in all of these."
+        )  # fmt: skip
+        explained = (
+            "The largest difference is that of the two cumulative distributions (Kolmogorov and Smirnov), from 0 to 1. "
+        )
+        words.append(("What the estimates predict", "\n".join(told) + f"\n\n{explained}{verdict}"))
     notes = [*made.card.notes, *made.notes]
     return [*words, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else words

@@ -21,7 +21,7 @@ Acts = Literal["by sample", "by mean"]
 AT_ONCE = 64
 STARTS = 2  # of every rival: the declared values, and a point near them
 COMPOSED, CONSTANT, BY_MEAN, REGRESSION = "composed", "constant mixture", "composed, by mean", "regression"
-COMPOSED_WORDS = "weights that the gate chooses at every decision"
+COMPOSED_WORDS = "weights that the gate chooses at every decision, one force at a time"
 
 
 class Scored(NamedTuple):
@@ -214,19 +214,20 @@ def sentence(scores: Sequence[Scored], judged: Judged, given: Decisions) -> str:
     amount = _amount(gain)
     mean = judged.acts == "by mean"
     without = "constant weights, which are a regression on the forces" if mean else "constant weights"
-    words = "These individuals follow a mean of the forces rather than one of them at a time. " if mean else ""
     if judged.call == "gating":
-        words += f"Weights that follow the situation add {amount} over {without}: gating is needed here."
+        words = f"Gating is needed here: weights that follow the situation add {amount} over {without}."
     elif judged.call == "worse than constant":
-        words += (f"Weights that follow the model of good motion explain less than {without} ({amount}): this gate is "
-                  "the wrong account here.")  # fmt: skip
+        words = (f"This gate is the wrong account here: weights that follow the model of good motion explain less than "
+                 f"{without} ({amount}).")  # fmt: skip
     elif moved < LEAST_MOVEMENT:
-        words += (f"The fitted weights hardly move (sd {moved:.4f}), so what the gate adds over {without} ({amount}) "
-                  "is not gating: constant weights do, gating is not needed.")  # fmt: skip
+        words = (f"Gating is not needed here: the fitted weights hardly move (sd {moved:.4f}), so what the gate adds "
+                 f"over {without} ({amount}) is not gating.")  # fmt: skip
     else:
-        words += f"Weights that follow the situation add {amount} over {without}: gating is not needed here."
-    if mean and judged.other is not None:
-        words += f" If they followed one force at a time, the gate would add {_amount(judged.other)}."
+        words = f"Gating is not needed here: weights that follow the situation add {amount} over {without}."
+    if mean:
+        words += " These individuals follow a weighted sum of the forces rather than one of them at a time"
+        other = judged.other
+        words += "." if other is None else f"; if they followed one at a time, the gate would add {_amount(other)}."
     gate = BY_MEAN if mean else COMPOSED
     best, own = scores[0], next(one for one in scores if one.name == gate)
     if best.name != gate:

@@ -215,17 +215,20 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
             for a, name in enumerate(names)
         ),
         Account(
-            "regression", (*spread, real("slope", 0.3, labels=names, prior=WEAK)), regression, "the sum of all forces"
+            "regression",
+            (*spread, real("slope", 0.3, labels=names, prior=WEAK)),
+            regression,
+            "a weighted sum of all forces, always the same",
         ),
         Account(
             "constant mixture",
             (*spread, *gain, simplex("weights", names, prior=WEAK)),
             constant,
-            "one mixture of all forces",
+            "one mixture of all forces, one at a time",
         ),
         Account("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
-        Account("composed", usual, composed, "weights that the gate chooses at every decision"),
-        Account("composed, by mean", usual, by_mean, "the same, acting by the mean of the mixture"),
+        Account("composed", usual, composed, "weights that the gate chooses at every decision, one force at a time"),
+        Account("composed, by mean", usual, by_mean, "the gate's weights, acting by the weighted sum of the forces"),
     ]
 
 

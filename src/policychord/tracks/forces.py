@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from .._calls import call
 from .._types import Array
 from ..envs.neighbours import View, Zones, look, unit
 
@@ -93,10 +94,10 @@ class Seen(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a force is computed from."""
+    """What a force is computed from. `sight.view.position` and `sight.view.velocity` are the individual's own."""
 
-    layout: Layout
-    world: World
+    layout: Layout  # radii, usual speed and change of velocity, arena, goal
+    world: World  # positions and velocities of all, predator and leader
     view: View  # what the individual sees of its neighbours, as a boid does
     heading: Float[Array, " 2"]  # zero while it stands
 
@@ -153,6 +154,8 @@ FORCES: Mapping[str, Force] = {
 def forces_of(settings: ForceSettings, own: Mapping[str, Force] | None = None) -> dict[str, Force]:
     """The functions of the forces by name; `own` adds to those that are known, written with `jax.numpy`."""
     known = {**FORCES, **(own or {})}
+    if idle := [name for name in own or {} if name not in settings.forces]:
+        raise ValueError(f"own has {', '.join(idle)}, which settings.forces does not name: add it there.")
     if unknown := [name for name in settings.forces if name not in known]:
         raise ValueError(f"forces have {', '.join(unknown)}: use {', '.join(known)}, or pass own functions.")
     return {name: known[name] for name in settings.forces}
@@ -170,13 +173,22 @@ def see(layout: Layout, forces: Mapping[str, Force], world: World, i: Int[Array,
     heading = unit(view.velocity)
     sight = Sight(layout, world, view, heading)
     body = to_body(heading)
-    pushes = jnp.stack([jnp.asarray(force(sight), dtype=float) for force in forces.values()])
+    pushes = jnp.stack([_push(name, force, sight) for name, force in forces.items()])
     order = jnp.argsort(-jnp.sum(view.closeness**2, axis=-1))[:CROWD]
     close = view.closeness[order] * layout.zones.separation
     close = jnp.concatenate([close, jnp.zeros((CROWD - len(order), 2))]) if len(order) < CROWD else close
     wanted = (view.mean_velocity - view.velocity) / layout.change
     speed = _length(view.velocity) / layout.speed
     return Seen(pushes @ body.T, speed, body @ wanted, close @ body.T)
+
+
+def _push(name: str, force: Force, sight: Sight) -> Float[Array, " 2"]:
+    push = jnp.asarray(call(f"force {name!r}", force, sight), dtype=float)
+    if push.shape != (2,):
+        raise ValueError(
+            f"force {name!r} has shape {push.shape}: return a vector (x, y) in the coordinates of the file."
+        )
+    return push
 
 
 def to_body(heading: Float[Array, " 2"]) -> Float[Array, "2 2"]:
