@@ -32,8 +32,8 @@ STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 @app.command(
     epilog=options.examples(
-        "policychord reproduce                    all studies, about 4 minutes",
-        "policychord reproduce all --full         the paper's counts, about 11 minutes",
+        "policychord reproduce                    all studies, 4 minutes on two cores",
+        "policychord reproduce all --full         the paper's counts, 11 minutes",
         "policychord reproduce bandit --data DIR  with the public choices in DIR",
     )
 )
