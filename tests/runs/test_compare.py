@@ -206,7 +206,7 @@ def test_broken_files_are_named(original, copy, file, text, words):
 def test_missing_runs_are_named(original, tmp_path):
     with pytest.raises(ValueError, match="does not exist: pass a run's folder"):
         compare(original, tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"neither claims\.json nor report\.html"):
+    with pytest.raises(ValueError, match=r"neither claims\.json nor report\.html: policychord reproduce writes them"):
         compare(tmp_path, original)
     with pytest.raises(ValueError, match="rtol = -1"):
         compare(original, original, rtol=-1.0)

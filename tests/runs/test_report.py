@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from policychord.cli.reproduce import _claims_table
 from policychord.runs import report as page_module
 from policychord.runs.formatting import MINUS, SPACE, TIMES, duration, exact, number, plain
 from policychord.runs.records import Report
 from policychord.runs.report import AUTHORS, MAKERS, PAPER, SOFTWARE, inline, markdown, render, write_report
 from policychord.studies import STUDIES, load_study
-from policychord.studies.claim import VERDICTS, Quantity
+from policychord.studies.claim import VERDICTS, Quantity, Robustness
 from policychord.studies.study import PANELS
 
+from ..studies.quadrotor.invented import evidence as flown
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +157,54 @@ def test_parts_of_a_rule_and_its_history_stand_beside_it(page):
         "2 was a guess."
     )
     assert page.inside("F1", "li") == []  # one part has nothing to tell apart
+
+
+def test_a_part_without_a_name_has_no_colon(folder):
+    report = a_report(folder)
+    claim = OTHER[0]._replace(holds={"": True, "in turn": False}, verdict="partly")
+    page = Page(render(Report([report.chapters[1]._replace(claims=[claim])], ENVIRONMENT), folder))
+    assert [words(part) for part in page.inside("F1", "li")] == ["holds", "in turn: does not hold"]
+
+
+def test_verdicts_on_simulated_people_are_marked_in_their_rows(page, folder):
+    """By the rule that leaves them out of the headline, on the page and in the terminal."""
+    for shown, marked in ((page, ["B1", "B2"]), (Page(render(with_people(a_report(folder)), folder)), [])):
+        rows = [row for row in shown.inside("ledger", "tr") if "id" in row.given]
+        assert [row.given["id"] for row in rows if "simulated people, not counted" in words(row)] == marked
+    for report, count in ((a_report(folder), 2), (with_people(a_report(folder)), 0)):
+        verdicts = [str(cell) for cell in _claims_table(report).columns[-1].cells]
+        assert sum("simulated people" in verdict for verdict in verdicts) == count
+        assert len(verdicts) == 3
+
+
+def test_a_verdict_that_some_draws_change_says_how_firm_it_is(folder):
+    def headline(same):
+        claim = OTHER[0]._replace(robustness=Robustness(None, same, 50))
+        report = Report([a_report(folder).chapters[1]._replace(claims=[claim])], ENVIRONMENT)
+        told = [str(cell) for cell in _claims_table(report).columns[-1].cells]
+        return words(Page(render(report, folder)).inside("summary", "li")[-1]), told[0]
+
+    open_one, told = headline(33)
+    assert open_one.endswith("not reproduced (33 of 50 draws)")
+    assert told == "not reproduced\n(33 of 50 draws)"
+    for same in (50, None):
+        assert headline(same)[0].endswith("not reproduced")
+
+
+@pytest.mark.parametrize(
+    ("choices", "commands"),
+    [
+        ("", ["policychord reproduce all --quick --seed 3"]),
+        ("fetched", ["policychord bandit data fetch", "policychord reproduce all --quick --seed 3"]),
+        ("folder", ["policychord reproduce all --quick --seed 3 --data FOLDER"]),
+    ],
+)
+def test_a_run_is_repeated_by_what_it_was_given(folder, choices, commands):
+    bare = a_report(folder).chapters[1]
+    chapters = [bare._replace(study=name, claims=[]) for name in STUDIES]
+    page = Page(render(Report(chapters, ENVIRONMENT._replace(choices=choices)), folder))
+    assert "".join(page.inside("again", "code")[0].text).splitlines() == commands
+    assert ("data1.csv" in words(page.all("section", id="again")[0])) == (choices == "folder")
 
 
 def test_a_line_of_the_table_says_everything(folder, page):
@@ -364,9 +414,12 @@ def test_changes_of_rules_and_objections_have_tables(folder):
 
 def test_objections_are_about_claims_of_their_study():
     for study in map(load_study, STUDIES):
-        about = {name for one in study.objections for name in one.claims}
+        # only those about the drone read more than the settings
+        evidence = flown() if study.name == "quadrotor" else None
+        objections = study.objections(study.settings(), evidence)
+        about = {name for one in objections for name in one.claims}
         assert about <= {claim.id for claim in study.claims}
-        assert {one.reader for one in study.objections} == {"author", "reviewer"}
+        assert {one.reader for one in objections} == {"author", "reviewer"}
 
 
 def test_only_a_full_run_with_people_becomes_the_record(tmp_path, monkeypatch):

@@ -167,8 +167,9 @@ def _machine(row: "Comparison", seeds: int) -> dict[str, Any]:
 
 def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[Comparison]") -> Table:
     how = settings.composition
+    cost = "cost of one step" if how.horizon == "one-step" else how.horizon
     title = (
-        f"{experiment.upper()} pair: {counted(settings.seeds, 'seed')}, {how.gate} gate, {how.horizon}, "
+        f"{experiment.upper()} pair: {counted(settings.seeds, 'seed')}, {how.gate} gate, {cost}, "
         f"{how.selection} action, eps {how.eps:g}"
     )
     shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

@@ -19,7 +19,7 @@ from .interrupt import resumable
 from .output import Json, aside, emit
 
 if TYPE_CHECKING:
-    from ..runs.records import Report
+    from ..runs.records import Choices, Report
     from ..runs.reproduce import Chosen, Watcher
     from ..studies.claim import JudgedClaim
 
@@ -32,8 +32,8 @@ STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 @app.command(
     epilog=options.examples(
-        "policychord reproduce                    all studies, about 4 minutes",
-        "policychord reproduce all --full         the paper's counts, 10 minutes",
+        "policychord reproduce                    all studies, 4 minutes on two cores",
+        "policychord reproduce all --full         the paper's counts, 11 minutes",
         "policychord reproduce bandit --data DIR  with the public choices in DIR",
     )
 )
@@ -93,7 +93,10 @@ def reproduce(
     with _watching({task.study.name: len(task.files) for task in tasks_of(ordered, lenders, out)}) as watch:
         found = run(ordered, out, lenders=lenders, workers=workers, fresh=fresh, watch=watch)
     by_study = {chapter.study: chapter for chapter in found.chapters}
-    around = environment(chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began)
+    around = environment(
+        chosen, found, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began,
+        choices=_choices([*chosen, *lenders]),
+    )  # fmt: skip
     report = Report([by_study[c.study.name] for c in chosen], around)
     claims = claim_records(report)
     files = [
@@ -119,6 +122,14 @@ def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chose
 
 def _reads_data(one: "Chosen") -> bool:
     return "data" in signature(one.study.settings).parameters
+
+
+def _choices(read: "list[Chosen]") -> "Choices":
+    """Where the people's choices were found."""
+    from ..choices.fetch import cache
+
+    folders = {getattr(one.settings, "data", None) for one in read} - {None}
+    return "" if not folders else "fetched" if folders == {cache()} else "folder"
 
 
 def _without_data(chosen: "list[Chosen]") -> list[str]:
@@ -163,6 +174,8 @@ def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
 
 
 def _claims_table(report: "Report") -> Table:
+    from ..runs.records import simulated
+
     table = Table(title="Claims of the paper", title_justify="left", expand=True)
     table.add_column("", no_wrap=True)
     table.add_column("claim", ratio=3)
@@ -170,10 +183,19 @@ def _claims_table(report: "Report") -> Table:
     table.add_column("verdict", no_wrap=True)
     for chapter in report.chapters:
         for claim in chapter.claims:
-            verdict = Text(claim.verdict, style=STYLE[claim.verdict])
-            table.add_row(claim.id, claim.statement, _telling(claim), verdict)
+            table.add_row(claim.id, claim.statement, _telling(claim), _verdict(claim, simulated(chapter)))
         table.add_section()
     return table
+
+
+def _verdict(claim: "JudgedClaim", on_simulated: bool) -> Text:
+    """A verdict with how firm it is, where draws differ; one on simulated people is marked, and in no colour."""
+    from ..studies.claim import firmness
+
+    if on_simulated:
+        return Text(f"{claim.verdict}\n(simulated people,\nnot counted)", style="dim")
+    firm = firmness(claim.robustness)
+    return Text(f"{claim.verdict}\n({firm})" if firm else claim.verdict, style=STYLE[claim.verdict])
 
 
 def _telling(claim: "JudgedClaim") -> str:

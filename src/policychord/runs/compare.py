@@ -15,6 +15,10 @@ from ..wording import in_words
 
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."
+NO_CLAIMS = (
+    "policychord reproduce writes them. Runs of other commands (policychord quadrotor, flock, bandit fit and so on) "
+    "judge no claims: compare them by the tables that they print and write."
+)
 STEP = " / "  # on the way to a value inside others
 TEXTS = ("statement", "paper", "reported", "rule")
 
@@ -149,7 +153,7 @@ def read(path: Path) -> Run:
     elif page.is_file():
         claims, environment = _from_page(page)
     else:
-        raise ValueError(f"{folder} holds neither claims.json nor report.html: {NOT_FOUND}")
+        raise ValueError(f"{folder} holds neither claims.json nor report.html: {NO_CLAIMS}")
     if environment is not None and not isinstance(environment, dict):
         raise ValueError(f"environment.json in {folder} holds no names with values: run the studies again.")
     drawn = {str(png.relative_to(folder / "figures").with_suffix("")): png for png in folder.glob("figures/**/*.png")}

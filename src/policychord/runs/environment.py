@@ -6,12 +6,19 @@ from datetime import UTC, datetime
 
 from .. import __version__
 from .doctor import devices, hardware, packages
-from .records import Environment
+from .records import Choices, Environment
 from .reproduce import Chosen, Run, shown_settings
 
 
 def environment(
-    chosen: Sequence[Chosen], run: Run, *, workers: int, quick: bool, seed: int, seconds: float
+    chosen: Sequence[Chosen],
+    run: Run,
+    *,
+    workers: int,
+    quick: bool,
+    seed: int,
+    seconds: float,
+    choices: Choices = "",
 ) -> Environment:
     """The surroundings of a run that has just ended."""
     processor, cores, memory = hardware()
@@ -34,4 +41,5 @@ def environment(
         seconds=round(seconds, 1),
         steps={f"{done.study}: {done.step}": done.seconds for done in run.steps},
         reused=sum(done.reused for done in run.steps),
+        choices=choices,
     )

@@ -1,7 +1,7 @@
 """What a run leaves behind, as data: the report is written from it, and from nothing else."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..studies.claim import JudgedClaim
 from ..studies.study import Control, Finding, Objection
@@ -39,6 +39,10 @@ def simulated(chapter: Chapter) -> bool:
     return "simulated" in chapter.source or "synthetic" in chapter.source
 
 
+# Where people's choices were found: as `bandit data fetch` leaves them, in a folder that was named, or nowhere.
+Choices = Literal["", "fetched", "folder"]
+
+
 class Environment(NamedTuple):
     """Where and how a run took place."""
 
@@ -59,6 +63,7 @@ class Environment(NamedTuple):
     seconds: float  # of this run, by the clock on the wall
     steps: dict[str, float]  # "study: step" -> seconds it took when it was done, in this run or an earlier one
     reused: int  # steps that an earlier run had done
+    choices: Choices = ""
 
 
 class Report(NamedTuple):

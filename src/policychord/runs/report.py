@@ -18,7 +18,7 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from ..studies import STUDIES
-from ..studies.claim import VERDICTS, JudgedClaim, robustness_text
+from ..studies.claim import VERDICTS, JudgedClaim, firmness, robustness_text
 from ..studies.study import PANELS
 from .formatting import duration, exact, number, plain
 from .records import Chapter, Drawn, Report, claim_records, simulated
@@ -28,6 +28,7 @@ LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter a
 LARGEST_PAGE = 7_500_000  # bytes for all figures, as they stand in the page
 SHOWN = 3  # measured figures in the table; the others are folded away
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
+FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
 
 # as in CITATION.cff, which a test compares
@@ -71,6 +72,7 @@ class Line(NamedTuple):
     chapter: Chapter
     claim: JudgedClaim
     pictures: list[Picture]
+    counted: bool  # claims about people are not counted where there were no people
 
 
 class Setting(NamedTuple):
@@ -106,14 +108,13 @@ def render(report: Report, folder: Path) -> str:
     """One self-contained HTML page."""
     sections = _sections(report, folder)
     lines = [line for section in sections for line in section.lines]
-    # claims about people are not counted where there were no people
-    judged = [line for line in lines if not simulated(line.chapter)]
+    judged = [line for line in lines if line.counted]
     templates = Templates(
         loader=PackageLoader("policychord.runs"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     templates.filters |= {
-        "number": number, "exact": exact, "robustness": robustness_text,
+        "number": number, "exact": exact, "robustness": robustness_text, "firmness": firmness,
         "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
     }  # fmt: skip
     source = Path(__file__).parent / "templates"
@@ -128,6 +129,7 @@ def render(report: Report, folder: Path) -> str:
         environment=report.environment,
         simulated=[chapter for chapter in report.chapters if simulated(chapter)],
         commands=_commands(report),
+        folder=FOLDER if report.environment.choices == "folder" else "",
         steps=sorted(report.environment.steps.items(), key=lambda step: -step[1]),
         shown=SHOWN,
         paper=PAPER,
@@ -165,7 +167,7 @@ def _sections(report: Report, folder: Path) -> list[Section]:
         taken.add(f"{section.anchor}-title")
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
-            section.lines.append(Line(place, next(order), chapter, claim, []))
+            section.lines.append(Line(place, next(order), chapter, claim, [], not simulated(chapter)))
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
@@ -279,9 +281,10 @@ def _commands(report: Report) -> list[str]:
     options = f"--{'quick' if environment.quick else 'full'} --seed {environment.seed}"
     studies = [chapter.study for chapter in report.chapters]
     wanted = ["all"] if set(studies) == set(STUDIES) else studies
-    fetched = any(chapter.source and not simulated(chapter) for chapter in report.chapters)
-    data = ["policychord bandit data fetch"] if fetched else []
-    return [*data, *(f"policychord reproduce {study} {options}" for study in wanted)]
+    # a path of this machine says nothing elsewhere, so that it is not printed
+    options += f" --data {FOLDER}" if environment.choices == "folder" else ""
+    fetch = ["policychord bandit data fetch"] if environment.choices == "fetched" else []
+    return [*fetch, *(f"policychord reproduce {study} {options}" for study in wanted)]
 
 
 def _citation(version: str, year: str) -> str:

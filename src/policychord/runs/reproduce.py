@@ -311,5 +311,5 @@ def chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path) 
         controls=list(study.controls(settings, evidence)),
         findings=list(study.findings(settings, evidence)),
         data=data,
-        objections=list(study.objections),
+        objections=list(study.objections(settings, evidence)),
     )

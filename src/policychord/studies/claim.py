@@ -259,6 +259,11 @@ def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
     return f"Set after a measurement: {'; '.join(told)}."
 
 
+def firmness(found: Robustness) -> str:
+    """'33 of 50 draws' give this verdict; empty where all do, or nothing was drawn."""
+    return "" if found.same is None or found.same == found.draws else f"{found.same} of {found.draws} draws"
+
+
 def robustness_text(found: Robustness) -> str:
     """What would change a verdict, in a sentence or two."""
     told = []

@@ -87,7 +87,7 @@ class Study(NamedTuple, Generic[S, E]):
     datasets: "Callable[[S, E], Mapping[str, xr.Dataset]]"  # what is stored as labelled data, by name
     controls: Callable[[S, E], Sequence[Control]] = lambda settings, evidence: ()
     findings: Callable[[S, E], Sequence[Finding]] = lambda settings, evidence: ()
-    objections: Sequence[Objection] = ()
+    objections: Callable[[S, E], Sequence[Objection]] = lambda settings, evidence: ()
     recording: Recording[S] | None = None
     on_recorded: Callable[[S], Mapping[str, Callable[[Recorded], Any]]] = lambda settings: MappingProxyType({})
     # (settings, evidence, number of the draw) -> the same with seeds or people drawn anew, with replacement

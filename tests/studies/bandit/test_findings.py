@@ -66,6 +66,8 @@ def test_the_floor_follows_the_figures(small, evidence):
     assert "Experiment 1: no; Experiment 2: no" in answers(small, lost)["Floors without primitives"]
     open_ones = with_rival(evidence, "clipped", 0.7, bor=0.6)
     assert "Experiment 1: not shown" in answers(small, open_ones)["Floors without primitives"]
+    behind = with_rival(evidence, "clipped", 0.37, bor=0.74)  # behind, but the comparison is open
+    assert "Experiment 1: not shown; Experiment 2: not shown" in answers(small, behind)["Floors without primitives"]
     carried = findings(small, with_gain(lost, 10.0, 9.0))["A floor under rare choices"]
     assert "carry the gain in both experiments" in carried
     spread = findings(small, with_gain(lost, 10.0, 1.0))["A floor under rare choices"]
@@ -97,6 +99,23 @@ def test_recovery_follows_the_figures(small, evidence):
         "20% are given back to it and 20% to the Hybrid"
         in findings(small, bad)["The composed model is hard to recover"]
     )
+
+
+def test_one_cohort_is_said_to_be_too_few(small, evidence):
+    found = evidence.first.recovery
+    good = with_experiments(evidence, recovery=found._replace(best=np.eye(5), won=np.eye(5)))
+    for cohorts, said in (
+        (1, "The one cohort of such people is won by the composed model; one cohort is too few"),
+        (6, "Of 6 cohorts of such people, the composed model wins 6 and the Hybrid 0"),
+    ):
+        told = findings(small.model_copy(update={"recovery_cohorts": cohorts}), good)
+        assert said in told["The composed model can be recovered"]
+
+
+def test_chance_depends_on_the_number_of_models():
+    reasons = {claim.id: claim.rule.history[0].reason for claim in STUDY.claims if claim.id in ("B1", "B2")}
+    assert "PXP of one half" in reasons["B1"]
+    assert "PXP of one quarter" in reasons["B2"]
 
 
 def test_cross_validation_follows_the_figures(small, evidence):

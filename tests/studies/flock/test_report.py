@@ -128,3 +128,9 @@ def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
     assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 13
     assert controls(settings, tiny)
     assert findings(settings, tiny)
+
+
+@pytest.mark.parametrize(("settings", "said"), [(QUICK, "; the paper has 30."), (FULL, ", as in the paper.")])
+def test_the_seeds_of_the_run_are_told(settings, said):
+    answer = next(one.answer for one in STUDY.objections(settings, as_claimed()) if "F8" in one.claims[1:])
+    assert answer.endswith(f"F8 has {settings.temperature_seeds} seeds for each temperature in this run{said}")

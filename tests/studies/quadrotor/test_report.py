@@ -6,7 +6,7 @@ from scipy.stats import mannwhitneyu
 
 from policychord.studies.claim import Quantity
 from policychord.studies.quadrotor.measures import expected_p
-from policychord.studies.quadrotor.report import STUDY
+from policychord.studies.quadrotor.report import STUDY, _about_size
 
 from .invented import SMALL, evidence
 
@@ -73,7 +73,8 @@ def test_answers_follow_the_numbers():
     no, yes = answers(evidence(**{"fixed 50/50": 60.0})), answers(evidence(**{"fixed 50/50": 150.0}))
     assert no["Fixed 50/50 mixture"].startswith("For the released gate that is not shown")
     assert yes["Fixed 50/50 mixture"].startswith("For the released gate yes")
-    assert yes["Fixed 50/50 mixture"].endswith("With a model that looks ahead it does, in both.")
+    assert yes["Fixed 50/50 mixture"].endswith("For the gate whose model looks ahead yes, in both.")
+    assert no["Fixed 50/50 mixture"].endswith("For the gate whose model looks ahead it is shown in neither.")
     assert answers(EVIDENCE)["Forces at the centre of mass"].startswith("No:")
     lost = evidence(**{"lqr, centre: one-step gate": 200.0, "pd, centre: one-step gate": 200.0})
     assert answers(lost)["Forces at the centre of mass"].startswith("Yes:")
@@ -89,6 +90,33 @@ def test_answers_follow_the_numbers():
     assert answers(evidence(**{"cost-to-go": 150.0}))["How far the model sees"] == "It is shown to in none."
     texts = answers(evidence(**{"script's weight: one-step gate": 200.0}))["Text and scripts"]
     assert texts.endswith("With the script's LQR weight, the released gate costs more than LQR.")
+
+
+def test_the_finding_has_the_interval_of_the_claim():
+    """One interval of delta, which includes what rounding does, and says so. Equal digits are said to be equal."""
+    far = EVIDENCE.stale_point.pd["one-step gate"]
+    moved = EVIDENCE._replace(beside=EVIDENCE.beside | {"one-step gate": far._replace(cost=1.15 * far.cost)})
+    title = "This run beside the paper's numbers"
+    for found in (EVIDENCE, moved):
+        q2 = next(claim for claim in STUDY.claims if claim.id == "Q2")
+        low, high = q2.measure(SMALL, found)["delta, one-step gate"].interval
+        assert f"(95% interval {low:+.2f} to {high:+.2f}, with what rounding does)" in findings(found)[title]
+    median = np.median(far.cost)
+    assert f"the gate's median cost {median:.2f} in both" in findings(EVIDENCE)[title]
+    assert f"the gate's median cost {1.15 * median:.2f} instead of {median:.2f}" in findings(moved)[title]
+
+
+def test_objections_follow_the_numbers():
+    def said(found, claims, reader="author"):
+        objections = STUDY.objections(SMALL, found)
+        return next((one.says for one in objections if one.claims == claims and one.reader == reader), None)
+
+    assert "is larger in size than ours (-0.14)" in said(EVIDENCE, ("Q2",))
+    assert "is not ours (-0.14)" in said(evidence(**{"one-step gate": 120.0}), ("Q2",))
+    assert _about_size(-0.13).endswith("(-0.13) is smaller in size than ours (-0.14), and has its sign.")
+    assert _about_size(-0.1399) == "Your delta of the released gate is ours (-0.14)."
+    assert said(evidence(**{"fixed 50/50": 60.0}), ("Q2", "Q4"), "reviewer").startswith("A fixed average does as well")
+    assert said(evidence(**{"fixed 50/50": 150.0}), ("Q2", "Q4"), "reviewer") is None
 
 
 def test_controls_measure_numbers():

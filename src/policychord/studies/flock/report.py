@@ -258,6 +258,20 @@ def _seeds(settings: FlockStudySettings) -> Finding:
     return Finding("How many seeds", text)
 
 
+def objections(settings: FlockStudySettings, evidence: Evidence) -> list[Objection]:
+    """What readers would dispute; how many seeds there are is told by the run."""
+    heats = settings.temperature_seeds
+    few = Objection(
+        ("F4", "F6", "F7", "F8"),
+        "reviewer",
+        "The seeds are few.",
+        "They are; the last column says in how many draws of seeds the verdict is the same, and the smallest "
+        f"change of a limit that would turn it. F8 has {heats} seeds for each temperature in this run"
+        + (", as in the paper." if heats == PAPER_SEEDS else f"; the paper has {PAPER_SEEDS}."),
+    )
+    return [*OBJECTIONS, few]
+
+
 OBJECTIONS = (
     Objection(
         ("F3",),
@@ -295,13 +309,6 @@ OBJECTIONS = (
         "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
         "among three other kinds of followers.",
     ),
-    Objection(
-        ("F4", "F6", "F7"),
-        "reviewer",
-        "The seeds are few.",
-        "They are; the last column says in how many draws of seeds the verdict is the same, and the smallest "
-        "change of a limit that would turn it. F8 has the 30 seeds of the paper.",
-    ),
 )
 
 
@@ -317,7 +324,7 @@ STUDY = Study(
     datasets=datasets,
     controls=claims.controls,
     findings=findings,
-    objections=OBJECTIONS,
+    objections=objections,
     recording=Recording(lambda settings: FLOWN, recorded),
     redraw=redraw,
 )

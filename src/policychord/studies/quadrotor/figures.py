@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator
 from ..drawing import COLOURS, blank
 from ..study import StudyFigure
 from .agents import ALONE, BASELINE, FIXED, course
-from .claims import LOOKING_AHEAD, RELEASED, WRITTEN
+from .claims import LOOKING_AHEAD, RELEASED, WARM, WRITTEN
 from .experiments import Evidence, Flight, Flights
 from .measures import decisions_in
 from .settings import Experiment, QuadrotorSettings
@@ -117,13 +117,14 @@ def draw_costs(ax: Axes, experiment: Experiment, worlds: Sequence[Flights]) -> N
     ax.set_title(TITLES[experiment], loc="left")
 
 
-_COSTS = """Total cost of an episode for every controller: boxes from the lower to the upper quartile with the median,
+_COSTS = f"""Total cost of an episode for every controller: boxes from the lower to the upper quartile with the median,
 whiskers without outliers, on a logarithmic scale; dotted lines continue the baseline's median. Orange: forces as in
 the paper's simulator; blue: the same forces at the centre of mass; green: the text's own disturbances, accelerations
 at the centre of mass, for those that are judged by them. `baseline`, `stabilise` and `track` fly alone.
 `one-step gate` is what the paper's scripts compute, `equilibrium, sample` what its text defines; `wide` is a grid
-past the motors' limits, `fixed 50/50` a mixture without any gate, `cost-to-go` a model that looks ahead. Compare each
-composition with the dotted line of its colour, and then with `fixed 50/50`."""
+past the motors' limits, `fixed 50/50` a mixture without any gate, `cost-to-go` a model that looks ahead, and
+`{LOOKING_AHEAD}` the same at a higher temperature, eps = {WARM:g}. Compare each composition with the dotted line of its
+colour, and then with `fixed 50/50`."""
 
 
 def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
@@ -134,7 +135,7 @@ def costs(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
         draw_costs(ax, experiment, worlds)
     handles = [panels[0].plot([], [], "s", color=c, alpha=0.55, markersize=8)[0] for c in WORLD_COLOURS]
     figure.legend(
-        handles, ["forces as recorded (stale point)", "forces at the centre of mass", "accelerations (the text)"],
+        handles, ["the scripts' forces (stale point)", "forces at the centre of mass", "accelerations (the text)"],
         loc="outside upper center", ncols=3, fontsize=8,
     )  # fmt: skip
     return figure
@@ -148,12 +149,12 @@ def around_impulse(settings: QuadrotorSettings, flight: Flight, values: np.ndarr
     return np.stack(rows or [np.full(before + after, np.nan)])  # lines that are not drawn, if there is no such flight
 
 
-_IMPULSE = """LQR pair, around the impulse (vertical line). Left: the stabilising weight of the released gate in one
+_IMPULSE = f"""LQR pair, around the impulse (vertical line). Left: the stabilising weight of the released gate in one
 flight, a dot for each decision; where dots lie on both borders, the two controllers take turns. Middle: its mean over
-all flights of the released gate, of the optimum and of the gate that looks ahead, averaged over two neighbouring steps
-so that the turns do not hide it. Right: median distance from the
-path; the dotted line is the radius that counts as back. Faster recovery means a line that returns below it
-earlier."""
+all flights of the released gate, of the optimum and of the gate that looks ahead (`{LOOKING_AHEAD}`:
+cost-to-go, eps = {WARM:g}), averaged over two neighbouring steps so that the turns do not hide it. Right: median
+distance from the path; the dotted line is the radius that counts as back. Faster recovery means a line that returns
+below it earlier."""
 
 
 def impulse(settings: QuadrotorSettings, evidence: Evidence) -> Figure:

@@ -170,10 +170,10 @@ OBJECTIONS = (
         ("T1", "T5", "T6"),
         "reviewer",
         "Random problems prove nothing.",
-        "They cannot. The statements have proofs; a measurement can only refute them, and none did. What it "
-        "adds are the tolerances, and how far the guaranteed rates are from the measured ones. Where a "
-        "statement is about the studies (T11, T12, T18), the problems are recorded from the studies' own "
-        "runs.",
+        "They cannot. The statements have proofs; a measurement can only refute them, and the verdicts say "
+        "whether one did. What it adds are the tolerances, and how far the guaranteed rates are from the "
+        "measured ones. Where a statement is about the studies (T11, T12, T18), the problems are recorded from "
+        "the studies' own runs.",
     ),
     Objection(
         ("T12",),
@@ -205,6 +205,6 @@ STUDY = Study(
     datasets=datasets,
     controls=controls,
     findings=findings,
-    objections=OBJECTIONS,
+    objections=lambda settings, evidence: OBJECTIONS,
     on_recorded=on_recorded,
 )
