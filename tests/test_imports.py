@@ -36,7 +36,7 @@ ALLOWED = {
     "learning": LIBRARY | {"fitting"},
     "choices": LIBRARY | {"_lazy", "fitting"},
     "studies": LIBRARY | {"_lazy", "fitting", "choices"},
-    "tracks": LIBRARY | {"_lazy", "fitting", "studies"},
+    "tracks": LIBRARY | {"_calls", "_lazy", "fitting", "studies"},
     "runs": {"_types", "__init__", "wording", "core", "loops", "fitting", "choices", "studies", "tracks"},
     "__init__": LIBRARY
     | {"_lazy", "choices", "fitting", "gym", "learning", "pettingzoo", "studies", "torch", "tracks"},
@@ -176,7 +176,7 @@ def test_public_names_are_there():
         "Composer Grid Sampled Finite Gaussian Table Policy Cost Rollouts GaussianTarget Reference Sum fit enable_x64"
     )
     assert set(needed.split()) <= set(dir(policychord))  # all that an example needs, by one import
-    assert len(policychord.__all__) <= 50
+    assert len(policychord.__all__) <= 52, "too many to know by heart: leave the new name in its room, as pc.ROOM.NAME"
     for name in policychord.__all__:
         assert getattr(policychord, name).__doc__, f"{name} has no docstring"
 
