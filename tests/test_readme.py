@@ -1,8 +1,10 @@
 """The README is true: its Python runs, prints what it shows, and its complaint is what a user gets."""
 
+import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,13 @@ def test_every_number_of_its_table_stands_on_the_page_with_intervals():
     for row in rows:
         numbers = re.findall(r"-?\d+(?:\.\d+)?(?![\w-])", row.partition(") |")[2])
         assert [number for number in numbers if number not in HORIZON] == []
+
+
+def test_its_tally_is_that_of_the_recorded_run():
+    claims = json.loads((ROOT / "docs" / "explanation" / "full_run.json").read_text(encoding="utf-8"))["claims"]
+    tally = Counter(claim["verdict"] for claim in claims)
+    told = re.search(r"of (\d+), (\d+) are reproduced, (\d+) in part or under a correction, (\d+) is not", README)
+    assert [*map(int, told.groups())] == [len(claims), *(tally[v] for v in ("reproduced", "partly", "not reproduced"))]
 
 
 def test_it_fits_on_a_screen_or_two():
