@@ -74,8 +74,8 @@ PROMISES = {
 
 def compares_with_all_controls(printed: str) -> None:
     """The table has a line for every agent, and what ours gains is the difference of the means."""
-    rows = re.findall(r"^(\S.*?) {2,}(-?\d+\.\d) ± +\S+ +(-?\d+\.\d) ± +\S+ +(\d+) +(\d+)$", printed, re.MULTILINE)
-    ours = float(re.search(r"^composed, rollouts +(-?\d+\.\d) ± +\S+$", printed, re.MULTILINE)[1])
+    rows = re.findall(r"^(\S.*?) {2,}(-?\d\S*) ± +\S+ +(-?\d\S*) ± +\S+ +(\d+) +(\d+)$", printed, re.MULTILINE)
+    ours = float(re.search(r"^composed, rollouts +(-?\d\S*) ± +\S+$", printed, re.MULTILINE)[1])
     names = {name for name, *_ in rows}
     assert {"fixed mixture", "cheapest, rollouts", "composed, one step", "MPPI, same budget"} <= names
     assert sum(name.endswith(" alone") for name in names) >= 2

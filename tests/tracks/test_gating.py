@@ -313,8 +313,9 @@ def test_calls_and_their_sentences():
         assert "Best of all: softmax gate (+0.1000" in told
         assert told.endswith("(Held out by block of time.)")
     told = sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
-    assert "regression on the forces: gating is not needed" in told
-    assert "one force at a time, the gate would add +0.1000" in told
+    assert told.startswith("Gating is not needed here")
+    assert "over constant weights, which are a regression on the forces." in told
+    assert "if they followed one at a time, the gate would add +0.1000" in told
 
 
 def test_gating_is_judged_in_the_way_of_acting_that_explains_more():

@@ -55,8 +55,9 @@ class Contest(NamedTuple):
 
 
 def _short(number: float) -> str:
-    """In tenths, of small numbers with three digits."""
-    return f"{number:.3g}" if abs(number) < 10 else f"{number:.1f}"
+    """In tenths; small numbers in hundredths, or with two digits."""
+    size = abs(number)
+    return f"{number:.1f}" if size >= 10 else f"{number:.2f}" if size >= 0.1 or size == 0 else f"{number:.2g}"
 
 
 def half_interval(values: ArrayLike, level: float = 0.95) -> float:
