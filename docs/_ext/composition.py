@@ -453,7 +453,7 @@ RULES = (
     ),
     Rule(
         "horizon",
-        "**Look far enough ahead, and no further.** With a fifth of the horizon the composition costs {short} times as "
+        "**Look far enough ahead; further is not always better.** With a fifth of the horizon the composition costs {short} times as "
         "much as usual and **loses** to the best fixed mixture in every task. With twice the horizon it costs {long} "
         "times as much.",
         lambda told: {"short": _times(ours(told, "horizon", 0.2)), "long": _times(ours(told, "horizon", 2.0))},
