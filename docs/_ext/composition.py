@@ -453,9 +453,9 @@ RULES = (
     ),
     Rule(
         "horizon",
-        "**Look far enough ahead; further is not always better.** With a fifth of the horizon the composition costs {short} times as "
-        "much as usual and **loses** to the best fixed mixture in every task. With twice the horizon it costs {long} "
-        "times as much.",
+        "**Look far enough ahead; further is not always better.** With a fifth of the horizon the composition "
+        "costs {short} times as much as usual and **loses** to the best fixed mixture in every task. With twice "
+        "the horizon it costs {long} times as much.",
         lambda told: {"short": _times(ours(told, "horizon", 0.2)), "long": _times(ours(told, "horizon", 2.0))},
         lambda told: (
             all(one.verdict == "loses" for one in against(told, "best fixed mixture", "horizon", 0.2).values())
