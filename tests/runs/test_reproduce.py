@@ -213,6 +213,7 @@ def some(study, *names):
     return study._replace(
         experiments=lambda settings: {name: call for name, call in whole(settings).items() if name in names},
         evidence=nothing, claims=(), figures={}, datasets=nothing, controls=nothing, findings=nothing,
+        objections=nothing, redraw=None,
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from .._lazy import lazily
+
 if TYPE_CHECKING:
     from .episodes import Episodes
     from .study import Study
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 # Each is a folder with the files settings, agents, experiments, measures, claims, figures, report (which holds STUDY),
 # and, where they are needed, episodes (which holds EPISODES, for sweeps) and animation.
 STUDIES = ("theory", "flock", "bandit", "quadrotor")
+__getattr__, _ = lazily(__name__, {}, STUDIES)  # `pc.studies.flock` needs no import of its own
 
 
 def load_study(name: str) -> "Study[Any, Any]":

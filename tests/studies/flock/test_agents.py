@@ -73,13 +73,13 @@ def test_collisions_raise_the_weight_of_separation():
 
 
 @pytest.mark.thorough
-def test_a_tree_and_chunks_take_the_flock_the_same_way(monkeypatch):
+def test_cells_and_chunks_take_the_flock_the_same_way(monkeypatch):
     common = {"boids": 12, "steps": 8, "seeds": 1, "start_size": 2.0, "collision_term": True}
     pairs = simulate(scenario("polarization", search="pairs", **common))
     monkeypatch.setattr("policychord.studies.flock.agents.CHUNK", 5)
-    tree = simulate(scenario("polarization", search="tree", **common))
-    np.testing.assert_allclose(tree.state.position, pairs.state.position, atol=1e-9)
-    np.testing.assert_allclose(tree.weights, pairs.weights, atol=1e-8)
+    cells = simulate(scenario("polarization", search="cells", **common))
+    np.testing.assert_allclose(cells.state.position, pairs.state.position, atol=1e-9)
+    np.testing.assert_allclose(cells.weights, pairs.weights, atol=1e-8)
 
 
 @pytest.mark.parametrize(
