@@ -376,3 +376,4 @@ def test_a_trace_says_which_decisions_were_cut():
         warnings.simplefilter("error")
         assert rollout(limited, Pendulum(), steps=10).cut is None
         limited.decide(jax.random.key(0), None, 8)
+        assert Groups(one=limited).decide(jax.random.key(0), jnp.zeros(1), 8).cut is None

@@ -204,7 +204,7 @@ class Groups(eqx.Module):
                     f"the groups have {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
                     f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
                 )
-        found, after = [], {}
+        found, after, told = [], {}, False
         for i, (name, group) in enumerate(self.groups.items()):
             own = jax.tree_util.tree_map(lambda a, name=name: a[self.places[name]], observation)
             decision = group.decide(jax.random.fold_in(key, i), own, k, memory[name])
@@ -213,11 +213,12 @@ class Groups(eqx.Module):
             here = jnp.zeros((group.count, len(self.names)), bool)
             cut = here if decision.cut is None else here.at[:, jnp.array(columns)].set(decision.cut)
             found.append((decision.action, weights, decision.certificate, decision.outcome, cut))
-            after[name] = decision.memory
+            after[name], told = decision.memory, told or decision.cut is not None
         action, weights, certificate, outcome, cut = (
             jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *parts) for parts in zip(*found, strict=True)
         )
-        return Decision(action, weights, certificate, outcome, after, cut=cut)  # type: ignore[arg-type]
+        after_all: Any = after
+        return Decision(action, weights, certificate, outcome, after_all, cut=cut if told else None)
 
 
 class Passive(eqx.Module):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from policychord import Composer, rollout
 from policychord.actions import Grid
 from policychord.envs import Pendulum, PendulumState, Variable
-from policychord.loops import Labels, Trace, to_dataset
+from policychord.loops import Labels, Record, Trace, to_dataset
+from policychord.loops.trace import trace_of
 from policychord.models import Cost
 from policychord.primitives import Gaussian
 
@@ -27,6 +29,19 @@ def trace(*agents, action_shape=(1,), state=None, variables=Pendulum.variables, 
         alive=np.ones(lead, bool), log_prob=log_prob,
         labels=Labels(("push", "pull"), EPISODES, variables, action_unit="N m"),
     )  # fmt: skip
+
+
+def test_what_is_cut_after_an_episode_is_over_is_not_said():
+    one = trace()
+    alive, cut = np.zeros_like(one.alive), np.ones((*one.alive.shape, 2), bool)
+    alive[:, :2] = True
+    cut[:, :2] = False
+    told = {name: getattr(one, name) for name in Record._fields}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace_of(Record(**told | {"alive": alive, "cut": cut}), one.final_state, one.labels)
+    with pytest.warns(UserWarning, match=r"cuts primitives\['push'\] off in many decisions"):
+        trace_of(Record(**told | {"alive": ~alive, "cut": cut}), one.final_state, one.labels)
 
 
 def test_a_single_agent_has_an_agent_axis_of_length_one():

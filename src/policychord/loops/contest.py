@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import stdtrit
 
 from .._types import ArrayLike
 from ..agent import Composer
@@ -62,6 +61,8 @@ def _short(number: float) -> str:
 
 def half_interval(values: ArrayLike, level: float = 0.95) -> float:
     """Half the width of Student's confidence interval of a mean; infinite for a single number."""
+    from scipy.special import stdtrit  # slow to import, and only this needs it
+
     values = np.asarray(values)
     if len(values) < 2:
         return np.inf

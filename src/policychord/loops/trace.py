@@ -95,7 +95,8 @@ def trace_of(record: Record, final_state: Any, labels: Labels, log_prob: Array |
             where = f" (first in episode {labels.episodes[at[0]]} at time {int(at[1])})"
             warnings.warn(complaint + where + ". Look at trace.state, or call agent.problem there.", stacklevel=3)
         if trace.cut is not None and trace.cut.shape[-1] == len(labels.primitives):
-            often = np.mean(np.asarray(trace.cut), axis=tuple(range(trace.cut.ndim - 1))) > OFTEN
+            lived = np.asarray(trace.cut)[np.asarray(trace.alive)].reshape(-1, trace.cut.shape[-1])
+            often = lived.sum(axis=0) > OFTEN * len(lived)
             warn_of_grid(labels.primitives, often, " in many decisions (trace.cut says in which)")
     return trace
 
