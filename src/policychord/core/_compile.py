@@ -91,7 +91,8 @@ def compile_callback(signature: Any, function: Callable) -> Any:
 def _version() -> str:
     here = Path(__file__).parent
     sources = b"".join(
-        (here / name).read_bytes() for name in ("_compile.py", "_kernels.py", "_method.py", "_native.py", "_sweeps.py")
+        (here / f"_{name}.py").read_bytes()
+        for name in ("certificate", "compile", "kernels", "method", "native", "sweeps")
     )
     return f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
 

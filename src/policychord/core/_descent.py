@@ -14,15 +14,16 @@ from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
+from ._certificate import bounded_gap, gradient_rounding
 from ._method import (
     ARMIJO,
     BACKTRACK,
     CG_FORCING,
+    COLUMN_TOLERANCE,
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
     GAP_FALL,
-    GAP_ROUNDING,
     GENTLE_COOLING,
     LOG_FLOOR,
     MIXTURE_FLOOR,
@@ -32,11 +33,10 @@ from ._method import (
     RETRY_AFTER,
     ROUNDING_SHARE,
     SETTLED,
-    UNIT_ROUNDOFF,
     Outcome,
-    rounding_factor,
+    typical_rounding,
 )
-from .objective import centred_cost, gradient_size
+from .objective import centred_cost
 
 UNROLLED = 4  # up to so many primitives sums and factors are written out term by term, which XLA vectorises
 
@@ -64,37 +64,45 @@ class _State(NamedTuple):
 
 def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     """Solve one problem from the log-weights `start`: (log_weights, gap, passes, outcome)."""
-    d = pi.shape[0]
-    s = centred_cost(pi, cost)
-    linear, magnitude = s @ pi, jnp.abs(s) @ pi
+    linear, magnitude, offset, relative = centred_cost(pi, cost)
     columns = pi.T  # loops along the actions vectorise
-    relative_noise = rounding_factor(d)
+    typical = typical_rounding(pi.shape[0])
 
     def turn(state: _State) -> _State:
-        z, temperature = state.z, state.temperature
+        # the last pass certifies what was reached at the right temperature
+        final = state.passes == max_passes - 1
+        z, temperature = jnp.where(final, state.kept_z, state.z), jnp.where(final, eps, state.temperature)
+        unconditional = state.unconditional | final
         w = jnp.exp(z)
         p = jnp.maximum(_mix(columns, w), MIXTURE_FLOOR)
         entropy = _on_columns(columns, _log(p))
         curvature = _curvature(columns, p)
         g = linear + entropy + temperature * (z - log_prior)
         energy = w @ g
-        noise = relative_noise * jnp.max(gradient_size(magnitude, entropy, temperature, z, log_prior))
-        gap, floor, widest = _gap(w, g, energy, temperature, noise)
+        own = temperature * (1.0 + jnp.abs(z) + jnp.abs(log_prior))
+        blur = typical * (1.0 + jnp.max(magnitude - jnp.minimum(entropy, 0.0) + own))
+
+        def judge(g, temperature):
+            error = gradient_rounding(relative, offset + magnitude, entropy, temperature, z, log_prior)
+            return bounded_gap(w, z, g, error, temperature[None])
+
+        gap, floor, log_ratio = judge(g, temperature)
+        widest = jnp.max(jnp.where(w > RESTING, jnp.abs(log_ratio), 0.0))
         # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
         enough = state.kept_energy + ARMIJO * state.length * state.slope
         # (at the end there is nothing left to fall: what is still certified is as good)
         better = (gap <= GAP_FALL * state.gap) | ((state.finishing > 0) & (gap <= tol))
         better = better | _came_downhill(w, g, state.kept_z)
-        fell = (energy < enough - noise) | ((energy <= enough + noise) & better)
-        accepted = state.unconditional | fell
+        fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
+        accepted = unconditional | fell
 
         # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
-        converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES))
+        converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES) | final)
         cooling = jnp.where(state.passes < RETRY_AFTER, COOLING, GENTLE_COOLING)
         cooled, cool_g, cool_energy, cool_gap, cool_floor = _cool(
-            w, g, energy, gap, floor, temperature, eps, cooling, z - log_prior, noise
+            judge, w, g, energy, gap, floor, temperature, eps, cooling, z - log_prior
         )
         # a primitive on the floor that wants to fall further is held: its step would mean nothing
         held = (w <= RESTING) & (cool_g >= cool_energy)
@@ -140,12 +148,14 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         return ~(state.converged | state.failed | state.limited) & (state.passes < max_passes)
 
     zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
-    z = jnp.where(eps > 0.0, _normalise(start), jnp.nan)
+    # columns that do not sum to one were not made by `problem`, and nothing is known about them
+    fine = (eps > 0.0) & (relative[0] <= COLUMN_TOLERANCE)
+    z = jnp.where(fine, _normalise(start), jnp.nan)
     first = _State(
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
         length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, floor=zero, rejections=zero.astype(int),
         finishing=zero.astype(int), passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no,
-        failed=~(eps > 0.0), limited=no,
+        failed=~fine, limited=no,
     )  # fmt: skip
     last = lax.while_loop(running, turn, first)
     # what was not reached is the last accepted point; its gap counts if it is that of the right temperature
@@ -260,37 +270,23 @@ def by_cg(pi, p, root_w, force, temperature, reduction):
     return cg(times, force, tol=reduction, maxiter=4 * force.size)[0]
 
 
-def _gap(w, g, mean, temperature, noise):
-    """T KL(w || S(w)) with its rounding floor, that floor, and the largest |ln S/w|; see `certificate_at`."""
-    x = (mean - g) / temperature
-    top = jnp.maximum(jnp.max(x), 0.0)
-    modest = jnp.minimum(x, 30.0)
-    excess = jnp.sum(w * jnp.maximum(jnp.expm1(modest) - modest, 0.0))
-    plain = top + jnp.log(jnp.sum(w * jnp.exp(x - top)))
-    gap = temperature * jnp.where(top <= 30.0, jnp.log1p(excess), plain)
-    mismatch = jnp.where(top <= 30.0, jnp.sum(w * jnp.abs(jnp.expm1(modest))), 2.0)
-    floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - jnp.max(w)) / temperature
-    widest = jnp.max(jnp.where(w > RESTING, jnp.abs(x), 0.0))
-    return gap * GAP_ROUNDING + floor, floor, widest
-
-
 def _came_downhill(w, g, kept_z):
     """Whether g.(w - w_kept) <= 0: the energy is convex, so it fell. Tiny weights count, hence the heaviest's g."""
     return jnp.sum((g - g[jnp.argmax(w)]) * (w - jnp.exp(kept_z))) <= 0.0
 
 
-def _cool(w, g, energy, gap, floor, temperature, eps, cooling, log_ratio, noise):
-    """Lower the temperature of the homotopy while the point is good enough for it."""
+def _cool(judge, w, g, energy, gap, floor, temperature, eps, cooling, log_ratio):
+    """Lower the temperature of the homotopy while the point is good enough for it, or as good as rounding allows."""
 
     def warm(carry):
-        return (carry[0] > eps) & (carry[3] <= 0.1 * carry[0])
+        temperature, _, _, gap, floor = carry
+        return (temperature > eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
 
     def cooler(carry):
         temperature, g, *_ = carry
         after = jnp.maximum(eps, cooling * temperature)
         g = g + (after - temperature) * log_ratio
-        energy = w @ g
-        return after, g, energy, *_gap(w, g, energy, after, noise)[:2]
+        return after, g, w @ g, *judge(g, after)[:2]
 
     return lax.while_loop(warm, cooler, (temperature, g, energy, gap, floor))
 

@@ -10,6 +10,7 @@ from inspect import unwrap
 import numpy as np
 from numba import float64, int8, int64, types
 
+from ._certificate import gap_rounding, relative_rounding
 from ._checks import joint_shape
 from ._compile import compile_entry, compiled, once
 from ._method import (
@@ -17,14 +18,16 @@ from ._method import (
     BACKTRACK,
     CG_FORCING,
     CG_REDUCTION,
+    COLUMN_TOLERANCE,
     COOLING,
     DENSE_UP_TO,
     FINISHING_PASSES,
     GAP_FALL,
-    GAP_ROUNDING,
     GENTLE_COOLING,
+    LARGEST_EXPONENT,
     LOG_FLOOR,
     NEGLIGIBLE,
+    NEGLIGIBLE_ENERGY,
     REJECTIONS_BEFORE_MIRROR,
     RESTING,
     RETRY_AFTER,
@@ -32,7 +35,7 @@ from ._method import (
     SETTLED,
     UNIT_ROUNDOFF,
     Outcome,
-    rounding_factor,
+    typical_rounding,
 )
 from ._sweeps import (
     centre_cost_columns,
@@ -49,7 +52,13 @@ from ._sweeps import (
 CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
 ROUNDING_LIMIT, BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
 
-_rounding_factor = compiled()(unwrap(rounding_factor))  # a type checker may have wrapped it
+# a type checker may have wrapped them
+_typical_rounding, _relative_rounding, _gap_rounding = (
+    compiled()(unwrap(function)) for function in (typical_rounding, relative_rounding, gap_rounding)
+)
+
+NEGLIGIBLE_SHARE = 1e-3  # of a bound
+MIXED = UNIT_ROUNDOFF * (40.0 - LOG_FLOOR)  # the rounding of the largest |ln w| that a sum over primitives leaves
 
 # Loops stand where a slice could be assigned: numba compiles them in half the time.
 
@@ -168,40 +177,69 @@ def _normalise(z, w):
 
 @compiled()
 def _gap(w, g, mean, temperature, noise):
-    """The certificate T KL(w || S(w)) with its rounding floor, that floor, and the largest |ln S/w|.
+    """The gap with its floor, as in _certificate.py, that floor, and the largest |ln S/w|.
 
-    x = -(g - w.g)/T has mean zero under w, so KL = log1p(sum w (expm1 x - x)): no cancellation.
+    This floor takes the largest rounding for all, |w - S| for 2 w.|e^x - 1| and the variance for its bound.
     """
     n = w.size
-    top = 0.0
-    widest = 0.0
+    top = widest = 0.0
     for a in range(n):
         x = (mean - g[a]) / temperature
         top = max(top, x)
         if w[a] > RESTING:
             widest = max(widest, abs(x))
-    excess = mismatch = heaviest = 0.0
-    if top <= 30.0:
+    excess = mismatch = 0.0
+    if top <= LARGEST_EXPONENT:
         for a in range(n):
             x = (mean - g[a]) / temperature
-            excess += w[a] * max(math.expm1(x) - x, 0.0)
-            mismatch += w[a] * abs(math.expm1(x))
-            heaviest = max(heaviest, w[a])
+            grown = math.expm1(x)
+            excess += w[a] * max(grown - x, 0.0)
+            mismatch += w[a] * abs(grown)
         gap = temperature * math.log1p(excess)
+        first = noise * (2.0 * mismatch + min(excess, 1.0) + _relative_rounding(0, n))
+        floor = first + noise * noise / (2.0 * temperature)
     else:
         for a in range(n):
-            x = (mean - g[a]) / temperature
-            excess += w[a] * math.exp(x - top)
-            heaviest = max(heaviest, w[a])
-        gap = temperature * (top + math.log(excess))
-        mismatch = 2.0
-    floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise * noise * (1.0 - heaviest) / temperature
-    return gap * GAP_ROUNDING + floor, floor, widest
+            excess += w[a] * math.exp((mean - g[a]) / temperature - top)
+        gap, floor = temperature * (top + math.log(excess)), 4.0 * noise
+    floor += NEGLIGIBLE_ENERGY
+    return gap * _gap_rounding(n) + floor, floor, widest
+
+
+@compiled()
+def _sharp_floor(z, w, g, entropy, mean, temperature, relative, offset, magnitude, log_prior, error):
+    """The floor entry by entry, as in _certificate.py: no rounding is left at a clear vertex."""
+    n, noise, top, heaviest, mixed = z.size, 0.0, -math.inf, 0, 0.0
+    for a in range(n):
+        mixed = max(mixed, UNIT_ROUNDOFF * abs(z[a]))
+        y = z[a] + (mean - g[a]) / temperature
+        if y > top:
+            heaviest, top = a, y
+    total = excess = 0.0
+    for a in range(n):
+        own = temperature * (1.0 + abs(z[a]) + abs(log_prior[a]))
+        error[a] = relative * (offset + magnitude[a] + abs(entropy[a])) + _relative_rounding(0, n) * own + mixed
+        noise = max(noise, error[a])
+        x = (mean - g[a]) / temperature
+        if x > LARGEST_EXPONENT:
+            return math.inf
+        total += math.exp(z[a] + x - top)
+        excess += w[a] * max(math.expm1(x) - x, 0.0)
+    first, by_mean, variance = _relative_rounding(0, n) * noise, 0.0, 0.0
+    for a in range(n):
+        log_share = z[a] + (mean - g[a]) / temperature - top
+        first += abs(w[a] - math.exp(log_share) / total) * error[a]
+        by_mean += w[a] * error[a]
+        if a != heaviest:
+            apart = error[a] + error[heaviest]
+            variance += math.exp(min(log_share + 2.0 * apart / temperature, 0.0)) * apart * apart
+    second = min(noise * noise, variance) / (2.0 * temperature)
+    return min(first + second, 2.0 * noise) + by_mean * min(excess, 1.0) + NEGLIGIBLE_ENERGY
 
 
 @compiled()
 def _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g):
-    """Fill g with the gradient; return the energy w.g and the size whose rounding g carries (see `gradient_size`)."""
+    """Fill g with the gradient; return the energy w.g and the size of the numbers that it is made of."""
     energy = size = 0.0
     for a in range(z.size):
         g[a] = linear[a] + entropy[a] + temperature * (z[a] - log_prior[a])
@@ -228,8 +266,11 @@ def _came_downhill(w, g, kept_z):
 
 @compiled()
 def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noise):
-    """Lower the temperature while the point is good enough for it; g follows. (temperature, energy, gap, floor)"""
-    while temperature > eps and gap <= 0.1 * temperature:
+    """Lower the temperature while the point is good enough for it, or as good as rounding allows; g follows.
+
+    Returns (temperature, energy, gap, floor).
+    """
+    while temperature > eps and (gap <= 0.1 * temperature or floor >= ROUNDING_SHARE * gap):
         cooler = max(eps, cooling * temperature)
         energy = 0.0
         for a in range(z.size):
@@ -254,13 +295,13 @@ def _direction_dense(columns, over_p, squares, scaled, root_w, force, temperatur
 def _direction_wide(rows, over_p, _squares, _scaled, root_w, force, temperature, gap, vectors, y):
     """Conjugate gradients, but the step of its own diagonal for a primitive of negligible weight that wants to grow."""
     reduction = min(CG_FORCING, math.sqrt(gap / temperature))
-    heavy, heavy_force = vectors[13], vectors[14]
+    heavy, heavy_force = vectors[14], vectors[15]
     for a in range(y.size):
         light = root_w[a] * root_w[a] <= NEGLIGIBLE and force[a] > temperature * root_w[a]
         heavy[a] = 0.0 if light else root_w[a]
         heavy_force[a] = 0.0 if light else force[a]
-    nothing = vectors[9, :0]
-    _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[9:], y, nothing, nothing)
+    nothing = vectors[10, :0]
+    _direction_cg(rows, over_p, heavy, heavy_force, temperature, reduction, vectors[10:], y, nothing, nothing)
     for a in range(y.size):
         if heavy[a] < root_w[a]:
             own = root_w[a] * root_w[a] * _diagonal_wide(rows, over_p, a)
@@ -289,7 +330,7 @@ def _descent(sweep, direction, diagonal):
     @compiled()
     def aim(matrix, w, g, energy, gap, temperature, over_p, squares, scaled, vectors, step):
         """Fill `step` with the Newton step in ln w and return the slope of the energy along it."""
-        root_w, force, y = vectors[6], vectors[7], vectors[8]
+        root_w, force, y = vectors[7], vectors[8], vectors[9]
         for a in range(w.size):
             # a primitive on the floor that wants to fall further is held: its step would mean nothing
             held = w[a] <= RESTING and g[a] >= energy
@@ -314,43 +355,61 @@ def _descent(sweep, direction, diagonal):
                 z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
 
     @compiled()
-    def descend(matrix, linear, magnitude, eps, log_prior, z, tol, max_passes, vectors, squares, ln_p, over_p, scaled):
+    def descend(
+        matrix, linear, magnitude, centre, amiss, eps, log_prior, z, tol, max_passes,
+        vectors, squares, ln_p, over_p, scaled,
+    ):  # fmt: skip
         """Minimise the energy of one problem from log-weights z; see `equilibrium.py` for the method.
 
         Leaves the log-weights in z and returns (gap, passes, outcome).
         """
         w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-        relative_noise = _rounding_factor(ln_p.size)
+        error, offset = vectors[6], 1.0 + abs(centre)
+        typical, relative = _typical_rounding(ln_p.size), _relative_rounding(ln_p.size, z.size) + amiss
         temperature, homotopy, cooling = eps, False, COOLING
         length, slope, rejections, finishing = 1.0, 0.0, 0, 0
         kept_energy = gap = trial_gap = widest = math.inf
         floor = trial_floor = 0.0
         unconditional = True  # first point, restart or mirror step: nothing to compare with
-        if not eps > 0.0:
+        if not (eps > 0.0 and amiss <= COLUMN_TOLERANCE):  # such columns were not made by `problem`
             _fill(z, math.nan)
             return math.inf, 0, BAD_INPUT
         _normalise(z, w)
 
         for passes in range(1, max_passes + 1):
+            final = passes == max_passes
+            if final and passes > 1:  # certify what was reached, at the right temperature
+                temperature, unconditional = eps, True
+                _copy(kept_z, z)
+                for a in range(z.size):
+                    w[a] = math.exp(z[a])
             sweep(matrix, w, entropy, squares[0], ln_p, over_p)
             energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
-            noise = relative_noise * size
+            blur, noise = typical * size, relative * (offset + size) + MIXED
             if energy != energy:
                 _fill(z, math.nan)
                 return math.inf, passes, BAD_INPUT
 
             # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
             enough = kept_energy + ARMIJO * length * slope
-            accepted = unconditional or energy < enough - noise
-            if accepted or energy <= enough + noise:
+            accepted = unconditional or energy < enough - blur
+            if accepted or energy <= enough + blur:
                 trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
+                if trial_gap > tol and temperature <= eps and trial_floor > NEGLIGIBLE_SHARE * trial_gap:
+                    sharp = _sharp_floor(
+                        z, w, g, entropy, energy, temperature, relative, offset, magnitude, log_prior, error
+                    )
+                    if sharp < trial_floor:
+                        # less the old floor, plus what this difference rounds away
+                        trial_gap += (sharp - trial_floor) + 4.0 * UNIT_ROUNDOFF * trial_gap
+                        trial_floor = sharp
                 # at the end there is nothing left to fall: what is still certified is as good
                 accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
                 accepted = accepted or _came_downhill(w, g, kept_z)
             if accepted:
                 if temperature <= eps and trial_gap <= tol:
                     finishing += 1
-                    if widest <= SETTLED or finishing > FINISHING_PASSES:
+                    if widest <= SETTLED or finishing > FINISHING_PASSES or final:
                         extend(matrix, z, w, g, energy, temperature, over_p)
                         return trial_gap, passes, CONVERGED
                 temperature, energy, gap, floor = _cool(
@@ -383,8 +442,6 @@ def _descent(sweep, direction, diagonal):
                     z[a] = kept_z[a] + length * step[a]
             _normalise(z, w)
         _copy(kept_z, z)
-        if temperature > eps:
-            return math.inf, passes, NOT_CONVERGED
         return gap, passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
 
     return descend
@@ -405,16 +462,16 @@ def _solve_dense(
 ):  # fmt: skip
     batch, d, n = eps.size, pi.shape[1], pi.shape[2]
     columns, scaled = np.empty((n, d)), np.empty((2, d))
-    vectors, squares = np.empty((9, n)), np.empty((2, n, n))
+    vectors, squares = np.empty((10, n)), np.empty((2, n, n))
     linear, magnitude = np.empty(n), np.empty(n)
     step = 1 if level.shape[0] == batch else 0
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
         gather_columns(pi[k * pi_step], columns)
-        centre_cost_columns(columns, cost[k], linear, magnitude)
+        centre, amiss = centre_cost_columns(columns, cost[k], linear, magnitude)
         gap[k], passes[k], outcome[k] = _descend_dense(
-            columns, linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
+            columns, linear, magnitude, centre, amiss, eps[k], log_prior[k], z, tol, max_passes,
             vectors, squares, level[k * step], over_p[k * step], scaled,
         )  # fmt: skip
         if curvature.shape[0] == batch:
@@ -430,15 +487,15 @@ def _solve_wide(
     log_weights, gap, passes, outcome, level, over_p, curvature,
 ):  # fmt: skip
     batch, n = eps.size, pi.shape[2]
-    vectors, nothing, unused = np.empty((15, n)), np.empty((2, 0, 0)), np.empty((2, 0))
+    vectors, nothing, unused = np.empty((16, n)), np.empty((2, 0, 0)), np.empty((2, 0))
     linear, magnitude = np.empty(n), np.empty(n)
     step = 1 if level.shape[0] == batch else 0
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
-        centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude)
+        centre, amiss = centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude, vectors[0])
         gap[k], passes[k], outcome[k] = _descend_wide(
-            pi[k * pi_step], linear, magnitude, eps[k], log_prior[k], z, tol, max_passes,
+            pi[k * pi_step], linear, magnitude, centre, amiss, eps[k], log_prior[k], z, tol, max_passes,
             vectors, nothing, level[k * step], over_p[k * step], unused,
         )  # fmt: skip
         if curvature.shape[0] == batch:

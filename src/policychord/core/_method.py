@@ -5,8 +5,15 @@ from enum import IntEnum
 
 UNIT_ROUNDOFF = 2.0**-53
 
-# The formula that turns a gradient into a gap takes a handful of roundings.
-GAP_ROUNDING = 1.0 + 8.0 * UNIT_ROUNDOFF
+# What the certificate takes for granted: exp, expm1, log and log1p are right to four roundings (two units in the last
+# place), and a handful of other operations surround each of them.
+FUNCTION_ROUNDING = 24.0
+LARGEST_EXPONENT = 600.0  # of e^x where the gap is computed from e^x - 1 - x
+# Mixtures and weights below their floors change the energy by less than this: 1e-261 of weight at a cost of 1e12, and
+# 1e-300 for each action whose probability is replaced by the tangent of p ln p.
+NEGLIGIBLE_ENERGY = 1e-240
+# Columns that miss one by more than this were not made by `problem`.
+COLUMN_TOLERANCE = 1e-4
 
 # Weights live in log space above this floor. Mixtures have a floor of their own, far enough below that a primitive
 # resting on the first is still heard in the rows that it alone supports: at a weight of exactly zero no certificate
@@ -65,6 +72,6 @@ class Outcome(IntEnum):
         return member
 
 
-def rounding_factor(d: int) -> float:
-    """Relative rounding of a sum over d actions of terms that carry a logarithm."""
+def typical_rounding(d: int) -> float:
+    """Usual rounding of a sum over d actions: it decides which steps the search takes and proves nothing."""
     return UNIT_ROUNDOFF * (8.0 + math.sqrt(d))

@@ -220,9 +220,12 @@ def gather_columns(pi, columns):
             columns[a, i] = pi[i, a]
 
 
+# linear = Pi^T (s - centre) and magnitude = Pi^T |s - centre|, with the centre of `objective.expected_cost`; both return
+# that centre and by how much a column misses one. Magnitudes are summed, so that a negative entry misses it too.
+
+
 @compiled()
 def centre_cost_columns(columns, cost, linear, magnitude):
-    """linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|, with the centre of `centred_cost` in objective.py."""
     n, d = columns.shape
     first = 0
     while first < d - 1 and columns[0, first] == 0.0:
@@ -231,16 +234,20 @@ def centre_cost_columns(columns, cost, linear, magnitude):
     for i in range(d):
         centre += columns[0, i] * (cost[i] - cost[first])
     centre += cost[first]
+    amiss = 0.0
     for a in range(n):
-        total = size = 0.0
+        total = size = mass = 0.0
         for i in range(d):
             total += columns[a, i] * (cost[i] - centre)
             size += columns[a, i] * abs(cost[i] - centre)
+            mass += abs(columns[a, i])
         linear[a], magnitude[a] = total, size
+        amiss = max(amiss, abs(mass - 1.0))
+    return centre, amiss
 
 
 @compiled()
-def centre_cost_rows(rows, cost, linear, magnitude):
+def centre_cost_rows(rows, cost, linear, magnitude, mass):
     d, n = rows.shape
     first = 0
     while first < d - 1 and rows[first, 0] == 0.0:
@@ -250,11 +257,16 @@ def centre_cost_rows(rows, cost, linear, magnitude):
         centre += rows[i, 0] * (cost[i] - cost[first])
     centre += cost[first]
     for a in range(n):
-        linear[a] = magnitude[a] = 0.0
+        linear[a] = magnitude[a] = mass[a] = 0.0
     for i in range(d):
         for a in range(n):
             linear[a] += rows[i, a] * (cost[i] - centre)
             magnitude[a] += rows[i, a] * abs(cost[i] - centre)
+            mass[a] += abs(rows[i, a])
+    amiss = 0.0
+    for a in range(n):
+        amiss = max(amiss, abs(mass[a] - 1.0))
+    return centre, amiss
 
 
 # ------------------------------------------------------------------- after the last one: derivatives

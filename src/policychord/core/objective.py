@@ -7,7 +7,8 @@ import numpy as np
 
 from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, namespace
 from . import _checks as checks
-from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
+from ._certificate import bounded_gap, gradient_rounding, relative_rounding
+from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from .regularisers import Regulariser
@@ -229,64 +230,61 @@ def certify(problem: AnyProblem, weights: ArrayLike) -> Certificate:
 
 
 def certificate_at(problem: Problem, weights: Weights) -> Certificate:
-    """`certify` for weights that are known to lie on the simplex."""
+    """`certify` for weights that are known to lie on the simplex, up to their sum."""
     pi, s, eps, log_prior = problem
     xp = namespace(*problem, weights)
+    weights = weights / xp.sum(weights, axis=-1, keepdims=True)
+    weights = xp.where(weights >= np.finfo(np.float64).tiny, weights, 0.0)  # processors disagree about what is smaller
     temperature = eps[..., None]
-    s = centred_cost(pi, s)
+    cost = centred_cost(pi, s)
     entropy = _columns_times(pi, _log_mixture(pi, weights))
     log_weights = _log_or_zero(weights)
-    g = _columns_times(pi, s) + entropy + temperature * (log_weights - log_prior)
-    mean = xp.sum(weights * g, axis=-1, keepdims=True)
-    x = (mean - g) / temperature  # ln S/w where w > 0, ln S where w = 0, up to normalisation
-
-    # KL(w||S) = ln sum w e^x. Since sum w x = 0 it equals log1p(sum w (expm1 x - x)), which has no cancellation;
-    # for large x that would overflow and the plain form is accurate.
-    alive = weights > 0
-    top = xp.maximum(xp.max(x, axis=-1, keepdims=True), 0.0)
-    modest = xp.minimum(x, 30.0)
-    excess = xp.where(alive, weights * xp.maximum(xp.expm1(modest) - modest, 0.0), xp.exp(modest))
-    spread = xp.sum(xp.where(alive, weights, 1.0) * xp.exp(x - top), axis=-1)
-    plain = top[..., 0] + xp.log(xp.maximum(spread, MIXTURE_FLOOR))
-    gap = eps * xp.where(top[..., 0] <= 30.0, xp.log1p(xp.sum(excess, axis=-1)), plain)
-
-    # The gap changes with the gradient by (w - S), to second order by 1/eps times a variance.
-    noise = rounding_factor(pi.shape[-2]) * xp.max(
-        gradient_size(_columns_times(pi, xp.abs(s)), entropy, temperature, log_weights, log_prior), axis=-1
+    g = cost.linear + entropy + temperature * (log_weights - log_prior)
+    error = gradient_rounding(
+        cost.relative, cost.offset + cost.magnitude, entropy, temperature, log_weights, log_prior
     )
-    response = xp.where(alive, weights, 1.0) * xp.exp(x - top) / xp.maximum(spread, MIXTURE_FLOOR)[..., None]
-    mismatch = xp.where(top[..., 0] <= 30.0, xp.sum(xp.abs(response - weights), axis=-1), 2.0)
-    floor = noise * (mismatch + UNIT_ROUNDOFF) + 2.0 * noise**2 * (1.0 - xp.max(weights, axis=-1)) / eps
-    return certificate_from_gap(gap * GAP_ROUNDING + floor, eps)
+    return certificate_from_gap(bounded_gap(weights, log_weights, g, error, temperature).gap, eps)
 
 
-def centred_cost(pi: Primitives, action_cost: ActionValues) -> ActionValues:
-    """The cost less what the first primitive expects to pay: a constant means nothing and only adds rounding.
+class CentredCost(NamedTuple):
+    """The linear part of the gradient, and what its rounding is made of."""
 
-    Actions without support do not enter, and a cost that is constant, however large, becomes exactly zero.
+    linear: Weights  # Pi^T (s - centre)
+    magnitude: Weights  # Pi^T |s - centre|
+    offset: Array  # 1 + |centre|, (..., 1)
+    relative: Array  # rounding of sums over the actions, and by how much a column misses one, (..., 1)
+
+
+def centred_cost(pi: Primitives, action_cost: ActionValues) -> CentredCost:
+    """The cost less what the first primitive expects to pay: a constant moves no weight and only adds rounding.
+
+    A column that misses one by a little lets a constant count by as much: it and the centre are in the rounding.
     """
     xp = namespace(pi, action_cost)
+    centre = expected_cost(pi, action_cost)
+    s = action_cost - centre
+    amiss = xp.max(xp.abs(xp.sum(xp.abs(pi), axis=-2) - 1.0), axis=-1, keepdims=True)
+    return CentredCost(
+        linear=_columns_times(pi, s),
+        magnitude=_columns_times(pi, xp.abs(s)),
+        offset=1.0 + xp.abs(centre),
+        relative=relative_rounding(*pi.shape[-2:]) + amiss,
+    )
+
+
+def expected_cost(pi: Primitives, action_cost: ActionValues) -> Array:
+    """What the first primitive expects to pay (..., 1); exactly the constant where the cost is one."""
+    xp = namespace(pi, action_cost)
     likely = xp.argmax(pi[..., :1], axis=-2)
-    from_likely = action_cost - xp.take_along_axis(action_cost, likely, axis=-1)
-    return from_likely - xp.sum(pi[..., 0] * from_likely, axis=-1, keepdims=True)
-
-
-def gradient_size(
-    linear_size: Weights, entropy: Weights, temperature: Array, log_weights: Weights, log_prior: Weights
-) -> Weights:
-    """The sum of the magnitudes that make up each entry of the gradient, which its rounding is relative to.
-
-    ln p <= 0, so the entropy is its own magnitude; the 1 stands for the rounding of a mixture near one.
-    """
-    xp = namespace(linear_size, entropy, temperature, log_weights, log_prior)
-    regulariser = temperature * (1.0 + xp.abs(log_weights) + xp.abs(log_prior))
-    return linear_size - xp.minimum(entropy, 0.0) + 1.0 + regulariser
+    from_likely = xp.take_along_axis(action_cost, likely, axis=-1)
+    apart = xp.sum(pi[..., 0] * (action_cost - from_likely), axis=-1, keepdims=True)
+    return from_likely + apart
 
 
 def certificate_from_gap(gap: Scalars, eps: Scalars) -> Certificate:
     """||w - w*||_1 <= sqrt(2 gap/eps), and never more than 2, the diameter of the simplex."""
     xp = namespace(gap, eps)
-    return Certificate(gap, xp.minimum(xp.sqrt(2.0 * gap / eps), 2.0))
+    return Certificate(gap, xp.minimum(xp.sqrt(2.0 * gap / eps) * (1.0 + FUNCTION_ROUNDING * UNIT_ROUNDOFF), 2.0))
 
 
 def _mixture(pi: Primitives, weights: Weights) -> ActionValues:
