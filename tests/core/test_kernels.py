@@ -8,7 +8,7 @@ import numpy as np
 
 from policychord import solve
 from policychord.core import _kernels, _sweeps
-from policychord.core._method import rounding_factor
+from policychord.core._method import typical_rounding
 
 from .families import DENSE, FAMILIES, member
 
@@ -40,7 +40,7 @@ def test_the_logarithm_is_right_to_two_units_in_the_last_place(rng):
 
 def test_shared_helpers_compile_as_they_are_given():
     """Kernels are compiled from source where there is no cache, also while the type checker watches."""
-    assert from_python(_kernels._rounding_factor)(np.array([50.0])) == rounding_factor(50)
+    assert from_python(_kernels._typical_rounding)(np.array([50.0])) == typical_rounding(50)
 
 
 def test_threads_do_not_disturb_each_other():

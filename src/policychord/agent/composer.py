@@ -192,7 +192,8 @@ class Composer(AbstractPrimitive):
         alpha, caps = alpha_and_caps(self.regulariser, len(self.names))
         room = jnp.where(well, caps, 0.0)
         caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(well), well, 1.0))
-        return ConvexProblem(COMBINE[self.combine], (pi, cost), eps, log_prior, jnp.asarray(alpha), caps)
+        columns = pi if self.combine == "mixture" else jnp.log(pi)
+        return ConvexProblem(COMBINE[self.combine], (columns, cost), eps, log_prior, jnp.asarray(alpha), caps)
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[jax.Array, " d"]:
         """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
@@ -203,7 +204,7 @@ class Composer(AbstractPrimitive):
 
     def _compose(self, pi: Array, weights: Array) -> jax.Array:
         """The probability of every action."""
-        return jnp.asarray(jnp.asarray(pi) @ weights if self.combine == "mixture" else pool(pi, weights))
+        return jnp.asarray(jnp.asarray(pi) @ weights if self.combine == "mixture" else pool(jnp.log(pi), weights))
 
     def _pose(
         self, observation: Observation, k: Time

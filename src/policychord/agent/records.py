@@ -47,7 +47,7 @@ class Weighing(NamedTuple):
     def mixture(self) -> Float[Array, " d"]:
         """The probability of every action: the mixture of the primitives, or their product."""
         if isinstance(self.problem, ConvexProblem) and not isinstance(self.problem.complexity, Mixture):
-            return pool(self.problem.pi, self.weights)
+            return pool(self.problem.parameters[0], self.weights)
         return jnp.asarray(self.problem.pi) @ self.weights
 
     @property

@@ -36,6 +36,7 @@ from ._method import (
     GENTLE_COOLING,
     LOG_FLOOR,
     ROUNDING_SHARE,
+    UNIT_ROUNDOFF,
     Outcome,
 )
 from .convex import ConvexProblem, Mixture, Own, certificate_from, judge, over_batch
@@ -58,6 +59,7 @@ ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there o
 LOG_STEP = 100.0  # of a weight in one pass
 ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
+ENERGY_ROUNDING = 64.0 * UNIT_ROUNDOFF  # of a sum, as it usually is
 SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
 
@@ -101,10 +103,10 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
 
     def turn(state: _State) -> _State:
         kept, temperature = state.kept, state.temperature
-        complexity, g, size, curvature = one.complexity.see(one.parameters, state.w, start.size <= DENSE_UP_TO)
-        gap, floor, response, noise = judge(one, state.w, temperature, g, size)
+        complexity, g, rounding, curvature = one.complexity.see(one.parameters, state.w, start.size <= DENSE_UP_TO)
+        gap, floor, response, noise = judge(one, state.w, temperature, g, rounding)
         energy = complexity + temperature * reg.value(state.w, one.log_prior, one.alpha)
-        blur = noise + one.complexity.roundings(one.parameters) * (jnp.abs(complexity) + jnp.abs(energy))
+        blur = noise + ENERGY_ROUNDING * (jnp.abs(complexity) + jnp.abs(energy))
         whole = jnp.abs(jnp.sum(state.w) - 1.0) <= OFF_SIMPLEX
         broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
         length, towards = _length(state.rejections)
@@ -124,7 +126,7 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         # accepted: cool, and aim anew
         cooling = jnp.where(state.attempt == 2, GENTLE_COOLING, COOLING)
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
-            one, state.w, g, size, complexity, cooling, temperature, gap, floor, response, energy
+            one, state.w, g, rounding, complexity, cooling, temperature, gap, floor, response, energy
         )
         step, slope_now, free, stiff, curved = _aim(
             one, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
@@ -327,15 +329,16 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
     return jnp.where(inside, v, (mu - after) / temperature), moved, bend
 
 
-def _cool(one: ConvexProblem, w, g, size, complexity, cooling, *now):
+def _cool(one: ConvexProblem, w, g, rounding, complexity, cooling, *now):
     """Lower the temperature of the homotopy while the point is good enough for it."""
 
     def warm(carry):
-        return (carry[0] > one.eps) & (carry[1] <= 0.1 * carry[0])
+        temperature, gap, floor, *_ = carry
+        return (temperature > one.eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
 
     def cooler(carry):
         temperature = jnp.maximum(one.eps, cooling * carry[0])
-        gap, floor, response, _ = judge(one, w, temperature, g, size)
+        gap, floor, response, _ = judge(one, w, temperature, g, rounding)
         return temperature, gap, floor, response, complexity + temperature * divergence
 
     divergence = reg.value(w, one.log_prior, one.alpha)

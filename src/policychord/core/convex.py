@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, is_traced, require_float64
+from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, is_traced, namespace, require_float64
 from . import _checks as checks
 from . import regularisers as reg
-from ._method import GAP_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, rounding_factor
-from .objective import Certificate, centred_cost
+from ._certificate import gap_rounding, relative_rounding
+from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
+from .objective import Certificate, centred_cost, expected_cost
 
 # Below this probability p ln p is replaced by its tangent, so that weights may be exactly zero: F falls by at most
 # this much for each action, and the gap is raised by as much.
@@ -63,11 +64,11 @@ class NoCertificate(Certificate):
 
 
 class Seen(NamedTuple):
-    """F at some weights: its value, its gradient with the size of what it is a sum of, and its curvature if wanted."""
+    """F at some weights: its value, its gradient with a bound on its rounding, and its curvature if wanted."""
 
     value: Any
     gradient: Any
-    size: Any
+    rounding: Any
     curvature: Any
 
 
@@ -83,7 +84,7 @@ class AbstractComplexity(ABC):
 
     @abstractmethod
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
-        """grad F(w), up to a constant, and the magnitudes that its rounding is relative to."""
+        """grad F(w), up to a constant, and how far each entry may be from the exact one."""
 
     @abstractmethod
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
@@ -99,18 +100,17 @@ class AbstractComplexity(ABC):
 
     def see(self, parameters: Any, weights: Any, curved: bool) -> Seen:
         """Everything at once, of parameters that are centred."""
-        gradient, size = self.gradient(parameters, weights)
-        return Seen(
-            self.value(parameters, weights), gradient, size, self.curvature(parameters, weights) if curved else None
-        )
+        gradient, rounding = self.gradient(parameters, weights)
+        curvature = self.curvature(parameters, weights) if curved else None
+        return Seen(self.value(parameters, weights), gradient, rounding, curvature)
+
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi, if there is one."""
+        return parameters[0]
 
     def slack(self, parameters: Any) -> Any:
         """How far `value` may lie below the true F."""
         return 0.0
-
-    def roundings(self, parameters: Any) -> float:
-        """The relative rounding of the gradient."""
-        return 8.0 * UNIT_ROUNDOFF
 
 
 @jax.tree_util.register_static
@@ -129,16 +129,22 @@ class Own(AbstractComplexity):
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
         """By reverse mode."""
         g = jax.grad(self.value, argnums=1)(parameters, weights)
-        return g, jnp.full_like(g, jnp.max(jnp.abs(g)))
+        # a function may sum many terms: a few dozen roundings
+        return g, jnp.full_like(g, 64.0 * UNIT_ROUNDOFF * jnp.max(jnp.abs(g)))
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
         """By forward over reverse mode."""
         slope = jax.grad(self.value, argnums=1)
         return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
 
-    def roundings(self, parameters: Any) -> float:
-        """A function may sum many terms: a few dozen roundings."""
-        return 64.0 * UNIT_ROUNDOFF
+
+class CentredMixture(NamedTuple):
+    """Primitives and a cost that the first of them expects to be zero, and what rounding they bring."""
+
+    pi: Primitives
+    action_cost: ActionValues
+    offset: Any  # as in `CentredCost`
+    relative: Any
 
 
 @jax.tree_util.register_static
@@ -148,47 +154,45 @@ class Mixture(AbstractComplexity):
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
         """With the tangent in place of p ln p where p is next to nothing."""
-        pi, s = parameters
+        pi, s, *_ = parameters
         p, ln_p = _mixture(pi, weights)
         return jnp.sum(p * (ln_p + s) + jnp.where(p < TANGENT_BELOW, p - TANGENT_BELOW, 0.0))
 
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
         """Pi^T (ln p + s) with a centred cost."""
         seen = self.see(self.centre(parameters), weights, curved=False)
-        return seen.gradient, seen.size
+        return seen.gradient, seen.rounding
 
     def see(self, parameters: Any, weights: Any, curved: bool) -> Seen:
         """By one product with Pi^T, which is read once; F is w . grad F."""
-        pi, s = parameters
+        pi, s, offset, relative = parameters
         p, ln_p = _mixture(pi, weights)
         columns = [jnp.stack([ln_p + s, jnp.abs(ln_p) + jnp.abs(s)], axis=-1)]
         columns += [pi * _over(p)[:, None]] if curved else []
         found = pi.T @ jnp.concatenate(columns, axis=-1)
         below = jnp.sum(jnp.where(p < TANGENT_BELOW, p - TANGENT_BELOW, 0.0))
-        return Seen(weights @ found[:, 0] + below, found[:, 0], found[:, 1] + 1.0, found[:, 2:] if curved else None)
+        rounding = relative * (offset + found[:, 1])
+        return Seen(weights @ found[:, 0] + below, found[:, 0], rounding, found[:, 2:] if curved else None)
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
         """Pi^T diag(1/p) Pi v, where p is not on its tangent."""
-        pi, _ = parameters
+        pi = parameters[0]
         return (_over(pi @ weights) * (pi @ direction)) @ pi
 
     def curvature(self, parameters: Any, weights: Any) -> jax.Array:
         """Pi^T diag(1/p) Pi."""
-        pi, _ = parameters
+        pi = parameters[0]
         return pi.T @ (pi * _over(pi @ weights)[:, None])
 
     def centre(self, parameters: Any) -> Any:
         """A cost that the first primitive expects to be zero."""
         pi, s = parameters
-        return pi, centred_cost(pi, s)
+        cost = centred_cost(pi, s)
+        return CentredMixture(pi, s - expected_cost(pi, s), cost.offset, cost.relative)
 
     def slack(self, parameters: Any) -> Any:
         """The tangent lies below p ln p by at most its point of contact, for each action."""
         return parameters[0].shape[-2] * TANGENT_BELOW
-
-    def roundings(self, parameters: Any) -> float:
-        """As for the paper's problem."""
-        return rounding_factor(parameters[0].shape[-2])
 
 
 @jax.tree_util.register_static
@@ -196,29 +200,35 @@ class Mixture(AbstractComplexity):
 class Product(AbstractComplexity):
     """A product of experts p_w ~ prod_a pi_a^w_a against q ~ exp(-s): F(w) = KL(q || p_w), convex in w.
 
-    Its gradient is E_p T - E_q T with T_a = ln pi_a, its Hessian the covariance of T under p_w. Parameters are (Pi, s).
+    Its gradient is E_p T - E_q T with T_a = ln pi_a, its Hessian the covariance of T under p_w. Parameters are
+    (ln Pi, s). Actions that nobody takes are left out of q. F is infinite where an expert has weight that never takes
+    an action which others take: such an expert is capped at zero (`is_partial`).
     """
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
         """sum_i q_i (ln q_i - ln p_i)."""
-        log_p, log_q, _ = _pooled(parameters, weights)
-        q = jnp.exp(log_q)
-        return jnp.sum(q * (log_q - log_p))
+        log_p, log_q, _, taken = _pooled(parameters, weights)
+        divergence = jnp.sum(jnp.where(taken, jnp.exp(log_q) * (log_q - log_p), 0.0))
+        return jnp.where(jnp.any(is_partial(parameters[0]) & (weights > 0.0)), jnp.inf, divergence)
 
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
-        """E_p T - E_q T."""
-        log_p, log_q, t = _pooled(parameters, weights)
-        q = jnp.exp(log_q)
-        return (jnp.exp(log_p) - q) @ t, (jnp.exp(log_p) + q) @ jnp.abs(t) + 1.0
+        """E_p T - E_q T; T, the sum in its exponent and the sums that normalise p and q are rounded."""
+        log_p, log_q, t, taken = _pooled(parameters, weights)
+        p, q, (d, n) = jnp.exp(log_p), jnp.exp(log_q), t.shape
+        exponent = jnp.abs(t) @ weights
+        within = relative_rounding(0, n) * (exponent + p @ exponent)
+        unlikely = FUNCTION_ROUNDING * UNIT_ROUNDOFF * jnp.where(taken, jnp.abs(log_q), 0.0)
+        rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q
+        return (p - q) @ t, rounding @ jnp.abs(t)
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
         """Cov_p(T) v."""
-        log_p, _, t = _pooled(parameters, weights)
+        log_p, _, t, _ = _pooled(parameters, weights)
         return _covariance_times(jnp.exp(log_p), t, direction)
 
-    def roundings(self, parameters: Any) -> float:
-        """A sum over the actions."""
-        return rounding_factor(parameters[0].shape[-2])
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi."""
+        return jnp.exp(parameters[0])
 
 
 @jax.tree_util.register_static
@@ -231,28 +241,40 @@ class LocalProduct(AbstractComplexity):
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
         """sum_i p_i (ln p_i - ln q_i)."""
-        log_p, log_q, _ = _pooled(parameters, weights)
-        return jnp.sum(jnp.exp(log_p) * (log_p - log_q))
+        log_p, log_q, _, taken = _pooled(parameters, weights)
+        return jnp.sum(jnp.where(taken, jnp.exp(log_p) * (log_p - log_q), 0.0))
 
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
         """Cov_p(T, ln p - ln q)."""
-        log_p, log_q, t = _pooled(parameters, weights)
-        p, surprise = jnp.exp(log_p), log_p - log_q
-        return (p * (surprise - p @ surprise)) @ t, (p * jnp.abs(surprise)) @ jnp.abs(t) + 1.0
+        log_p, log_q, t, taken = _pooled(parameters, weights)
+        p, surprise = jnp.exp(log_p), jnp.where(taken, log_p - log_q, 0.0)
+        size = (p * jnp.abs(surprise)) @ jnp.abs(t) + 1.0
+        return (p * (surprise - p @ surprise)) @ t, relative_rounding(*t.shape) * size
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
         """Cov_p(T) v, a positive stand-in for the Hessian."""
-        log_p, _, t = _pooled(parameters, weights)
+        log_p, _, t, _ = _pooled(parameters, weights)
         return _covariance_times(jnp.exp(log_p), t, direction)
+
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi."""
+        return jnp.exp(parameters[0])
 
 
 MIXTURE, PRODUCT, LOCAL_PRODUCT = Mixture(), Product(), LocalProduct()
 COMBINE = {"mixture": MIXTURE, "product": PRODUCT, "local product": LOCAL_PRODUCT}
 
 
-def pool(pi: Array, weights: Array) -> ActionValues:
-    """The product of experts p_w ~ prod_a pi_a^w_a of one problem; a probability counts as at least 1e-300."""
-    return jnp.exp(jax.nn.log_softmax(_log(jnp.asarray(pi)) @ weights))
+def pool(log_pi: Array, weights: Array) -> ActionValues:
+    """The product of experts p_w ~ prod_a pi_a^w_a of one problem."""
+    return jnp.exp(jax.nn.log_softmax(_finite(jnp.asarray(log_pi)) @ weights))
+
+
+def is_partial(log_pi: Any) -> Any:
+    """Which experts (..., n) never take an action that others take: with any weight the product never takes it."""
+    xp = namespace(log_pi)
+    never = log_pi == -np.inf
+    return xp.any(never & ~xp.all(never, axis=-1, keepdims=True), axis=-2)
 
 
 def _mixture(pi: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
@@ -264,15 +286,20 @@ def _over(p: Any) -> jax.Array:
     return jnp.where(p >= TANGENT_BELOW, 1.0 / jnp.maximum(p, TANGENT_BELOW), 0.0)
 
 
-def _log(pi: Any) -> jax.Array:
-    return jnp.log(jnp.maximum(pi, MIXTURE_FLOOR))
+def _finite(log_pi: Any) -> jax.Array:
+    """T, where an expert that never takes an action has no weight, or, in a local product, some 1e-300 of it."""
+    return jnp.where(log_pi == -jnp.inf, np.log(MIXTURE_FLOOR), log_pi)
 
 
-def _pooled(parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """ln p_w, ln q and T."""
-    pi, s = parameters
-    t = _log(pi)
-    return jax.nn.log_softmax(t @ weights), jax.nn.log_softmax(-s), t
+def _pooled(parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """ln p_w, ln q, T, and which actions anybody takes."""
+    log_pi, s = parameters
+    t, taken = _finite(log_pi), jnp.any(log_pi > -jnp.inf, axis=-1)
+
+    def normalised(log_values: Any) -> jax.Array:
+        return jax.nn.log_softmax(jnp.where(taken, log_values, -jnp.inf))
+
+    return normalised(t @ weights), normalised(-s), t, taken
 
 
 def _covariance_times(p: Any, t: Any, direction: Any) -> jax.Array:
@@ -299,7 +326,7 @@ class ConvexProblem(NamedTuple):
     @property
     def pi(self) -> Primitives:
         """The primitives, of a mixture or a product."""
-        return self.parameters[0]
+        return self.complexity.primitives(self.parameters)
 
     @property
     def action_cost(self) -> ActionValues:
@@ -368,6 +395,34 @@ def pose(
         complexity, jax.tree.map(lambda leaf: spread(leaf, *leaf.shape[len(batch) :]), parameters),
         spread(temperature), spread(bias, n), spread(alpha), spread(caps, n),
     )  # fmt: skip
+
+
+def product_problem(
+    complexity: AbstractComplexity, log_pi: Array, cost: Array, eps: Array, log_prior: Array, regulariser: Any
+) -> ConvexProblem:
+    """A product of experts; one that never takes an action that others take is capped at zero, if F is then finite."""
+    posed = pose(complexity, (log_pi, cost), log_pi.shape[-1], eps, None, regulariser, log_prior)
+    partial = is_partial(log_pi)
+    if not complexity.convex or not (is_traced(partial) or np.any(partial)):
+        return posed
+    return without(posed, partial)
+
+
+def without(problem: ConvexProblem, left_out: Any) -> ConvexProblem:
+    """The same problem with no weight for some primitives (..., n); refuses to leave too little room."""
+    xp = namespace(*jax.tree.leaves(problem), left_out)
+    caps = xp.ones_like(problem.log_prior) if problem.caps is None else problem.caps
+    alpha = xp.ones_like(problem.eps) if problem.alpha is None else problem.alpha
+    caps = xp.where(left_out, 0.0, caps)
+    if not is_traced(caps) and np.any(np.asarray(caps).sum(-1) < 1.0):
+        where = tuple(int(i) for i in np.argwhere(np.asarray(caps).sum(-1) < 1.0)[0])
+        never = np.flatnonzero(np.broadcast_to(np.asarray(left_out), caps.shape)[where]).tolist()
+        raise ValueError(
+            f"combine = 'product' needs primitives that take every action: primitives {never} never take some action "
+            "that others take, with any weight the product never takes it and its divergence is infinite, and the "
+            "others have too little room for all weight. Give every action a positive probability, or raise the caps."
+        )
+    return problem._replace(alpha=alpha, caps=caps)
 
 
 def _check_leaves(leaves: Any, batch: tuple[int, ...]) -> None:
@@ -439,36 +494,52 @@ def gate_of(one: ConvexProblem, weights: Any) -> jax.Array:
     return reg.respond(reg.tilt(one.log_prior, one.alpha) - g / one.eps, one.caps, one.alpha)[0]
 
 
-def judge(one: ConvexProblem, weights: Any, temperature: Any, g: Any, size: Any) -> Any:
-    """The gap G with its rounding, that rounding, the response S, and the noise of an entry of the gradient."""
-    lean = reg.tilt(one.log_prior, one.alpha)
-    gap, response, mismatch = reg.fenchel_gap(weights, lean - g / temperature, one.caps, one.alpha)
-    alive = (weights > 0.0) | (response > 0.0)
+class Judged(NamedTuple):
+    """What is known about some weights from the gradient there."""
+
+    gap: Any  # G with its floor
+    floor: Any  # what rounding adds to it
+    response: Any  # S(w)
+    noise: Any  # the largest rounding of the gradient that counts
+
+
+def judge(one: ConvexProblem, weights: Any, temperature: Any, g: Any, rounding: Any) -> Judged:
+    """The gap G from the gradient and its rounding; the proof is in docs/explanation/mathematics.md.
+
+    G is <g, w> + T R(w) + T R*(-g/T), and R* is smooth with the constant n^(alpha-1) in the largest entry.
+    """
+    n, lean = weights.size, reg.tilt(one.log_prior, one.alpha)
+    found = reg.fenchel_gap(weights, lean - g / temperature, one.caps, one.alpha)
     own = temperature * (1.0 + jnp.abs(reg.link(reg.floored_log(weights), one.alpha)) + jnp.abs(lean))
-    noise = one.complexity.roundings(one.parameters) * jnp.max(jnp.where(alive, size + own, 0.0))
-    # G is <g, w> + T R(w) + T R*(-g/T): R* is smooth with the constant n^(alpha-1) in the largest entry
-    floor = noise * (mismatch + UNIT_ROUNDOFF)
-    floor = floor + reg.strength(weights.size, one.alpha) * noise**2 / (2.0 * temperature)
-    floor = floor + one.complexity.slack(one.parameters)
-    return temperature * gap * GAP_ROUNDING + floor, floor, response, noise
+    error = rounding + relative_rounding(0, n) * own
+    alive = (weights > 0.0) | (found.response > 0.0)
+    largest = jnp.max(jnp.where(alive, error, 0.0))
+    # what has no weight counts if rounding could give it some
+    noise = jnp.max(jnp.where(alive | (found.margin <= 2.0 * (error + largest) / temperature), error, 0.0))
+    moved = noise * (found.mismatch + relative_rounding(0, n))
+    floor = jnp.minimum(moved + reg.strength(n, one.alpha) * noise**2 / (2.0 * temperature), 2.0 * noise)
+    floor = floor + relative_rounding(0, n) * temperature * found.slope + one.complexity.slack(one.parameters)
+    return Judged(temperature * found.gap * gap_rounding(n) + floor, floor, found.response, noise)
 
 
 def certificate_of(one: ConvexProblem, weights: Any) -> Certificate:
     """The certificate, with nothing in it if the complexity is not convex."""
-    g, size = one.complexity.gradient(one.parameters, weights)
-    gap = judge(one, weights, one.eps, g, size)[0]
+    weights = weights / jnp.sum(weights)
+    gap = judge(one, weights, one.eps, *one.complexity.gradient(one.parameters, weights)).gap
     return certificate_from(one, jnp.where(_above_a_cap(one, weights), jnp.inf, gap))
 
 
 def _above_a_cap(one: ConvexProblem, weights: Any) -> Any:
-    return False if one.caps is None else jnp.any(weights > one.caps + OUTSIDE)
+    """By more than rounding, or at all where nothing is allowed."""
+    return False if one.caps is None else jnp.any(weights > one.caps + jnp.where(one.caps > 0.0, OUTSIDE, 0.0))
 
 
 def certificate_from(one: ConvexProblem, gap: Any) -> Certificate:
     """|w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps), and never more than 2."""
     gap = jnp.where(jnp.isnan(gap) | (not one.complexity.convex), jnp.inf, gap)
     spread = reg.strength(one.log_prior.shape[-1], one.alpha)
-    return one.complexity.certificate(gap, jnp.minimum(jnp.sqrt(2.0 * spread * gap / one.eps), 2.0))
+    distance = jnp.sqrt(2.0 * spread * gap / one.eps) * (1.0 + FUNCTION_ROUNDING * UNIT_ROUNDOFF)
+    return one.complexity.certificate(gap, jnp.minimum(distance, 2.0))
 
 
 def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:

@@ -89,14 +89,19 @@ def problem(
     if n is not None or parameters is not None:
         raise ValueError("n and parameters belong to a complexity: pass complexity=..., a function of the weights.")
     given = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
-    return generalise(given, regulariser, combine)
+    return generalise(given, regulariser, combine, log_pi)
 
 
-def generalise(given: Problem, regulariser: Regulariser | None, combine: str = "mixture") -> Any:
-    """The same problem with another regulariser, or a product in place of the mixture."""
+def generalise(
+    given: Problem, regulariser: Regulariser | None, combine: str = "mixture", log_pi: ArrayLike | None = None
+) -> Any:
+    """The same problem with another regulariser, or a product in place of the mixture.
+
+    `log_pi` may go on where the probabilities of `given` underflow: a product takes their logarithms.
+    """
     if combine == "mixture" and regulariser is None:
         return given
-    from .convex import COMBINE, pose
+    from .convex import COMBINE, pose, product_problem
     from .regularisers import alpha_and_caps, is_plain
 
     if combine == "mixture" and is_plain(regulariser):
@@ -106,7 +111,16 @@ def generalise(given: Problem, regulariser: Regulariser | None, combine: str = "
     alpha, caps = alpha_and_caps(regulariser, given.pi.shape[-1])
     batch = np.broadcast_shapes(given.eps.shape, alpha.shape, caps.shape[:-1])
     pi, cost, eps, log_prior = spread_over(given, batch)
-    return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
+    if combine == "mixture":
+        return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
+    if log_pi is None:
+        log_columns = given.log_pi
+    else:
+        log_columns = checks.as_floats("log_pi", log_pi)
+        xp = namespace(log_columns)
+        log_columns = log_columns - xp.log(xp.sum(xp.exp(log_columns), axis=-2, keepdims=True))
+    log_columns = _spread(namespace(log_columns, pi), log_columns, pi.shape)
+    return product_problem(COMBINE[combine], log_columns, cost, eps, log_prior, regulariser)
 
 
 def _mixture_problem(

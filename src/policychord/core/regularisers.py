@@ -21,6 +21,7 @@ from ._checks import as_floats, check_eps, normalised_prior, sum_tolerance
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
 SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
+UNDERFLOW = -745.0  # ln of the least positive number
 ROOT_TURNS = 200  # of the search for the level; bisection alone would need about 100
 
 
@@ -232,21 +233,46 @@ def link_by_alpha(weights: Any, alpha: Any) -> jax.Array:
     return jnp.where(near, series, exact)
 
 
-def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """max_s <y, s - w> - R(s) + R(w), its maximiser s and |w - s|_1: eps times it is the certificate G.
+class FenchelGap(NamedTuple):
+    """max_s <y, s - w> - R(s) + R(w), and what its rounding depends on."""
 
-    Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level, where s is inside its bounds the
-    divergence of r, computed from (w - s)/s without cancellation.
+    gap: Any
+    response: Any  # its maximiser s
+    mismatch: Any  # |w - s|_1
+    margin: Any  # how far below the level at which it would get some weight each entry of y is
+    slope: Any  # sum_a w_a |l(w_a) - u_a|: what it costs that the weights miss one
+
+
+def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> FenchelGap:
+    """T times it is the certificate G, y = tilt - grad F/T.
+
+    Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level. For w near s it is the divergence
+    of r, computed from (w - s)/s without cancellation, and (l(s) - u) (w - s), which is zero inside the bounds.
     """
     s, level = respond(y, caps, alpha)
     u = y - level
-    inside = (s > 0.0) & below_caps(s, caps) & (jnp.abs(weights - s) <= 0.5 * s)
-    relative = jnp.where(inside, (weights - s) / jnp.where(inside, s, 1.0), 0.0)
+    near = (s > 0.0) & (jnp.abs(weights - s) <= 0.5 * s)
+    some = jnp.where(near, s, 1.0)
+    relative = jnp.where(near, (weights - s) / some, 0.0)
     grown = (1.0 + relative) * link(jnp.log1p(relative), alpha) - relative
-    scale, order = (1.0, 1.0) if alpha is None else (jnp.where(inside, s, 1.0) ** (alpha - 1.0), alpha)
-    near = s * scale * jnp.maximum(grown, 0.0) / order
+    scale, order = (1.0, 1.0) if alpha is None else (some ** (alpha - 1.0), alpha)
+    held = jnp.where(below_caps(s, caps), 0.0, (link(jnp.log(some), alpha) - u) * (weights - s))
+    close = s * scale * jnp.maximum(grown, 0.0) / order + jnp.maximum(held, 0.0)
     far = _potential(weights, alpha) - _potential(s, alpha) - jnp.where(weights == s, 0.0, u * (weights - s))
-    return jnp.sum(jnp.where(inside, near, jnp.maximum(far, 0.0))), s, jnp.sum(jnp.abs(weights - s))
+    slope = jnp.sum(weights * jnp.abs(link(floored_log(weights), alpha) - u))
+    return FenchelGap(
+        gap=jnp.sum(jnp.where(near, close, jnp.maximum(far, 0.0))),
+        response=s,
+        mismatch=jnp.sum(jnp.abs(weights - s)),
+        margin=_least_link(alpha) - u,
+        slope=slope,
+    )
+
+
+def _least_link(alpha: Any) -> Any:
+    """The link of the least weight that counts: of zero, -1/k, or of a number that underflows."""
+    k = 0.0 if alpha is None else alpha - 1.0
+    return -1.0 / jnp.maximum(k, -1.0 / UNDERFLOW)
 
 
 def _potential(weights: Any, alpha: Any) -> jax.Array:
