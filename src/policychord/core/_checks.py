@@ -109,12 +109,13 @@ def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, 
 
 
 @_quietly
-def check_cost(cost, pi) -> None:
+def checked_cost(cost, pi):
+    """The cost, with that of actions which nobody takes brought into the range of the others."""
     if is_traced(cost, pi):
-        return
-    cost = np.asarray(cost)
+        return cost
+    given, cost = cost, np.asarray(cost)
     if _largest(cost, -np.inf) - _least(cost, np.inf) <= LARGEST_COST_SPREAD:
-        return  # true of all actions of all problems, hence of those that are taken; not true of NaN and infinity
+        return given  # true of all actions of all problems, hence of those that are taken; not of NaN and infinity
     row_mass = np.asarray(pi).sum(-1)
     _refuse(
         "action_cost",
@@ -123,13 +124,15 @@ def check_cost(cost, pi) -> None:
         "costs must be finite numbers; to forbid an action give it a large cost such as 1e4",
     )
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
-    spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
+    largest, least = np.max(np.where(supported, cost, -np.inf), -1), np.min(np.where(supported, cost, np.inf), -1)
+    spread = largest - least
     if np.any(spread > LARGEST_COST_SPREAD):
         where = tuple(int(i) for i in np.argwhere(spread > LARGEST_COST_SPREAD)[0])
         raise ValueError(
             f"action_cost{f'[{_index(where)}]' if where else ''} spans {spread[where]:.3g} between actions, more than "
             f"float64 can weigh (limit {LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps alike."
         )
+    return namespace(given).asarray(np.clip(cost, least[..., None], largest[..., None]))
 
 
 def check_eps(eps) -> None:

@@ -228,7 +228,7 @@ class Product(AbstractComplexity):
 
     def primitives(self, parameters: Any) -> Primitives:
         """Pi."""
-        return jnp.exp(parameters[0])
+        return namespace(parameters[0]).exp(parameters[0])
 
 
 @jax.tree_util.register_static
@@ -258,7 +258,7 @@ class LocalProduct(AbstractComplexity):
 
     def primitives(self, parameters: Any) -> Primitives:
         """Pi."""
-        return jnp.exp(parameters[0])
+        return namespace(parameters[0]).exp(parameters[0])
 
 
 MIXTURE, PRODUCT, LOCAL_PRODUCT = Mixture(), Product(), LocalProduct()

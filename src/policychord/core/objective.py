@@ -144,7 +144,7 @@ def _mixture_problem(
     to_pi = checks.normalised_columns if log_pi is None else checks.normalised_log_columns
     columns = to_pi(pi_name, columns, checks.sum_tolerance(given_pi))
     xp = namespace(columns, cost, temperature, bias)
-    checks.check_cost(cost, columns)
+    cost = checks.checked_cost(cost, columns)
     checks.check_eps(temperature)
     if bias is None:
         bias = np.full(n, -np.log(n))
