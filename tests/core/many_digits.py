@@ -1,7 +1,6 @@
 """Certificates against the truth in many digits, which `benchmarks/truth.py` defines for tests and benchmarks alike."""
 
 import numpy as np
-
 from benchmarks.truth import judge, objective_of
 
 
