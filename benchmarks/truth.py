@@ -34,6 +34,7 @@ TURNS = 80
 LOWEST = -3000.0  # weights below exp of this change no energy
 LARGEST = 200_000
 MERGE_FROM = 20_000
+FAINT = 1e-9  # without the entropy, weights below this that should fall are squared
 UNIT = 2.0**-53
 NOTHING = 1e-250  # a double-double below this has lost digits to underflow
 
@@ -433,18 +434,18 @@ class _Walk:
             candidates.append(self._feasible(np.array([float(w) for w in vertex.weights]), even, 0.1))
         looks = [(self._see(w), w) for w in candidates]
         self.point, self.slope = min((seen for seen, _ in looks), key=lambda s: s[0].energy.mid())
-        self.held = np.array([given_is_zero(w) for w in self.point.weights])
+        self.held = self.full = np.zeros(self.n, bool)
 
     def _feasible(self, start: np.ndarray, even: np.ndarray, share: float = 1e-12) -> list:
         """Positive weights below the caps that sum to one, near `start`."""
         start = np.where(self.posed.allowed, np.maximum(start, 0.0), 0.0)
         start = (1.0 - share) * start / max(start.sum(), 1e-300) + share * even
-        return self._fill([arb(v) for v in start.tolist()])
+        return self._fill([arb(v) for v in start.tolist()], np.zeros(self.n, bool))
 
-    def _fill(self, weights: list) -> list:
+    def _fill(self, weights: list, capped: np.ndarray) -> list:
         """Divide by the sum, below the caps: what is above one is set to it, and the others share the rest."""
         caps = self.posed.caps
-        capped = np.zeros(self.n, bool)
+        capped = capped.copy()
         while True:
             rest = 1 - _sum(arb(c) for c in caps[capped].tolist())
             total = _sum(w for w, full in zip(weights, capped, strict=True) if not full)
@@ -505,22 +506,27 @@ class _Walk:
         return False
 
     def _release(self, weights: list, slope: list) -> None:
+        """Hold what is at a bound, unless the slope pulls it off, by more than the free weights still disagree."""
         caps = self.posed.caps
         full = np.array([bool(w >= c) and c < 1.0 for w, c in zip(weights, caps.tolist(), strict=True)])
         empty = np.array([given_is_zero(w) for w in weights])
-        inside = ~full & ~empty & self.posed.allowed
-        if not inside.any():
-            level = max((slope[a] for a in np.flatnonzero(full)), key=lambda g: _Key(g.mid()), default=None)
-        else:
-            mass = _sum(weights[a] for a in np.flatnonzero(inside))
-            level = _sum(weights[a] * slope[a] for a in np.flatnonzero(inside)) / mass
-        pulled = np.zeros(self.n, bool)
-        if level is not None:
-            above = np.array([bool(g.mid() > level.mid()) for g in slope])
-            below = np.array([bool(g.mid() < level.mid()) for g in slope])
-            pulled = (full & above) | (empty & below)
-        self.held = (full | empty | ~self.posed.allowed) & ~(pulled & self.posed.allowed)
-        for a in np.flatnonzero(pulled & self.posed.allowed):
+        inside = np.flatnonzero(~full & ~empty & self.posed.allowed).tolist()
+        pulled = shrinking = np.zeros(self.n, bool)
+        if inside:
+            mass = _sum(weights[a] for a in inside)
+            level = (_sum(weights[a] * slope[a] for a in inside) / mass).mid()
+            unrest = 10 * _sum(weights[a] * abs(slope[a] - level) for a in inside).mid() / mass.mid()
+            above = np.array([bool(g.mid() > level + unrest) for g in slope])
+            below = np.array([bool(g.mid() < level - unrest) for g in slope])
+            pulled = ((full & above) | (empty & below)) & self.posed.allowed
+            if not self.entropic:  # nearly nothing, and too much: no part of the system, or it would spoil the step
+                faint = np.array([bool(w < FAINT) for w in weights])
+                shrinking = faint & above & ~empty & self.posed.allowed
+        self.full = full & ~pulled
+        self.held = ((full | empty | ~self.posed.allowed) & ~pulled) | shrinking
+        for a in np.flatnonzero(shrinking):
+            weights[a] = (weights[a] ** 2).mid() if weights[a] ** 2 > arb(LOWEST).exp() else arb(0)
+        for a in np.flatnonzero(pulled):
             weights[a] = arb(1e-25) if empty[a] else weights[a] * (1 - arb(1e-12))
 
     def _direction(self, weights: list, slope: list) -> np.ndarray:
@@ -529,7 +535,11 @@ class _Walk:
         w = np.array([float(v) for v in weights])
         log_w = np.array([LOWEST if given_is_zero(v) else max(float(v.log().mid()), LOWEST) for v in weights])
         spread = np.where(free, np.exp((2.0 - self.posed.given.alpha) * log_w), 0.0)
-        mean = _sum(v * g for v, g in zip(weights, slope, strict=True))
+        moving = np.flatnonzero(free).tolist()
+        if not moving:
+            return np.zeros(self.n)
+        # relative to the free weights, or what they differ by would be lost when it becomes float64
+        mean = _sum(weights[a] * slope[a] for a in moving) / _sum(weights[a] for a in moving)
         pull = np.array([float((mean - g).mid()) for g in slope])
         matrix = self.posed.curvature(w, log_w, spread)
         matrix = np.where(free[:, None] & free, matrix, 0.0) + self.posed.given.eps * np.eye(self.n)
@@ -548,19 +558,19 @@ class _Walk:
                 w if held else (v + min(length * x, top)).max(arb(LOWEST)).exp().mid()
                 for w, v, x, top, held in zip(weights, z, step.tolist(), limit, self.held, strict=True)
             ]
-            return self._fill(moved)
+            return self._fill(moved, self.full)
         change = [
             arb(0) if held else length * x * (w.log() * (2 - arb(self.posed.given.alpha))).exp()
             for w, x, held in zip(weights, step.tolist(), self.held, strict=True)
         ]
-        part = 1.0
-        for w, c, cap in zip(weights, change, self.posed.caps.tolist(), strict=True):
-            if c < 0 and -c * part > w:
-                part = float(w / -c)
-            elif c > 0 and cap < 1.0 and c * part > cap - w:
-                part = max(float((cap - w) / c), 0.0)
-        moved = [w + part * c for w, c in zip(weights, change, strict=True)]
-        return self._fill([arb(0) if v < 1e-60 else v for v in moved])
+        # a weight that would turn negative shrinks by a factor instead: it may belong to an action of its own, where it
+        # must not vanish; where it may, the next factors are far smaller
+        moved = [
+            w if held else (w * (c / w).exp() if -2 * c > w else w + c).mid()
+            for w, c, held in zip(weights, change, self.held, strict=True)
+        ]
+        least = arb(LOWEST).exp()
+        return self._fill([arb(0) if v < least else v for v in moved], self.full)
 
 
 class _Key:
