@@ -401,13 +401,18 @@ def search(posed: _Posed, starts: list[np.ndarray]) -> Point | None:
     walk = _Walk(posed, starts)
     best = walk.point
     for _ in range(TURNS):
-        if best.gap.mid() <= SHARP * posed.eps or not walk.turn():
+        if _is_sharp(best, posed) or not walk.turn():
             break
         best = walk.point if walk.point.energy.mid() <= best.energy.mid() else best
-    if best.gap.mid() <= SHARP * posed.eps:
+    if _is_sharp(best, posed):
         return best
     vertex = _best_vertex(posed)
     return vertex if vertex is not None and vertex.energy.mid() < best.energy.mid() else best
+
+
+def _is_sharp(point: Point, posed: _Posed) -> bool:
+    """Whether nothing can be gained, or nothing that could be told from the rounding of double-double."""
+    return bool(point.gap.mid() <= SHARP * posed.eps or point.gap.mid() <= 1000 * point.gap.rad())
 
 
 def _best_vertex(posed: _Posed) -> Point | None:
