@@ -12,7 +12,7 @@ w*: a search finds a good w', and V is convex, so that
 
     V(w') - V* <= max_s <grad V(w'), w' - s> =: G,   ||w - w*||_1 >= ||w - w'||_1 - sqrt(2 n^(alpha-1) G/eps).
 
-A search that ends early finds less but accuses nobody wrongly. Columns of pi miss one by rounding, and two readings of
+Where V(w) is infinite, no finite gap is honest. A search that ends early finds less but accuses nobody wrongly. Columns of pi miss one by rounding, and two readings of
 them exist: as they are stored, which is the definition, and divided by their exact sums. A certificate has to hold for
 both.
 
