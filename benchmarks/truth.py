@@ -12,9 +12,9 @@ w*: a search finds a good w', and V is convex, so that
 
     V(w') - V* <= max_s <grad V(w'), w' - s> =: G,   ||w - w*||_1 >= ||w - w'||_1 - sqrt(2 n^(alpha-1) G/eps).
 
-Where V(w) is infinite, no finite gap is honest. A search that ends early finds less but accuses nobody wrongly. Columns of pi miss one by rounding, and two readings of
-them exist: as they are stored, which is the definition, and divided by their exact sums. A certificate has to hold for
-both.
+Where V(w) is infinite, no finite gap is honest. A search that ends early finds less but accuses nobody wrongly. Columns
+of pi miss one by rounding, and two readings of them exist: as they are stored, which is the definition, and divided by
+their exact sums. A certificate has to hold for both.
 
 All numbers are balls (python-flint) that contain the exact value. Beyond `LARGEST` entries, after equal rows have been
 counted once, products with Pi are computed in double-double: 16 m u^2 sum |x_i y_i| is the radius of a sum of m terms.
