@@ -155,12 +155,13 @@ def adversarial(run: Run, case: hostile.Case, name: str, judged: int) -> Tally:
             tallies.append(_without_answer(REFUSED, len(problems.eps)))
             continue
         verdicts = judged_some(problems, found, judged)
-        for k, verdict in verdicts.items():
-            if not verdict.honest:
+        failed = ~(found.gap >= 0.0)  # NaN too is not a bound
+        lies = [k for k, verdict in verdicts.items() if not verdict.honest]
+        for kind, which in (("failure", np.flatnonzero(failed).tolist()), ("dishonest", lies)):
+            for k in which:
                 objective = objective_of(problems, k)._asdict()
                 kept = {key: np.asarray(value)[None] for key, value in objective.items() if value is not None}
-                keep(run, f"dishonest-{name}-{k}", (case.family,), kept, 0, chosen(found, slice(k, k + 1)))
-        failed = np.isnan(found.gap) | ~(found.gap >= 0.0)
+                keep(run, f"{kind}-{name}-{k}", (case.family,), kept, 0, chosen(found, slice(k, k + 1)))
         tallies.append(Tally(found.outcome, failed, found.passes, found.gap, list(verdicts.values())))
     return joined(tallies)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks import hostile
 
 from policychord import ConvergenceError, certify, problem, solve
 
@@ -166,6 +167,15 @@ def test_the_bounds_are_those_of_weights_divided_by_their_sum(w, off):
     p = problem(pi=[[0.5, 0.5 + 2**-20], [0.5, 0.5 - 2**-20]], action_cost=[0.0, -1e7], eps=0.01)
     w = np.array(w) * (1.0 + off)
     assert_honest(p, w, *certify(p, w))
+
+
+def test_weights_above_one_and_denormal_have_a_bound():
+    """A sum 6e-12 above one: the gap was negative and the distance not a number."""
+    case = hostile.draw("unnormalised weights", 0, 10)
+    p = problem(**case.given)
+    gap, distance = certify(p, case.weights)
+    assert np.all(gap >= 0)
+    assert_honest(p, case.weights, gap, distance)
 
 
 @pytest.mark.parametrize("w", [[0.99999, 1e-5], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
