@@ -1,4 +1,4 @@
-"""Speed of the solver (`python -m benchmarks.equilibrium`) and of `.agents`, and 100,000 hard problems (`.stress`)."""
+"""Speed of the solver (`python -m benchmarks.equilibrium`) and of `.agents`, and hard problems (`.stress`)."""
 
 import os
 
