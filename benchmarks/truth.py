@@ -49,6 +49,7 @@ class Objective(NamedTuple):
     product: bool = False
     alpha: float = 1.0
     caps: np.ndarray | None = None
+    log_pi: np.ndarray | None = None  # what a product stores
 
 
 class Point(NamedTuple):
@@ -87,10 +88,11 @@ def objective_of(problem: Any, k: int | None = None) -> Objective:
     """Problem number k of a batch with one axis, or the only problem; a `Problem` or a `ConvexProblem`."""
     at = () if k is None else (k,)
     alpha, caps = (getattr(problem, name, None) for name in ("alpha", "caps"))
+    product = type(getattr(problem, "complexity", None)).__name__ == "Product"
     return Objective(
         pi=np.asarray(problem.pi[at]), cost=np.asarray(problem.action_cost[at]), eps=float(problem.eps[at]),
         log_prior=np.asarray(problem.log_prior[at]),
-        product=type(getattr(problem, "complexity", None)).__name__ == "Product",
+        product=product, log_pi=np.asarray(problem.parameters[0][at]) if product else None,
         alpha=1.0 if alpha is None else float(alpha[at]), caps=None if caps is None else np.asarray(caps[at]),
     )  # fmt: skip
 
@@ -230,17 +232,18 @@ class _Rows(NamedTuple):
     cost: np.ndarray
     counts: np.ndarray
     products: Any
+    log_pi: np.ndarray | None
 
 
 def _columns_of(objective: Objective) -> _Rows:
-    pi, cost = np.asarray(objective.pi, float), np.asarray(objective.cost, float)
-    taken = (pi > 0.0).any(axis=1)
-    pi, cost = pi[taken], cost[taken]
+    pi, cost, log_pi = np.asarray(objective.pi, float), np.asarray(objective.cost, float), objective.log_pi
+    taken = (pi > 0.0 if log_pi is None else np.isfinite(log_pi)).any(axis=1)
+    pi, cost, log_pi = pi[taken], cost[taken], None if log_pi is None else log_pi[taken]
     counts = np.ones(len(cost), int)
     if pi.size > MERGE_FROM and not objective.product:
         pi, cost, counts = _merged(pi, cost)
     products = None if objective.product else (_Balls if pi.size <= LARGEST else _DoubleDouble)(pi)
-    return _Rows(pi, cost, counts, products)
+    return _Rows(pi, cost, counts, products, log_pi)
 
 
 def _merged(pi: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -351,10 +354,11 @@ class _Mixture(_Posed):
 class _Product(_Posed):
     def __init__(self, given: Objective, rows: _Rows) -> None:
         self.prepare(given)
-        self.allowed = (rows.pi > 0.0).all(axis=0)
-        kept = rows.pi[:, self.allowed]
-        self.logs = arb_mat(*kept.shape, [arb(v).log() for v in kept.ravel().tolist()])
-        self.transposed, self.float_logs = self.logs.transpose(), np.log(kept)
+        self.allowed = ((rows.pi > 0.0) if rows.log_pi is None else np.isfinite(rows.log_pi)).all(axis=0)
+        kept = (rows.pi if rows.log_pi is None else rows.log_pi)[:, self.allowed]
+        logs = [arb(v).log() if rows.log_pi is None else arb(v) for v in kept.ravel().tolist()]
+        self.logs, self.float_logs = arb_mat(*kept.shape, logs), np.log(kept) if rows.log_pi is None else kept
+        self.transposed = self.logs.transpose()
         self.log_q = _log_softmax([-arb(v) for v in rows.cost.tolist()])
         self.q = [v.exp() for v in self.log_q]
 

@@ -25,6 +25,7 @@ from ._method import (
     FINISHING_PASSES,
     GAP_FALL,
     GENTLE_COOLING,
+    HIDDEN_PASSES,
     LOG_FLOOR,
     MIXTURE_FLOOR,
     NEGLIGIBLE,
@@ -59,7 +60,7 @@ class _State(NamedTuple):
     unconditional: jax.Array  # nothing to compare the trial point with
     converged: jax.Array
     failed: jax.Array
-    limited: jax.Array  # rounding is in the way, and would be on any other
+    hidden: jax.Array  # passes in a row in which rounding made up most of the gap
 
 
 def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
@@ -134,18 +135,19 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         # after the first rejection, and in the second attempt, restart hot from the prior
         moved, passes = _select(accepted, aimed, shorter), state.passes + 1
         retry = passes == RETRY_AFTER
-        limited = retry & (moved.temperature <= eps) & (moved.floor >= ROUNDING_SHARE * moved.gap)
-        restart = (retry & ~limited) | (~accepted & ~state.homotopy & (eps < 1.0))
+        limited = (moved.temperature <= eps) & (moved.floor >= ROUNDING_SHARE * moved.gap)
+        hidden = jnp.where(limited, state.hidden + 1, 0)
+        restart = retry | (~accepted & ~state.homotopy & (eps < 1.0))
         yes = jnp.ones_like(accepted)
         hot = moved._replace(
             z=_normalise(log_prior), temperature=jnp.maximum(1.0, eps), homotopy=yes, unconditional=yes,
             rejections=jnp.zeros_like(rejections),
         )  # fmt: skip
         after = _select(converged, done, _select(restart, hot, moved))
-        return after._replace(passes=passes, failed=jnp.isnan(energy), limited=limited)
+        return after._replace(passes=passes, failed=jnp.isnan(energy), hidden=hidden)
 
     def running(state: _State):
-        return ~(state.converged | state.failed | state.limited) & (state.passes < max_passes)
+        return ~(state.converged | state.failed | (state.hidden == HIDDEN_PASSES)) & (state.passes < max_passes)
 
     zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
     # columns that do not sum to one were not made by `problem`, and nothing is known about them
@@ -155,7 +157,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
         length=zero + 1.0, temperature=eps, gap=zero + jnp.inf, floor=zero, rejections=zero.astype(int),
         finishing=zero.astype(int), passes=zero.astype(int), homotopy=no, unconditional=~no, converged=no,
-        failed=~fine, limited=no,
+        failed=~fine, hidden=zero.astype(int),
     )  # fmt: skip
     last = lax.while_loop(running, turn, first)
     # what was not reached is the last accepted point; its gap counts if it is that of the right temperature

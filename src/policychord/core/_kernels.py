@@ -24,6 +24,7 @@ from ._method import (
     FINISHING_PASSES,
     GAP_FALL,
     GENTLE_COOLING,
+    HIDDEN_PASSES,
     LARGEST_EXPONENT,
     LOG_FLOOR,
     NEGLIGIBLE,
@@ -367,7 +368,7 @@ def _descent(sweep, direction, diagonal):
         error, offset = vectors[6], 1.0 + abs(centre)
         typical, relative = _typical_rounding(ln_p.size), _relative_rounding(ln_p.size, z.size) + amiss
         temperature, homotopy, cooling = eps, False, COOLING
-        length, slope, rejections, finishing = 1.0, 0.0, 0, 0
+        length, slope, rejections, finishing, hidden = 1.0, 0.0, 0, 0, 0
         kept_energy = gap = trial_gap = widest = math.inf
         floor = trial_floor = 0.0
         unconditional = True  # first point, restart or mirror step: nothing to compare with
@@ -423,9 +424,10 @@ def _descent(sweep, direction, diagonal):
                 rejections += 1
                 length *= BACKTRACK
 
+            hidden = hidden + 1 if temperature <= eps and floor >= ROUNDING_SHARE * gap else 0
+            if hidden == HIDDEN_PASSES:
+                break
             retry = passes == RETRY_AFTER
-            if retry and temperature <= eps and floor >= ROUNDING_SHARE * gap:
-                break  # another way would end at the same rounding
             if retry or (not accepted and not homotopy and eps < 1.0):
                 temperature, homotopy, unconditional, rejections = max(1.0, eps), True, True, 0
                 cooling = GENTLE_COOLING if retry else COOLING

@@ -46,8 +46,9 @@ CG_REDUCTION = 1e-12  # of the residual, where a derivative is solved for
 MAX_PASSES = 10_000
 RETRY_AFTER = 5000  # passes of the first attempt; the second one starts from the prior
 
-# A search that ends above the tolerance was stopped by rounding if rounding makes up this share of its gap.
+# Rounding is the limit where it makes up this share of the gap; after so many passes in a row the search ends there.
 ROUNDING_SHARE = 0.5
+HIDDEN_PASSES = 100
 
 
 class Outcome(IntEnum):

@@ -14,8 +14,8 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
    the same energy would swap for ever, one way because the energy seems to fall, the other way because the gap does.
 4. After eight rejections in a row take the mirror step z - g/(1 + eps). F is 1-smooth relative to the entropy, so
    it lowers the energy whatever the problem.
-5. Stop on the certificate, never on the size of a step. After 5,000 passes, unless rounding is the limit, try once
-   more: hot from the prior, cooling by 0.7.
+5. Stop on the certificate, never on the size of a step, or after 100 passes in which rounding made up half of it.
+   After 5,000 passes try once more: hot from the prior, cooling by 0.7.
 
 One pass over the primitives gives everything a turn needs. Two implementations of these lines exist, compiled
 (`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and only `solve` does.
@@ -63,7 +63,7 @@ class ConvergenceError(ValueError):
 _CONVERGED = int(Outcome.CONVERGED)  # comparing with the enum itself is slow
 _REMEDY = {
     Outcome.NOT_CONVERGED: "start from the prior (start=None), try the other route, or accept a larger tol",
-    Outcome.ROUNDING_LIMIT: "rescale the cost, raise eps, or accept a larger tol",
+    Outcome.ROUNDING_LIMIT: "subtract a constant from the cost, divide it, raise eps, or accept a larger tol",
     Outcome.BAD_INPUT: "build the problem with problem(...), which names what is wrong",
     Outcome.NOT_CONVEX: "use a convex complexity; nothing can be certified for another",
     Outcome.NOT_SMOOTH: "round the kink off, or accept a larger tol",
