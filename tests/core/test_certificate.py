@@ -1,5 +1,7 @@
 """Certificates are honest: fifty digits never find a larger gap or distance than the one reported."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -108,7 +110,7 @@ def test_solvers_report_honestly_where_the_bound_is_tight(route, rng):
 # ------------------------------------------------------- what was certified once, and was not true
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="tol")
 def _traced(p, tol):
     return solve(p, tol)
 

@@ -16,6 +16,7 @@ SUM_TOLERANCE_SINGLE = 1e-4
 
 # Beyond these, differences of costs and temperatures leave the digits that float64 has.
 LARGEST_COST_SPREAD = 1e12
+LARGEST_UNTAKEN = 1e300
 SMALLEST_EPS, LARGEST_EPS = 1e-9, 1e9
 SMALLEST_LOG_PRIOR = -1e6
 
@@ -110,7 +111,7 @@ def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, 
 
 @_quietly
 def checked_cost(cost, pi):
-    """The cost, with that of actions which nobody takes brought into the range of the others."""
+    """The cost, with that of actions which nobody takes small enough that differences do not overflow."""
     if is_traced(cost, pi):
         return cost
     given, cost = cost, np.asarray(cost)
@@ -124,15 +125,14 @@ def checked_cost(cost, pi):
         "costs must be finite numbers; to forbid an action give it a large cost such as 1e4",
     )
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
-    largest, least = np.max(np.where(supported, cost, -np.inf), -1), np.min(np.where(supported, cost, np.inf), -1)
-    spread = largest - least
+    spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
     if np.any(spread > LARGEST_COST_SPREAD):
         where = tuple(int(i) for i in np.argwhere(spread > LARGEST_COST_SPREAD)[0])
         raise ValueError(
             f"action_cost{f'[{_index(where)}]' if where else ''} spans {spread[where]:.3g} between actions, more than "
             f"float64 can weigh (limit {LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps alike."
         )
-    return namespace(given).asarray(np.clip(cost, least[..., None], largest[..., None]))
+    return namespace(given).asarray(np.where(supported, cost, np.clip(cost, -LARGEST_UNTAKEN, LARGEST_UNTAKEN)))
 
 
 def check_eps(eps) -> None:
