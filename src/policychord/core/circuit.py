@@ -93,7 +93,7 @@ def circuit(
     reduction with 5n + 1 states: once a = Pi v holds it holds for ever, so v and Pi^T b say everything. With
     reduced=False all 2d + 3n + 1 neurons are integrated, which is slow for many actions.
     """
-    require_problem(problem)
+    problem = require_problem(problem, "circuit")
     check_times(t1, 1.0, save)
     scales = _ladder(problem.eps) if time_scales is None else time_scales
     check_scales(scales)
