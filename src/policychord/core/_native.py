@@ -29,7 +29,7 @@ MAJOR_VERSION = 0  # of the frame's layout
 METADATA = 1  # the kind of extension by which XLA asks for our version
 FLOAT64, INT64, INT8 = 12, 5, 2  # types of buffers
 INVALID_ARGUMENT = 3  # code of an error
-REFUSAL = tuple(b"policychord: the shapes or types of these arrays do not fit together: call policychord.solve.\0")
+REFUSAL = tuple(b"policychord: the shapes or types of these arrays do not fit together; nothing was read.\0")
 LARGE_PAGE, ADVISE_LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of Linux
 
 if sys.platform == "linux":
@@ -186,7 +186,7 @@ def size_of(buffer):
 
 
 @compiled()
-def _holds(buffer, kind, size):
+def holds(buffer, kind, size):
     """Whether it has so many numbers of this type."""
     return (_word(buffer, 2) & 0xFFFFFFFF) == kind and size_of(buffer) == size
 
@@ -223,15 +223,15 @@ def _is_solvable(frame, dense):
         return False
     like = result(frame, 1)
     count, (d, n) = size_of(like), _core_of(frame, like)
-    good = d > 0 and n > 0 and _holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
     good = good and _fits(argument(frame, 1), like, d) and _fits(argument(frame, 2), like, 1)
     good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 4), like, n)
-    good = good and _holds(argument(frame, 5), FLOAT64, size_of(argument(frame, 5)))
-    good = good and _holds(result(frame, 0), FLOAT64, count * n)
-    good = good and _holds(result(frame, 2), INT64, count) and _holds(result(frame, 3), INT8, count)
+    good = good and holds(argument(frame, 5), FLOAT64, size_of(argument(frame, 5)))
+    good = good and holds(result(frame, 0), FLOAT64, count * n)
+    good = good and holds(result(frame, 2), INT64, count) and holds(result(frame, 3), INT8, count)
     if good and results == 7:
         side = n if dense else 0
-        good = _holds(result(frame, 4), FLOAT64, count * d) and _holds(result(frame, 5), FLOAT64, count * d)
+        good = holds(result(frame, 4), FLOAT64, count * d) and holds(result(frame, 5), FLOAT64, count * d)
         good = good and _fits(result(frame, 6), like, side * side) and _side(result(frame, 6)) == side
     return good
 
@@ -244,14 +244,14 @@ def _is_pullable(frame, dense):
     like = result(frame, 2)
     count, (d, n) = size_of(like), _core_of(frame, like)
     side = n if dense else 0
-    good = d > 0 and n > 0 and _holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
     good = good and _fits(argument(frame, 1), like, 1) and _fits(argument(frame, 2), like, n)
     good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 7), like, n)
     good = good and _fits(argument(frame, 4), like, d) and _fits(argument(frame, 5), like, d)
     good = good and _fits(argument(frame, 6), like, side * side) and _side(argument(frame, 6)) == side
-    whole, none = _holds(result(frame, 0), FLOAT64, count * d * n), _holds(result(frame, 0), FLOAT64, 0)
-    good = good and (whole or none) and _holds(result(frame, 1), FLOAT64, count * d)
-    return good and _holds(result(frame, 3), FLOAT64, count * n)
+    whole, none = holds(result(frame, 0), FLOAT64, count * d * n), holds(result(frame, 0), FLOAT64, 0)
+    good = good and (whole or none) and holds(result(frame, 1), FLOAT64, count * d)
+    return good and holds(result(frame, 3), FLOAT64, count * n)
 
 
 @compiled()
