@@ -106,7 +106,7 @@ def test_the_local_direction_says_that_it_is_local():
     [
         ({"regulariser": Tsallis(3.0)}, "between 1"), ({"regulariser": Tsallis([1.0, 2.0])}, "Population"),
         ({"combine": "product", "selection": "dither"}, "all act as one"),
-        ({"regulariser": Tsallis(2.0), "gate": "one-step"}, "made for mixtures"),
+        ({"regulariser": Tsallis(2.0), "gate": "one-step"}, "one-step.*this agent has a regulariser: leave"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said(changes, sentence):
