@@ -183,8 +183,8 @@ def _explain_lost_work(which: str) -> Iterator[None]:
         if not _is_missing_package(error):
             raise
         raise WorkerError(
-            f"the Dask scheduler {which}, or a worker that joined later, has no policychord ({error}): install "
-            f"policychord {__version__} in its environment; {rest}."
+            f"the Dask scheduler {which} has no policychord, which it needs to hand work on: install policychord "
+            f"{__version__} in its environment and start it again; {rest}."
         ) from error
 
 
