@@ -8,7 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import Entropy, Tsallis, certify, circuit, circuit_stability, flow, problem, solve
+from policychord import (
+    Entropy,
+    TimeScales,
+    Tsallis,
+    best_response,
+    certify,
+    circuit,
+    circuit_stability,
+    flow,
+    problem,
+    solve,
+)
 from policychord.core.one_step import one_step
 
 PI = np.array([[0.5, 0.2, 0.1], [0.25, 0.3, 0.1], [0.125, 0.4, 0.3], [0.125, 0.1, 0.5]])
@@ -275,3 +286,30 @@ def test_what_is_made_for_the_paper_names_the_obstacle(extra, obstacle):
         circuit(problem(complexity=lambda w: jnp.sum(w**2), n=3, eps=0.5))
     with pytest.raises(ValueError, match=r"expected a Problem but got dict: build one with problem"):
         circuit({})
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: best_response(1.0), r"cost has shape \(\): the last axis needs one cost for each option"),
+        (lambda p: best_response(np.zeros(3), prior=[0.5, 0.5]), r"prior has shape \(2,\).*for each option \(3\)"),
+        (lambda p: best_response(np.zeros((2, 3)), eps=[0.5] * 3), r"batch axes do not fit.*cost \(2,\), eps \(3,\)"),
+        (lambda p: jax.jit(lambda tol: solve(p, tol))(jnp.ones(2)), r"tol = .*: pass a positive, finite number"),
+        (
+            lambda p: circuit(p, 1.0, TimeScales(np.ones(2), np.ones(3), 1.0, 1.0)),
+            r"hidden \(2,\), time_scales\.gradient",
+        ),
+        (lambda p: circuit(p, 1.0, TimeScales("a", 1.0, 1.0, 1.0)), r"time_scales\.hidden has dtype <U1"),
+        (lambda p: problem(complexity=lambda w: 0.0, n=True, eps=0.5), "n = True"),
+        (lambda p: problem(complexity=lambda w: 0.0, n=10**400, eps=0.5), r"n = 1000.*\.\.\..*as a positive integer"),
+    ],
+)
+def test_other_arguments_of_verbs(call, said):
+    with pytest.raises(ValueError, match=said):
+        call(problem(pi=PI, action_cost=COST, eps=0.5))
+
+
+def test_regularisers_whose_batch_axes_do_not_fit():
+    with pytest.raises(ValueError, match=r"batch axes do not fit together: the problem \(2,\), alpha \(3,\)"):
+        problem(pi=PI, action_cost=np.zeros((2, 4)), eps=0.5, regulariser=Tsallis([1.5, 1.5, 1.5]))

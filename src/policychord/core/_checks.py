@@ -133,6 +133,15 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
         raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
 
 
+def joint_axes(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch shape to which all of these broadcast, or a complaint that shows them by their names."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
+
+
 def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, ...]:
     """The shape to which all broadcast, quickly where they are equal."""
     for other in others:
@@ -280,7 +289,7 @@ def _nan_unless(good, value):
 def check_number(name: str, value) -> float:
     """A single positive, finite number, such as a tolerance or a time."""
     try:
-        number = np.nan if isinstance(value, str) else float(value)
+        number = np.nan if isinstance(value, str) or is_traced(value) else float(value)
     except Exception:  # other people's __float__ may raise anything
         number = np.nan
     if not (np.isfinite(number) and number > 0):

@@ -338,8 +338,10 @@ def own_problem(
     """A problem with the complexity `function(weights)`, or `function(weights, parameters)`."""
     if not callable(function):
         raise ValueError(f"complexity is a {type(function).__name__}: pass a function of the weights.")
-    if not (isinstance(n, int | np.integer) and n >= 1):
-        raise ValueError(f"n = {n!r}: pass n, the number of weights that the complexity takes, as a positive integer.")
+    if not (isinstance(n, int | np.integer) and not isinstance(n, bool) and 1 <= n < 2**31):
+        raise ValueError(
+            f"n = {checks.shown(n)}: pass n, the number of weights that the complexity takes, as a positive integer."
+        )
     parameters = jax.tree.map(lambda leaf: checks.as_floats("parameters", leaf), parameters)
     own = Own(function)
     given = pose(own, parameters, int(n), eps, prior, regulariser)
@@ -420,11 +422,7 @@ def _aligned(problem: ConvexProblem, n: int) -> ConvexProblem:
     shapes |= {} if caps is None else {"caps": caps.shape[:-1]}
     if not isinstance(complexity, Own):
         shapes |= {"pi": parameters[0].shape[:-2], "action_cost": parameters[1].shape[:-1]}
-    try:
-        batch = np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
+    batch = checks.joint_axes(shapes)
     leaves = jax.tree.leaves(parameters)
     xp = jnp if any(isinstance(a, jax.Array) for a in (eps, log_prior, alpha, caps, *leaves)) else np
 

@@ -84,7 +84,7 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
-    tol = tol if is_traced(tol) else check_number("tol", tol)
+    tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
     if not isinstance(problem, Problem):

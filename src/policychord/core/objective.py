@@ -107,7 +107,7 @@ def generalise(given: Problem, regulariser: Regulariser | None, combine: str = "
     if combine == "mixture" and is_plain(regulariser):
         return given
     alpha, caps = alpha_and_caps(regulariser, given.pi.shape[-1])
-    batch = np.broadcast_shapes(given.eps.shape, alpha.shape, caps.shape[:-1])
+    batch = checks.joint_axes({"the problem": given.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
     pi, cost, eps, log_prior = spread_over(given, batch)
     return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
 

@@ -35,7 +35,7 @@ def circuit_stability(problem: Problem, time_scales: TimeScales | None = None) -
     """
     problem = require_problem(problem, "circuit_stability")
     scales = ladder(np.asarray(problem.eps)) if time_scales is None else time_scales
-    check_scales(scales)
+    scales = check_scales(scales)
     batch = np.broadcast_shapes(np.shape(problem.eps), *(np.shape(t) for t in scales))
     mu = np.broadcast_to(curvatures(problem), (*batch, problem.pi.shape[-1] - 1))
     eps = np.broadcast_to(np.asarray(problem.eps, float), batch)
