@@ -14,7 +14,8 @@ from scipy.stats import multivariate_normal
 from policychord import Composer, Outcome, certify, problem, solve
 from policychord.actions import Finite, Grid
 from policychord.envs import Pendulum
-from policychord.loops import rollout, to_dataset
+from policychord.gym import Predictor
+from policychord.loops import replay, rollout, to_dataset
 from policychord.models import Cost, Reference, Sum
 from policychord.population import Groups, Population
 from policychord.primitives import Gaussian, Table
@@ -377,3 +378,46 @@ def test_a_trace_says_which_decisions_were_cut():
         assert rollout(limited, Pendulum(), steps=10).cut is None
         limited.decide(jax.random.key(0), None, 8)
         assert Groups(one=limited).decide(jax.random.key(0), jnp.zeros(1), 8).cut is None
+
+
+@pytest.mark.parametrize("order", [">f8", ">f4", ">i4"])
+def test_the_byte_order_of_what_an_agent_sees_does_not_matter(order):
+    """A compiled program that has seen native numbers would read others as if they were native."""
+    parts = {"left": Gaussian(lambda x, k: -jnp.ones(1) * x[0], 0.5), "right": Gaussian(lambda x, k: x[1:], 0.5)}
+    cost = Cost(lambda x, u, k: (u[0] - x[1]) ** 2)
+    agent = Composer(parts, cost, Grid(-3.0, 3.0, 41), 0.3, selection="mean")
+    seen = np.array([1.0, 2.0]).astype(np.dtype(order).newbyteorder("="))
+    decide, key = agent.compiled(), jax.random.key(0)
+    native = decide(key, seen)
+    memory = jax.tree.map(np.asarray, native.memory)
+    swapped = jax.tree.map(lambda a: a.astype(a.dtype.newbyteorder(">")), memory)
+    decide(key, seen, np.asarray(1), memory)
+    for found in (decide(key, seen.astype(order)), agent.decide(key, seen.astype(order))):
+        np.testing.assert_allclose(found.weights, native.weights, atol=1e-6)
+        assert found.optimal
+    after = decide(key, seen, 1, memory)
+    for found in (
+        decide(key, seen.astype(order), np.asarray(1).astype(">i8"), swapped),
+        agent.decide(key, seen.astype(order), 1, swapped),
+    ):
+        np.testing.assert_allclose(found.weights, after.weights, atol=1e-6)
+        np.testing.assert_allclose(found.action, after.action, atol=1e-6)
+    many = np.stack([seen] * 3)
+    together = Population(agent, 3)
+    one = together.decide(key, many)
+    np.testing.assert_allclose(together.decide(key, many.astype(order)).weights, one.weights, atol=1e-6)
+    predictor = Predictor(agent)
+    np.testing.assert_allclose(predictor.predict(seen)[0], predictor.predict(seen.astype(order))[0], atol=1e-6)
+
+
+def test_the_byte_order_of_actions_and_records_does_not_matter():
+    actions = Finite(np.arange(2).astype(">i4"))
+    agent = Composer([Table([0.5, 0.5]), Table([0.9, 0.1])], Cost(lambda x, u, k: u * x[0]), actions, 0.3)
+    choices, start = np.array([[0, 1, 1]]), np.array([2.0])
+
+    def scored(choices, start, observed):
+        return replay(agent, start, lambda x, u, seen, k: x + seen, choices=choices, observed=observed).log_prob
+
+    wanted = scored(choices, start, np.ones((1, 3, 1)))
+    swapped = scored(choices.astype(">i8"), start.astype(">f8"), np.ones((1, 3, 1), ">f8"))
+    np.testing.assert_allclose(swapped, wanted, atol=1e-12)

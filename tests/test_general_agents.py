@@ -106,9 +106,12 @@ def test_the_local_direction_says_that_it_is_local():
     [
         ({"regulariser": Tsallis(3.0)}, "between 1"), ({"regulariser": Tsallis([1.0, 2.0])}, "Population"),
         ({"combine": "product", "selection": "dither"}, "all act as one"),
-        ({"regulariser": Tsallis(2.0), "gate": "one-step"}, "made for mixtures"),
+        ({"regulariser": Tsallis(2.0), "gate": "one-step"}, "one-step.*this agent has a regulariser: leave"),
+        ({"combine": "product", "gate": "flow"}, 'flow.*this agent has combine="product": leave'),
+        ({"combine": []}, r"combine = \[\]: use one of"), ({"gate": []}, r"gate = \[\]: use one of"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("without_type_checks")
 def test_what_does_not_fit_is_said(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         BASE.replace(**changes)

@@ -48,7 +48,7 @@ ALLOWED = {
 # Outside packages that only some files may import.
 KEPT = {
     "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "envs/cells.py"},
-    "llvmlite": {"core/_sweeps.py"},
+    "llvmlite": {"core/_sweeps.py", "core/_native.py"},
     "diffrax": {"core/flow.py", "core/circuit.py", "learning/local.py"},
     "optimistix": {"core/circuit.py", "learning/local.py"},
     "gymnasium": {"gym.py", "pettingzoo.py"},

@@ -40,6 +40,17 @@ def is_traced(*arrays: Any) -> bool:
     return any(type(a) is not np.ndarray and isinstance(a, jax.core.Tracer) for a in arrays)
 
 
+def in_native_order(tree: Any) -> Any:
+    """The same tree with its arrays in the byte order of this machine: compiled programs take every array for one."""
+    return jax.tree_util.tree_map(_native, tree)
+
+
+def _native(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
+        return leaf.astype(leaf.dtype.newbyteorder("="))
+    return leaf
+
+
 def jax_has_float64() -> bool:
     """Whether JAX may compute in float64; programs decide that, the library never does."""
     return jax.dtypes.canonicalize_dtype(np.float64) == np.float64

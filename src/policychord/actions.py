@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-from ._types import ArrayLike
+from ._types import ArrayLike, in_native_order
 
 MOST_CELLS = 10_000_000  # 80 MB for one primitive; beyond it a grid is a typing error more often than a wish
 
@@ -52,7 +52,7 @@ class Finite(AbstractActions):
             raise ValueError(f"points has shape {points.shape}: a finite action set needs at least one action.")
         if points.dtype.kind not in "iuf" or not np.all(np.isfinite(points)):
             raise ValueError("points must be finite numbers, one row for each action, or the number of labels.")
-        self.points = jnp.asarray(points if points.ndim == 1 else points.astype(float))
+        self.points = jnp.asarray(in_native_order(points) if points.ndim == 1 else points.astype(float))
 
     @property
     def labels(self) -> bool:

@@ -23,7 +23,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ._calls import call
-from ._types import Action, Array, ArrayLike, Observation, State, Time
+from ._types import Action, Array, ArrayLike, Observation, State, Time, in_native_order
 from .actions import Finite
 from .agent import Composer, Decision, Memory
 from .envs.bandit import Bandit
@@ -322,7 +322,7 @@ class Predictor:
             )
         fresh = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, dtype=bool), len(many))
         self._calls += 1
-        decision, state = self._ask[deterministic](self._root, self._calls, many, state, fresh)
+        decision, state = self._ask[deterministic](self._root, self._calls, many, in_native_order(state), fresh)
         answer = decision.action, decision.outcome, decision.weights, decision.certificate.gap
         action, outcome, weights, gap = jax.device_get(answer)
         for complaint, _ in complaints(agent.names, outcome, weights, gap, np.ones(len(many), bool)):
@@ -367,7 +367,7 @@ def _numbers(observation: ArrayLike) -> np.ndarray:
             f"observation is a {type(observation).__name__}: one array of numbers is expected. Wrap the environment in "
             "gymnasium.wrappers.FlattenObservation."
         )
-    return values
+    return in_native_order(values)
 
 
 class Observed(NamedTuple):
@@ -562,7 +562,7 @@ def cast(space: gymnasium.Space[Any], observation: Any) -> Any:
     if isinstance(space, spaces.Tuple):
         return tuple(cast(part, one) for part, one in zip(space.spaces, observation, strict=True))
     if isinstance(space, ARRAYS):
-        return np.asarray(observation, dtype=space.dtype)
+        return in_native_order(np.asarray(observation, dtype=space.dtype))
     raise ValueError(
         f"the environment's observations hold a {type(space).__name__}: arrays of numbers are expected, or dicts and "
         "tuples of them. Wrap it, env=lambda: gymnasium.wrappers.TransformObservation(...)."

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from ._types import Observation, Time
+from ._types import Observation, Time, in_native_order
 from .agent import Composer, Decision, Memory
 from .core._method import Outcome
 from .core.objective import Certificate
@@ -124,7 +124,8 @@ class Population(eqx.Module):
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
     ) -> Decision:
         """Every agent decides on what it sees, with a random stream of its own."""
-        memory = self.start() if memory is None else memory
+        observation = in_native_order(observation)
+        memory = self.start() if memory is None else in_native_order(memory)
         for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
             if jnp.shape(leaf)[:1] != (self.count,):
                 raise ValueError(
@@ -197,7 +198,8 @@ class Groups(eqx.Module):
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: dict[str, Memory] | None = None
     ) -> Decision:
         """Every group decides on what its agents see, with random streams of its own."""
-        memory = self.start() if memory is None else memory
+        observation = in_native_order(observation)
+        memory = self.start() if memory is None else in_native_order(memory)
         for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
             if jnp.shape(leaf)[:1] != (self.count,):
                 raise ValueError(

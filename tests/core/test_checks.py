@@ -1,14 +1,30 @@
 """Complaints say which argument, where, what value, and what to do."""
 
+import re
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import problem
+from policychord import (
+    Entropy,
+    TimeScales,
+    Tsallis,
+    best_response,
+    certify,
+    circuit,
+    circuit_stability,
+    flow,
+    problem,
+    solve,
+)
+from policychord.core.one_step import one_step
 
 PI = np.array([[0.5, 0.2, 0.1], [0.25, 0.3, 0.1], [0.125, 0.4, 0.3], [0.125, 0.1, 0.5]])
 GOOD = {"pi": PI, "action_cost": np.array([0.0, 1.0, 2.0, 3.0]), "eps": 0.1, "prior": np.array([0.5, 0.3, 0.2])}
+COST = GOOD["action_cost"]
 
 
 def changed(array, where, value):
@@ -162,3 +178,138 @@ def test_no_filter_of_the_whole_process_is_touched(monkeypatch):
     with pytest.raises(ValueError, match="not a rectangular array"):
         problem(pi=[[0.5, 1], [0.5]], action_cost=[0, 1], eps=1)
     assert warnings.filters == before
+
+
+class Strange:
+    """What no number can be made of."""
+
+    def __float__(self):
+        raise RuntimeError("no")
+
+    def __repr__(self):
+        return "strange\n" * 1000
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize(
+    "value",
+    [10**400, -(10**400), 10**5000, "1e-10", None, [], Strange(), 1j, np.ones(2), np.nan],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_tolerance_that_is_no_number_has_a_short_sentence(value):
+    with pytest.raises(ValueError, match=r"^tol = .*: pass a positive, finite number\.$") as told:
+        solve(problem(pi=PI, action_cost=COST, eps=0.5), value)
+    assert len(str(told.value)) < 200
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("value", [[], {}, None, np.array(["mixture", "product"]), 1, "mixtures"])
+def test_a_way_to_combine_that_is_none(value):
+    with pytest.raises(ValueError, match=r"combine = .*: use one of 'mixture', 'product', 'local product'"):
+        problem(pi=PI, action_cost=COST, eps=0.5, combine=value)
+    with pytest.raises(ValueError, match=r'route = .*: choose "auto", "compiled" or "jax"'):
+        solve(problem(pi=PI, action_cost=COST, eps=0.5), route=value)
+
+
+@pytest.mark.parametrize("axes", [29, 40, 62])
+def test_more_axes_than_can_be_broadcast(axes):
+    pi = PI.reshape((1,) * (axes - 2) + PI.shape)
+    with pytest.raises(ValueError, match=f"pi has {axes} axes: at most 28 are possible; join batch axes by reshape"):
+        problem(pi=pi, action_cost=COST, eps=0.5)
+    with pytest.raises(ValueError, match=f"eps has {axes} axes"):
+        problem(pi=PI, action_cost=COST, eps=np.full((1,) * axes, 0.5))
+    with pytest.raises(ValueError, match=f"weights has {axes} axes"):
+        certify(problem(pi=PI, action_cost=COST, eps=0.5), np.full((1,) * (axes - 1) + (3,), 1 / 3))
+
+
+def test_as_many_axes_as_are_possible():
+    many = problem(pi=PI.reshape((1,) * 26 + PI.shape), action_cost=COST, eps=0.5)
+    found = solve(many)
+    assert found.weights.shape == (1,) * 26 + (3,)
+    for route in ("jax", "compiled"):
+        np.testing.assert_allclose(solve(many, route=route).weights, found.weights, atol=1e-9)
+    assert certify(many, found.weights).gap.shape == (1,) * 26
+
+
+def with_own_vjp():
+    @jax.custom_vjp
+    def squares(w):
+        return jnp.sum(w**2)
+
+    squares.defvjp(lambda w: (squares(w), w), lambda w, g: (2 * w * g,))
+    return squares
+
+
+def by_callback(w):
+    return jax.pure_callback(lambda w: np.sum(w**2), jax.ShapeDtypeStruct((), w.dtype), w)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (with_own_vjp(), r"complexity cannot be differentiated twice \(TypeError: .*needs custom_jvp instead"),
+        (by_callback, r"complexity cannot be differentiated.*a callback has no derivative"),
+        (lambda w: jnp.sum(w**2) + 1j * w[0], r"complexity gives complex numbers \(complex128\): return a real one"),
+        (lambda w: jnp.sum(w.astype(np.float32) ** 2), r"complexity gives float32, in which no certificate is honest"),
+        (lambda w: (w, w), r"complexity gives a tuple: it must give one number"),
+        (lambda w: None, r"complexity gives a NoneType: it must give one number"),
+        (lambda w: "F", r"complexity cannot be evaluated on 3 weights"),
+        (lambda w: w, r"complexity gives an array of shape \(3,\): it must give one number"),
+        (lambda w, more: 0.0, r"complexity cannot be evaluated on 3 weights \(TypeError"),
+    ],
+)
+def test_complexities_that_jax_cannot_use(function, said):
+    with pytest.raises(ValueError, match=said) as told:
+        solve(problem(complexity=function, n=3, eps=0.5))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize(
+    ("extra", "obstacle"),
+    [
+        ({"regulariser": Tsallis(2.0)}, "a regulariser"),
+        ({"combine": "product"}, 'combine="product"'),
+        ({"combine": "product", "regulariser": Entropy(caps=0.5)}, 'combine="product" and a regulariser'),
+    ],
+)
+def test_what_is_made_for_the_paper_names_the_obstacle(extra, obstacle):
+    given = problem(pi=PI, action_cost=COST, eps=0.5, **extra)
+    verbs = {"circuit": circuit, "circuit_stability": circuit_stability, "one_step": lambda p: one_step(p, PI[0])}
+    for name, verb in verbs.items():
+        said = f"{name} is made for a mixture with the entropy, but this problem has {obstacle}: leave that out, or use"
+        with pytest.raises(ValueError, match=re.escape(said)):
+            verb(given)
+    with pytest.raises(ValueError, match='that of combine="local product" is not convex: use `solve`'):
+        flow(problem(pi=PI, action_cost=COST, eps=0.5, combine="local product"))
+    with pytest.raises(ValueError, match=r"this problem has a complexity of its own"):
+        circuit(problem(complexity=lambda w: jnp.sum(w**2), n=3, eps=0.5))
+    with pytest.raises(ValueError, match=r"expected a Problem but got dict: build one with problem"):
+        circuit({})
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: best_response(1.0), r"cost has shape \(\): the last axis needs one cost for each option"),
+        (lambda p: best_response(np.zeros(3), prior=[0.5, 0.5]), r"prior has shape \(2,\).*for each option \(3\)"),
+        (lambda p: best_response(np.zeros((2, 3)), eps=[0.5] * 3), r"batch axes do not fit.*cost \(2,\), eps \(3,\)"),
+        (lambda p: jax.jit(lambda tol: solve(p, tol))(jnp.ones(2)), r"tol = .*: pass a positive, finite number"),
+        (
+            lambda p: circuit(p, 1.0, TimeScales(np.ones(2), np.ones(3), 1.0, 1.0)),
+            r"hidden \(2,\), time_scales\.gradient",
+        ),
+        (lambda p: circuit(p, 1.0, TimeScales("a", 1.0, 1.0, 1.0)), r"time_scales\.hidden has dtype <U1"),
+        (lambda p: problem(complexity=lambda w: 0.0, n=True, eps=0.5), "n = True"),
+        (lambda p: problem(complexity=lambda w: 0.0, n=10**400, eps=0.5), r"n = 1000.*\.\.\..*as a positive integer"),
+    ],
+)
+def test_other_arguments_of_verbs(call, said):
+    with pytest.raises(ValueError, match=said):
+        call(problem(pi=PI, action_cost=COST, eps=0.5))
+
+
+def test_regularisers_whose_batch_axes_do_not_fit():
+    with pytest.raises(ValueError, match=r"batch axes do not fit together: the problem \(2,\), alpha \(3,\)"):
+        problem(pi=PI, action_cost=np.zeros((2, 4)), eps=0.5, regulariser=Tsallis([1.5, 1.5, 1.5]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from policychord import ConvergenceError, certify, dissipation, energy, flow, gate, problem, solve
+from policychord import ConvergenceError, Entropy, Tsallis, certify, dissipation, energy, flow, gate, problem, solve
 from policychord.core.stability import curvatures
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -152,3 +152,38 @@ def test_gives_up_in_words_when_too_stiff(monkeypatch):
     stiff = problem(pi=pi, action_cost=rng.normal(size=4), eps=1e-4)
     with pytest.raises(ConvergenceError, match="raise eps"):
         flow(stiff)
+
+
+def test_the_energy_falls_infinitely_fast_from_where_a_weight_is_zero():
+    """KL(S || w) is infinite there: the slope of w ln w is. A sparse regulariser has a finite one."""
+    pi = np.array([[0.5, 0.2, 0.1], [0.25, 0.3, 0.1], [0.125, 0.4, 0.3], [0.125, 0.1, 0.5]])
+    parts = {"pi": pi, "action_cost": np.arange(4.0), "eps": 0.5}
+    corners = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.4, 0.3, 0.3]])
+    own = problem(complexity=lambda w: jnp.sum(w**2), n=3, eps=0.5)
+    capped = problem(**parts, regulariser=Entropy(caps=[1.0, 0.9, 0.9]))
+    for p in (problem(**parts), problem(**parts, combine="product"), own, capped):
+        rate = dissipation(p, corners)
+        assert rate[0] == rate[1] == -np.inf
+        assert np.isfinite(rate[2])
+        np.testing.assert_array_equal(jax.jit(lambda w, p=p: dissipation(p, w))(corners)[:2], rate[:2])
+        assert flow(p, 1.0, start=corners[0], save=3).dissipation[0] == -np.inf
+    sparse = problem(**parts, regulariser=Tsallis(1.5))
+    assert np.isfinite(dissipation(sparse, corners)).all()
+    assert np.isfinite(energy(problem(**parts), corners)).all()
+
+
+def test_dissipation_where_the_response_underflows():
+    """eps (KL(w || S) + KL(S || w)) with ln S of -1e5, of which S itself knows nothing."""
+    p = problem(pi=np.eye(2), action_cost=[0.0, 100.0], eps=1e-3)
+    np.testing.assert_allclose(dissipation(p, [0.5, 0.5]), -0.5 * 100.0, rtol=1e-12)
+    np.testing.assert_allclose(dissipation(p, [0.5, 0.5], tau=[1.0, 2.0]), [-50.0, -25.0], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("tau", [0.0, -1.0, np.nan, np.inf, "fast", None])
+def test_dissipation_refuses_a_time_that_is_none(tau):
+    p = problem(pi=np.eye(2), action_cost=[0.0, 1.0], eps=0.1)
+    with pytest.raises(ValueError, match="tau"):
+        dissipation(p, [0.5, 0.5], tau)
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\): the last axis needs one weight"):
+        dissipation(p, [0.5, 0.25, 0.25])

@@ -153,3 +153,21 @@ def test_play_goes_on():
         trace = play(agent, lambda: World(THREE), seeds=2, steps=3)
     np.testing.assert_array_equal(trace.action[:, 1], trace.action[:, 0])
     assert trace.fallbacks.tolist() == [1, 1]
+
+
+def test_outside_jit_the_fallback_is_that_of_the_compiled_agent():
+    """All primitives are no numbers, and the cost is one."""
+    nowhere = np.full(2, np.nan)
+    for kind in ("by axes", "listed"):
+        for fallback in ("previous", "prior"):
+            for gate in ("equilibrium", "prior", "flow"):
+                agent = agent_of(kind, fallback=fallback, gate=gate)
+                memory = agent.decide(jax.random.key(0), GOOD).memory
+                with pytest.warns(UserWarning, match="no primitive is a number here"):
+                    eager = agent.decide(jax.random.key(0), nowhere, 0, memory)
+                there = agent.compiled()(jax.random.key(0), nowhere, 0, memory)
+                assert eager.outcome == there.outcome == Outcome.BAD_INPUT
+                np.testing.assert_allclose(eager.action, there.action, atol=1e-12)
+                np.testing.assert_allclose(eager.weights, there.weights, atol=1e-12)
+        with pytest.raises(ValueError, match=r"primitives\['first', 'second'\] are not a number in"):
+            agent.problem(nowhere)

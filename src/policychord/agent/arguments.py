@@ -12,7 +12,7 @@ import numpy as np
 from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite, Grid, Sampled
-from ..core._checks import as_floats, check_eps, normalised_prior
+from ..core._checks import as_floats, check_eps, normalised_prior, shown
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.gaussian import LOST, MOVED, Gaussian
@@ -53,8 +53,8 @@ def check_kind(name: str, value: Any, kind: type) -> Any:
 
 def check_choice(name: str, value: Any, choices: Any) -> Any:
     """The value, which must be one of the literals."""
-    if value not in choices.__args__:
-        raise ValueError(f"{name} = {value!r}: use one of {', '.join(map(repr, choices.__args__))}.")
+    if not isinstance(value, str) or value not in choices.__args__:
+        raise ValueError(f"{name} = {shown(value)}: use one of {', '.join(map(repr, choices.__args__))}.")
     return value
 
 
@@ -136,13 +136,18 @@ def check_general(
     """Other regularisers and products have an optimum and a prior; the other gates and taking turns are a mixture's."""
     if regulariser is None and combine == "mixture":
         return
+    obstacles = [] if combine == "mixture" else [f'combine="{combine}"']
+    obstacle = " and ".join(obstacles + ([] if regulariser is None else ["a regulariser"]))
     if not isinstance(gate, AtEquilibrium | Prior):
         raise ValueError(
-            f"gate {words_of(gate)} is made for mixtures with the entropy: with a regulariser or "
-            f'combine="{combine}" use "equilibrium" or "prior".'
+            f'gate = "{words_of(gate)}" is made for a mixture with the entropy, but this agent has {obstacle}: leave '
+            'that out, or use gate="equilibrium" or "prior".'
         )
     if isinstance(actions, Sampled):
-        raise ValueError("actions that are Sampled serve mixtures with the entropy: here use Finite or Grid.")
+        raise ValueError(
+            f"Sampled actions serve a mixture with the entropy, but this agent has {obstacle}: leave that out, or use "
+            "Finite or Grid."
+        )
     if combine != "mixture" and selection == "dither":
         raise ValueError('selection = "dither" lets primitives take turns, but in a product all act as one.')
 

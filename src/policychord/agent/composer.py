@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Key
 
 from .._calls import call
-from .._types import Array, ArrayLike, Observation, Time, is_traced, require_float64
+from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_traced, require_float64
 from ..actions import AbstractActions, Finite, Sampled
 from ..core._checks import check_number
 from ..core._method import Outcome
@@ -213,7 +213,9 @@ class Composer(AbstractPrimitive):
 
         Primitives that are not numbers have next to no prior weight in it.
         """
-        observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, observation)
+        observation = jax.tree_util.tree_map(
+            lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, in_native_order(observation)
+        )
         actions, drawn, options = self.actions, None, Options(self.tol, self.route)
         try:
             if isinstance(actions, Sampled):
@@ -240,7 +242,8 @@ class Composer(AbstractPrimitive):
             cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
         given = Problem(pi, cost, eps, log_prior)
         trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
-        if _is_finite(given) and not trusted:  # else the parts were checked when they were made, shapes and sums hold
+        known = is_traced(well) or bool(np.any(well))  # else the fallback acts, and there is nothing to check
+        if known and _is_finite(given) and not trusted:  # else the parts were checked when they were made
             given = _checked(given)
         return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well, cut, options, drawn
 
@@ -264,7 +267,7 @@ class Composer(AbstractPrimitive):
         given, well, cut, options, drawn = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
         given = jax.lax.optimization_barrier(given)
-        memory = self.start() if memory is None else memory
+        memory = self.start() if memory is None else in_native_order(memory)
         nothing = jnp.asarray(jnp.inf)
         if not is_traced(*given):
             if not np.all(well):
@@ -291,7 +294,7 @@ class Composer(AbstractPrimitive):
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
     ) -> Decision:
         """Weigh the primitives and act. Pass the memory of the previous decision to the next one."""
-        memory = self.start() if memory is None else memory
+        memory = self.start() if memory is None else in_native_order(memory)
         weighed = self.weigh(observation, k, memory)
         pi, nowhere = jnp.asarray(weighed.problem.pi), failed(weighed.outcome)
         weights = jnp.where(nowhere, self._instead(weighed, memory), weighed.weights)
@@ -335,7 +338,8 @@ class Composer(AbstractPrimitive):
         first = self.start()
 
         def call(key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None) -> Decision:
-            return decide(key, observation, k, first if memory is None else memory)
+            observation, k = in_native_order((observation, k))
+            return decide(key, observation, k, first if memory is None else in_native_order(memory))
 
         return call
 

@@ -14,7 +14,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Bool, Float, Int
 
 from .._types import Array, ArrayLike, is_traced
-from ..core._checks import check_number
+from ..core._checks import check_number, shown
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
 from ..core.circuit import TimeScales, check_scales, time_scales
 from ..core.convex import certificate_of
@@ -184,8 +184,10 @@ def gate_of(gate: "Gate | AbstractGate") -> AbstractGate:
     """A gate by its name, or as it is."""
     if isinstance(gate, AbstractGate):
         return gate
-    if gate not in GATES:
-        raise ValueError(f"gate = {gate!r}: use one of {', '.join(map(repr, GATES))}, or a gate of policychord.agent.")
+    if not isinstance(gate, str) or gate not in GATES:
+        raise ValueError(
+            f"gate = {shown(gate)}: use one of {', '.join(map(repr, GATES))}, or a gate of policychord.agent."
+        )
     return GATES[gate]()
 
 

@@ -4,6 +4,8 @@ NumPy arrays that pass a few cheap tests, which suffice, are not looked at again
 longer for its checks than for its answer. Whatever fails them is examined entry by entry, and perhaps refused.
 """
 
+import reprlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,13 +22,16 @@ LARGEST_UNTAKEN = 1e300
 SMALLEST_EPS, LARGEST_EPS = 1e-9, 1e9
 SMALLEST_LOG_PRIOR = -1e6
 
+# Arrays have at most 64 axes, and NumPy broadcasts 32: some are needed for actions, primitives and times.
+MOST_AXES = 28
+
 # Sums of values that are about to be refused may overflow; the complaint is enough.
 _quietly = np.errstate(over="ignore", under="ignore", invalid="ignore")
 
 
 def as_floats(name: str, value):
     """`value` as a float64 array, NumPy or JAX, whatever it came as."""
-    if type(value) is np.ndarray and value.dtype == np.float64:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim <= MOST_AXES:
         return value
     if type(value) is float or type(value) is np.float64:
         return np.asarray(value)
@@ -35,6 +40,7 @@ def as_floats(name: str, value):
     if isinstance(value, jax.Array) and (is_traced(value) or jax_has_float64()):
         require_float64()
         _require_real(name, value.dtype)
+        _require_few_axes(name, value)
         return value.astype(np.float64)
     if isinstance(value, jax.Array):
         _require_real(name, value.dtype)  # single precision in, double precision from here on
@@ -43,6 +49,7 @@ def as_floats(name: str, value):
         raise ValueError(f"{name}[{_index(where)}] is masked: fill or drop missing entries first.")
     array = value if type(value) is np.ndarray and value.dtype.kind in "fiub" else _as_numpy(name, value)
     _require_real(name, array.dtype)
+    _require_few_axes(name, array)
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
 
@@ -53,7 +60,13 @@ def _as_numpy(name: str, value) -> np.ndarray:
         # Python integers too large for int64, fractions, None, ...
         return array.astype(np.float64) if array.dtype.kind == "O" else array
     except Exception as problem:  # other people's __array__ may raise anything
-        raise ValueError(f"{name} is not a rectangular array of numbers ({problem}).") from None
+        reason = " ".join(str(problem).split())
+        if type(value).__module__.partition(".")[0] == "torch":
+            raise ValueError(
+                f"{name} is a tensor that NumPy cannot read ({reason}): policychord.torch.solve takes tensors, with "
+                "their gradients; here pass tensor.detach().double().cpu()."
+            ) from None
+        raise ValueError(f"{name} is not a rectangular array of numbers ({reason}).") from None
 
 
 def _require_real(name: str, dtype) -> None:
@@ -62,10 +75,30 @@ def _require_real(name: str, dtype) -> None:
         raise ValueError(f"{name} has dtype {dtype}: pass real numbers.")
 
 
+def require_float64_result(name: str, dtype) -> None:
+    """Refuse a function whose results are complex, or rounded more coarsely than the weights that it is given."""
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"{name} gives complex numbers ({dtype}): return a real one, such as its real part.")
+    if _is_narrow(dtype):
+        raise ValueError(f"{name} gives {dtype}, in which no certificate is honest: compute it in float64 throughout.")
+
+
+def _require_few_axes(name: str, array) -> None:
+    if array.ndim > MOST_AXES:
+        raise ValueError(f"{name} has {array.ndim} axes: at most {MOST_AXES} are possible; join batch axes by reshape.")
+
+
 def sum_tolerance(value) -> float:
-    dtype = getattr(value, "dtype", None)
-    narrow = dtype is not None and jnp.issubdtype(dtype, np.floating) and dtype.itemsize < 8
-    return SUM_TOLERANCE_SINGLE if narrow else SUM_TOLERANCE
+    return SUM_TOLERANCE_SINGLE if _is_narrow(getattr(value, "dtype", None)) else SUM_TOLERANCE
+
+
+def _is_narrow(dtype) -> bool:
+    """Whether it is a floating type of less than eight bytes, NumPy's, JAX's or that of another library's tensors."""
+    try:
+        floating = dtype is not None and jnp.issubdtype(dtype, np.floating)
+    except TypeError:
+        floating = getattr(dtype, "is_floating_point", False)
+    return bool(floating) and getattr(dtype, "itemsize", 8) < 8
 
 
 def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[int, ...]:
@@ -99,6 +132,15 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
         shown = f"{pi_name} {pi.shape[:-2]}, action_cost {cost.shape[:-1]}, eps {eps.shape}"
         shown += "" if prior is None else f", {prior_name} {prior.shape[:-1]}"
         raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
+
+
+def joint_axes(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch shape to which all of these broadcast, or a complaint that shows them by their names."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
 
 
 def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, ...]:
@@ -250,12 +292,20 @@ def _nan_unless(good, value):
 def check_number(name: str, value) -> float:
     """A single positive, finite number, such as a tolerance or a time."""
     try:
-        number = np.nan if isinstance(value, str) else float(value)
-    except (TypeError, ValueError):
+        number = np.nan if isinstance(value, str) or is_traced(value) else float(value)
+    except Exception:  # other people's __float__ may raise anything
         number = np.nan
     if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} = {value!r}: pass a positive, finite number.")
+        raise ValueError(f"{name} = {shown(value)}: pass a positive, finite number.")
     return number
+
+
+def shown(value) -> str:
+    """A value in a message: short, and on one line."""
+    try:
+        return " ".join(reprlib.repr(value).split())
+    except Exception:  # integers of more than 4,300 digits have no repr
+        return f"a very long {type(value).__name__}"
 
 
 def check_weights(name: str, weights, log_prior):

@@ -611,6 +611,11 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     """
     d, n = pi.shape[-2:]
     start = log_prior if start is None else start
+    if not (d and n and cost.shape[-1:] == (d,) and log_prior.shape[-1:] == (n,) and start.shape[-1:] == (n,)):
+        raise ValueError(
+            f"pi has shape {pi.shape}, action_cost {cost.shape}, log_prior {log_prior.shape} and start {start.shape}: "
+            "each action needs a cost, each primitive a log-prior and a start, and there must be one of each at least."
+        )
     batch = joint_shape(pi.shape[:-2], eps.shape, cost.shape[:-1], log_prior.shape[:-1], start.shape[:-1])
     pi, pi_step = _flat_pi(pi, batch)
     start = _flat(start, 1, batch)

@@ -2,8 +2,11 @@
 
 XLA hands a frame to the call, a C structure of eight-byte words (`xla/ffi/api/c_api.h`, major version 0):
 
-    frame:  1 extension  2 api  9 arguments  12 number of results  14 results     extension: 1 kind  3 metadata
-    buffer: 3 data  4 rank  5 dims                           api: 4 its version   metadata: 3 our version
+    frame:  1 extension  2 api  7 number of arguments  9 arguments  12 number of results  14 results
+    buffer: 2 type  3 data  4 rank  5 dims             extension: 1 kind  3 metadata      metadata: 3 our version
+    api:    4 its version  6 make an error             error: 0 its size  2 sentence  3 code
+
+Every frame is measured before it is read: whatever called us, nothing beyond its buffers is touched.
 """
 
 import ctypes
@@ -14,6 +17,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 
@@ -23,6 +27,9 @@ from ._method import DENSE_UP_TO, MAX_PASSES
 
 MAJOR_VERSION = 0  # of the frame's layout
 METADATA = 1  # the kind of extension by which XLA asks for our version
+FLOAT64, INT64, INT8 = 12, 5, 2  # types of buffers
+INVALID_ARGUMENT = 3  # code of an error
+REFUSAL = tuple(b"policychord: the shapes or types of these arrays do not fit together; nothing was read.\0")
 LARGE_PAGE, ADVISE_LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of Linux
 
 if sys.platform == "linux":
@@ -121,6 +128,30 @@ def _word(typing, address, k):
     return types.int64(types.int64, types.int64), build
 
 
+@intrinsic
+def _ask(typing, function, address):
+    """What the C function at an address answers, given another one."""
+
+    def build(context, builder, signature, arguments):
+        word = context.get_value_type(types.int64)
+        pointer = builder.inttoptr(arguments[0], ir.FunctionType(word, [word]).as_pointer())
+        return builder.call(pointer, [arguments[1]])
+
+    return types.int64(types.int64, types.int64), build
+
+
+@compiled()
+def refuse(frame):
+    """An error for XLA to raise, which copies its sentence."""
+    sentence = np.empty(len(REFUSAL), np.uint8)
+    for k in range(len(REFUSAL)):
+        sentence[k] = REFUSAL[k]
+    told = np.zeros(4, np.int64)
+    told[0], told[2], told[3] = 8 * told.size, sentence.ctypes.data, INVALID_ARGUMENT
+    error = _ask(_word(_word(frame, 2), 6), told.ctypes.data)
+    return error + 0 * (sentence[0] + told[0])  # both live until it is made
+
+
 @compiled()
 def is_question(frame):
     """Answer XLA if it only asks for our version: that of its own frame, whose layout was checked."""
@@ -152,6 +183,75 @@ def size_of(buffer):
     for axis in range(_word(buffer, 4)):
         size *= dim_of(buffer, axis)
     return size
+
+
+@compiled()
+def holds(buffer, kind, size):
+    """Whether it has so many numbers of this type."""
+    return (_word(buffer, 2) & 0xFFFFFFFF) == kind and size_of(buffer) == size
+
+
+@compiled()
+def _fits(buffer, like, core):
+    """Whether it has `core` float64 numbers for each problem of `like`, some axes of which may be shared."""
+    rank, lead, inner = _word(buffer, 4), _word(like, 4), 1
+    if (_word(buffer, 2) & 0xFFFFFFFF) != FLOAT64 or rank < lead:
+        return False
+    for axis in range(rank):
+        dim = dim_of(buffer, axis)
+        if axis >= lead:
+            inner *= dim
+        elif dim != 1 and dim != dim_of(like, axis):
+            return False
+    return inner == core
+
+
+@compiled()
+def _core_of(frame, like):
+    """d and n, from pi, which every kernel is given first; zeros if it is no matrix for each problem of `like`."""
+    pi = argument(frame, 0)
+    if _word(pi, 4) != _word(like, 4) + 2:
+        return 0, 0
+    return dim_of(pi, _word(like, 4)), dim_of(pi, _word(like, 4) + 1)
+
+
+@compiled()
+def _is_solvable(frame, dense):
+    """Whether a frame holds what `_operands` reads, and room for what a solver writes."""
+    results = _word(frame, 12)
+    if _word(frame, 7) != 6 or (results != 4 and results != 7):
+        return False
+    like = result(frame, 1)
+    count, (d, n) = size_of(like), _core_of(frame, like)
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
+    good = good and _fits(argument(frame, 1), like, d) and _fits(argument(frame, 2), like, 1)
+    good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 4), like, n)
+    good = good and holds(argument(frame, 5), FLOAT64, size_of(argument(frame, 5)))
+    good = good and holds(result(frame, 0), FLOAT64, count * n)
+    good = good and holds(result(frame, 2), INT64, count) and holds(result(frame, 3), INT8, count)
+    if good and results == 7:
+        side = n if dense else 0
+        good = holds(result(frame, 4), FLOAT64, count * d) and holds(result(frame, 5), FLOAT64, count * d)
+        good = good and _fits(result(frame, 6), like, side * side) and _side(result(frame, 6)) == side
+    return good
+
+
+@compiled()
+def _is_pullable(frame, dense):
+    """Whether a frame holds what `_pull_operands` reads, and room for what is written."""
+    if _word(frame, 7) != 8 or _word(frame, 12) != 4:
+        return False
+    like = result(frame, 2)
+    count, (d, n) = size_of(like), _core_of(frame, like)
+    side = n if dense else 0
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
+    good = good and _fits(argument(frame, 1), like, 1) and _fits(argument(frame, 2), like, n)
+    good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 7), like, n)
+    good = good and _fits(argument(frame, 4), like, d) and _fits(argument(frame, 5), like, d)
+    good = good and _fits(argument(frame, 6), like, side * side) and _side(argument(frame, 6)) == side
+    whole, none = holds(result(frame, 0), FLOAT64, count * d * n), holds(result(frame, 0), FLOAT64, 0)
+    good = good and (whole or none) and holds(result(frame, 1), FLOAT64, count * d)
+    return good and holds(result(frame, 3), FLOAT64, count * n)
 
 
 @compiled()
@@ -237,6 +337,8 @@ def _operands(frame):
 
 def _answer_dense(frame):
     if not is_question(frame):
+        if not _is_solvable(frame, True):
+            return refuse(frame)
         pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
             frame
         )
@@ -249,6 +351,8 @@ def _answer_dense(frame):
 
 def _answer_wide(frame):
     if not is_question(frame):
+        if not _is_solvable(frame, False):
+            return refuse(frame)
         pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
             frame
         )
@@ -283,11 +387,15 @@ def _pull_operands(frame):
 
 def _answer_pull_dense(frame):
     if not is_question(frame):
+        if not _is_pullable(frame, True):
+            return refuse(frame)
         pull_dense(*_pull_operands(frame))
     return 0
 
 
 def _answer_pull_wide(frame):
     if not is_question(frame):
+        if not _is_pullable(frame, False):
+            return refuse(frame)
         pull_wide(*_pull_operands(frame))
     return 0

@@ -12,7 +12,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, check_simplex, joint_batch
+from ._checks import as_floats, check_simplex, joint_axes, joint_batch
 from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
 from ._paths import check_times, integrated
 from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, require_problem, spread_over
@@ -93,13 +93,14 @@ def circuit(
     reduction with 5n + 1 states: once a = Pi v holds it holds for ever, so v and Pi^T b say everything. With
     reduced=False all 2d + 3n + 1 neurons are integrated, which is slow for many actions.
     """
-    require_problem(problem)
+    problem = require_problem(problem, "circuit")
     check_times(t1, 1.0, save)
     scales = _ladder(problem.eps) if time_scales is None else time_scales
-    check_scales(scales)
+    scales = check_scales(scales)
     n = problem.pi.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
-    batch = np.broadcast_shapes(joint_batch("start", first, problem.log_prior), *(np.shape(t) for t in scales))
+    axes = {"the problem": joint_batch("start", first, problem.log_prior)}
+    batch = joint_axes(axes | {f"time_scales.{name}": t.shape for name, t in zip(scales._fields, scales, strict=True)})
     if not is_traced(*problem, *scales):
         _refuse_if_too_stiff(scales, t1)
         if time_scales is not None:
@@ -112,13 +113,16 @@ def circuit(
 _ladder = time_scales  # `circuit` has an argument of that name
 
 
-def check_scales(scales: TimeScales) -> None:
-    """Four positive, finite time constants, or a complaint."""
+def check_scales(scales: TimeScales) -> TimeScales:
+    """Four positive, finite time constants as arrays, or a complaint."""
     if not isinstance(scales, TimeScales):
         raise ValueError(f"time_scales = {scales!r}: pass TimeScales(hidden, gradient, softmax, weights).")
+    scales = TimeScales(*(as_floats(f"time_scales.{name}", t) for name, t in zip(scales._fields, scales, strict=True)))
     for name, value in zip(TimeScales._fields, scales, strict=True):
         if not is_traced(value) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"time_scales.{name} = {value}: time constants must be positive and finite.")
+    joint_axes({f"time_scales.{name}": t.shape for name, t in zip(scales._fields, scales, strict=True)})
+    return scales
 
 
 def _refuse_if_too_stiff(scales: TimeScales, t1: float) -> None:

@@ -8,7 +8,8 @@ Bregman-PL remark of the paper for the entropy, a generalised Frank-Wolfe gap ot
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -113,6 +114,25 @@ class AbstractComplexity(ABC):
         return 0.0
 
 
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+@contextmanager
+def _explained(done: str, remedy: str) -> Iterator[None]:
+    """Say what it means that a user's function cannot be evaluated or differentiated."""
+    try:
+        yield
+    except Exception as error:  # JAX and a user's function may raise anything
+        raise ValueError(f"complexity cannot be {done} ({_reason(error)}): {remedy}.") from error
+
+
+IN_JAX = (
+    "write it in jax.numpy alone. A function with custom_vjp needs custom_jvp instead; a callback has no derivative"
+)
+OF_WEIGHTS = "pass a JAX function of the weights, and of the parameters of one problem if there are any"
+
+
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Own(AbstractComplexity):
@@ -121,21 +141,26 @@ class Own(AbstractComplexity):
     function: Function
     certificate = ConditionalCertificate
 
+    def answer(self, parameters: Any, weights: Any) -> Any:
+        """What the function gives."""
+        return self.function(weights) if parameters is None else self.function(weights, parameters)
+
     def value(self, parameters: Any, weights: Any) -> jax.Array:
         """F(w) as the function gives it."""
-        found = self.function(weights) if parameters is None else self.function(weights, parameters)
-        return jnp.asarray(found, weights.dtype)
+        return jnp.asarray(self.answer(parameters, weights), weights.dtype)
 
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
         """By reverse mode."""
-        g = jax.grad(self.value, argnums=1)(parameters, weights)
+        with _explained("differentiated", IN_JAX):
+            g = jax.grad(self.value, argnums=1)(parameters, weights)
         # a function may sum many terms: a few dozen roundings
         return g, jnp.full_like(g, 64.0 * UNIT_ROUNDOFF * jnp.max(jnp.abs(g)))
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
         """By forward over reverse mode."""
         slope = jax.grad(self.value, argnums=1)
-        return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
+        with _explained("differentiated twice", IN_JAX):
+            return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
 
 
 class CentredMixture(NamedTuple):
@@ -340,22 +365,29 @@ def own_problem(
     """A problem with the complexity `function(weights)`, or `function(weights, parameters)`."""
     if not callable(function):
         raise ValueError(f"complexity is a {type(function).__name__}: pass a function of the weights.")
-    if not (isinstance(n, int | np.integer) and n >= 1):
-        raise ValueError(f"n = {n!r}: pass n, the number of weights that the complexity takes, as a positive integer.")
+    if not (isinstance(n, int | np.integer) and not isinstance(n, bool) and 1 <= n < 2**31):
+        raise ValueError(
+            f"n = {checks.shown(n)}: pass n, the number of weights that the complexity takes, as a positive integer."
+        )
     parameters = jax.tree.map(lambda leaf: checks.as_floats("parameters", leaf), parameters)
-    given = pose(Own(function), parameters, int(n), eps, prior, regulariser)
+    own = Own(function)
+    given = pose(own, parameters, int(n), eps, prior, regulariser)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[given.eps.ndim :], np.float64), given.parameters)
-    with jax.enable_x64(True):
-        try:
-            shape = jax.eval_shape(given.complexity.value, one, jax.ShapeDtypeStruct((int(n),), np.float64)).shape
-        except Exception as error:  # a user's function may raise anything
-            raise ValueError(
-                f"complexity cannot be evaluated on {n} weights ({type(error).__name__}: {error}): pass a JAX function "
-                "of the weights, and of the parameters of one problem if there are any."
-            ) from error
-    if shape != ():
-        raise ValueError(f"complexity gives an array of shape {shape}: it must give one number.")
+    _check_function(own, one, int(n))
     return given
+
+
+def _check_function(complexity: Own, parameters: Any, n: int) -> None:
+    """Complain of a function that does not give one real number in float64."""
+    weights = jax.ShapeDtypeStruct((n,), np.float64)
+    with jax.enable_x64(True):
+        with _explained(f"evaluated on {n} weights", OF_WEIGHTS):  # it may also give what is no array
+            seen = jax.eval_shape(complexity.answer, parameters, weights)
+        shape = getattr(seen, "shape", None)
+        if shape != ():
+            answer = f"a {type(seen).__name__}" if shape is None else f"an array of shape {shape}"
+            raise ValueError(f"complexity gives {answer}: it must give one number.")
+        checks.require_float64_result("complexity", seen.dtype)
 
 
 def pose(
@@ -373,28 +405,76 @@ def pose(
         bias = checks.normalised_prior("prior", checks.as_floats("prior", prior), checks.sum_tolerance(prior))
     else:
         bias = np.full(n, -np.log(n))
-    if bias.ndim < 1 or bias.shape[-1] != n:
-        raise ValueError(f"prior has shape {bias.shape}: the last axis needs one entry for each of the {n} weights.")
     alpha, caps = (None, None) if reg.is_plain(regulariser) else reg.alpha_and_caps(regulariser, n)
-    shapes = {"eps": temperature.shape, "prior": bias.shape[:-1]}
-    if alpha is not None and caps is not None:
-        shapes |= {"alpha": alpha.shape, "caps": caps.shape[:-1]}
-    try:
-        batch = np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
+    return _aligned(ConvexProblem(complexity, parameters, temperature, bias, alpha, caps), n)
+
+
+def checked(problem: ConvexProblem) -> ConvexProblem:
+    """The problem as float64 arrays whose shapes fit together, whoever put it together, or a complaint."""
+    complexity, parameters, *given = problem
+    if not isinstance(complexity, AbstractComplexity):
+        raise ValueError(
+            f"complexity is a {type(complexity).__name__}: build the problem with problem(complexity=...)."
+        )
+    eps, log_prior = map(checks.as_floats, ("eps", "log_prior"), given[:2])
+    alpha, caps = (
+        None if field is None else checks.as_floats(name, field)
+        for name, field in zip(("alpha", "caps"), given[2:], strict=True)
+    )
+    if isinstance(complexity, Own):
+        parameters = jax.tree.map(lambda leaf: checks.as_floats("parameters", leaf), parameters)
+        n = log_prior.shape[-1] if log_prior.ndim else 0
+    else:
+        if not (isinstance(parameters, tuple | list) and len(parameters) == 2):
+            raise ValueError(
+                f"parameters is a {type(parameters).__name__}: a mixture or a product has (pi, action_cost); build the "
+                "problem with problem(pi=..., action_cost=..., eps=...)."
+            )
+        pi, cost = parameters = tuple(map(checks.as_floats, ("pi", "action_cost"), parameters))
+        checks.check_shapes("pi", pi, cost, eps, "log_prior", log_prior)
+        n = pi.shape[-1]
+    return _aligned(ConvexProblem(complexity, parameters, eps, log_prior, alpha, caps), n)
+
+
+def _aligned(problem: ConvexProblem, n: int) -> ConvexProblem:
+    """The same batch axes for all of it: those of eps, prior, regulariser and, where they are known, pi and cost."""
+    complexity, parameters, eps, log_prior, alpha, caps = problem
+    for name, rows in (("prior", log_prior), ("caps", caps)):
+        if rows is not None and (rows.ndim < 1 or rows.shape[-1] != n or n == 0):
+            raise ValueError(
+                f"{name} has shape {rows.shape}: the last axis needs one entry for each of the {n or 'n'} weights."
+            )
+    shapes = {"eps": eps.shape, "prior": log_prior.shape[:-1]}
+    shapes |= {} if alpha is None else {"alpha": alpha.shape}
+    shapes |= {} if caps is None else {"caps": caps.shape[:-1]}
+    if not isinstance(complexity, Own):
+        shapes |= {"pi": parameters[0].shape[:-2], "action_cost": parameters[1].shape[:-1]}
+    batch = checks.joint_axes(shapes)
     leaves = jax.tree.leaves(parameters)
-    _check_leaves(leaves, batch)
-    xp = jnp if any(isinstance(a, jax.Array) for a in (temperature, bias, alpha, caps, *leaves)) else np
+    xp = jnp if any(isinstance(a, jax.Array) for a in (eps, log_prior, alpha, caps, *leaves)) else np
 
     def spread(a: Any, *tail: int) -> Any:
         return a if a is None or a.shape == (*batch, *tail) else xp.broadcast_to(a, (*batch, *tail))
 
-    return ConvexProblem(
-        complexity, jax.tree.map(lambda leaf: spread(leaf, *leaf.shape[len(batch) :]), parameters),
-        spread(temperature), spread(bias, n), spread(alpha), spread(caps, n),
-    )  # fmt: skip
+    if isinstance(complexity, Own):
+        _check_leaves(leaves, batch)
+        parameters = jax.tree.map(lambda leaf: spread(leaf, *leaf.shape[len(batch) :]), parameters)
+    else:
+        pi, cost = parameters
+        parameters = spread(pi, *pi.shape[-2:]), spread(cost, *cost.shape[-1:])
+    return ConvexProblem(complexity, parameters, spread(eps), spread(log_prior, n), spread(alpha), spread(caps, n))
+
+
+def beyond_paper(problem: ConvexProblem) -> str:
+    """What a problem has that the paper's has not, as users write it."""
+    words = []
+    if isinstance(problem.complexity, Own):
+        words.append("a complexity of its own")
+    elif not isinstance(problem.complexity, Mixture):
+        words.append(f'combine="{next(name for name, kind in COMBINE.items() if kind == problem.complexity)}"')
+    if problem.alpha is not None or problem.caps is not None:
+        words.append("a regulariser")
+    return " and ".join(words) or "the form of a general one"
 
 
 def product_problem(
@@ -549,7 +629,11 @@ def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
         reg.link(reg.floored_log(weights), one.alpha) - reg.tilt(one.log_prior, one.alpha)
     )  # fmt: skip
     moved = gate_of(one, weights) - weights
-    return jnp.sum((slope - jnp.sum(weights * slope)) * moved) / tau
+    rate = jnp.sum((slope - jnp.sum(weights * slope)) * moved) / tau
+    # the entropy's slope is infinite at a weight of zero, which grows unless it is capped at zero
+    steep = True if one.alpha is None else one.alpha <= 1.0
+    grows = (weights <= 0.0) & (True if one.caps is None else one.caps > 0.0)
+    return jnp.where(steep & jnp.any(grows), -jnp.inf, rate)
 
 
 # ------------------------------------------------------------------------------ verbs of batches
@@ -562,6 +646,7 @@ def _verb(of_one: Function, check: Function = checks.check_weights) -> Function:
     )
 
     def verb(problem: ConvexProblem, weights: ArrayLike, *more: Any) -> Any:
+        problem = checked(problem)
         weights = check("weights", weights, problem.log_prior)
         return in_kind(lambda: compiled(problem, weights, *more), problem, weights)
 

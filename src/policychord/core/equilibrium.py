@@ -33,9 +33,9 @@ from jax.custom_derivatives import SymbolicZero
 
 from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
 from . import _descent, _implicit
-from ._checks import check_number, check_simplex, joint_batch
+from ._checks import check_number, check_simplex, joint_batch, shown
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES, Outcome
-from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, general, spread_over
+from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, general, spread_over
 
 Route = Literal["auto", "compiled", "jax"]
 Arrays = tuple[jax.Array, ...]
@@ -84,9 +84,9 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
-    tol = tol if is_traced(tol) else check_number("tol", tol)
-    if route not in ("auto", "compiled", "jax"):
-        raise ValueError(f'route = {route!r}: choose "auto", "compiled" or "jax".')
+    tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
+    if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
+        raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
     if not isinstance(problem, Problem):
         return _solve_general(problem, tol, start)
     return _solve_paper(problem, tol, start, route)
@@ -94,6 +94,7 @@ def solve(
 
 def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route) -> Equilibrium:
     """`solve` for the paper's own problem: a mixture with the entropy."""
+    problem = checked(problem)
     log_start = None
     if start is not None:
         start = check_simplex("start", start, problem.log_prior)
@@ -123,6 +124,7 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
 def _solve_general(problem: Any, tol: Any, start: ArrayLike | None) -> Equilibrium:
     """`solve` for another complexity or regulariser."""
     convex = general(problem)
+    problem = convex.checked(problem)
     from ._newton import solve_convex
 
     begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(

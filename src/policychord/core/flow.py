@@ -9,10 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._types import Array, ArrayLike, Scalars, Weights, namespace
-from ._checks import check_simplex, joint_batch
+from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
+from ._checks import as_floats, check_simplex, check_weights, joint_batch, shown
 from ._paths import check_times, integrated
-from .objective import AnyProblem, Certificate, Problem, along_path, certificate_at, energy, gate, general, spread_over
+from .objective import (
+    AnyProblem,
+    Certificate,
+    Problem,
+    along_path,
+    certificate_at,
+    checked,
+    energy,
+    gate,
+    general,
+    primitive_cost,
+    spread_over,
+)
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
 RTOL, ATOL = 1e-10, 1e-13
@@ -42,7 +54,8 @@ def flow(
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
     check_times(t1, tau, save)
-    n = (problem if isinstance(problem, Problem) else _checked(problem)).log_prior.shape[-1]
+    problem = checked(problem) if isinstance(problem, Problem) else _checked(problem)
+    n = problem.log_prior.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
     batch = joint_batch("start", first, problem.log_prior)
     if not isinstance(problem, Problem):
@@ -50,22 +63,43 @@ def flow(
     return integrated("flow", lambda: _flow(problem, first, t1, tau, save, batch), problem, first)
 
 
-def dissipation(problem: AnyProblem, weights: Weights, tau: Scalars | float = 1.0) -> Scalars:
-    """dV/dt along the flow: -(eps/tau) ( KL(w || S(w)) + KL(S(w) || w) )."""
+def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -> Scalars:
+    """dV/dt along the flow: -(eps/tau) ( KL(w || S(w)) + KL(S(w) || w) ); with the entropy -inf where a weight is zero.
+
+    `tau` is a number, or an array that broadcasts with the batch axes.
+    """
+    tau = check_tau(tau)
     if not isinstance(problem, Problem):
-        return general(problem).dissipation(problem, weights, tau)
-    xp = namespace(*problem, weights)
-    response = gate(problem, weights)
-    tiny = np.finfo(np.float64).tiny
-    log_ratio = xp.log(xp.maximum(weights, tiny)) - xp.log(xp.maximum(response, tiny))
-    return -problem.eps / tau * xp.sum((weights - response) * log_ratio, axis=-1)
+        return general(problem).dissipation(problem, weights, 1.0) / tau
+    problem = checked(problem)
+    weights = check_weights("weights", weights, problem.log_prior)
+    y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
+    xp = namespace(y)
+    y = y - xp.max(y, axis=-1, keepdims=True)
+    log_response = y - xp.log(xp.sum(xp.exp(y), axis=-1, keepdims=True))  # a number where S itself underflows
+    # S is positive everywhere, so that KL(S || w) is infinite where a weight is zero
+    alive = weights > 0
+    log_ratio = xp.log(xp.where(alive, weights, 1.0)) - log_response
+    apart = xp.where(alive, (weights - xp.exp(log_response)) * log_ratio, np.inf)
+    return -problem.eps / tau * xp.sum(apart, axis=-1)
+
+
+def check_tau(tau: Any) -> Any:
+    """Positive, finite time constants: a number, or arrays that broadcast with the problems."""
+    values = as_floats("tau", tau)
+    if not is_traced(values) and not np.all(np.isfinite(values) & (np.asarray(values) > 0)):
+        raise ValueError(f"tau = {shown(tau)}: pass a positive, finite number.")
+    return values
 
 
 def _checked(problem: Any) -> Any:
     """The problem, if it is one and its flow goes where the theory says."""
-    general(problem)
+    problem = general(problem).checked(problem)
     if not problem.complexity.convex:
-        raise ValueError("the flow of a complexity that is not convex has no theory: use solve for a local answer.")
+        raise ValueError(
+            'the flow has a theory for convex complexities, and that of combine="local product" is not convex: use '
+            '`solve` for a local answer, or combine="product".'
+        )
     return problem
 
 

@@ -81,7 +81,7 @@ def problem(
     a new one, to use its compiled solver again. These three make a `ConvexProblem`, with which all verbs work.
     """
     if complexity is not None:
-        if any(given is not None for given in (pi, log_pi, action_cost, log_prior)) or combine != "mixture":
+        if any(given is not None for given in (pi, log_pi, action_cost, log_prior)) or not _is_mixture(combine):
             raise ValueError("complexity takes the place of pi, action_cost and combine: pass one or the other.")
         from .convex import own_problem  # loaded when it is first needed
 
@@ -92,6 +92,10 @@ def problem(
     return generalise(given, regulariser, combine, log_pi)
 
 
+def _is_mixture(combine: Any) -> bool:
+    return isinstance(combine, str) and combine == "mixture"
+
+
 def generalise(
     given: Problem, regulariser: Regulariser | None, combine: str = "mixture", log_pi: ArrayLike | None = None
 ) -> Any:
@@ -99,17 +103,17 @@ def generalise(
 
     `log_pi` may go on where the probabilities of `given` underflow: a product takes their logarithms.
     """
-    if combine == "mixture" and regulariser is None:
+    if _is_mixture(combine) and regulariser is None:
         return given
     from .convex import COMBINE, pose, product_problem
     from .regularisers import alpha_and_caps, is_plain
 
+    if not isinstance(combine, str) or combine not in COMBINE:
+        raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
     if combine == "mixture" and is_plain(regulariser):
         return given
-    if combine not in COMBINE:
-        raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
     alpha, caps = alpha_and_caps(regulariser, given.pi.shape[-1])
-    batch = np.broadcast_shapes(given.eps.shape, alpha.shape, caps.shape[:-1])
+    batch = checks.joint_axes({"the problem": given.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
     pi, cost, eps, log_prior = spread_over(given, batch)
     if combine == "mixture":
         return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
@@ -160,13 +164,39 @@ def _mixture_problem(
     )
 
 
-def require_problem(value: Any) -> None:
-    """Refuse what is not the paper's problem, before it fails with an obscure error."""
-    if not isinstance(value, Problem):
-        raise ValueError(
-            f"expected a Problem but got {type(value).__name__}: build one with "
-            "problem(pi=..., action_cost=..., eps=...)."
-        )
+_FLOAT64 = np.dtype(np.float64)
+
+
+def checked(problem: Problem) -> Problem:
+    """The problem as float64 arrays whose shapes fit together, whoever put it together, or a complaint.
+
+    Every verb begins with it: compiled code reads memory by these shapes. What `problem` built passes the first test.
+    """
+    pi, s, eps, log_prior = problem
+    if (
+        type(pi) is type(s) is type(log_prior) is np.ndarray
+        and (type(eps) is np.ndarray or type(eps) is np.float64)
+        and pi.dtype == s.dtype == log_prior.dtype == eps.dtype == _FLOAT64
+    ):
+        shape = pi.shape
+        batch = shape[:-2]
+        fit = s.shape == shape[:-1] and log_prior.shape == (*batch, shape[-1]) and eps.shape == batch
+        if fit and len(shape) <= checks.MOST_AXES and shape[-1] and shape[-2]:
+            return problem
+    fields = [checks.as_floats(name, field) for name, field in zip(Problem._fields, problem, strict=True)]
+    batch = checks.check_shapes("pi", fields[0], fields[1], fields[2], "log_prior", fields[3])
+    return spread_over(Problem(*fields), batch)
+
+
+def require_problem(value: Any, verb: str) -> Problem:
+    """The paper's problem, checked; anything else is refused with what stands in the way of this verb."""
+    if isinstance(value, Problem):
+        return checked(value)
+    extra = general(value).beyond_paper(value)
+    raise ValueError(
+        f"{verb} is made for a mixture with the entropy, but this problem has {extra}: leave that out, or use `solve`, "
+        "which takes every problem."
+    )
 
 
 def general(problem: Any) -> ModuleType:
@@ -174,7 +204,10 @@ def general(problem: Any) -> ModuleType:
     from . import convex
 
     if not isinstance(problem, convex.ConvexProblem):
-        require_problem(problem)
+        raise ValueError(
+            f"expected a Problem but got {type(problem).__name__}: build one with "
+            "problem(pi=..., action_cost=..., eps=...)."
+        )
     return convex
 
 
@@ -196,6 +229,7 @@ def primitive_cost(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
     if not isinstance(problem, Problem):
         return general(problem).slope(problem, weights)
+    problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
@@ -204,6 +238,7 @@ def complexity(problem: AnyProblem, weights: ArrayLike) -> Scalars:
     """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
     if not isinstance(problem, Problem):
         return general(problem).complexity(problem, weights)
+    problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     pi, s, _, _ = problem
     xp = namespace(*problem, weights)
@@ -214,6 +249,7 @@ def energy(problem: AnyProblem, weights: ArrayLike) -> Scalars:
     """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a ) on the simplex, and +inf off it (the entropic barrier)."""
     if not isinstance(problem, Problem):
         return general(problem).energy(problem, weights)
+    problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     xp = namespace(*problem, weights)
     off = (xp.abs(xp.sum(weights, axis=-1) - 1.0) > checks.SUM_TOLERANCE) | xp.any(weights < 0.0, axis=-1)
@@ -225,8 +261,9 @@ def gate(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
     if not isinstance(problem, Problem):
         return general(problem).gate(problem, weights)
-    xp = namespace(*problem, weights)
+    problem = checked(problem)
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
+    xp = namespace(y)
     response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
     return response / xp.sum(response, axis=-1, keepdims=True)
 
@@ -240,6 +277,7 @@ def certify(problem: AnyProblem, weights: ArrayLike) -> Certificate:
     """
     if not isinstance(problem, Problem):
         return general(problem).certify(problem, weights)
+    problem = checked(problem)
     return certificate_at(problem, checks.check_simplex("weights", weights, problem.log_prior))
 
 

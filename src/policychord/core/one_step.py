@@ -7,7 +7,8 @@ here so that the difference can be measured.
 import numpy as np
 
 from .._types import Weights, namespace
-from .objective import Problem
+from ._checks import check_weights
+from .objective import Problem, require_problem
 
 RELAXATION = 10.0  # time, in units of tau, for which the scripts integrate towards a gate that they hold fixed
 FLOOR = 1e-8  # added to q = exp(-s) and to the mixture
@@ -15,7 +16,8 @@ FLOOR = 1e-8  # added to q = exp(-s) and to the mixture
 
 def one_step(problem: Problem, weights: Weights) -> Weights:
     """w+ = S + e^-10 (w - S), S = softmax( -Pi^T ( ln(Pi w + 1e-8) - ln q ) / eps + ln w_hat ), q = exp(-s) + 1e-8."""
-    pi, s, eps, log_prior = problem
+    pi, s, eps, log_prior = problem = require_problem(problem, "one_step")
+    weights = check_weights("weights", weights, log_prior)
     xp = namespace(*problem, weights)
     mixture = (pi @ weights[..., None])[..., 0]
     surprise = xp.log(mixture + FLOOR) - xp.logaddexp(-s, np.log(FLOOR))  # exp(-s) may be too large to write down

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from .._types import Array, ArrayLike, Weights, is_traced, namespace
-from ._checks import as_floats, check_eps, normalised_prior, sum_tolerance
+from ._checks import as_floats, check_eps, joint_axes, normalised_prior, sum_tolerance
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
 SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
@@ -79,11 +79,17 @@ def best_response(
     """
     cost, temperature = as_floats("cost", cost), as_floats("eps", eps)
     check_eps(temperature)
+    if cost.ndim < 1 or cost.shape[-1] == 0:
+        raise ValueError(f"cost has shape {cost.shape}: the last axis needs one cost for each option.")
     n = cost.shape[-1]
     log_prior = np.full(n, -np.log(n)) if prior is None else normalised_prior(
         "prior", as_floats("prior", prior), sum_tolerance(prior)
     )  # fmt: skip
+    if log_prior.ndim < 1 or log_prior.shape[-1] != n:
+        raise ValueError(f"prior has shape {log_prior.shape}: the last axis needs one entry for each option ({n}).")
     alpha, caps = alpha_and_caps(regulariser, n)
+    lead = {"cost": cost.shape[:-1], "eps": temperature.shape, "prior": log_prior.shape[:-1]}
+    joint_axes(lead | {"alpha": alpha.shape, "caps": caps.shape[:-1]})
     xp = namespace(cost, temperature, log_prior, alpha, caps)
     given = (cost, temperature, log_prior, alpha, caps)
     if is_traced(*given):

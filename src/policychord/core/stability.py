@@ -33,9 +33,9 @@ def circuit_stability(problem: Problem, time_scales: TimeScales | None = None) -
         (1 + tau L)(1 + tau_s L)(1 + tau_g L)^2 (eps + tau~_g L) + mu = 0
         (1 + tau L)(1 + tau_s L)^2 (1 + tau_g L)^2 (eps + tau~_g L) + tau_s L = 0        (mass)
     """
-    require_problem(problem)
+    problem = require_problem(problem, "circuit_stability")
     scales = ladder(np.asarray(problem.eps)) if time_scales is None else time_scales
-    check_scales(scales)
+    scales = check_scales(scales)
     batch = np.broadcast_shapes(np.shape(problem.eps), *(np.shape(t) for t in scales))
     mu = np.broadcast_to(curvatures(problem), (*batch, problem.pi.shape[-1] - 1))
     eps = np.broadcast_to(np.asarray(problem.eps, float), batch)

@@ -12,7 +12,22 @@ from jaxtyping import Array, Float
 from numba import carray
 
 from ..core._compile import compiled, once
-from ..core._native import _pointer, _word, argument, dim_of, frames_are_known, is_question, register, result, rows_of
+from ..core._native import (
+    FLOAT64,
+    INT64,
+    _pointer,
+    _word,
+    argument,
+    dim_of,
+    frames_are_known,
+    holds,
+    is_question,
+    refuse,
+    register,
+    result,
+    rows_of,
+    size_of,
+)
 from .neighbours import SOFTENING, View, Zones
 
 FAR = 1e150  # m; whoever is farther away, or nowhere, sees nobody and is not seen: squares of distances stay finite
@@ -27,10 +42,16 @@ def look_by_cells(
     zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 2"], crowd: int
 ) -> tuple[View, Array]:
     """What all boids see, with up to `crowd` neighbours of the separation zone listed, and how many the fullest has."""
+    position, velocity = (jax.numpy.asarray(a, np.float64) for a in (position, velocity))
+    if position.ndim != 2 or position.shape[-1] != 2 or velocity.shape != position.shape or not len(position):
+        raise ValueError(
+            f"positions {position.shape} and velocities {velocity.shape}: both need the shape (boids, 2), and one boid "
+            "at least."
+        )
     vector, listed = jax.ShapeDtypeStruct(position.shape, np.float64), (len(position), crowd, 2)
     shapes = [*[vector] * 5, jax.ShapeDtypeStruct(listed, np.float64), jax.ShapeDtypeStruct((), np.int64)]
     call = jax.ffi.ffi_call(_registered(), shapes, vmap_method="broadcast_all")
-    *seen, most = call(jax.numpy.stack(zones), position, velocity)
+    *seen, most = call(jax.numpy.stack(zones).astype(np.float64), position, velocity)
     return View(position, velocity, *seen), most
 
 
@@ -39,8 +60,27 @@ def _registered() -> str:
     return register("policychord_look_by_cells", _answer)
 
 
+@compiled()
+def _is_visible(frame):
+    """Whether a frame holds what is read, and room for what is written."""
+    if _word(frame, 7) != 3 or _word(frame, 12) != 7:
+        return False
+    given, listed = argument(frame, 1), result(frame, 5)
+    if _word(given, 4) < 2 or _word(listed, 4) < 2:
+        return False
+    boids, crowd, size = dim_of(given, _word(given, 4) - 2), dim_of(listed, _word(listed, 4) - 2), size_of(given)
+    flocks = size // max(2 * boids, 1)
+    good = size == flocks * 2 * boids and holds(argument(frame, 0), FLOAT64, 4 * flocks)
+    good = good and holds(given, FLOAT64, size) and holds(argument(frame, 2), FLOAT64, size)
+    for k in range(5):
+        good = good and holds(result(frame, k), FLOAT64, size)
+    return good and holds(listed, FLOAT64, size * crowd) and holds(result(frame, 6), INT64, flocks)
+
+
 def _answer(frame):
     if not is_question(frame):
+        if not _is_visible(frame):
+            return refuse(frame)
         given = argument(frame, 1)
         boids, crowd = dim_of(given, _word(given, 4) - 2), dim_of(result(frame, 5), _word(result(frame, 5), 4) - 2)
         position, velocity = rows_of(given, 2 * boids), rows_of(argument(frame, 2), 2 * boids)

@@ -16,7 +16,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int, Shaped
 
-from .._types import Array, ArrayLike, Observation
+from .._types import Array, ArrayLike, Observation, in_native_order
 from ..actions import AbstractActions, Grid
 from ..agent import Composer
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR
@@ -87,11 +87,11 @@ def observations(
     block: ArrayLike | None = None,
 ) -> Observations:
     """Check arrays of decisions. Without labels there is one subject in one block, and k counts from 0."""
-    action = np.asarray(action)
+    action = in_native_order(np.asarray(action))
     count = len(action) if action.ndim else 0
     if count == 0:
         raise ValueError("action is empty: pass one action for each decision.")
-    seen = jax.tree_util.tree_map(np.asarray, observation)
+    seen = in_native_order(jax.tree_util.tree_map(np.asarray, observation))
     rows = {"k": k, "subject": subject, "block": block}
     default = {"k": np.arange(count), "subject": np.zeros(count, int), "block": np.zeros(count, int)}
     labels = {name: default[name] if given is None else np.asarray(given) for name, given in rows.items()}

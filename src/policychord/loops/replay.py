@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Action, ArrayLike, Observation, Time
+from .._types import Action, ArrayLike, Observation, Time, in_native_order
 from ..agent import Composer, Decision, Memory, remember
 from ..envs.base import Step, Variable
 from .step import NO_STREAMS, Carry, Record, step
@@ -33,6 +33,7 @@ def replay(
     The trace's `log_prob` holds ln p(choice); its sum is the log-likelihood.
     """
     choices = np.asarray(choices)
+    start, observed = in_native_order((start, observed))
     if choices.ndim != 2 or choices.dtype.kind not in "iu" or choices.size == 0:
         raise ValueError(
             f"choices has shape {choices.shape} and dtype {choices.dtype}: pass whole numbers (episode, time)."

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Observation
+from .._types import Observation, in_native_order
 from ..actions import Finite, Grid
 from ..primitives.gaussian import Gaussian
 from .base import action_cost
@@ -60,6 +60,7 @@ def diagnose(
     """
     if (actions is None) != (following is None):
         raise ValueError("actions and following belong together: what was done in each state, and what came of it.")
+    states, actions, following = in_native_order((states, actions, following))
     weigh = eqx.filter_jit(lambda one, x: jax.vmap(lambda state: one.weigh(state, k).weights)(x))
     weights = np.asarray(weigh(agent, states))
     steps, longer = _horizon(agent)

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from .._calls import call
-from .._types import ArrayLike, Observation, Time
+from .._types import ArrayLike, Observation, Time, in_native_order
 from .rollouts import Rollouts
 
 LEARNING_RATE, TRAINING = 0.01, 3000  # of the network: Adam, steps over all states at once
@@ -55,6 +55,7 @@ def fit_cost_to_go(
     """
     if not 0 < held_out < 1:
         raise ValueError(f"held_out = {held_out!r}: a share of the states between 0 and 1.")
+    states = in_native_order(states)
     count = len(jax.tree_util.tree_leaves(states)[0])
     kept = np.random.default_rng(seed).permutation(count)
     test, train = np.split(kept, [max(2, round(held_out * count))])

@@ -1,7 +1,10 @@
 """Where work is done, behind the interface of `concurrent.futures`: processes of this machine, or a Dask cluster."""
 
+import asyncio
+import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +16,8 @@ from typing import Any, NamedTuple
 
 import loky
 from loky.backend import resource_tracker as loky_tracker
+
+from .. import __version__
 
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
 # for bit. A device is shared by all of them, so no worker takes all of its memory. Compiled programs stay in memory
@@ -26,6 +31,11 @@ WORKER = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "LOKY_MAX_MEMORY_LEAK_SIZE": "3e9",
 }
+
+
+# Seconds that a Dask scheduler may have no workers: then it is said, and then it is given up. Clusters take minutes to
+# start machines.
+WITHOUT_WORKERS, MOST_WITHOUT_WORKERS = 3.0, 600.0
 
 
 class WorkerError(OSError):
@@ -118,7 +128,7 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
             Client(own) as client,
             _explain_lost_work("on this machine"),
         ):
-            yield _joined(client)
+            yield _joined(client, own.scheduler_address)
         return
     try:
         client = Client(scheduler, timeout="10s")
@@ -127,8 +137,26 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
             f"--scheduler {scheduler}: no scheduler answers there ({error}). Start one with  dask scheduler  and "
             f"workers with  dask worker {scheduler} --nthreads 1"
         ) from None
-    with client, _explain_lost_work(f"at {scheduler}"):
-        yield _joined(client)
+    with _without_tracebacks(), client, _explain_lost_work(f"at {scheduler}"):
+        yield _joined(client, scheduler)
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keep Dask from printing how it failed to close what is gone already: one sentence says it."""
+    logger = logging.getLogger("distributed.client")
+    logger.addFilter(_is_news)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    from distributed.comm import CommClosedError
+
+    lost = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError | CommClosedError)
+    return not (lost or record.getMessage().startswith("Failed to reconnect to scheduler"))
 
 
 @contextmanager
@@ -140,6 +168,8 @@ def _explain_lost_work(which: str) -> Iterator[None]:
     rest = "finished batches are kept. Run the same command again to go on"
     try:
         yield
+    except WorkerError:
+        raise
     except (CancelledError, CommClosedError) as error:
         raise WorkerError(
             f"the Dask scheduler {which} has ended or cannot be reached any more: {rest}, once it is back."
@@ -149,14 +179,52 @@ def _explain_lost_work(which: str) -> Iterator[None]:
             f"a batch ended several workers of Dask one after another (is there memory for it?): {rest}, with a "
             "smaller batch in the plan or larger workers."
         ) from error
+    except Exception as error:
+        if not _is_missing_package(error):
+            raise
+        raise WorkerError(
+            f"the Dask scheduler {which} has no policychord, which it needs to hand work on: install policychord "
+            f"{__version__} in its environment and start it again; {rest}."
+        ) from error
 
 
-def _joined(client: Any) -> Cluster:
-    client.wait_for_workers(1)
-    client.run(begin)  # those that are there; tasks see to those that join later
+def _is_missing_package(error: BaseException) -> bool:
+    """Whether something could not be imported, of an error that may have lost its type on the way."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return any("No module named 'policychord" in str(link) for link in chain)
+
+
+def _joined(client: Any, scheduler: str) -> Cluster:
+    _wait_for_workers(client, scheduler)
+    began = client.run(begin, on_error="return")  # those that are there; tasks see to those that join later
+    for address, error in began.items():
+        if isinstance(error, BaseException):
+            obstacle = "has no policychord" if _is_missing_package(error) else "cannot begin"
+            raise WorkerError(
+                f"the Dask worker at {address} {obstacle} ({error}): install policychord {__version__} in its "
+                "environment with what this one has, or end that worker."
+            ) from error
     count = len(client.scheduler_info(n_workers=-1)["workers"])
     # the batches of a worker that dies are done by others; after three lost workers Dask gives a batch up
     return Cluster(client.get_executor(pure=False), count, client.dashboard_link)
+
+
+def _wait_for_workers(client: Any, scheduler: str) -> None:
+    """Wait for the first one, and do not wait in silence."""
+    none, start = f"the Dask scheduler at {scheduler} has", f"Start some with  dask worker {scheduler} --nthreads 1"
+    limit = f"{MOST_WITHOUT_WORKERS:g} s"
+    try:
+        client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
+    except TimeoutError:
+        said = f"policychord: {none} no workers yet; waiting for one for up to {limit}. {start}"
+        print(said, file=sys.stderr, flush=True)
+        try:
+            client.wait_for_workers(1, timeout=MOST_WITHOUT_WORKERS)
+        except TimeoutError:
+            raise WorkerError(f"{none} had no workers for {limit}: nothing was done. {start}") from None
 
 
 def _begin(log: str, parent: int) -> None:
