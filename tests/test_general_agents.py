@@ -171,3 +171,23 @@ def test_replay_weighs_a_hierarchy():
     assert callable(replay)
     belief = ARMS.observe(ARMS.reset(jax.random.key(1)))
     np.testing.assert_allclose(np.sum(group.weigh(belief).mixture), 1.0, atol=1e-12)
+
+
+def test_a_product_takes_logarithms_where_probabilities_underflow():
+    """Two narrow Gaussians far apart: as a probability, each is exactly zero where the other is."""
+    wide = Grid(-40.0, 40.0, 321)
+    cost = Cost(lambda x, u, k: 0.5 * u[0] ** 2)
+    agent = Composer([gaussian(-20.0), gaussian(20.0)], cost, wide, 1.0, selection="mean", combine="product")
+    found = agent.weigh(X)
+    assert np.asarray(found.problem.pi).min() == 0.0
+    assert found.certificate.gap <= 1e-10
+    np.testing.assert_allclose(found.weights, 0.5, atol=1e-6)  # the product of both is at zero, where the cost is least
+    assert abs(float(agent.decide(jax.random.key(0), X).action[0])) < 1e-3
+
+
+def test_an_expert_that_never_takes_an_action_has_no_weight_in_a_product():
+    agent = Composer(
+        [Table([0.5, 0.5]), Table([1.0, 0.0])], Cost(lambda x, u, k: 0.0 * u), Finite(2), 0.1, combine="product"
+    )
+    assert agent.weigh(X).weights.tolist() == [1.0, 0.0]
+    assert weigh(agent, X).weights.tolist() == [1.0, 0.0]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_tr
 from ..actions import AbstractActions, Finite, Sampled
 from ..core._checks import check_number
 from ..core._method import Outcome
-from ..core.convex import COMBINE, ConvexProblem, pool
+from ..core.convex import COMBINE, ConvexProblem, is_partial, pool
 from ..core.equilibrium import Route
 from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
@@ -41,6 +41,17 @@ from .selection import Selection, select
 Fallback = Literal["previous", "prior"]
 
 NEGLIGIBLE = -69.0  # ln of the prior weight of a primitive that is left out of a decision
+
+
+class _Posed(NamedTuple):
+    """What an observation asks, before it is generalised."""
+
+    problem: Problem
+    well: Bool[Array, " n"]  # which primitives are numbers
+    cut: Bool[Array, " n"] | None  # which of them the grid cuts
+    options: Options  # how to solve it
+    drawn: Drawn | None  # the points of `Sampled` actions
+    log_pi: Float[Array, "d n"] | None  # of a product
 
 
 class Composer(AbstractPrimitive):
@@ -111,9 +122,9 @@ class Composer(AbstractPrimitive):
         self.tol = check_number("tol", tol)
         self.route = check_choice("route", route, Route)
         self.fallback = check_choice("fallback", fallback, Fallback)
-        self.by_axes = separable(self.primitives, actions)
         self.regulariser = regularise(regulariser, len(self.names))
         self.combine = check_choice("combine", combine, Combine)
+        self.by_axes = self._by_axes(actions)
         check_together(self.names, self.primitives, actions, selection)
         check_general(self.regulariser, self.combine, self.gate, selection, actions)
 
@@ -177,42 +188,39 @@ class Composer(AbstractPrimitive):
 
     def problem(self, observation: Observation, k: Time = 0) -> AnyProblem:
         """The gating problem of this observation. Outside jit it says what is wrong with it."""
-        given, well = self._pose(observation, k)[:2]
+        posed = self._pose(observation, k)
+        given, well = posed.problem, posed.well
         if not is_traced(*given) and not np.all(well):
             raise ValueError(
                 f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
             )
-        return self._generalise(given if _is_finite(given) else _checked(given), well)
+        return self._generalise(given if _is_finite(given) else _checked(given), well, posed.log_pi)
 
-    def _generalise(self, given: Problem, well: Bool[Array, " n"]) -> AnyProblem:
+    def _generalise(self, given: Problem, well: Bool[Array, " n"], log_pi: Array | None) -> AnyProblem:
         """The problem with this agent's regulariser and way to combine; primitives left out are capped at zero."""
         if self.regulariser is None and self.combine == "mixture":
             return given
         pi, cost, eps, log_prior = given
         alpha, caps = alpha_and_caps(self.regulariser, len(self.names))
-        room = jnp.where(well, caps, 0.0)
+        columns = pi if log_pi is None else log_pi
+        takes_all = ~is_partial(columns) if self.combine == "product" else True
+        room = jnp.where(well & takes_all, caps, 0.0)
         caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(well), well, 1.0))
-        columns = pi if self.combine == "mixture" else jnp.log(pi)
         return ConvexProblem(COMBINE[self.combine], (columns, cost), eps, log_prior, jnp.asarray(alpha), caps)
+
+    def _by_axes(self, actions: AbstractActions) -> bool:
+        """Whether columns are built from probabilities along the axes; a product takes their logarithms."""
+        return self.combine == "mixture" and separable(self.primitives, actions)
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[jax.Array, " d"]:
         """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
         weights = self.weigh(observation, k).weights
-        pi = filled_columns(self.primitives, actions, observation, k, separable(self.primitives, actions)).pi
-        prob = self._compose(pi, weights)
+        found = filled_columns(self.primitives, actions, observation, k, self._by_axes(actions))
+        prob = found.pi @ weights if self.combine == "mixture" else pool(found.log_pi, weights)
         return jnp.log(prob) - jnp.log(jnp.sum(prob))
 
-    def _compose(self, pi: Array, weights: Array) -> jax.Array:
-        """The probability of every action."""
-        return jnp.asarray(jnp.asarray(pi) @ weights if self.combine == "mixture" else pool(jnp.log(pi), weights))
-
-    def _pose(
-        self, observation: Observation, k: Time
-    ) -> tuple[Problem, Bool[Array, " n"], Bool[Array, " n"] | None, Options, Drawn | None]:
-        """The gating problem, which primitives are numbers and which are cut, how to solve it, and the points drawn.
-
-        Primitives that are not numbers have next to no prior weight in it.
-        """
+    def _pose(self, observation: Observation, k: Time) -> _Posed:
+        """The gating problem as a mixture; primitives that are not numbers have next to no prior weight in it."""
         observation = jax.tree_util.tree_map(
             lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, in_native_order(observation)
         )
@@ -221,9 +229,9 @@ class Composer(AbstractPrimitive):
             if isinstance(actions, Sampled):
                 parts = drawable(self.primitives, actions, observation, k)
                 pi, well, drawn = draw_columns(parts, actions, observation, k)
-                actions, cut = drawn.actions, None
+                actions, cut, log_pi = drawn.actions, None, None
             else:
-                pi, well, cut = filled_columns(self.primitives, actions, observation, k, self.by_axes)
+                pi, well, cut, log_pi = filled_columns(self.primitives, actions, observation, k, self.by_axes)
         except ValueError:
             self._name_culprit(observation, k)
             raise
@@ -245,7 +253,8 @@ class Composer(AbstractPrimitive):
         known = is_traced(well) or bool(np.any(well))  # else the fallback acts, and there is nothing to check
         if known and _is_finite(given) and not trusted:  # else the parts were checked when they were made
             given = _checked(given)
-        return given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE)), well, cut, options, drawn
+        given = given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE))
+        return _Posed(given, well, cut, options, drawn, None if self.combine == "mixture" else log_pi)
 
     def _name_culprit(self, observation: Observation, k: Time) -> None:
         """Ask each primitive alone, so that an error says which of them it is."""
@@ -264,9 +273,10 @@ class Composer(AbstractPrimitive):
 
     def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
         """The weights for this observation, by the gate chosen, with their certificate."""
-        given, well, cut, options, drawn = self._pose(observation, k)
+        given, well, cut, options, drawn, log_pi = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
         given = jax.lax.optimization_barrier(given)
+        posed = self._generalise(given, well, log_pi)
         memory = self.start() if memory is None else in_native_order(memory)
         nothing = jnp.asarray(jnp.inf)
         if not is_traced(*given):
@@ -279,9 +289,8 @@ class Composer(AbstractPrimitive):
                 warnings.warn(said, stacklevel=3)
                 unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
                 return Weighing(
-                    given, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn, cut=cut
+                    posed, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn, cut=cut
                 )
-        posed = self._generalise(given, well)
         weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
         nowhere = failed(outcome)
         weights = jnp.where(nowhere, jnp.nan, jnp.where(well, weights, 0.0))
@@ -303,7 +312,10 @@ class Composer(AbstractPrimitive):
         drawn = weighed.drawn
         actions = self.actions if drawn is None else drawn.actions
         if self.combine != "mixture":  # all experts act as one
-            pi, one = self._compose(pi, weights)[:, None], jnp.ones(1)
+            pooled = pool(weighed.problem.parameters[0], weights)
+            if self.fallback == "prior":
+                pooled = jnp.where(jnp.any(weighed.well), pooled, 1.0 / len(pooled))
+            pi, one = pooled[:, None], jnp.ones(1)
             action, debt = select(self.selection, actions, key, pi, one, memory.debt)
         else:
             action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)

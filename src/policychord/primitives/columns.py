@@ -32,6 +32,7 @@ class Columns(NamedTuple):
     pi: Float[Array, "d n"]
     well: Bool[Array, " n"]  # which are numbers; the others are filled with the first that is
     cut: Bool[Array, " n"] | None  # which the grid cuts off, or is too coarse for; None unless it should be said
+    log_pi: Float[Array, "d n"] | None = None  # goes on where probabilities underflow; None if taken by axes
 
 
 def columns(
@@ -42,8 +43,8 @@ def columns(
     by_axes: bool,
 ) -> Float[Array, "d n"]:
     """Pi: a column of probabilities for each primitive. `by_axes` is what `separable` says, asked once."""
-    pi, well, _ = filled_columns(primitives, actions, observation, k, by_axes)
-    return jnp.where(well, pi, jnp.nan)
+    found = filled_columns(primitives, actions, observation, k, by_axes)
+    return jnp.where(found.well, found.pi, jnp.nan)
 
 
 def filled_columns(
@@ -61,13 +62,13 @@ def filled_columns(
         log_pi = [[p.log_prob(actions, observation, k)] for p in primitives]
         well = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
         filled = _filled(log_pi, well)
-        pi = jnp.exp(jnp.stack([column for (column,) in filled], axis=-1))
+        stacked = jnp.stack([column for (column,) in filled], axis=-1)
         cut = None
         if isinstance(actions, Grid) and not actions.saturates:
             no = jnp.asarray(False)
             told = [p.spoiled_by(actions, observation, k) if isinstance(p, Gaussian) else no for p in primitives]
             cut = jnp.stack(told) & jnp.stack(well)
-        return Columns(pi, jnp.stack(well), cut)
+        return Columns(jnp.exp(stacked), jnp.stack(well), cut, stacked)
     assert isinstance(actions, Grid)
     parts = [p for p in primitives if isinstance(p, Gaussian)]
     placed = [p.placed(actions, observation, k) for p in parts]
