@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from .._files import load_arrays
 from .store import write_bytes
 
 FOLDER = ".work"
@@ -71,7 +72,7 @@ def load(path: Path) -> Result:
     try:
         if not path.is_file():  # a pipe would never end
             raise FileNotFoundError(path)
-        with np.load(path, allow_pickle=False) as file:
+        with load_arrays(path) as file:
             whole = json.loads(file[STRUCTURE].tobytes())
             if whole["format"] != FORMAT:
                 raise ValueError(f"format {whole['format']}")
@@ -83,7 +84,8 @@ def load(path: Path) -> Result:
 def forget_others(out: Path, study: str, wanted: Iterable[Path]) -> None:
     """Delete what this run did not use: results of other settings or of older code."""
     for path in set((out / FOLDER / study).glob("*")) - set(wanted):
-        path.unlink(missing_ok=True)
+        if path.is_symlink() or not path.is_dir():  # a folder is none of ours
+            path.unlink(missing_ok=True)
 
 
 def _encode(value: Any, where: str, arrays: list[np.ndarray]) -> Any:
