@@ -185,7 +185,7 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     (folder / "report.html").write_text(f'<script type="application/json" id="record">{record}</script>')
     plan = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
     batch = sweep.batches_of(plan)[0]
-    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0], "episode": [0], "eps": [0.1]}), {}))
+    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0]}), {}))
     return {
         "learned.npz": lambda path: learning.read(path, given), "step.npz": cache.load,
         "fit.json": lambda path: fit.earlier(fitted, path, 1), "claims.json": lambda path: compare.compare(path, path),

@@ -59,9 +59,9 @@ def check(plan: Plan) -> None:
         offered.settings(**_told(plan, point))
 
 
-def batches_of(plan: Plan) -> list[Batch]:
-    """All units of work, in an order and with ids that depend on the plan and the code alone."""
-    points = points_of(plan)
+def batches_of(plan: Plan, version: str = "") -> list[Batch]:
+    """All units of work, in an order and with ids that depend on the plan and the code alone (this, or `version`)."""
+    points, version = points_of(plan), version or code_version()
     spans = [
         Span(number, first, min(plan.batch, plan.episodes - first))
         for number in range(len(points))
@@ -73,12 +73,12 @@ def batches_of(plan: Plan) -> list[Batch]:
             groups[-1].append(span)
         else:
             groups.append([span])
-    return [Batch(_identity(plan, points, group), tuple(group)) for group in groups]
+    return [Batch(_identity(plan, points, group, version), tuple(group)) for group in groups]
 
 
-def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span]) -> str:
+def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span], version: str) -> str:
     told = [[_told(plan, points[span.point]), span.first, span.size] for span in spans]
-    whole = [code_version(), plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
+    whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
