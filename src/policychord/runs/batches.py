@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..studies import load_episodes, studies_with_episodes
 from ..studies.episodes import Episodes, Measured
-from ..wording import nearest
+from ..wording import cut, nearest
 from .cache import code_version
 from .plan import Plan, Point, points_of
 
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 def episodes_of(study: str) -> Episodes:
     """What a study offers to sweeps."""
     if study not in (known := studies_with_episodes()):
-        raise ValueError(f"study = {study!r}: sweeps are for {' and '.join(known)}.")
+        raise ValueError(f"study = {cut(repr(study))}: sweeps are for {' and '.join(known)}.")
     return load_episodes(study)
 
 
@@ -49,12 +49,12 @@ def check(plan: Plan) -> None:
     offered = episodes_of(plan.study)
     for name in plan.metrics:
         if name not in offered.metrics:
-            raise ValueError(f"metrics: {name!r} is none of {plan.study}: {nearest(name, list(offered.metrics))}")
+            raise ValueError(f"metrics: {cut(repr(name))} is none of {plan.study}: {nearest(cut(name), list(offered.metrics))}")
     for name in (*plan.settings, *plan.axes):
         if name in PLANNED:
             raise ValueError(f"{name} is no setting of a sweep: a plan has its own {PLANNED[name]}, at its top.")
         if name not in offered.names:
-            raise ValueError(f"{name} is no setting of the {plan.study}: {nearest(name, offered.names)}")
+            raise ValueError(f"{cut(name)} is no setting of the {plan.study}: {nearest(cut(name), offered.names)}")
     for point in points_of(plan):
         offered.settings(**_told(plan, point))
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import time
+import tomllib
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +18,13 @@ from .._files import PART, part_beside
 from .formatting import plain
 
 LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
+LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
+DEEPEST_KEY = 20
+# Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
+_QUOTED = re.compile(
+    r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL
+)
+_BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
 SECONDS_TO_WRITE = 60  # at most, for one file
 
 
@@ -41,12 +50,35 @@ def note_earlier(folder: Path) -> list[str]:
     return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
 
 
-def check_text(path: Path) -> None:
+def check_text(path: Path, largest: int = LARGEST_TEXT) -> None:
     """Refuse settings or a plan that would never end: a folder, a pipe or a device, or too many bytes."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is a folder, a pipe or a device: pass a file.")
-    if path.exists() and path.stat().st_size > LARGEST_TEXT:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: settings have at most {LARGEST_TEXT:,}.")
+    if path.exists() and path.stat().st_size > largest:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: settings have at most {largest:,}.")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a TOML or JSON file says, or a ValueError in a sentence."""
+    kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
+    check_text(path, LARGEST_TEXT if kind == "JSON" else LARGEST_TOML)
+    try:
+        text = path.read_text(encoding="utf-8")
+        if kind == "TOML":
+            _check_keys(text)
+        values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
+        raise ValueError(f"{path} is not valid {kind}: {error}.") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} holds a {type(values).__name__}: write settings as names with values.")
+    return values
+
+
+def _check_keys(text: str) -> None:
+    """Refuse keys of very many parts (a.b.c): the parser takes memory and time by the square of their number."""
+    bare = _QUOTED.sub("_", text)
+    if max(part.count(".") for part in _BETWEEN_KEYS.split(bare)) > DEEPEST_KEY:
+        raise ValueError(f"a key has more than {DEEPEST_KEY} dots; settings are a few names deep")
 
 
 def write_json(path: Path, value: Any) -> Path:
