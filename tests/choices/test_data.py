@@ -330,7 +330,9 @@ def test_text_of_a_table_stays_text(source, table, tmp_path):
     assert (cells == f"'{found.trials.source}").all()
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x", "\ufe661", " =1", "\u22121"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x", "\ufe661", " =1", "\u22121"]
+)
 def test_formulas_are_written_as_text(text):
     """Also those with full-width signs, which some spreadsheets read like the plain ones, and in names of columns."""
     written = as_csv(pd.DataFrame({"number": [-1.5], "text": [text], "flag": [True], text: [1]}))

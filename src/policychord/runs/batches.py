@@ -49,7 +49,9 @@ def check(plan: Plan) -> None:
     offered = episodes_of(plan.study)
     for name in plan.metrics:
         if name not in offered.metrics:
-            raise ValueError(f"metrics: {cut(repr(name))} is none of {plan.study}: {nearest(cut(name), list(offered.metrics))}")
+            raise ValueError(
+                f"metrics: {cut(repr(name))} is none of {plan.study}: {nearest(cut(name), list(offered.metrics))}"
+            )
     for name in (*plan.settings, *plan.axes):
         if name in PLANNED:
             raise ValueError(f"{name} is no setting of a sweep: a plan has its own {PLANNED[name]}, at its top.")

@@ -21,9 +21,7 @@ LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
 # Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
-_QUOTED = re.compile(
-    r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL
-)
+_QUOTED = re.compile(r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL)
 _BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
 SECONDS_TO_WRITE = 60  # at most, for one file
 

@@ -194,7 +194,9 @@ def results(plan: Plan, out: Path) -> Results:
 
 def name_stray(names: Sequence[str]) -> str:
     """Which files are no batches of the sweep."""
-    shown = ", ".join(map(_quoted, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = ", ".join(map(_quoted, names[:_SHOWN])) + (
+        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    )
     return f"Not counted, because the plan does not name them: {shown} in {BATCHES}. Move them elsewhere."
 
 
