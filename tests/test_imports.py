@@ -89,7 +89,7 @@ KEPT = {
     "markdown_it": {"runs/report.py"},
     "PIL": {"runs/compare.py"},
     "fastapi": {"studio/server.py"},
-    "starlette": {"studio/security.py"},
+    "starlette": {"studio/security.py", "studio/server.py"},
     "uvicorn": {"studio/server.py"},
     "typer": {"cli/*.py"},
     "rich": {"cli/*.py"},

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+LARGEST_TABLE = 50_000_000  # bytes, some 3 million trials; in memory it takes twenty times as much
 LONGEST_QUOTE = 80  # characters of a file that a message repeats
 LARGEST_SIDECAR = 1_000_000  # bytes
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "."})  # how tables say that there is nothing
@@ -75,6 +76,9 @@ def content(path: Path) -> bytes:
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, not a file"
         raise DataError(f"{shown} is {kind}: pass the table itself.")
+    if (size := path.stat().st_size) > LARGEST_TABLE:
+        raise DataError(f"{shown} has {size:,} bytes: a table of choices may have {LARGEST_TABLE:,}. Split it into "
+                        "files of some people each, or leave out columns that are not used.")  # fmt: skip
     return path.read_bytes()
 
 
@@ -84,24 +88,33 @@ def read_table(
     """Cells under our names. `columns` says what the file calls them; the rest is guessed from names and sidecar."""
     text = _text(raw, name)
     separator = _separator(text)
-    records = list(_records(text, separator, name))
-    if not records:
+    records = _records(text, separator, name)
+    _, first = next(records, (1, None))
+    if first is None:
         raise complaint(name, [Problem("the file is empty")])
-    header = [cell.strip() for cell in records[0][1]]
+    header = [cell.strip() for cell in first]
     notes = sidecar_columns(sidecar or {})
     plan, said, problems = _plan(header, dict(columns or {}), notes)
-    body = [(line, cells) for line, cells in records[1:] if any(cell.strip() for cell in cells)]
-    blank = [(line, "") for line, cells in records[1:] if not any(cell.strip() for cell in cells)]
+    # column by column, because a list for each row takes many times the size of the file
+    lines: list[int] = []
+    found: dict[str, list[str]] = {ours: [] for ours in plan}
+    blank, uneven = [], []
+    for line, cells in records:
+        if not any(cell.strip() for cell in cells):
+            blank.append((line, ""))
+        elif len(cells) != len(header):
+            uneven.append((line, f"{len(cells)} cells"))
+        else:
+            lines.append(line)
+            for ours, at in plan.items():
+                found[ours].append(cells[at].strip())
     if blank:
         problems.append(Problem("rows have separators but no values: delete them", blank))
-    uneven = [(line, f"{len(cells)} cells") for line, cells in body if len(cells) != len(header)]
     if uneven:
         problems.append(Problem(f"rows do not have the {len(header)} cells of the header", uneven))
-    if not body:
+    if not lines and not uneven:
         problems.append(Problem("there is a header but no trials"))
-    whole = [(line, cells) for line, cells in body if len(cells) == len(header)]
-    index = pd.Index([line for line, _ in whole], dtype=int)
-    found = {ours: [cells[at].strip() for _, cells in whole] for ours, at in plan.items()}
+    index = pd.Index(lines, dtype=int)
     if separator != ",":
         said = [f"Cells are separated by {_SEPARATORS.get(separator, 'spaces')}.", *said]
     about = {ours: notes.get(header[at].lower(), {}) for ours, at in plan.items()}
@@ -241,7 +254,7 @@ def _text(raw: bytes, name: str) -> str:
 
 def _separator(text: str) -> str:
     """What separates the cells of the header: tabs, semicolons, commas, bars, or else spaces."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
+    header = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
     best = max(_SEPARATORS, key=header.count)
     return best if header.count(best) else " " if len(header.split()) >= len(NEEDED) else ","
 

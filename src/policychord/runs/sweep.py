@@ -260,8 +260,8 @@ def _read(path: Path, plan: Plan, batch: Batch) -> pd.DataFrame:
         raise ValueError(f"{path} is no batch of this sweep (no {', '.join(sorted(lacking))}): remove it.")
     wanted = [(span.point, span.first + k) for span in batch.spans for k in range(span.size)]
     if list(zip(table["point"], table["episode"], strict=True)) != wanted:
-        raise ValueError(f"{path} does not hold the {batch.episodes} episodes of its batch: remove it, and  policychord "
-                         "sweep run  makes it.")  # fmt: skip
+        raise ValueError(f"{path} does not hold the {batch.episodes} episodes of its batch: remove it, and  "
+                         "policychord sweep run  makes it.")  # fmt: skip
     return table
 
 

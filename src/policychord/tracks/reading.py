@@ -17,6 +17,8 @@ import pandas as pd
 from jaxtyping import Float
 
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
+LARGEST_TABLE = 200_000_000  # bytes; in memory it takes up to eight times as much
+MOST_TRIALS = 20_000  # of a file
 LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
 FARTHEST = 1e8  # a coordinate in the unit that is asked for; those who are not there are put at 1e9
@@ -68,7 +70,12 @@ class Source(NamedTuple):
         """What libraries take: a path, or something to read from."""
         return self.held if isinstance(self.held, Path) else io.BytesIO(self.held)
 
-    def content(self) -> bytes:
+    def content(self, most: int) -> bytes:
+        """All of it, if it has no more bytes than `most`."""
+        size = self.held.stat().st_size if isinstance(self.held, Path) else len(self.held)
+        if size > most:
+            raise TrackError(f"{_shown(self)} has {size:,} bytes: a table may have {most:,}. Split it into files of some "
+                             "trials each, or save positions as .npy.")  # fmt: skip
         return self.held.read_bytes() if isinstance(self.held, Path) else self.held
 
 
@@ -480,24 +487,25 @@ def _rate_from(times: np.ndarray) -> float | None:
 
 
 def _read_table(path: Source, columns: dict[str, str]) -> Found:
-    raw = path.content()
+    raw = path.content(LARGEST_TABLE)
     if b"\0" in raw[:4096]:
         raise TrackError(f"{_shown(path)} is not text: pass a table of tracks.")
     try:
-        text = raw.decode("utf-8-sig")
+        raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TrackError(f"{_shown(path)} is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
-    head = next((line for line in text.splitlines() if line.strip()), "")
+    head = next((line for line in _lines(raw) if line.strip()), "")
     separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
-    if len(separator) == 1 and '"' not in text:
+    if len(separator) == 1 and b'"' not in raw:
         # the parser would fill a row that was cut off with empty cells, and those are gaps
-        for number, line in enumerate(text.splitlines(), start=1):
-            if line.strip() and line.count(separator) < head.count(separator):
+        for number, line in enumerate(_lines(raw), start=1):
+            if line.count(separator) < head.count(separator) and line.strip():
                 raise TrackError(f"{_shown(path)}, line {number} has fewer cells than the header: every row needs all "
                                  "of them, empty ones too.")  # fmt: skip
     try:
-        table = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, index_col=False,
-                            engine="c" if len(separator) == 1 else "python", on_bad_lines="error")  # fmt: skip
+        table = pd.read_csv(io.BytesIO(raw), sep=separator, dtype=str, keep_default_na=False, index_col=False,
+                            engine="c" if len(separator) == 1 else "python", on_bad_lines="error",
+                            encoding="utf-8-sig")  # fmt: skip
     except (ValueError, pd.errors.ParserError) as error:
         raise TrackError(f"{_shown(path)} is not a whole table ({_quoted(error)}): every row needs the cells of the "
                          "header.") from None  # fmt: skip
@@ -508,6 +516,11 @@ def _read_table(path: Source, columns: dict[str, str]) -> Found:
     if pairs and not columns:
         return _wide(path, table, pairs)
     return _long(path, table, columns)
+
+
+def _lines(raw: bytes) -> io.TextIOWrapper:
+    """The lines of a table, one at a time: all of them at once take several times its size."""
+    return io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8-sig")
 
 
 def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
@@ -563,10 +576,15 @@ def _long(path: Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
         notes.append(f"Frames are the times {names['time']!r} at {rate:.6g} a second.")
     who = table[names["id"]].str.strip().to_numpy()
     trial = table[names["trial"]].str.strip().to_numpy() if "trial" in names else np.full(len(table), "0")
-    found = []
-    for name in dict.fromkeys(trial):
-        rows = trial == name
-        found.append(_one_trial(path, str(name), moment[rows], who[rows], np.stack([x[rows], y[rows]], axis=-1)))
+    which, names_of_trials = pd.factorize(trial)
+    if len(names_of_trials) > MOST_TRIALS:
+        raise TrackError(f"{_shown(path)} has {len(names_of_trials):,} trials, more than {MOST_TRIALS:,}: split it into "
+                         "several files.")  # fmt: skip
+    place, found = np.stack([x, y], axis=-1), []
+    # the rows of each trial, in their order: to look through the whole table for each takes the square of their number
+    parts = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    for name, rows in zip(names_of_trials, parts, strict=True):
+        found.append(_one_trial(path, str(name), moment[rows], who[rows], place[rows]))
     steps = {step for _, step in found}
     if steps - {1}:
         every = ", ".join(str(step) for step in sorted(steps))

@@ -14,8 +14,8 @@ from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial,
 from ...tracks.family import weigh
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.motion import Motion, Smoothing, move
-from ...tracks.reading import parse_tracks
 from ...tracks.simulate import Group, simulate_group
+from ..parser import parse
 from ..uploads import Upload
 from ..wire import Frame
 from .base import FRAMES_PER_SECOND
@@ -79,7 +79,7 @@ class Played(NamedTuple):
 def open_file(upload: Upload, view: TracksView) -> Played:
     """Read a file and find its decisions; what is wrong with it is kept as a sentence."""
     try:
-        tracks = parse_tracks(upload.content, upload.name, rate=view.rate or None)
+        tracks = parse("tracks", upload, {"rate": view.rate or None})
         most = max(int(np.isfinite(one.position[..., 0]).sum(axis=1).max()) for one in tracks.trials)
         if most > MOST_PLACES:
             raise ValueError(f"{upload.name} has {most} individuals at once: the studio takes up to {MOST_PLACES}; "
