@@ -365,3 +365,10 @@ def test_all_columns_are_named_where_the_needed_ones_are_missing():
     with pytest.raises(DataError, match=r"'column19'.*--columns subject=...,choice=...,reward=...") as caught:
         parse_choices(text.encode(), "odd.csv")
     assert all(f"'{name}'" in str(caught.value) for name in header)
+
+
+def test_a_table_of_gigabytes_is_refused_before_it_is_read(tmp_path):
+    with open(tmp_path / "t.csv", "wb") as file:
+        file.truncate(10**9)  # takes no place on the disk
+    with pytest.raises(DataError, match=r"1,000,000,000 bytes: a table of choices may have 50,000,000. Split it"):
+        read_choices(tmp_path / "t.csv")

@@ -210,6 +210,7 @@ def test_a_parser_that_takes_too_much_memory_time_or_dies_gives_a_sentence(monke
 
     def with_code(code):
         """The parser as it is, but for a line before it begins."""
+
         def begin(command, **more):
             return run([*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser.main()"], **more)
 
@@ -234,5 +235,6 @@ def test_a_parser_that_takes_too_much_memory_time_or_dies_gives_a_sentence(monke
 
 def test_the_parser_imports_its_reader_and_nothing_heavy():
     code = ("import sys; from policychord.studio import parser; [load() for load in parser.READERS.values()]; "
-            "heavy = {'jax', 'scipy', 'matplotlib', 'numba', 'fastapi'} & set(sys.modules); assert not heavy, heavy")  # fmt: skip
+            "heavy = {'jax', 'scipy', 'matplotlib', 'numba', 'fastapi'} & set(sys.modules); "
+            "assert not heavy, heavy")  # fmt: skip
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,7 +19,7 @@ from ..runs.cache import MissingError, Result, as_bytes, from_bytes
 from .uploads import Upload
 
 MEMORY = 600_000_000  # bytes that a parser may take beyond what it has when it starts
-SECONDS = 60.0  # that it may take
+SECONDS = 30.0  # that it may take
 MOST_PLACES = 400_000  # frames times individuals, of all trials: as many as a table of 5 MB has
 MOST_ROWS = 100_000  # of a table of choices
 MOST_TRIALS = 999  # of a file of tracks
@@ -63,8 +63,8 @@ def _tracks() -> Reader:
         places = sum(one.position.shape[0] * one.position.shape[1] for one in tracks.trials)
         if places > MOST_PLACES or len(tracks.trials) > MOST_TRIALS:
             raise ValueError(
-                f"{name} has {len(tracks.trials):,} trials with {places:,} places: the studio takes up to {MOST_TRIALS} "
-                f"and {MOST_PLACES:,};  policychord tracks fit  takes more."
+                f"{name} has {len(tracks.trials):,} trials with {places:,} places: the studio takes up to "
+                f"{MOST_TRIALS} and {MOST_PLACES:,};  policychord tracks fit  takes more."
             )
         return tracks
 
@@ -77,8 +77,8 @@ def _choices() -> Reader:
     def read(content: bytes, name: str, options: dict[str, Any]) -> Any:
         choices = parse_choices(content, name, options["task"], how=Reading(options["columns"]))
         if len(choices.choice) > MOST_ROWS:
-            raise ValueError(f"{name} has {len(choices.choice):,} trials: the studio takes up to {MOST_ROWS:,}; more can "
-                             "be done with  policychord bandit fit")  # fmt: skip
+            raise ValueError(f"{name} has {len(choices.choice):,} trials: the studio takes up to {MOST_ROWS:,}; more "
+                             "can be done with  policychord bandit fit")  # fmt: skip
         return choices
 
     return read

@@ -19,6 +19,7 @@ from jaxtyping import Float
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
 LARGEST_TABLE = 200_000_000  # bytes; in memory it takes up to eight times as much
 MOST_TRIALS = 20_000  # of a file
+MOST_COLUMNS = 20_000  # of a table
 LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
 FARTHEST = 1e8  # a coordinate in the unit that is asked for; those who are not there are put at 1e9
@@ -74,8 +75,8 @@ class Source(NamedTuple):
         """All of it, if it has no more bytes than `most`."""
         size = self.held.stat().st_size if isinstance(self.held, Path) else len(self.held)
         if size > most:
-            raise TrackError(f"{_shown(self)} has {size:,} bytes: a table may have {most:,}. Split it into files of some "
-                             "trials each, or save positions as .npy.")  # fmt: skip
+            raise TrackError(f"{_shown(self)} has {size:,} bytes: a table may have {most:,}. Split it into files of "
+                             "some trials each, or save positions as .npy.")  # fmt: skip
         return self.held.read_bytes() if isinstance(self.held, Path) else self.held
 
 
@@ -252,6 +253,8 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
                 f"it is refused. Export it with  {EXPORT}  and pass the .h5 or .csv file."
             ) from None
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged header can fail in any way
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
@@ -280,7 +283,7 @@ def _opened(path: Source, kind: str) -> Iterator[None]:
     """What libraries say about broken files, in our words."""
     try:
         yield
-    except TrackError:
+    except (TrackError, MemoryError):
         raise
     except ImportError as error:
         raise TrackError(f"{_shown(path)} needs {error.name}: pip install 'policychord[studies]'.") from None
@@ -496,6 +499,9 @@ def _read_table(path: Source, columns: dict[str, str]) -> Found:
         raise TrackError(f"{_shown(path)} is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
     head = next((line for line in _lines(raw) if line.strip()), "")
     separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
+    if head.count(separator) > MOST_COLUMNS:
+        raise TrackError(f"{_shown(path)} has more than {MOST_COLUMNS:,} columns: pass a table with a row for every "
+                         "individual and frame.")  # fmt: skip
     if len(separator) == 1 and b'"' not in raw:
         # the parser would fill a row that was cut off with empty cells, and those are gaps
         for number, line in enumerate(_lines(raw), start=1):
@@ -578,8 +584,8 @@ def _long(path: Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
     trial = table[names["trial"]].str.strip().to_numpy() if "trial" in names else np.full(len(table), "0")
     which, names_of_trials = pd.factorize(trial)
     if len(names_of_trials) > MOST_TRIALS:
-        raise TrackError(f"{_shown(path)} has {len(names_of_trials):,} trials, more than {MOST_TRIALS:,}: split it into "
-                         "several files.")  # fmt: skip
+        raise TrackError(f"{_shown(path)} has {len(names_of_trials):,} trials, more than {MOST_TRIALS:,}: split it "
+                         "into several files.")  # fmt: skip
     place, found = np.stack([x, y], axis=-1), []
     # the rows of each trial, in their order: to look through the whole table for each takes the square of their number
     parts = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
