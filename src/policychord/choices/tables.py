@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 LARGEST_TABLE = 50_000_000  # bytes, some 3 million trials; in memory it takes twenty times as much
+MOST_COLUMNS = 100_000
 LONGEST_QUOTE = 80  # characters of a file that a message repeats
 LARGEST_SIDECAR = 1_000_000  # bytes
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "."})  # how tables say that there is nothing
@@ -87,7 +88,7 @@ def read_table(
 ) -> Table:
     """Cells under our names. `columns` says what the file calls them; the rest is guessed from names and sidecar."""
     text = _text(raw, name)
-    separator = _separator(text)
+    separator = _separator(text, name)
     records = _records(text, separator, name)
     _, first = next(records, (1, None))
     if first is None:
@@ -124,7 +125,7 @@ def read_table(
 def header_of(raw: bytes, name: str) -> list[str]:
     """The names of a table's columns, or a `DataError` if it is no text."""
     text = _text(raw, name)
-    first = next(iter(_records(text, _separator(text), name)), (1, []))
+    first = next(iter(_records(text, _separator(text, name), name)), (1, []))
     return [printable(cell.strip(), LONGEST_QUOTE) for cell in first[1]]
 
 
@@ -252,10 +253,12 @@ def _text(raw: bytes, name: str) -> str:
     raise complaint(name, [Problem(text)])
 
 
-def _separator(text: str) -> str:
+def _separator(text: str, name: str) -> str:
     """What separates the cells of the header: tabs, semicolons, commas, bars, or else spaces."""
     header = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
     best = max(_SEPARATORS, key=header.count)
+    if header.count(best) > MOST_COLUMNS or len(header.split()) > MOST_COLUMNS:
+        raise complaint(name, [Problem(f"there are more than {MOST_COLUMNS:,} columns: leave out those not used")])
     return best if header.count(best) else " " if len(header.split()) >= len(NEEDED) else ","
 
 
