@@ -246,17 +246,24 @@ HARMLESS = {
     "runs/engine.py": "writes a log",
     "runs/report.py": "templates, and figures that the same run drew: bytes into a page",
     "runs/reproduce.py": "results of steps, by `load` of runs/cache.py",
-    "runs/store.py": "makes durable what it has written",
+    "studio/parser.py": "/proc",
     "studio/server.py": "its own pages; writes a link",
 }
 READERS = {
     "choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
-    "cli/settings.py": ("settings: pickle", "settings as JSON: pickle"),
+    "_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
     "learning/files.py": ("results of learning: pickle", "results of learning: objects"),
     "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
     "runs/compare.py": ("claims: pickle", "environment of a run: pickle", "report: pickle", "figure: pickle"),
     "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
-    "runs/plan.py": ("plan: pickle", "plan: code"),
+    "runs/store.py": (
+        "plan: pickle",
+        "plan: code",
+        "settings: pickle",
+        "settings as JSON: pickle",
+        "plan of tracks: pickle",
+        "plan of a fit: pickle",
+    ),
     "runs/tracks.py": ("plan of tracks: pickle",),
     "tracks/reading.py": (
         *(f"tracks: pickle as {kind}" for kind in TRACKS),
