@@ -95,7 +95,7 @@ bench-agents: install  ## speed of agents alone
 stress: install  ## random and hostile problems, thousands of their certificates judged in many digits; about 5 minutes
 	$(BIN)/python -m benchmarks.stress --out build/stress.json
 
-attack: install  ## broken tables, plans, tracks and results, wild messages and files to the studio; about 5 minutes
+attack: install  ## broken tables, plans, tracks and results, links and bombs, wild messages and files to the studio; about 5 minutes
 	$(BIN)/python -m benchmarks.attack
 
 soak: install  ## all rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds

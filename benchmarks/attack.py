@@ -4,24 +4,33 @@ python -m benchmarks.attack [--tables 1000] [--plans 500] [--fits 300] [--tracks
                             [--seed 0]
 python -m benchmarks.attack --soak MINUTES
 
-Messages and uploads go through the sockets of the real studio. The soak instead keeps its rooms open, connects and
-leaves a thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in small;
-what is sent is in wild.py.
+Links, bombs, pipes and stray files follow. Messages and uploads go through the sockets of the real studio, whose memory
+under hostile uploads must stay within 1 GB of what it holds at rest. The soak instead keeps its rooms open, connects
+and leaves a thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in
+small; what is sent is in wild.py.
 """
 
 import argparse
 import json
+import os
+import re
+import shutil
+import signal
+import socket
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 from urllib.request import Request, urlopen
 
+import h5py
 import numpy as np
 import pandas as pd
 import psutil
@@ -30,7 +39,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from policychord import enable_x64
-from policychord.choices.data import TASKS, parse_choices
+from policychord.choices.data import TASKS, parse_choices, read_choices
 from policychord.fitting import likelihood, real
 from policychord.fitting.optimise import Optimum
 from policychord.learning import files as learning
@@ -38,8 +47,9 @@ from policychord.runs import cache, compare, fit, sweep
 from policychord.runs import tracks as track_runs
 from policychord.runs.plan import Plan, points_of, read_plan
 from policychord.studies.families import full
+from policychord.studio.wire import unpack
 from policychord.tracks.motion import card_of, describe, move
-from policychord.tracks.reading import parse_tracks
+from policychord.tracks.reading import parse_tracks, read_tracks
 
 from . import wild
 from .studio import studio, visit
@@ -49,7 +59,11 @@ SECONDS_FOR_AN_ANSWER = 300  # a room that fits tracks answers afterwards
 RECONNECTS = 1000
 ROOMS = ("gate", "flock", "choices", "flight")
 LOOKS = 250  # messages after which the room is asked for a picture
-UPLOADS = 25  # and after which a file is handed over
+UPLOADS = 50  # and after which a file is handed over
+SECONDS_FOR_A_FILE = 30
+FLOOD = 5000  # messages at once
+MOST_MEMORY = 1000.0  # MB that hostile uploads may take above what the studio holds at rest
+LARGE = ("16,000 trials", "a crowd", "many individuals")  # too large for the studio, not for the command
 
 
 class Attacked(NamedTuple):
@@ -185,7 +199,7 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     (folder / "report.html").write_text(f'<script type="application/json" id="record">{record}</script>')
     plan = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
     batch = sweep.batches_of(plan)[0]
-    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0], "episode": [0], "eps": [0.1]}), {}))
+    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0]}), {}))
     return {
         "learned.npz": lambda path: learning.read(path, given), "step.npz": cache.load,
         "fit.json": lambda path: fit.earlier(fitted, path, 1), "claims.json": lambda path: compare.compare(path, path),
@@ -198,6 +212,96 @@ def together(*found: Attacked) -> Attacked:
     """Several attacks as one."""
     return Attacked(sum(one.tried for one in found), sum(one.refused for one in found),
                     [line for one in found for line in one.broken])  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- links, bombs, pipes, strays
+
+
+class HangError(Exception):
+    """Nothing came for `SECONDS_FOR_A_FILE`."""
+
+
+def _refuse(what: str, read: Callable[[], Any]) -> Attacked:
+    """Call what must raise a sentence, soon and without much memory."""
+
+    def give_up(*_: Any) -> None:
+        raise HangError(f"no answer within {SECONDS_FOR_A_FILE} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS_FOR_A_FILE)
+    try:
+        found = attack(1, 0, lambda rng: None, lambda _: read())
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    broken = found.broken or ([] if found.refused else ["it was accepted"])
+    return Attacked(1, found.refused, [f"{what}: {line}" for line in broken])
+
+
+def attack_files(seed: int) -> Attacked:
+    """Files that lead elsewhere, that unpack to gigabytes, that never end, or that are none of a sweep's."""
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        found = [_refuse(what, partial(_read_tracks, folder, file))
+                 for what, file in {**_links(folder), **wild.bombs()}.items() if what not in LARGE]  # fmt: skip
+        for what, text in wild.keys().items():
+            (folder / "plan.toml").write_text(text)
+            found += [_refuse(what, partial(read, folder / "plan.toml")) for read in (read_plan, fit.read_fit_plan)]
+        found += [_refuse(what, read) for what, read in _odd_files(folder).items()]
+        return together(*found, _stray(folder / "sweep"))
+
+
+def _links(folder: Path) -> dict[str, wild.File]:
+    """Files that refer to a secret, which is there."""
+    (folder / "secret").write_bytes(wild.SECRET.tobytes())
+    with h5py.File(folder / "secret.h5", "w") as file:
+        file["x"] = wild.SECRET.reshape(wild.FRAMES, wild.GROUP, 2)
+    return wild.links(str(folder / "secret"))
+
+
+def _read_tracks(folder: Path, file: wild.File) -> None:
+    (folder / file[0]).write_bytes(file[1])
+    read_tracks(folder / file[0], rate=None if file[0].endswith(("h5", "nc")) else 10.0)
+
+
+def _odd_files(folder: Path) -> dict[str, Callable[[], Any]]:
+    """Pipes, folders, packed results and sparse tables, and who reads them."""
+    names = {"pipe": folder / "pipe", "folder": folder / "a folder"}
+    os.mkfifo(names["pipe"])
+    names["folder"].mkdir()
+    readers: dict[str, Callable[[Path], Any]] = {
+        "plan": read_plan, "plan of a fit": fit.read_fit_plan, "result": cache.load, "tracks": read_tracks,
+        "choices": read_choices, "claims": compare.read,
+    }  # fmt: skip
+    text = json.dumps({"format": cache.FORMAT, "seconds": 1.0, "value": {"array": 0}}).encode()
+    np.savez_compressed(
+        folder / "bomb.npz", **{cache.STRUCTURE: np.frombuffer(text, np.uint8), "0": np.zeros(2 * 10**7)}
+    )
+    with open(folder / "large.csv", "wb") as file:
+        file.truncate(10**9)
+    return {
+        **{f"a {odd} as {what}": partial(read, path) for odd, path in names.items() for what, read in readers.items()},
+        "a packed result": partial(cache.load, folder / "bomb.npz"),
+        "choices of 1 GB": partial(read_choices, folder / "large.csv"),
+        "tracks of 1 GB": partial(read_tracks, folder / "large.csv"),
+    }
+
+
+def _stray(folder: Path) -> Attacked:
+    """Copies, pipes and folders among the batches of a sweep: none counts, each is named."""
+    plan = Plan.model_validate({"study": "flock", "episodes": 16, "batch": 4, "settings": {"steps": 5},
+                                "grid": {"eps": [0.1]}})  # fmt: skip
+    for batch in sweep.batches_of(plan)[1:]:
+        table = pd.DataFrame({"point": 0, "episode": np.arange(4) + batch.spans[0].first, "eps": 0.1})
+        sweep.keep(folder, batch, sweep.Computed(table, {}))
+    first, second = (folder / "batches" / f"{batch.id}.parquet" for batch in sweep.batches_of(plan)[:2])
+    os.mkfifo(first)
+    shutil.copy(second, second.with_name("a copy.parquet"))
+    shutil.copy(second, second.with_name("0123456789abcdef.parquet"))
+    (folder / "batches" / "x.parquet").mkdir()
+    status, (table, notes) = sweep.status(plan, folder), sweep.results(plan, folder)
+    right = (status.done_episodes, len(status.stray), len(table)) == (12, 3, 12) and any("a copy" in n for n in notes)
+    return Attacked(1, 1, [] if right else [f"stray files: {status}, {len(table)} episodes, {notes}"])
 
 
 # ------------------------------------------------------------------------------- the studio
@@ -280,6 +384,104 @@ def attack_room(address: str, room: str, count: int, seed: int) -> Attacked:
     return found
 
 
+class Peak(NamedTuple):
+    """Memory (MB) of the studio with the processes that it starts: at rest, and the most since then."""
+
+    rest: float
+    most: float
+
+
+@contextmanager
+def watched(process: Any) -> Iterator[Callable[[], Peak]]:
+    """Look at the memory of a process many times a second."""
+    of, stop = psutil.Process(process.pid), threading.Event()
+
+    def held() -> float:
+        total = 0.0
+        for one in (of, *of.children(recursive=True)):
+            with suppress(psutil.Error):  # it has ended meanwhile
+                total += one.memory_info().rss / 1e6
+        return total
+
+    rest = most = held()
+
+    def look() -> None:
+        nonlocal most
+        while not stop.wait(0.02):
+            with suppress(psutil.Error):
+                most = max(most, held())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield lambda: Peak(rest, most)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def attack_uploads(address: str, seed: int) -> Attacked:
+    """Hand links and bombs to the rooms that take files, cut uploads off, and send more than anybody reads."""
+    with TemporaryDirectory() as place:
+        files = {**_links(Path(place)), **wild.bombs()}
+        rooms = {"flock": "tracks", "choices": "data"}
+        found = [_upload(address, room, rooms[room], what, file) for room in rooms for what, file in files.items()]
+    for _ in range(20):
+        _cut_off(address)
+    return together(*found, _flood(address))
+
+
+def _upload(address: str, room: str, part: str, what: str, file: wild.File) -> Attacked:
+    """One file, which must be refused with a sentence that has none of the secret."""
+    what = f"{what} to {room}"
+    try:
+        with open_room(address, room) as line:
+            line.send(json.dumps({"set": {"rate": 10.0}} if room == "flock" else {"do": "rest"}))
+            line.send(hand_over(address, *file))
+            while True:
+                got = line.recv(timeout=SECONDS_FOR_AN_ANSWER)
+                if isinstance(got, bytes) and (frame := unpack(got)).part == part and frame.header.get("fault"):
+                    break
+                if isinstance(got, bytes) and frame.header.get("stage") in ("fitting", "playing"):
+                    return Attacked(1, 0, [f"{what}: it was accepted"])
+                if isinstance(got, str) and json.loads(got)["kind"] == "settings" and room == "choices":
+                    line.send('{"do": "wake"}')
+    except Exception as error:
+        return Attacked(1, 0, [f"{what}: {type(error).__name__}: {error}"])
+    told = frame.header["fault"]
+    leaked = any(f"{number:.5f}"[:7] in told for number in wild.SECRET)
+    return Attacked(1, 1, [f"{what}: {told[:200]}"] if leaked or len(told) > 3000 or "Error" in told else [])
+
+
+def _cut_off(address: str) -> None:
+    """A request that ends in the middle of its body."""
+    url = urlsplit(address)
+    named = {"Host": url.netloc, **_cookie(address), "Content-Length": "5000"}
+    lines = ["POST /upload?name=x.csv HTTP/1.1", *(f"{name}: {value}" for name, value in named.items()), "", "subject"]
+    with socket.create_connection((url.hostname, url.port)) as line:
+        line.sendall("\r\n".join(lines).encode())
+
+
+def _flood(address: str) -> Attacked:
+    """5,000 messages at once: as many answers, or an error that says how many were dropped."""
+    answered = dropped = 0
+    with open_room(address, "gate") as line:
+        next_text(line)
+        sender = threading.Thread(target=lambda: [line.send("nonsense") for _ in range(FLOOD)])
+        sender.start()
+        with suppress(TimeoutError):
+            while answered + dropped < FLOOD:
+                while isinstance(got := line.recv(timeout=10), bytes):
+                    pass
+                told = json.loads(got)
+                answered += told["kind"] == "settings"
+                if match := re.match(r"(\d+) messages or answers were dropped", told.get("message", "")):
+                    dropped += int(match[1])
+        sender.join()
+    enough = answered + dropped >= FLOOD
+    return Attacked(FLOOD, FLOOD, [] if enough else [f"{answered} answers, {dropped} dropped of {FLOOD} messages"])
+
+
 def soak(address: str, process: Any, minutes: float, console: Console) -> list[str]:
     """Keep all rooms open, come and go, and print the memory of the studio; the answer is what was lost."""
     stop = threading.Event()
@@ -357,12 +559,25 @@ def main() -> int:
                             ("tracks", attack_tracks), ("results", attack_results)):  # fmt: skip
         if not told.soak and (count := getattr(told, what)):
             run(what, attacking, count)
+    if not told.soak:
+        run("links, bombs, pipes and strays", attack_files)
     if told.messages or told.soak:
-        with studio() as (address, process):
+        with TemporaryFile("w+") as log, studio(log) as (address, process):
             if told.soak:
                 broken += len(soak(address, process, told.soak, console))
             for room in () if told.soak else ROOMS:
                 run(f"messages to {room}", attack_room, address, room, told.messages // len(ROOMS))
+            if not told.soak:
+                with watched(process) as peak:
+                    run("hostile uploads and floods", attack_uploads, address)
+                    above = peak().most - peak().rest
+                console.print(f"memory of the studio under hostile uploads: {peak().rest:.0f} MB at rest, at most "
+                              f"{above:.0f} MB above it (limit {MOST_MEMORY:.0f})")  # fmt: skip
+                broken += above > MOST_MEMORY
+                log.seek(0)
+                traces = log.read().count("Traceback")
+                console.print(f"{traces} tracebacks in the terminal of the studio")
+                broken += traces
             alive = process.poll() is None
             console.print("the studio is alive" if alive else "[red]the studio has ended")
             broken += not alive

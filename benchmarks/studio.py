@@ -26,11 +26,11 @@ WATCHED = 20_000  # ms before the rates are read; the page counts over the last 
 
 
 @contextmanager
-def studio():
-    """The command itself, as a process: (address, process)."""
+def studio(log=None):
+    """The command itself, as a process: (address, process). Its terminal is ours, or the file `log`."""
     command = [sys.executable, "-c", "from policychord.cli import main; main()", "studio", "--no-browser"]
     own = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}  # JAX sets it here
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=own) as process:
         try:
             while not (found := re.search(r"http://\S+token=[\w-]+", process.stdout.readline())):
                 pass

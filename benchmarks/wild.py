@@ -1,4 +1,4 @@
-"""What is sent to break things: messages, tables, plans and files of tracks, each nearly right or not at all.
+"""What is sent to break things: messages, tables, plans and files of tracks, links and bombs.
 
 Every generator takes a `random.Random` and nothing else, so that a number names the case.
 """
@@ -319,3 +319,129 @@ def good_tracks() -> bytes:
     place = np.cumsum(0.1 * np.stack([np.cos(turn), np.sin(turn)], axis=-1), axis=0) + rng.normal(size=(8, 2))
     rows = [f"{k / 10},{i},{x:.3f},{y:.3f}" for k, frame in enumerate(place) for i, (x, y) in enumerate(frame)]
     return "\n".join(["time,id,x,y", *rows]).encode()
+
+
+# ------------------------------------------------------------------------------- links and bombs
+
+SECRET = np.linspace(0.123456, 0.654321, 72)  # numbers in a file of somebody else
+File = tuple[str, bytes]
+
+
+def _held(make: Callable[[Any], Any]) -> bytes:
+    """An HDF5 file with tracks, to which something is done."""
+    import h5py
+
+    file = io.BytesIO()
+    with h5py.File(file, "w") as held:
+        held["trajectories"] = _plain(Random(0))
+        held.attrs["frames_per_second"] = 25.0
+        make(held)
+    return file.getvalue()
+
+
+def _poses(make: Callable[[Any], Any]) -> bytes:
+    """A netCDF file with tracks, to which something is done."""
+    import h5py
+    import xarray as xr
+
+    coords = {"space": ["x", "y"], "individual": ["a", "b", "c"]}
+    walk = xr.Dataset({"position": (("time", "individual", "space"), _plain(Random(0)))}, coords, {"fps": 25.0})
+    file = io.BytesIO(bytes(walk.to_netcdf(engine="h5netcdf")))
+    with h5py.File(file, "a") as held:
+        make(held)
+    return file.getvalue()
+
+
+def links(secret: str) -> dict[str, File]:
+    """Files of tracks that refer to `secret` (its numbers) and to secret.h5 (as x), each in another way."""
+    import h5py
+
+    where = [(secret, 0, SECRET.nbytes)]
+    shape = (FRAMES, GROUP, 2)
+
+    def of_netcdf(held: Any, given: Any) -> None:
+        """Stands where the positions stood, on the same axes."""
+        for axis, name in enumerate(("time", "individual", "space")):
+            if name in held:
+                given.dims[axis].attach_scale(held[name])
+        del held["position"]
+        held["position"] = h5py.SoftLink(given.name)
+
+    def virtual(held: Any, name: str) -> Any:
+        layout = h5py.VirtualLayout(shape=shape, dtype="f8")
+        layout[:] = h5py.VirtualSource(f"{secret}.h5", "x", shape=shape)
+        return held.create_group("deep").create_virtual_dataset(name, layout)
+
+    def outside(held: Any, name: str) -> Any:
+        return held.create_group("deep").create_dataset(name, shape=shape, dtype="f8", external=where)
+
+    def rate(held: Any) -> None:
+        held.create_group("deep").create_dataset("x", shape=(1,), dtype="f8", external=[(secret, 0, 8)])
+        del held.attrs["frames_per_second"]
+        held["frames_per_second"] = h5py.SoftLink("/deep/x")
+
+    def referred(held: Any) -> None:
+        held["body_length"] = np.array([outside(held, "x").ref], dtype=h5py.ref_dtype)
+
+    def linked(held: Any) -> None:
+        held.create_group("deep")["x"] = h5py.ExternalLink(f"{secret}.h5", "x")
+
+    return {
+        "soft link to external storage (netCDF)": ("a.nc", _poses(lambda held: of_netcdf(held, outside(held, "x")))),
+        "soft link to a virtual dataset (netCDF)": ("b.nc", _poses(lambda held: of_netcdf(held, virtual(held, "x")))),
+        "external storage inside a group": ("c.h5", _held(lambda held: outside(held, "x"))),
+        "a virtual dataset inside a group": ("d.h5", _held(lambda held: virtual(held, "x"))),
+        "an external link inside a group": ("e.h5", _held(linked)),
+        "a rate that lies elsewhere": ("f.h5", _held(rate)), "a reference": ("g.h5", _held(referred)),
+    }  # fmt: skip
+
+
+def bombs() -> dict[str, File]:
+    """Small files of tracks that would become large."""
+
+    def never_written(held: Any) -> None:
+        del held["trajectories"]
+        held.create_dataset("trajectories", shape=(19_000_000, 1, 2), dtype="f8", chunks=True, compression="gzip")
+
+    def zeros(held: Any) -> None:
+        held.create_dataset("other", data=np.zeros(4_000_000), compression="gzip", chunks=(1_000_000,))
+
+    def long_entry(held: Any) -> None:
+        held.create_dataset("body_length", shape=(1,), dtype="S2000000000", chunks=(1,))
+
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 3, 2)})
+    many = b"".join(b"%d,%d,0,%d,1\n" % (trial, t, t) for trial in range(16_000) for t in range(3))
+    crowd = io.BytesIO()
+    np.save(crowd, np.random.default_rng(0).integers(-99, 99, (6000, 400, 2)).astype("i1"))
+    return {
+        "numbers that were never written": ("a.h5", _held(never_written)),
+        "packed zeros": ("b.h5", _held(zeros)),
+        "an entry of 2 GB": ("c.h5", _held(long_entry)),
+        "packed zeros (netCDF)": ("d.nc", _poses(zeros)),
+        "an array without its numbers": ("e.npy", head.getvalue()),
+        "16,000 trials": ("f.csv", b"trial,t,id,x,y\n" + many),
+        "5 million columns": ("g.csv", b"," * 4_900_000),
+        "5 million lines": ("h.csv", b"a,b\n" + b",\n" * 2_400_000),
+        "a number of 5 MB": ("i.csv", b"frame,id,x,y\n1,1,1," + b"9" * 4_900_000),
+        "a crowd": ("j.npy", crowd.getvalue()),
+        "far apart frames": ("k.csv", b"frame,id,x,y\n0,0,1,1\n1,0,1,1\n9000000000,0,1,1\n"),
+        "many individuals": (
+            "l.csv",
+            b"frame,id,x,y\n" + b"".join(b"%d,%d,1,2\n" % (k % 3, k) for k in range(390_000)),
+        ),
+    }
+
+
+def keys() -> dict[str, str]:
+    """TOML that takes memory by the square of its length."""
+    deep = ".".join("a" * 100_000)
+    return {
+        "a dotted key": f"{deep} = 1",
+        "a dotted header": f"[{deep}]",
+        "quoted": " . ".join(['"="'] * 50_000) + "=1",
+        "in a table": 'x = { b = """a"b""", ' + deep + ' = 1, c = "" }',
+        "behind a comment": f"# '''\n{deep} = 1",
+        "many names": "".join(f"x{k} = 1\n" for k in range(90_000)),
+        "brackets": "x = " + "[" * 500_000,
+    }

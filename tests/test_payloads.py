@@ -34,6 +34,7 @@ from policychord.tracks.reading import read_tracks
 
 SOURCE = Path(policychord.__file__).parent
 PLAN = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
+BATCH = f"batches/{sweep.batches_of(PLAN)[0].id}.parquet"
 ROWS = "subject,block,trial,choice,reward\n" + "".join(f"1,1,{k},{1 + k % 2},{k}\n" for k in range(1, 13))
 
 
@@ -89,12 +90,12 @@ def foreign_type(folder: Path, ran: Path) -> None:
     """A Parquet file with a type that old versions of Arrow unpickle, and with objects as pandas stores them."""
     payload = pickle.dumps(Payload(ran))
     about = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
-    columns = {name: pa.array([0]) for name in ("point", "episode", "eps")}
+    columns = {"point": pa.array([0, 1]), "episode": pa.array([0, 0]), "eps": pa.array([0, 0])}
     fields = [pa.field(name, pa.int64(), metadata=about if name == "eps" else None) for name in columns]
     pandas = {"columns": [{"name": "eps", "pandas_type": "object", "numpy_type": "object", "metadata": None}],
               "index_columns": [], "column_indexes": [], "attributes": {"code": payload.hex()}}  # fmt: skip
     schema = pa.schema(fields, metadata={b"pandas": json.dumps(pandas).encode()})
-    pq.write_table(pa.table(list(columns.values()), schema=schema), _file(folder / "batches" / "1.parquet"))
+    pq.write_table(pa.table(list(columns.values()), schema=schema), _file(folder / BATCH))
 
 
 def zarr_array(**about: Any) -> Callable[[Path, Path], Any]:
@@ -170,7 +171,7 @@ PICKLE_CODEC = {"id": "pickle"}
 ATTACKS = {
     "result of a step: pickle": Attack(pickled("x.npz"), lambda at: cache.load(at / "x.npz")),
     "result of a step: objects": Attack(objects("x.npz"), lambda at: cache.load(at / "x.npz")),
-    "batch of a sweep: pickle": Attack(pickled("batches/1.parquet"), lambda at: sweep.results(PLAN, at)),
+    "batch of a sweep: pickle": Attack(pickled(BATCH), lambda at: sweep.results(PLAN, at)),
     "batch of a sweep: foreign type": Attack(foreign_type, lambda at: sweep.results(PLAN, at)),
     "plan: pickle": Attack(pickled("plan.toml"), lambda at: read_plan(at / "plan.toml")),
     "plan: code": Attack(
@@ -245,17 +246,24 @@ HARMLESS = {
     "runs/engine.py": "writes a log",
     "runs/report.py": "templates, and figures that the same run drew: bytes into a page",
     "runs/reproduce.py": "results of steps, by `load` of runs/cache.py",
-    "runs/store.py": "makes durable what it has written",
+    "studio/parser.py": "/proc",
     "studio/server.py": "its own pages; writes a link",
 }
 READERS = {
     "choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
-    "cli/settings.py": ("settings: pickle", "settings as JSON: pickle"),
+    "_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
     "learning/files.py": ("results of learning: pickle", "results of learning: objects"),
     "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
     "runs/compare.py": ("claims: pickle", "environment of a run: pickle", "report: pickle", "figure: pickle"),
     "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
-    "runs/plan.py": ("plan: pickle", "plan: code"),
+    "runs/store.py": (
+        "plan: pickle",
+        "plan: code",
+        "settings: pickle",
+        "settings as JSON: pickle",
+        "plan of tracks: pickle",
+        "plan of a fit: pickle",
+    ),
     "runs/tracks.py": ("plan of tracks: pickle",),
     "tracks/reading.py": (
         *(f"tracks: pickle as {kind}" for kind in TRACKS),
@@ -285,7 +293,7 @@ def test_a_payload_does_not_run(tmp_path, name):
     folder.mkdir()
     ATTACKS[name].plant(folder, ran)
     if name == "batch of a sweep: foreign type":  # its numbers are read, the type is not looked up
-        assert ATTACKS[name].read(folder).table.eps.tolist() == [0]
+        assert ATTACKS[name].read(folder).table.eps.tolist() == [0, 0]
     else:
         with pytest.raises((ValueError, cache.MissingError), match=r"\w"):  # refused with a sentence, or done again
             ATTACKS[name].read(folder)
@@ -333,9 +341,9 @@ def test_what_a_reader_accepts_is_what_was_written(tmp_path):
     assert cache.load(tmp_path / "x.npz").value["a"].tolist() == [0, 1, 2]
     (tmp_path / "x.csv").write_text(ROWS)
     assert len(read_choices(tmp_path / "x.csv", TASKS["2"]).choice) == 12
-    table = pd.DataFrame({"point": [0], "episode": [0], "eps": [0.1], "milling": [0.5]})
+    table = pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0], "milling": [0.5, 0.5]})
     sweep.keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}))
-    assert sweep.results(PLAN, tmp_path).table.milling.tolist() == [0.5]
+    assert sweep.results(PLAN, tmp_path).table.milling.tolist() == [0.5, 0.5]
     write_dataset(tmp_path / "data.zarr", xr.Dataset({"x": ("t", [1.0])}))
     with pytest.raises((ValueError, KeyError)) as refused:  # opened, and then found to be no flight of a flock
         read_fit_data(tmp_path)

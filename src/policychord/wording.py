@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-LONGEST = 60  # characters of a value that are repeated
+LONGEST = 60  # characters of a value, or of a name, that are repeated
+LONGEST_SENTENCE = 500
+MOST_SENTENCES = 8  # the rest are counted
 
 _NUMBERS = {
     "greater_than": ("more than", "gt"),
@@ -46,8 +48,11 @@ def in_words(
     part_of: str = "a setting",
 ) -> str:
     """Everything that is wrong, a sentence each. The model knows names to suggest; `part_of` says what a name is."""
-    sentences = [_sentence(problem, model, sources, part_of) for problem in error.errors()]
-    return " ".join(dict.fromkeys(sentences))
+    problems = error.errors(include_url=False)
+    told = dict.fromkeys(cut(_sentence(problem, model, sources, part_of), LONGEST_SENTENCE)
+                         for problem in problems[:MOST_SENTENCES])  # fmt: skip
+    left = len(problems) - MOST_SENTENCES
+    return " ".join([*told, *([f"And {left:,} more."] if left > 0 else [])])
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -61,7 +66,7 @@ def _sentence(problem: Any, model: Any, sources: Sources, part_of: str) -> str:
     if kind == "value_error":  # raised by settings themselves, which name what they mean
         message = problem["msg"].removeprefix("Value error, ")
         return message if message.endswith((".", "?")) else f"{message}."
-    place = tuple(str(part) for part in problem["loc"])
+    place = tuple(cut(str(part)) for part in problem["loc"])
     if kind == "extra_forbidden":
         return f"{_spoken(place, sources)} is not {part_of}: {nearest(place[-1], _fields(model, place[:-1]))}"
     if kind == "missing":
@@ -97,7 +102,12 @@ def _spoken(place: tuple[str, ...], sources: Sources, value: str = "") -> str:
 
 def _shown(value: Any) -> str:
     words = f"{value:g}" if isinstance(value, float) else str(value) if isinstance(value, int) else repr(value)
-    return words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
+    return cut(words)
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Text of a user, fit for a sentence."""
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def _fields(model: Any, place: Sequence[str]) -> list[str]:

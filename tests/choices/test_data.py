@@ -330,10 +330,13 @@ def test_text_of_a_table_stays_text(source, table, tmp_path):
     assert (cells == f"'{found.trials.source}").all()
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x", "\ufe661", " =1", "\u22121"]
+)
 def test_formulas_are_written_as_text(text):
-    written = as_csv(pd.DataFrame({"number": [-1.5], "text": [text], "flag": [True]}))
-    assert written == f"number,text,flag\n-1.5,'{text},True\n"
+    """Also those with full-width signs, which some spreadsheets read like the plain ones, and in names of columns."""
+    written = as_csv(pd.DataFrame({"number": [-1.5], "text": [text], "flag": [True], text: [1]}))
+    assert written == f"number,text,flag,'{text}\n-1.5,'{text},True,1\n"
 
 
 def test_a_word_without_a_reward_is_a_missed_trial_and_no_arm():
@@ -362,3 +365,10 @@ def test_all_columns_are_named_where_the_needed_ones_are_missing():
     with pytest.raises(DataError, match=r"'column19'.*--columns subject=...,choice=...,reward=...") as caught:
         parse_choices(text.encode(), "odd.csv")
     assert all(f"'{name}'" in str(caught.value) for name in header)
+
+
+def test_a_table_of_gigabytes_is_refused_before_it_is_read(tmp_path):
+    with open(tmp_path / "t.csv", "wb") as file:
+        file.truncate(10**9)  # takes no place on the disk
+    with pytest.raises(DataError, match=r"1,000,000,000 bytes: a table of choices may have 50,000,000. Split it"):
+        read_choices(tmp_path / "t.csv")

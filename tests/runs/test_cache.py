@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 from policychord import problem
 from policychord.core.objective import Problem
 from policychord.runs import cache
-from policychord.runs.cache import MissingError, Result, load, places, save
+from policychord.runs.cache import MissingError, Result, forget_others, load, places, save
 from policychord.studies import STUDIES, load_study
 from policychord.studies.claim import Quantity
 
@@ -223,3 +224,24 @@ def test_damaged_results_of_every_kind_are_refused_or_made_again():
     found = attack_results(100, seed=1)
     assert found.broken == []
     assert found.refused > 70
+
+
+def test_a_file_that_unpacks_to_more_than_it_has_is_missing(tmp_path):
+    """Ours are not packed: 1.5 MB that unpack to 3 GB are somebody else's, and never unpacked."""
+    save(tmp_path / "x.npz", "step", Result({"a": np.zeros(100_000)}, 1.0))
+    with np.load(tmp_path / "x.npz") as ours:
+        np.savez_compressed(tmp_path / "bomb.npz", **ours)
+    with pytest.raises(MissingError) as refused:
+        load(tmp_path / "bomb.npz")
+    assert "not packed" in str(refused.value.__cause__)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_pipe_or_a_folder_in_place_of_a_result_is_missing_and_stays(tmp_path, make):
+    place = tmp_path / ".work" / "toy" / "x.npz"
+    place.parent.mkdir(parents=True)
+    make(place)
+    with pytest.raises(MissingError):
+        load(place)
+    forget_others(tmp_path, "toy", [])
+    assert place.exists() == (make is Path.mkdir)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from benchmarks.attack import attack_plans
 
+from policychord.runs.batches import check
 from policychord.runs.plan import Plan, points_of, read_plan
+from policychord.runs.store import read_settings
 
 FOLDER = Path(__file__).parents[2] / "plans"
 SHIPPED = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("fit_"))  # those are not sweeps
@@ -107,18 +109,61 @@ def test_what_is_wrong_is_said_with_the_name(tmp_path, text, words):
         (f"episodes = 2\n[grid]\neps = {{low = 1, high = 2, points = 1{'0' * 400}}}", r"more than 10\^15 points"),
         (f"episodes = 2\nseed = 1{'0' * 400}\n[grid]\neps = [1]", "seed = 1000"),
         (f"episodes = 2\n[grid]\neps = {'[' * 5000}{']' * 5000}", "not valid TOML"),
-        (f"episodes = 2\n[settings]\n{'a.' * 5000}b = 1\n[grid]\neps = [1]", ""),
+        (f"episodes = 2\n[settings]\n{'a.' * 5000}b = 1\n[grid]\neps = [1]", "more than 20 dots"),
     ],
 )  # fmt: skip
 def test_a_plan_beyond_all_measure_is_refused_with_its_size(tmp_path, text, words):
     path = tmp_path / "plan.toml"
     path.write_text(f'study = "flock"\n{text}')
-    if not words:  # a name that no study knows is refused later, by the study
-        assert "a" in read_plan(path).settings
-        return
     with pytest.raises(ValueError, match=words) as refused:
         read_plan(path)
     assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 100_000) + " = 1",
+        "[" + ".".join("a" * 100_000) + "]",
+        " . ".join(['"="'] * 50_000) + " = 1",
+        'x = { b = """a"b""", ' + ".".join("a" * 50_000) + ' = 1, c = "" }',
+        "# '''\n" + ".".join("a" * 50_000) + " = 1\n# '''",
+        "x = '\\'\n" + ".".join("a" * 50_000) + " = 1 # '",
+    ],
+)
+def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(tmp_path, text):
+    """The parser takes memory by the square of their number: 200 kB took 12 GB."""
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(ValueError, match="more than 20 dots"):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_dots_in_numbers_texts_and_comments_are_no_keys(tmp_path):
+    many, dots = ", ".join(f"{k}.5" for k in range(100)), "." * 100
+    lines = [f"# {dots}", f"x = [{many}]", f"y = '{dots}'", f'z = """\n{dots}"""', f"a.b.c = '''{dots}'''"]
+    (tmp_path / "own.toml").write_text("\n".join(lines))
+    assert read_settings(tmp_path / "own.toml")["a"] == {"b": {"c": dots}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"x{k} = 1\n" for k in range(5000)),
+        "x" * 100_000 + " = 1",
+        f"grid = {{ eps = [{', '.join(['0.1'] * 50_000)}] }}",
+        f'study = "{"x" * 100_000}"',
+        f"grid = {{ {'x' * 100_000} = [1] }}",
+        f'metrics = ["{"x" * 100_000}"]',
+    ],
+    ids=range(6),
+)
+def test_no_error_is_longer_than_anybody_reads(tmp_path, text):
+    usual = {"study": 'study = "flock"', "episodes": "episodes = 1", "grid": "grid = { eps = [0.1] }"}
+    lines = [line for name, line in usual.items() if not text.startswith(name)]
+    (tmp_path / "plan.toml").write_text("\n".join([*lines, text]))
+    with pytest.raises(ValueError, match=r"\w") as said:
+        check(read_plan(tmp_path / "plan.toml"))
+    assert len(str(said.value)) < 1500
 
 
 def test_a_plan_comes_back_from_its_file():

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json
+from policychord import _files
+from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json, write_text
 from policychord.studies.drawing import blank
 
 
@@ -38,21 +39,49 @@ def test_a_failed_write_keeps_the_old_file_and_no_scraps(tmp_path):
 
 
 def test_what_killed_processes_left_half_written_is_removed_by_the_next_command(tmp_path):
-    """Not what a living process writes, nor what was written just now, perhaps on another machine."""
+    """Not what a living process writes, nor what was written just now, nor anything that we have not made."""
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
-    names = {"dead": gone.pid, "living": os.getpid(), "new": gone.pid}
-    left = {name: tmp_path / "batches" / f".{name}.csv.{pid}.part" for name, pid in names.items()}
-    left["folder"] = tmp_path / f".trace.zarr.{gone.pid}.part"
     (tmp_path / "batches").mkdir()
-    left["folder"].mkdir()
-    for name, path in left.items():
-        if name != "folder":
-            path.write_text("half a ta")
-        if name != "new":
-            os.utime(path, (0, 0))
+    kept = tmp_path / "precious.txt"
+    kept.write_text("precious")
+
+    def left(where, pid=gone.pid, token="0" * 16):
+        path = where / f".policychord-{pid}-{token}.part"
+        path.write_text("half a ta")
+        os.utime(path, (0, 0))
+        return path
+
+    ours = [left(tmp_path), left(tmp_path / "batches"), left(tmp_path, token="1" * 16)]
+    others = [left(tmp_path, os.getpid()), left(tmp_path, token="short"), tmp_path / f".film.mkv.{gone.pid}.part",
+              tmp_path / f".policychord-{gone.pid}-{'a' * 16}.part", tmp_path / "a.part", kept]  # fmt: skip
+    others[2].write_text("somebody else's")
+    os.utime(others[2], (0, 0))
+    others[3].symlink_to(kept)
+    os.utime(others[3], (0, 0), follow_symlinks=False)
+    others[4].mkdir()
+    folder = tmp_path / f".policychord-{gone.pid}-{'b' * 16}.part"
+    folder.mkdir()
+    os.utime(folder, (0, 0))
+    new = left(tmp_path, token="c" * 16)
+    os.utime(new)
     prepare(tmp_path)
-    assert {name for name, path in left.items() if path.exists()} == {"living", "new"}
+    assert not [path for path in ours if path.exists()]
+    assert all(path.exists() for path in (*others, folder, new))
+
+
+def test_a_file_is_never_written_through_a_link_that_waits_for_it(tmp_path, monkeypatch):
+    """Names cannot be guessed; and where one was, what stands there is not opened."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (f".a.txt.{os.getpid()}.part", f".probe-{os.getpid()}", f".policychord-{os.getpid()}-{'0' * 16}.part"):
+        (tmp_path / name).symlink_to(victim)
+    prepare(tmp_path)
+    write_text(tmp_path / "a.txt", "new")
+    monkeypatch.setattr(_files.secrets, "token_hex", lambda count: "0" * 16)
+    with pytest.raises(StoreError, match="could not write"):
+        write_text(tmp_path / "a.txt", "newer")
+    assert (victim.read_text(), (tmp_path / "a.txt").read_text()) == ("precious", "new")
 
 
 def test_a_figure_is_laid_out_once_for_both_files(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Sweeps: nothing lost, nothing doubled, and the same bits wherever they were computed."""
 
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -49,7 +50,7 @@ def test_every_episode_of_every_point_has_its_line(done):
     assert table.groupby("point").eps.unique().map(list).to_dict() == {0: [0.1], 1: [1.0], 2: [10.0]}
     assert table.polarization.between(0, 1).all()
     assert table.polarization.nunique() == 9
-    assert sweep.status(PLAN, out) == (3, 3, 9, 9, 0)
+    assert sweep.status(PLAN, out) == (3, 3, 9, 9, 0, ())
 
 
 def test_dask_changes_no_bit(done, tmp_path):
@@ -163,9 +164,9 @@ def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
 def test_batches_of_two_versions_are_not_mixed(done, tmp_path, monkeypatch):
     shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
     files = sorted((tmp_path / "batches").iterdir())
-    older = pd.read_parquet(files[0])
+    older = pd.read_parquet(tmp_path / "batches" / f"{batches_of(PLAN)[0].id}.parquet")
     older.attrs["code"] = "an older one"
-    older.to_parquet(tmp_path / "batches" / "older.parquet")
+    older.to_parquet(tmp_path / "batches" / f"{batches_of(PLAN, 'an older one')[0].id}.parquet")
     same(sweep.results(PLAN, tmp_path).table, done[1])
     assert sweep.status(PLAN, tmp_path).outdated == 1
     monkeypatch.setattr(sweep, "code_version", lambda: "a newer one")
@@ -187,14 +188,46 @@ def test_a_batch_that_was_cut_short_is_missing(done, tmp_path, content):
     assert len(sweep.results(PLAN, tmp_path).table) < len(done[1])
 
 
-def test_files_that_are_no_batches_are_named(done, tmp_path):
+def test_files_that_the_plan_does_not_name_are_named_and_do_not_count(done, tmp_path):
     shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
-    file = tmp_path / "batches" / "foreign.parquet"
-    file.write_bytes(b"PAR1, or so it says, PAR1")
-    with pytest.raises(ValueError, match=r"foreign\.parquet cannot be read .* remove it"):
+    folder = tmp_path / "batches"
+    whole = folder / f"{batches_of(PLAN)[0].id}.parquet"
+    shutil.copy(whole, folder / f"{whole.stem} (copy).parquet")
+    shutil.copy(whole, folder / "0123456789abcdef.parquet")  # looks like a batch
+    (folder / "foreign.parquet").write_bytes(b"PAR1, or so it says, PAR1")
+    os.mkfifo(folder / "pipe.parquet")
+    (folder / f".policychord-1-{'0' * 16}.part").write_bytes(b"")  # being written
+    found = sweep.status(PLAN, tmp_path)
+    assert (found.done, found.done_episodes, found.outdated) == (3, 9, 0)
+    assert found.stray == tuple(sorted(["0123456789abcdef.parquet", f"{whole.stem} (copy).parquet", "foreign.parquet",
+                                        "pipe.parquet"]))  # fmt: skip
+    table, notes = sweep.results(PLAN, tmp_path)
+    same(table, done[1])
+    (note,) = notes
+    assert all(name in note for name in ("0123456789abcdef.parquet", "1 more", "Not counted"))
+
+
+def test_a_batch_that_is_no_batch_is_an_error(done, tmp_path):
+    shutil.copytree(done[0], tmp_path, dirs_exist_ok=True)
+    one, two = (tmp_path / "batches" / f"{batch.id}.parquet" for batch in batches_of(PLAN)[:2])
+    shutil.copy(two, one)
+    with pytest.raises(ValueError, match=r"does not hold the 3 episodes of its batch: remove it"):
         sweep.results(PLAN, tmp_path)
-    pd.DataFrame({"x": [1]}).to_parquet(file)
-    with pytest.raises(ValueError, match=r"foreign\.parquet is no batch of this sweep \(no episode, eps, point\)"):
+    one.write_bytes(b"PAR1, or so it says, PAR1")
+    with pytest.raises(ValueError, match=r"cannot be read .* remove it"):
+        sweep.results(PLAN, tmp_path)
+    pd.DataFrame({"x": [1]}).to_parquet(one)
+    with pytest.raises(ValueError, match=r"is no batch of this sweep \(no episode, eps, point\)"):
+        sweep.results(PLAN, tmp_path)
+
+
+def test_a_pipe_in_place_of_a_batch_is_a_batch_that_is_missing(tmp_path):
+    (tmp_path / "batches").mkdir()
+    for batch, make in zip(batches_of(PLAN), (os.mkfifo, os.mkdir), strict=False):
+        make(tmp_path / "batches" / f"{batch.id}.parquet")
+    assert sweep.status(PLAN, tmp_path).done == 0
+    assert len(sweep.missing(PLAN, tmp_path)) == 3
+    with pytest.raises(ValueError, match="no finished batch"):
         sweep.results(PLAN, tmp_path)
 
 

@@ -1,5 +1,6 @@
 """A file of tracks in the room Flock: what is played is the data, and the group beside it starts where they are."""
 
+import io
 import threading
 import time
 from types import SimpleNamespace
@@ -143,3 +144,11 @@ def test_the_page_plays_a_file_and_goes_back(visit, table, tmp_path):
     page.wait_for_function("() => location.hash.includes('leave_out=4')")
     page.get_by_role("button", name="Back to the boids").click()
     expect(page.locator('[data-slot="flock-part"]')).to_be_visible()
+
+
+def test_a_crowd_that_would_take_minutes_is_refused():
+    file = io.BytesIO()
+    np.save(file, np.random.default_rng(0).integers(-99, 99, (1000, 300, 2)).astype("i1"))
+    said = room.open_file(Upload("crowd.npy", file.getvalue()), room.TracksView(rate=4.0)).fault
+    assert "90,000,000 pairs of individuals" in said
+    assert "Decisions farther apart" in said

@@ -1,20 +1,24 @@
 """Files that are handed over: politely refused or read, in memory, each by the tab it belongs to."""
 
+import io
 import json
+import socket
+import subprocess
+import sys
 
 import httpx
 import pytest
 
 from policychord.choices.data import as_table
 from policychord.choices.simulate import synthetic
-from policychord.studio import uploads
+from policychord.studio import parser, server, uploads
 from policychord.studio.rooms.choices import CHOICES
-from policychord.studio.security import LARGEST_BODY
+from policychord.studio.security import ADDRESS, LARGEST_BODY, cookie_name
 from policychord.studio.session import Session
-from policychord.studio.uploads import Uploads, tidy
+from policychord.studio.uploads import Upload, Uploads, tidy
 from policychord.studio.wire import Frame, unpack
 
-from .serving import wait_until
+from .serving import TOKEN, wait_until
 from .test_session import frame, words
 
 HEADER = b"subject,block,trial,choice,reward\n"
@@ -136,3 +140,101 @@ def test_a_tab_that_goes_away_leaves_its_work():
     fitting()
     assert seen[-1].part == "progress"
     assert 1 <= seen[-1].header["done"] < 100
+
+
+def half(studio, content=b"subject,choice", length=5000):
+    """A request whose body does not come."""
+    sent = (f"POST /upload?name=x.csv HTTP/1.1\r\nHost: {studio.origin.removeprefix('http://')}\r\n"
+            f"Cookie: {cookie_name(studio.port)}={TOKEN}\r\nContent-Length: {length}\r\n\r\n").encode()  # fmt: skip
+    line = socket.create_connection((ADDRESS, studio.port))
+    line.sendall(sent + content)
+    return line
+
+
+def test_an_upload_that_is_cut_off_is_no_bug(studio, capfd):
+    half(studio).close()
+    with studio.socket("gate") as line:  # the server goes on
+        assert words(line)["kind"] == "hello"
+    wait_until(lambda: hand(studio, b"x").status_code == 200)
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_a_slow_upload_is_told_so(studio, monkeypatch):
+    monkeypatch.setattr(server, "BODY_WITHIN", 0.3)
+    with half(studio) as line:
+        assert line.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_messages_that_are_dropped_are_told():
+    """A page that sends thousands without reading loses the oldest, and knows how many."""
+    session = Session(CHOICES, lambda: None, Uploads())
+    for _ in range(5000):
+        session.receive("nonsense")
+    (said,) = session.take()
+    assert "4744 messages or answers were dropped: at most 256 wait" in json.loads(said)["message"]
+    assert session.take() == []
+
+
+# ----------------------------------------------------------------------------- the process that parses
+
+
+def packed(size):
+    """An HDF5 file of a few kilobytes with a dataset that its own declaration makes large."""
+    import h5py
+
+    file = io.BytesIO()
+    with h5py.File(file, "w") as held:
+        held.create_dataset("trajectories", shape=size, dtype="f8", chunks=True, compression="gzip")
+        held.attrs["frames_per_second"] = 25.0
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.h5", packed((19_000_000, 1, 2)), "unpacks to"),
+        ("t.csv", b"trial,t,id,x,y\n" + b"".join(b"%d,%d,0,%d,1\n" % (k, t, t) for k in range(1000) for t in range(3)),
+         "up to 999"),
+        ("t.csv", b"frame,id,x,y\n" + b"".join(b"%d,%d,1,2\n" % (k % 3, k // 3) for k in range(400_500)), "400,000"),
+    ],
+)  # fmt: skip
+def test_a_file_beyond_the_studio_is_a_sentence(name, content, said):
+    with pytest.raises(ValueError, match=said):
+        parser.parse("tracks", Upload(name, content), {"rate": 10.0})
+
+
+def test_a_parser_that_takes_too_much_memory_time_or_dies_gives_a_sentence(monkeypatch):
+    good = Upload("t.csv", b"frame,id,x,y\n" + b"".join(b"%d,0,%d,2\n" % (k, k) for k in range(30_000)))
+    assert parser.parse("tracks", good, {"rate": 10.0}).trials[0].position.shape == (30_000, 1, 2)
+    run = parser.subprocess.run
+
+    def with_code(code):
+        """The parser as it is, but for a line before it begins."""
+
+        def begin(command, **more):
+            return run([*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser.main()"], **more)
+
+        monkeypatch.setattr(parser.subprocess, "run", begin)
+
+    with_code("parser.MEMORY = 1")
+    with pytest.raises(ValueError, match="memory"):
+        parser.parse("tracks", good, {"rate": 10.0})
+    with_code("import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(ValueError, match="could not be read"):
+        parser.parse("tracks", good, {"rate": 10.0})
+    with_code("print('noise'); raise SystemExit")
+    with pytest.raises(ValueError, match="could not be read"):
+        parser.parse("tracks", good, {"rate": 10.0})
+    with_code("import sys; sys.modules['resource'] = None")  # as on Windows
+    assert parser.parse("tracks", good, {"rate": 10.0}).rate == 10.0
+    with_code("import time; time.sleep(60)")
+    monkeypatch.setattr(parser, "SECONDS", 1.0)
+    with pytest.raises(ValueError, match="within 1 seconds"):
+        parser.parse("tracks", good, {"rate": 10.0})
+
+
+def test_the_parser_imports_its_reader_and_nothing_heavy():
+    code = ("import sys; from policychord.studio import parser; [load() for load in parser.READERS.values()]; "
+            "heavy = {'jax', 'scipy', 'matplotlib', 'numba', 'fastapi'} & set(sys.modules); "
+            "assert not heavy, heavy")  # fmt: skip
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -257,33 +257,143 @@ def test_a_cut_netcdf_file_leaves_no_trace_of_the_library(files):
         gc.collect()
 
 
-@pytest.mark.parametrize("kind", ["h5", "nc"])
-def test_links_to_other_files_are_not_followed(files, kind):
+def soft_to_external(file, name, secret):
+    """The attack that worked: bytes of another file, inside a group, reached by a soft link."""
     import h5py
 
-    name, inside = {"h5": ("trajectories.h5", "frames_per_second"), "nc": ("poses.nc", "confidence")}[kind]
+    inner = file.create_group("deep").create_dataset("x", shape=(1,), dtype="f8", external=[(str(secret), 0, 8)])
+    assert inner[0] == 25.0
+    file[name] = h5py.SoftLink("/deep/x")
+
+
+def hard_to_external(file, name, secret):
+    file.create_group("deep").create_dataset("x", shape=(1,), dtype="f8", external=[(str(secret), 0, 8)])
+    file[name] = file["deep/x"]
+
+
+def virtual(file, name, secret):
+    import h5py
+
+    layout = h5py.VirtualLayout(shape=(1,), dtype="f8")
+    layout[:] = h5py.VirtualSource(str(secret.with_suffix(".h5")), "x", shape=(1,))
+    file.create_group("a/b").create_virtual_dataset("c", layout)
+    file[name] = 25.0
+
+
+def external_link(file, name, secret):
+    import h5py
+
+    file.create_group("a")["b"] = h5py.ExternalLink(str(secret.with_suffix(".h5")), "x")
+
+
+def reference(file, name, secret):
+    import h5py
+
+    file[name] = np.array([file.ref], dtype=h5py.ref_dtype)
+
+
+def region(file, name, secret):
+    import h5py
+
+    file["plain"] = np.zeros(3)
+    file.attrs.create(name, file["plain"].regionref[:1], dtype=h5py.regionref_dtype)
+
+
+def circle_of_soft_links(file, name, secret):
+    import h5py
+
+    file["a"], file["b"] = h5py.SoftLink("/b"), h5py.SoftLink("/a")
+
+
+def structured(file, name, secret):
+    file[name] = np.zeros(2, dtype=[("a", "f8"), ("b", "i4")])
+
+
+LINKS = {soft_to_external: "deep|link to another place", hard_to_external: "lies in another file",
+         virtual: "lies in another file", external_link: "lies in another file", reference: "neither numbers nor text",
+         region: "neither numbers nor text", circle_of_soft_links: "link to another place",
+         structured: "neither numbers nor text"}  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", ["frames_per_second", "body_length", "confidence"])
+@pytest.mark.parametrize("kind", ["h5", "nc"])
+@pytest.mark.parametrize("plant", LINKS, ids=lambda plant: plant.__name__)
+def test_nothing_but_plain_datasets_of_the_file_itself_is_read(files, kind, plant, inside):
+    import h5py
+
+    name = {"h5": "trajectories.h5", "nc": "poses.nc"}[kind]
+    secret = files / "secret.bin"
+    secret.write_bytes(np.array([25.0]).tobytes())
     with h5py.File(files / "secret.h5", "w") as file:
-        file["x"] = 25.0
+        file["x"] = [25.0]
     with h5py.File(files / name, "a") as file:
-        file.attrs.pop("frames_per_second", None)
-        file[inside] = h5py.ExternalLink("secret.h5", "x")
-    with pytest.raises(TrackError, match="lies in another file"):
-        read_tracks(files / name)
-
-
-@pytest.mark.parametrize("kind", ["h5", "nc"])
-def test_a_small_file_does_not_unpack_to_much(files, kind):
-    """Numbers that were never written take no place in a file, and all their place in memory."""
-    import h5py
-
-    name, inside = {"h5": ("trajectories.h5", "trajectories"), "nc": ("poses.nc", "bomb")}[kind]
-    with h5py.File(files / name, "a") as file:
+        file.attrs.pop(inside, None)
         if inside in file:
             del file[inside]
-        file.create_dataset(inside, shape=(10**9,), chunks=(1000,), dtype="f8")
-        file[inside].make_scale(inside)
+        plant(file, inside, secret)
+    with pytest.raises(TrackError, match=LINKS[plant]) as said:
+        read_tracks(files / name)
+    assert "25" not in str(said.value).replace(str(files), "")
+    with pytest.raises(TrackError, match=LINKS[plant]):
+        parse_tracks((files / name).read_bytes(), name)
+
+
+@pytest.mark.parametrize("kind", ["h5", "nc"])
+def test_groups_that_hold_each_other_end_the_walk(files, kind):
+    import h5py
+
+    name = {"h5": "trajectories.h5", "nc": "poses.nc"}[kind]
+    with h5py.File(files / name, "a") as file:
+        group = file.create_group("a").create_group("b")
+        group["up"] = file["a"]
+    assert read_tracks(files / name).rate == 25.0
+
+
+def never_written(file, name):
+    """Numbers that were never written take no place in a file, and all their place in memory."""
+    file.create_dataset(name, shape=(10**9,), chunks=(1000,), dtype="f8")
+
+
+def packed(file, name):
+    """3 million zeros in some kilobytes."""
+    file.create_dataset(name, data=np.zeros((1_500_000, 2)), compression="gzip")
+
+
+def long_entry(file, name):
+    """One entry, as a number would be, of 2 GB."""
+    file.create_dataset(name, shape=(1,), dtype="S2000000000", chunks=(1,))
+
+
+def long_attribute(file, name):
+    file.create_group("g", track_order=True).attrs.create(name, np.zeros(20_000))
+
+
+def many_groups(file, name):
+    for k in range(10_001):
+        file.create_group(f"g/{k}")
+
+
+@pytest.mark.parametrize("kind", ["h5", "nc"])
+@pytest.mark.parametrize("plant", [never_written, packed, long_entry, long_attribute, many_groups])
+def test_a_small_file_does_not_unpack_to_much(files, kind, plant):
+    import h5py
+
+    name = {"h5": "trajectories.h5", "nc": "poses.nc"}[kind]
+    with h5py.File(files / name, "a") as file:
+        file.attrs.pop("body_length", None)
+        plant(file, "body_length")
     with pytest.raises(TrackError, match="more than"):
         read_tracks(files / name)
+
+
+def test_an_array_of_the_wrong_shape_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    import h5py
+
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["trajectories"] = np.zeros((5, 4))
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(TrackError, match=r"\(frames, individuals, 2\) is needed"):
+        read_tracks(tmp_path / "t.h5")
 
 
 def test_short_trials_are_left_out_and_counted(tmp_path):
@@ -292,6 +402,33 @@ def test_short_trials_are_left_out_and_counted(tmp_path):
     found = read_tracks(tmp_path / "t.csv", rate=1.0)
     assert [trial.name for trial in found.trials] == ["b"]
     assert any("1 of 2 trials" in note for note in found.notes)
+
+
+def test_a_table_is_refused_by_its_size_before_it_is_read(tmp_path):
+    with open(tmp_path / "t.csv", "wb") as file:
+        file.truncate(10**9)  # takes no place on the disk
+    with pytest.raises(TrackError, match=r"1,000,000,000 bytes: a table may have 200,000,000. Split it"):
+        read_tracks(tmp_path / "t.csv", rate=1.0)
+    (tmp_path / "t.csv").write_bytes(b"," * 100_000)
+    with pytest.raises(TrackError, match="more than 20,000 columns"):
+        read_tracks(tmp_path / "t.csv", rate=1.0)
+
+
+def test_rows_of_trials_may_come_in_any_order():
+    rows = [f"{trial},{frame},{i},{trial * 100 + frame},1" for frame in range(4) for trial in (2, 1, 3) for i in "ab"]
+    found = parse_tracks("\n".join(["trial,frame,id,x,y", *rows]).encode(), "t.csv", rate=1.0)
+    assert [trial.name for trial in found.trials] == ["2", "1", "3"]
+    for trial in found.trials:
+        np.testing.assert_array_equal(trial.position[:, 1, 0], int(trial.name) * 100 + np.arange(4))
+
+
+def test_many_trials_are_looked_through_once():
+    """16,000 trials took 71 s, because the whole table was compared with the name of each."""
+    made = "".join(f"{k},{f},0,{f},{k % 9}\n" for k in range(16_000) for f in range(3))
+    assert len(parse_tracks(f"trial,t,id,x,y\n{made}".encode(), "t.csv", rate=10.0).trials) == 16_000
+    more = "".join(f"{k},0,0,1,1\n" for k in range(20_001))
+    with pytest.raises(TrackError, match="20,001 trials, more than 20,000"):
+        parse_tracks(f"trial,t,id,x,y\n{more}".encode(), "t.csv", rate=10.0)
 
 
 def test_a_file_without_a_rate_says_so(files):

@@ -1,6 +1,7 @@
 """Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -218,11 +219,19 @@ def as_table(choices: Choices) -> pd.DataFrame:
 
 def as_csv(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
     """A table, or its rows, as CSV that a spreadsheet opens as data: text like a formula gets an apostrophe."""
-    formula = ("=", "+", "-", "@", "\t", "\r")
-    safe = pd.DataFrame(table).map(
-        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(formula) else value
-    )
+    safe = pd.DataFrame(table).rename(columns=_harmless)
+    for at, kind in enumerate(safe.dtypes):
+        if kind.kind not in "iufb":
+            safe.isetitem(at, safe.iloc[:, at].map(_harmless))
     return safe.to_csv(index=False)
+
+
+def _harmless(value: Any) -> Any:
+    """Text that no spreadsheet computes. Some read full-width signs (U+FF1D) and their kin like the plain ones."""
+    if not isinstance(value, str) or not value:
+        return value
+    begins = unicodedata.normalize("NFKC", value.lstrip()[:1])
+    return f"'{value}" if value[0] in "\t\r\n" or begins.startswith(("=", "+", "-", "@", "\u2212")) else value
 
 
 # --------------------------------------------------------------------- columns, one after the other

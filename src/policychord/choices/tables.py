@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+LARGEST_TABLE = 50_000_000  # bytes, some 3 million trials; in memory it takes twenty times as much
+MOST_COLUMNS = 100_000
 LONGEST_QUOTE = 80  # characters of a file that a message repeats
 LARGEST_SIDECAR = 1_000_000  # bytes
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "."})  # how tables say that there is nothing
@@ -75,6 +77,9 @@ def content(path: Path) -> bytes:
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, not a file"
         raise DataError(f"{shown} is {kind}: pass the table itself.")
+    if (size := path.stat().st_size) > LARGEST_TABLE:
+        raise DataError(f"{shown} has {size:,} bytes: a table of choices may have {LARGEST_TABLE:,}. Split it into "
+                        "files of some people each, or leave out columns that are not used.")  # fmt: skip
     return path.read_bytes()
 
 
@@ -83,25 +88,34 @@ def read_table(
 ) -> Table:
     """Cells under our names. `columns` says what the file calls them; the rest is guessed from names and sidecar."""
     text = _text(raw, name)
-    separator = _separator(text)
-    records = list(_records(text, separator, name))
-    if not records:
+    separator = _separator(text, name)
+    records = _records(text, separator, name)
+    _, first = next(records, (1, None))
+    if first is None:
         raise complaint(name, [Problem("the file is empty")])
-    header = [cell.strip() for cell in records[0][1]]
+    header = [cell.strip() for cell in first]
     notes = sidecar_columns(sidecar or {})
     plan, said, problems = _plan(header, dict(columns or {}), notes)
-    body = [(line, cells) for line, cells in records[1:] if any(cell.strip() for cell in cells)]
-    blank = [(line, "") for line, cells in records[1:] if not any(cell.strip() for cell in cells)]
+    # column by column, because a list for each row takes many times the size of the file
+    lines: list[int] = []
+    found: dict[str, list[str]] = {ours: [] for ours in plan}
+    blank, uneven = [], []
+    for line, cells in records:
+        if not any(cell.strip() for cell in cells):
+            blank.append((line, ""))
+        elif len(cells) != len(header):
+            uneven.append((line, f"{len(cells)} cells"))
+        else:
+            lines.append(line)
+            for ours, at in plan.items():
+                found[ours].append(cells[at].strip())
     if blank:
         problems.append(Problem("rows have separators but no values: delete them", blank))
-    uneven = [(line, f"{len(cells)} cells") for line, cells in body if len(cells) != len(header)]
     if uneven:
         problems.append(Problem(f"rows do not have the {len(header)} cells of the header", uneven))
-    if not body:
+    if not lines and not uneven:
         problems.append(Problem("there is a header but no trials"))
-    whole = [(line, cells) for line, cells in body if len(cells) == len(header)]
-    index = pd.Index([line for line, _ in whole], dtype=int)
-    found = {ours: [cells[at].strip() for _, cells in whole] for ours, at in plan.items()}
+    index = pd.Index(lines, dtype=int)
     if separator != ",":
         said = [f"Cells are separated by {_SEPARATORS.get(separator, 'spaces')}.", *said]
     about = {ours: notes.get(header[at].lower(), {}) for ours, at in plan.items()}
@@ -111,7 +125,7 @@ def read_table(
 def header_of(raw: bytes, name: str) -> list[str]:
     """The names of a table's columns, or a `DataError` if it is no text."""
     text = _text(raw, name)
-    first = next(iter(_records(text, _separator(text), name)), (1, []))
+    first = next(iter(_records(text, _separator(text, name), name)), (1, []))
     return [printable(cell.strip(), LONGEST_QUOTE) for cell in first[1]]
 
 
@@ -239,10 +253,12 @@ def _text(raw: bytes, name: str) -> str:
     raise complaint(name, [Problem(text)])
 
 
-def _separator(text: str) -> str:
+def _separator(text: str, name: str) -> str:
     """What separates the cells of the header: tabs, semicolons, commas, bars, or else spaces."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
+    header = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
     best = max(_SEPARATORS, key=header.count)
+    if header.count(best) > MOST_COLUMNS or len(header.split()) > MOST_COLUMNS:
+        raise complaint(name, [Problem(f"there are more than {MOST_COLUMNS:,} columns: leave out those not used")])
     return best if header.count(best) else " " if len(header.split()) >= len(NEEDED) else ","
 
 

@@ -1,7 +1,5 @@
 """Settings from a file and from options: who wins, and what is said when one of them is wrong."""
 
-import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,18 +34,12 @@ def settle(
 
 def from_file(path: Path) -> dict[str, Any]:
     """What a TOML or JSON file says."""
-    from ..runs.store import check_text
+    from ..runs.store import read_settings
 
-    check_text(path)
-    kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
-        text = path.read_text(encoding="utf-8")
-        values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
-        raise ValueError(f"--settings {path} is not valid {kind}: {error}.") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"--settings {path} holds a {type(values).__name__}: write settings as names with values.")
-    return values
+        return read_settings(path)
+    except ValueError as error:
+        raise ValueError(f"--settings {error}") from None
 
 
 def _put(values: dict[str, Any], place: Sequence[str], value: Any) -> None:

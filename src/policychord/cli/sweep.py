@@ -209,6 +209,7 @@ def export(
     json: Json = False,
 ) -> None:
     """Write all finished episodes as one table: a line for each, with its settings and metrics."""
+    from ..choices.data import as_csv
     from ..runs import sweep as runs
     from ..runs.store import write_table, write_text
 
@@ -216,7 +217,7 @@ def export(
     if to.suffix not in (".csv", ".parquet"):
         raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
     table, notes = runs.results(runs.load_plan(folder), folder)
-    file = write_text(to, table.to_csv(index=False)) if to.suffix == ".csv" else write_table(to, table)
+    file = write_text(to, as_csv(table)) if to.suffix == ".csv" else write_table(to, table)
     results = {"episodes": len(table), "columns": list(table.columns)}
     record = {"results": results, "out": file.parent, "files": [file], "notes": notes}
     read = "read_csv" if to.suffix == ".csv" else "read_parquet"
@@ -344,6 +345,10 @@ def _told(folder: Path, found: Any) -> list[str]:
         lines.append(
             f"{found.outdated} more were computed by another version of the code or of its packages; they stay."
         )
+    if found.stray:
+        from ..runs.sweep import name_stray
+
+        lines.append(name_stray(found.stray))
     if found.done < found.batches:
         return [*lines, "Next: the same  policychord sweep run  does the rest."]
     return [*lines, f"Next:  policychord sweep plot {folder}  or  policychord sweep export {folder}"]

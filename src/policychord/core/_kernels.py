@@ -197,7 +197,7 @@ def _gap(w, g, mean, temperature, noise):
             excess += w[a] * max(grown - x, 0.0)
             mismatch += w[a] * abs(grown)
         gap = temperature * math.log1p(excess)
-        first = noise * (2.0 * mismatch + min(excess, 1.0) + _relative_rounding(0, n))
+        first = noise * (2.0 * min(mismatch, 1.0) + min(excess, 1.0) + _relative_rounding(0, n))
         floor = first + noise * noise / (2.0 * temperature)
     else:
         for a in range(n):

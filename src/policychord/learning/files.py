@@ -1,12 +1,12 @@
 """What learning has reached, in a file of arrays: nothing else is written, and nothing that is read is executed."""
 
 import hashlib
-import os
 from pathlib import Path
 
 import jax
 import numpy as np
 
+from .._files import load_arrays, part_beside
 from ..fitting.likelihoods import Likelihood
 from ..fitting.optimise import Optimum
 from ..fitting.parameters import free_names
@@ -20,8 +20,8 @@ def write(path: Path, given: Likelihood, found: Optimum) -> None:
     numbers = np.array([found.log_posterior, found.log_likelihood, found.evaluations, found.converged, found.complete])
     length = np.array([len(one) for one in found.paths], dtype=int)
     paths = np.concatenate([np.zeros(0), *found.paths])
-    target = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
+    target = part_beside(path)
     with open(target, "wb") as file:
         np.savez(file, **arrays, numbers=numbers, length=length, paths=paths, about=_about(given))
     target.replace(path)
@@ -32,7 +32,7 @@ def read(path: Path, given: Likelihood) -> Optimum:
     if not path.is_file():
         raise ValueError(f"{path} is a folder, a pipe or a device: name another file.")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with load_arrays(path) as stored:
             have = {name: stored[name] for name in (*PLAIN, "numbers", "length", "paths", "about")}
         same = np.array_equal(have["about"], _about(given))
         found = _optimum(have, len(free_names(given.parameters))) if same else None

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..studies import load_episodes, studies_with_episodes
 from ..studies.episodes import Episodes, Measured
-from ..wording import nearest
+from ..wording import cut, nearest
 from .cache import code_version
 from .plan import Plan, Point, points_of
 
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 def episodes_of(study: str) -> Episodes:
     """What a study offers to sweeps."""
     if study not in (known := studies_with_episodes()):
-        raise ValueError(f"study = {study!r}: sweeps are for {' and '.join(known)}.")
+        raise ValueError(f"study = {cut(repr(study))}: sweeps are for {' and '.join(known)}.")
     return load_episodes(study)
 
 
@@ -49,19 +49,21 @@ def check(plan: Plan) -> None:
     offered = episodes_of(plan.study)
     for name in plan.metrics:
         if name not in offered.metrics:
-            raise ValueError(f"metrics: {name!r} is none of {plan.study}: {nearest(name, list(offered.metrics))}")
+            raise ValueError(
+                f"metrics: {cut(repr(name))} is none of {plan.study}: {nearest(cut(name), list(offered.metrics))}"
+            )
     for name in (*plan.settings, *plan.axes):
         if name in PLANNED:
             raise ValueError(f"{name} is no setting of a sweep: a plan has its own {PLANNED[name]}, at its top.")
         if name not in offered.names:
-            raise ValueError(f"{name} is no setting of the {plan.study}: {nearest(name, offered.names)}")
+            raise ValueError(f"{cut(name)} is no setting of the {plan.study}: {nearest(cut(name), offered.names)}")
     for point in points_of(plan):
         offered.settings(**_told(plan, point))
 
 
-def batches_of(plan: Plan) -> list[Batch]:
-    """All units of work, in an order and with ids that depend on the plan and the code alone."""
-    points = points_of(plan)
+def batches_of(plan: Plan, version: str = "") -> list[Batch]:
+    """All units of work, in an order and with ids that depend on the plan and the code alone (this, or `version`)."""
+    points, version = points_of(plan), version or code_version()
     spans = [
         Span(number, first, min(plan.batch, plan.episodes - first))
         for number in range(len(points))
@@ -73,12 +75,12 @@ def batches_of(plan: Plan) -> list[Batch]:
             groups[-1].append(span)
         else:
             groups.append([span])
-    return [Batch(_identity(plan, points, group), tuple(group)) for group in groups]
+    return [Batch(_identity(plan, points, group, version), tuple(group)) for group in groups]
 
 
-def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span]) -> str:
+def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span], version: str) -> str:
     told = [[_told(plan, points[span.point]), span.first, span.size] for span in spans]
-    whole = [code_version(), plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
+    whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 

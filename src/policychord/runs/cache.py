@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -16,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
+from .._files import load_arrays
 from .store import write_bytes
 
 FOLDER = ".work"
@@ -58,12 +59,7 @@ def places(out: Path, study: str, steps: Iterable[str], *settings: Any) -> dict[
 
 def save(path: Path, step: str, result: Result) -> None:
     """Write the result of a step. Raises TypeError, with the place in the result, if it is not plain data."""
-    arrays: list[np.ndarray] = []
-    value = _encode(result.value, f"the result of step {step!r}", arrays)
-    text = json.dumps({"format": FORMAT, "seconds": result.seconds, "value": value})
-    file, structure = io.BytesIO(), np.frombuffer(text.encode(), np.uint8)
-    np.savez(file, allow_pickle=False, **{STRUCTURE: structure}, **{str(k): array for k, array in enumerate(arrays)})
-    write_bytes(path, file.getvalue())
+    write_bytes(path, as_bytes(result, f"the result of step {step!r}"))
 
 
 def load(path: Path) -> Result:
@@ -71,26 +67,50 @@ def load(path: Path) -> Result:
     try:
         if not path.is_file():  # a pipe would never end
             raise FileNotFoundError(path)
-        with np.load(path, allow_pickle=False) as file:
-            whole = json.loads(file[STRUCTURE].tobytes())
-            if whole["format"] != FORMAT:
-                raise ValueError(f"format {whole['format']}")
-            return Result(_decode(whole["value"], file), float(whole["seconds"]))
+        return _read(path)
     except Exception as error:  # a file that is cut short or foreign can fail in any way: the step is done again
         raise MissingError(str(path)) from error
+
+
+def as_bytes(result: Result, what: str) -> bytes:
+    """A result as a file holds it; `what` is said of what is not plain data."""
+    arrays: list[np.ndarray] = []
+    value = _encode(result.value, what, arrays)
+    text = json.dumps({"format": FORMAT, "seconds": result.seconds, "value": value})
+    file, structure = io.BytesIO(), np.frombuffer(text.encode(), np.uint8)
+    np.savez(file, allow_pickle=False, **{STRUCTURE: structure}, **{str(k): array for k, array in enumerate(arrays)})
+    return file.getvalue()
+
+
+def from_bytes(content: bytes) -> Result:
+    """What `as_bytes` was given."""
+    try:
+        return _read(io.BytesIO(content))
+    except Exception as error:
+        raise MissingError(f"{len(content)} bytes") from error
+
+
+def _read(file: Any) -> Result:
+    with load_arrays(file) as arrays:
+        whole = json.loads(arrays[STRUCTURE].tobytes())
+        if whole["format"] != FORMAT:
+            raise ValueError(f"format {whole['format']}")
+        return Result(_decode(whole["value"], arrays), float(whole["seconds"]))
 
 
 def forget_others(out: Path, study: str, wanted: Iterable[Path]) -> None:
     """Delete what this run did not use: results of other settings or of older code."""
     for path in set((out / FOLDER / study).glob("*")) - set(wanted):
-        path.unlink(missing_ok=True)
+        if path.is_symlink() or not path.is_dir():  # a folder is none of ours
+            path.unlink(missing_ok=True)
 
 
 def _encode(value: Any, where: str, arrays: list[np.ndarray]) -> Any:
     """A value in what JSON has; arrays go to the list, and their number stands for them."""
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if type(value) is np.ndarray or isinstance(value, np.generic | jax.Array):
+    jax = sys.modules.get("jax")  # who has not loaded it has none of its arrays
+    if type(value) is np.ndarray or isinstance(value, np.generic) or (jax and isinstance(value, jax.Array)):
         array = np.asarray(value)
         if array.dtype.hasobject:
             raise TypeError(f"{where} is an array of Python objects: return numbers or text.")

@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import json
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,7 +26,7 @@ from ..wording import in_words
 from .formatting import plain
 from .records import Drawn
 from .report import embedded, inline, markdown
-from .store import check_text, prepare, save_figure, write_dataset, write_json, write_text
+from .store import check_text, prepare, read_settings, save_figure, write_dataset, write_json, write_text
 
 Watch = Callable[[str, int, int], None]
 RECORD = "fit.json"
@@ -98,11 +97,7 @@ class Fitted(NamedTuple):
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
-    check_text(path)
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    given = read_settings(path)
     try:
         return FitPlan.model_validate(given)
     except ValidationError as error:

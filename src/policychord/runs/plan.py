@@ -1,9 +1,7 @@
 """A plan of a sweep: which study, which settings vary and how, how many episodes, what to keep."""
 
 import itertools
-import json
 import math
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from scipy.stats import qmc
 
 from ..wording import in_words
-from .store import check_text
+from .store import read_settings
 
 MOST_POINTS = 1_000_000  # of a plan, and batches: all are listed in memory
 MOST_EPISODES = 100_000_000
@@ -148,12 +146,7 @@ def _values(axis: Range | list[Value]) -> list[Value]:
 def read_plan(path: str | Path) -> Plan:
     """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
     path = Path(path)
-    check_text(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-        given = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
-        raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from None
+    given = read_settings(path)
     try:
         return Plan.model_validate(given)
     except ValidationError as error:

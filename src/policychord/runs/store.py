@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import stat
 import time
+import tomllib
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,9 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .._files import PART, part_beside
 from .formatting import plain
 
 LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
+LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
+DEEPEST_KEY = 20
+# Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
+_QUOTED = re.compile(r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL)
+_BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
 SECONDS_TO_WRITE = 60  # at most, for one file
 
 
@@ -25,9 +34,7 @@ def prepare(folder: Path) -> Path:
     """Make sure that results can be written, before hours are spent on them."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.write_bytes(b"")
-        probe.unlink()
+        part_beside(folder / "probe").unlink()
         _clear(folder)
     except OSError as error:
         raise StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
@@ -41,12 +48,35 @@ def note_earlier(folder: Path) -> list[str]:
     return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
 
 
-def check_text(path: Path) -> None:
+def check_text(path: Path, largest: int = LARGEST_TEXT) -> None:
     """Refuse settings or a plan that would never end: a folder, a pipe or a device, or too many bytes."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is a folder, a pipe or a device: pass a file.")
-    if path.exists() and path.stat().st_size > LARGEST_TEXT:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: settings have at most {LARGEST_TEXT:,}.")
+    if path.exists() and path.stat().st_size > largest:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: settings have at most {largest:,}.")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a TOML or JSON file says, or a ValueError in a sentence."""
+    kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
+    check_text(path, LARGEST_TEXT if kind == "JSON" else LARGEST_TOML)
+    try:
+        text = path.read_text(encoding="utf-8")
+        if kind == "TOML":
+            _check_keys(text)
+        values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
+        raise ValueError(f"{path} is not valid {kind}: {error}.") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} holds a {type(values).__name__}: write settings as names with values.")
+    return values
+
+
+def _check_keys(text: str) -> None:
+    """Refuse keys of very many parts (a.b.c): the parser takes memory and time by the square of their number."""
+    bare = _QUOTED.sub("_", text)
+    if max(part.count(".") for part in _BETWEEN_KEYS.split(bare)) > DEEPEST_KEY:
+        raise ValueError(f"a key has more than {DEEPEST_KEY} dots; settings are a few names deep")
 
 
 def write_json(path: Path, value: Any) -> Path:
@@ -64,16 +94,8 @@ def write_bytes(path: Path, content: bytes) -> Path:
 def save_animation(path: Path, animation: Any, fps: float) -> Path:
     """A `matplotlib` animation; GIF through Pillow, anything else through ffmpeg."""
     writer = "pillow" if path.suffix == ".gif" else "ffmpeg"
-
-    def save(target: Path) -> None:
-        named = target.with_name(target.name + path.suffix)  # writers go by the ending
-        try:
-            animation.save(named, writer=writer, fps=fps)
-            named.replace(target)
-        finally:
-            named.unlink(missing_ok=True)
-
-    return _whole(path, save)
+    # writers go by the ending
+    return _whole(path, lambda target: animation.save(target, writer=writer, fps=fps), ending=path.suffix)
 
 
 def save_figure(stem: Path, figure: Any) -> list[Path]:
@@ -103,21 +125,23 @@ def write_dataset(path: Path, dataset: Any) -> Path:
         if path.exists():
             shutil.rmtree(path)
 
-    return _whole(path, replace_folder)
+    return _whole(path, replace_folder, folder=True)
 
 
-def _whole(path: Path, write: Callable[[Path], Any]) -> Path:
+def _whole(path: Path, write: Callable[[Path], Any], ending: str = "", folder: bool = False) -> Path:
     """Write to a temporary name, make it durable, and only then give it its own."""
-    target = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        target = part_beside(path, ending, folder)
         write(target)
         for written in [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]:
             with open(written, "rb") as file:
                 os.fsync(file.fileno())
         target.replace(path)
     except OSError as error:
-        _discard(target)
+        if target is not None:
+            _discard(target)
         raise StoreError(
             f"could not write {path} ({error.strerror or error}): free some space or choose another folder with --out; "
             "files written before are complete."
@@ -126,16 +150,17 @@ def _whole(path: Path, write: Callable[[Path], Any]) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what killed processes left half written.
+    """Remove files that killed processes of ours left half written; folders stay, whoever made them.
 
     Another machine may share the folder, where a process that is not known here is alive: it writes for seconds.
     """
-    for left in [*folder.glob(".*.part"), *folder.glob("*/.*.part")]:  # no deeper: it may be somebody's home
-        writer = left.name.removesuffix(".part").rpartition(".")[2]
+    for left in [*folder.glob(".policychord-*"), *folder.glob("*/.policychord-*")]:  # no deeper: it may be a home
+        ours = PART.fullmatch(left.name)
         with suppress(OSError):
-            old = time.time() - left.stat().st_mtime > SECONDS_TO_WRITE
-            if old and writer.isdigit() and not _is_alive(int(writer)):
-                _discard(left)
+            about = left.lstat()
+            old = time.time() - about.st_mtime > SECONDS_TO_WRITE
+            if ours and old and stat.S_ISREG(about.st_mode) and not _is_alive(int(ours[1])):
+                left.unlink()
 
 
 def _is_alive(process: int) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from .._files import PART
 from ..studies.drawing import styled
 from .batches import Batch, Computed, again, batches_of, check, compute
 from .cache import code_version
@@ -20,6 +21,7 @@ from .plan import Plan, points_of, read_plan
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
+_SHOWN = 3  # stray files that are named; the rest are counted
 AHEAD = 4  # batches for each worker that wait in the queue: enough to stay busy, few enough to be told of
 
 
@@ -30,7 +32,8 @@ class Status(NamedTuple):
     done: int
     episodes: int
     done_episodes: int
-    outdated: int  # files of batches that this plan, or this version of the code, does not ask for
+    outdated: int  # batches of this plan that another version of the code has made
+    stray: tuple[str, ...]  # names of files that are no batches of this plan; they do not count
 
 
 class Shard(NamedTuple):
@@ -114,13 +117,51 @@ def keep(out: Path, batch: Batch, computed: Computed) -> None:
     write_table(_file(out, batch), table)
 
 
+class _Files(NamedTuple):
+    """What lies in the folder of batches."""
+
+    versions: dict[str, dict[Path, Batch]]  # files that the plan names, by the version of the code that made them
+    stray: list[Path]
+
+
+def _files(plan: Plan, out: Path) -> _Files:
+    """Which file is which batch. The plan and the version that a file says it is from give its name, so that neither
+    a copy nor a file of another sweep can count."""
+    present = code_version()
+    named = {present: {f"{batch.id}.parquet": batch for batch in batches_of(plan, present)}}
+    versions: dict[str, dict[Path, Batch]] = {}
+    stray = []
+    for path in sorted((out / BATCHES).glob("*")):
+        if PART.fullmatch(path.name):  # being written
+            continue
+        version = present if path.name in named[present] else _version_of(path)
+        if version and version not in named:
+            named[version] = {f"{batch.id}.parquet": batch for batch in batches_of(plan, version)}
+        if not version or path.name not in named[version]:
+            stray.append(path)
+        elif _is_whole(path):
+            versions.setdefault(version, {})[path] = named[version][path.name]
+    return _Files(versions, stray)
+
+
+def _version_of(path: Path) -> str:
+    """The version of the code that a batch says it was made by; none of what is no batch."""
+    import pyarrow.parquet as pq
+
+    try:
+        about = (pq.read_schema(path).pandas_metadata or {}) if _is_whole(path) else {}
+        return str(about.get("attributes", {}).get("code", ""))
+    except Exception:  # a file that is no Parquet can fail in any way
+        return ""
+
+
 def status(plan: Plan, out: Path) -> Status:
     """How far the sweep in a folder is."""
-    batches = batches_of(plan)
-    there = {path.name for path in (out / BATCHES).glob("*.parquet") if _is_whole(path)}
-    done = [batch for batch in batches if _file(out, batch).name in there]
+    batches, found = batches_of(plan), _files(plan, out)
+    done = list(found.versions.pop(code_version(), {}).values())
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
-    return Status(len(batches), len(done), asked, made, outdated=len(there) - len(done))
+    outdated = sum(map(len, found.versions.values()))
+    return Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in found.stray))
 
 
 class Results(NamedTuple):
@@ -132,21 +173,35 @@ class Results(NamedTuple):
 
 def results(plan: Plan, out: Path) -> Results:
     """What is there: of this version of the code or, if it has made nothing, of the one that made most."""
-    versions: dict[str, list[pd.DataFrame]] = {}
-    for path in sorted(filter(_is_whole, (out / BATCHES).glob("*.parquet"))):
-        table = _read(path, plan)
-        versions.setdefault(str(table.attrs.get("code", "")), []).append(table)
+    versions, stray = _files(plan, out)
     if not versions:
         raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
     present = code_version()
-    chosen = present if present in versions else max(versions, key=lambda code: sum(map(len, versions[code])))
-    table = pd.concat(versions[chosen]).sort_values(["point", "episode"], ignore_index=True)
+    chosen = present if present in versions else max(
+        versions, key=lambda code: sum(batch.episodes for batch in versions[code].values())
+    )  # fmt: skip
+    tables = [_read(path, plan, batch) for path, batch in versions[chosen].items()]
+    table = pd.concat(tables).sort_values(["point", "episode"], ignore_index=True)
     notes, wanted = [], len(points_of(plan)) * plan.episodes
     if len(table) < wanted:
         notes.append(f"Only {len(table):,} of {wanted:,} episodes are done.")
     if chosen != present:
         notes.append("These episodes were computed by another version of the code or of its packages.")
+    if stray:
+        notes.append(name_stray([path.name for path in stray]))
     return Results(table, notes)
+
+
+def name_stray(names: Sequence[str]) -> str:
+    """Which files are no batches of the sweep."""
+    shown = ", ".join(map(_quoted, names[:_SHOWN])) + (
+        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    )
+    return f"Not counted, because the plan does not name them: {shown} in {BATCHES}. Move them elsewhere."
+
+
+def _quoted(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name)[:80]
 
 
 class Rerun(NamedTuple):
@@ -170,7 +225,7 @@ def rerun(plan: Plan, point: int, episode: int, out: Path) -> Rerun:
 
 def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> list[str]:
     """What to say if the sweep had found other numbers for an episode that was run again."""
-    if not any((out / BATCHES).glob("*.parquet")):
+    if not _files(plan, out).versions:
         return []
     table = results(plan, out).table
     lines = table[(table.point == point) & (table.episode == episode)].to_dict("records")
@@ -186,6 +241,8 @@ def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> 
 def _is_whole(path: Path) -> bool:
     """Whether a batch is there to its end: Parquet begins and ends with the same four letters."""
     try:
+        if not path.is_file():  # a pipe would never end
+            return False
         with open(path, "rb") as file:
             begins = file.read(4)
             file.seek(-4, os.SEEK_END)
@@ -194,13 +251,17 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def _read(path: Path, plan: Plan) -> pd.DataFrame:
+def _read(path: Path, plan: Plan, batch: Batch) -> pd.DataFrame:
     try:
         table = pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}): remove it, and  policychord sweep run  makes it.") from None
     if lacking := {"point", "episode", *plan.axes} - set(table.columns):
         raise ValueError(f"{path} is no batch of this sweep (no {', '.join(sorted(lacking))}): remove it.")
+    wanted = [(span.point, span.first + k) for span in batch.spans for k in range(span.size)]
+    if list(zip(table["point"], table["episode"], strict=True)) != wanted:
+        raise ValueError(f"{path} does not hold the {batch.episodes} episodes of its batch: remove it, and  "
+                         "policychord sweep run  makes it.")  # fmt: skip
     return table
 
 

@@ -5,7 +5,6 @@ A file that cannot be read leaves nothing behind.
 
 import resource
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
 from .fit import page
 from .records import Drawn
-from .store import check_text, prepare, save_animation, save_figure, write_dataset, write_json, write_text
+from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong account"}  # fmt: skip
@@ -70,13 +69,7 @@ class Explained(NamedTuple):
 
 def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
     """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
-    given: dict[str, Any] = {}
-    if path is not None:
-        check_text(path)
-        try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    given: dict[str, Any] = {} if path is None else read_settings(path)
     for name, value in changes.items():
         inner, _, field = name.rpartition(".")
         (given.setdefault(inner, {}) if inner else given)[field] = value

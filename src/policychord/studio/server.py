@@ -15,7 +15,8 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .rooms import ROOMS
@@ -25,6 +26,7 @@ from .uploads import Uploads
 
 HEADERS_WITHIN = 10.0  # seconds that a connection may take for the headers of a request
 BODY_WITHIN = 60.0  # seconds that an upload may take
+TOO_SLOW = f"The upload took longer than {BODY_WITHIN:g} seconds: try once more, or use a smaller file."
 
 _PAGE = files(__package__) / "page"
 _REPORT = files(__package__.rpartition(".")[0]) / "runs" / "templates"
@@ -68,10 +70,15 @@ def create_app(token: str, port: int) -> FastAPI:
         return [{"name": one.name, "title": one.title} for one in ROOMS.values()]
 
     @app.post("/upload")
-    async def upload(request: Request) -> dict[str, str]:
+    async def upload(request: Request) -> Response:
         # the guard has seen how long the body is, and the server takes no more of it than that
-        body = await asyncio.wait_for(request.body(), BODY_WITHIN)
-        return {"number": uploads.put(request.query_params.get("name", ""), body)}
+        try:
+            body = await asyncio.wait_for(request.body(), BODY_WITHIN)
+        except TimeoutError:
+            return PlainTextResponse(TOO_SLOW, 408, {"connection": "close"})
+        except ClientDisconnect:  # nobody is there to read the answer
+            return PlainTextResponse("The upload was cut off.", 400)
+        return JSONResponse({"number": uploads.put(request.query_params.get("name", ""), body)})
 
     @app.get("/{name:path}")
     def elsewhere(name: str) -> Response:

@@ -19,7 +19,8 @@ LONGEST_ERROR = 500  # characters
 class Session:
     """Messages of the page go in, texts and frames for the page come out.
 
-    Of frames that were not sent in time only the latest of each part is kept. Whatever a room raises becomes an error
+    Of frames that were not sent in time only the latest of each part is kept. Of messages and answers that wait, the
+    latest `LONGEST_QUEUE` are kept, and the page is told how many were dropped. Whatever a room raises becomes an error
     message to the page, and the session goes on.
     """
 
@@ -30,6 +31,7 @@ class Session:
         self._frames: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
+        self._lost = 0  # messages that were dropped since the page was last told
         self._hidden = False
         self.thread = threading.Thread(target=self._run, name=f"studio-{room.name}", daemon=True)
 
@@ -39,13 +41,16 @@ class Session:
     def receive(self, message: str) -> None:
         """Hand over a message of the page."""
         with self._changed:
+            self._lost += len(self._received) == LONGEST_QUEUE
             self._received.append(message)
             self._changed.notify()
 
     def take(self) -> list[str | bytes]:
         """What is to be sent now: texts in order, then the latest frame of each part."""
         with self._changed:
-            ready: list[str | bytes] = [*self._texts, *self._frames.values()]
+            said = [_too_many(self._lost)] if self._lost else []
+            ready: list[str | bytes] = [*said, *self._texts, *self._frames.values()]
+            self._lost = 0
             self._texts.clear()
             self._frames.clear()
             return ready
@@ -146,6 +151,7 @@ class Session:
 
     def _send_text(self, text: str) -> None:
         with self._changed:
+            self._lost += len(self._texts) == LONGEST_QUEUE
             self._texts.append(text)
         self._wake()
 
@@ -153,3 +159,8 @@ class Session:
         with self._changed:
             self._frames[part] = data
         self._wake()
+
+
+def _too_many(lost: int) -> str:
+    words = f"{lost} messages or answers were dropped: at most {LONGEST_QUEUE} wait. Send fewer before reading answers."
+    return as_json({"kind": "error", "message": words})

@@ -28,6 +28,7 @@ REACHED = 0.995  # of the changes lie within the outermost cells' middles
 ENOUGH_TRIALS = 8  # from which trials are held out as wholes
 BLOCKS = 20  # stretches of time at least, where there are fewer trials
 FRAMES_AT_ONCE = 64
+PAIRS_AT_ONCE = 1_000_000  # of individuals in these frames: a crowd is looked at in fewer
 
 
 class Cells(NamedTuple):
@@ -223,12 +224,13 @@ def marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
 
 def _seen(layout: Layout, forces: dict[str, Force], worlds: World, chosen: np.ndarray) -> Seen:
     """What all chosen individuals saw, some frames at a time: memory does not grow with the length of a trial."""
-    everyone = jnp.arange(worlds.position.shape[1])
+    places = worlds.position.shape[1]
+    everyone, at_once = jnp.arange(places), max(1, min(FRAMES_AT_ONCE, PAIRS_AT_ONCE // places**2))
     parts = []
-    for begin in range(0, len(chosen), FRAMES_AT_ONCE):
-        here = np.minimum(np.arange(begin, begin + FRAMES_AT_ONCE), len(chosen) - 1)  # one program for all
+    for begin in range(0, len(chosen), at_once):
+        here = np.minimum(np.arange(begin, begin + at_once), len(chosen) - 1)  # one program for all
         found = _look_around(layout, as_pairs(forces), World(*(jnp.asarray(field[here]) for field in worlds)), everyone)
-        count = min(FRAMES_AT_ONCE, len(chosen) - begin)
+        count = min(at_once, len(chosen) - begin)
         parts.append([np.asarray(field)[:count][chosen[begin : begin + count]] for field in found])
     return Seen(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
 

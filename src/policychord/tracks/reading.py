@@ -17,11 +17,21 @@ import pandas as pd
 from jaxtyping import Float
 
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
+LARGEST_TABLE = 200_000_000  # bytes; in memory it takes up to eight times as much
+MOST_TRIALS = 20_000  # of a file
+MOST_COLUMNS = 20_000  # of a table
 LEAST_FRAMES = 3  # of a trial
 LONGEST_QUOTE = 60  # characters of a file that a message repeats
 FARTHEST = 1e8  # a coordinate in the unit that is asked for; those who are not there are put at 1e9
 RATES = (1e-6, 1e6)  # frames a second
 SCALES = (1e-12, 1e12)
+MOST_PARTS = 10_000  # groups and datasets of an HDF5 file
+MOST_TEXTS = 10_000  # entries of a dataset of text, or of an attribute
+LARGEST_ARRAY = 16 * MOST_PLACES  # bytes of a dataset in memory
+LARGEST_ATTRIBUTE = 1_000_000  # bytes
+UNPACKED, MOST_PACKED = 1_000_000, 200  # a larger dataset takes at most so many times its place in the file
+OF_NETCDF = (b"DIMENSION_LIST", b"REFERENCE_LIST")  # attributes that refer to the axes of a variable, inside the file
+OF_MOVEMENT = ("position", "time", "space", "individual", "individuals", "keypoint", "keypoints")
 MARKUP = frozenset("$\\<>&|`*[]")  # what figures, pages or tables would obey
 MISSING = ("", "na", "n/a", "nan", "none", "null", ".")
 EXPORT = "idtrackerai_format SESSION --formats h5 csv"
@@ -61,7 +71,12 @@ class Source(NamedTuple):
         """What libraries take: a path, or something to read from."""
         return self.held if isinstance(self.held, Path) else io.BytesIO(self.held)
 
-    def content(self) -> bytes:
+    def content(self, most: int) -> bytes:
+        """All of it, if it has no more bytes than `most`."""
+        size = self.held.stat().st_size if isinstance(self.held, Path) else len(self.held)
+        if size > most:
+            raise TrackError(f"{_shown(self)} has {size:,} bytes: a table may have {most:,}. Split it into files of "
+                             "some trials each, or save positions as .npy.")  # fmt: skip
         return self.held.read_bytes() if isinstance(self.held, Path) else self.held
 
 
@@ -229,8 +244,8 @@ def _quoted(text: object) -> str:
 
 
 def _read_npy(path: Source, columns: dict[str, str]) -> Found:
-    try:
-        array = np.load(path.opened(), allow_pickle=False)
+    try:  # from a disk without reading it yet: its size is checked first
+        array = np.load(path.opened(), mmap_mode="r" if isinstance(path.held, Path) else None, allow_pickle=False)
     except ValueError as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             raise TrackError(
@@ -238,6 +253,8 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
                 f"it is refused. Export it with  {EXPORT}  and pass the .h5 or .csv file."
             ) from None
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged header can fail in any way
         raise TrackError(f"{_shown(path)} is not a whole .npy file ({_quoted(error)}): save it once more.") from None
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
@@ -245,11 +262,7 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
 
 def _of_array(path: Source, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
     """One trial from an array of any numbers with axes (frame, individual, x and y)."""
-    if array.dtype.kind not in "iuf":
-        raise TrackError(f"{_shown(path)}: {what} has entries of type {array.dtype}: numbers are needed.")
-    if array.ndim != 3 or array.shape[2] != 2:
-        raise TrackError(f"{_shown(path)}: {what} has shape {array.shape}: (frames, individuals, 2) is needed.")
-    _check_size(path, array.shape[0], array.shape[1])
+    _check_numbers(path, array, what)
     names = tuple(str(i) for i in range(array.shape[1])) if ids is None else ids
     return Trial("0", names, _without_halves(array.astype(float)))
 
@@ -270,7 +283,7 @@ def _opened(path: Source, kind: str) -> Iterator[None]:
     """What libraries say about broken files, in our words."""
     try:
         yield
-    except TrackError:
+    except (TrackError, MemoryError):
         raise
     except ImportError as error:
         raise TrackError(f"{_shown(path)} needs {error.name}: pip install 'policychord[studies]'.") from None
@@ -289,8 +302,9 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
                 raise TrackError(f"{_shown(path)} has no dataset 'trajectories' (it has {held[:80]}): pass the "
                                  f"trajectories.h5 of idtracker.ai ({EXPORT}).")  # fmt: skip
             _check_content(path, file)
-            values = np.asarray(file["trajectories"][()])
-            trial = _of_array(path, values, "'trajectories'", _labels(file, values.shape[1] if values.ndim > 1 else 0))
+            values = file["trajectories"]
+            _check_numbers(path, values, "'trajectories'")
+            trial = _of_array(path, np.asarray(values[()]), "'trajectories'", _labels(file, values.shape[1]))
             rate = _number(file, "frames_per_second")
             body, length = _number(file, "body_length"), _number(file, "length_unit")
     notes = [f"idtracker.ai's body length is {body:g} pixels."] if body else []
@@ -300,17 +314,95 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
 
 
 def _check_content(path: Source, file: Any) -> None:
-    """Refuse an HDF5 file with data that lie elsewhere, or that unpack to more than memory holds."""
+    """Refuse an HDF5 file with anything but plain datasets, reached by hard links, that unpack to what memory holds.
+
+    The whole file is walked before anything in it is read: whoever follows one of its names afterwards, a library too,
+    stays inside the file and within the limits.
+    """
     import h5py
 
-    for name in file:
-        dataset = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
-        of_file = isinstance(dataset, h5py.Dataset) and (dataset.external or dataset.is_virtual)
-        if of_file or isinstance(file.get(name, getlink=True), h5py.ExternalLink):
-            raise TrackError(f"{_shown(path)}: {_quoted(name)} lies in another file: export it once more ({EXPORT}).")
-        if isinstance(dataset, h5py.Dataset) and (dataset.size or 0) > 2 * MOST_PLACES:
-            raise TrackError(f"{_shown(path)}: {_quoted(name)} has {dataset.size:,} numbers, more than "
-                             f"{2 * MOST_PLACES:,}: split it into trials.")  # fmt: skip
+    waiting, seen = [("", file)], set()
+    while waiting:
+        name, part = waiting.pop()
+        about = h5py.h5o.get_info(part.id)
+        if about.addr in seen:  # linked twice, or in a circle
+            continue
+        seen.add(about.addr)
+        if len(seen) + (len(part) if isinstance(part, h5py.Group) else 0) > MOST_PARTS:
+            raise TrackError(f"{_shown(path)} has more than {MOST_PARTS:,} groups and datasets: export it once more.")
+        _check_attributes(path, name, part)
+        if isinstance(part, h5py.Dataset):
+            _check_dataset(path, name, part)
+        elif isinstance(part, h5py.Group):
+            waiting += [(f"{name}/{inner}", _linked(path, part, inner)) for inner in part]
+
+
+def _linked(path: Source, group: Any, name: str) -> Any:
+    """What a group holds itself under a name."""
+    import h5py
+
+    kind = group.id.links.get_info(name.encode("utf-8", "surrogateescape")).type
+    if kind == h5py.h5l.TYPE_HARD:
+        return group[name]
+    where = "is a link to another place of the file" if kind == h5py.h5l.TYPE_SOFT else "lies in another file"
+    raise TrackError(
+        f"{_shown(path)}: {_quoted(name)} {where}: links are not followed; export it once more ({EXPORT})."
+    )
+
+
+def _check_dataset(path: Source, name: str, dataset: Any) -> None:
+    import h5py
+
+    if dataset.external or dataset.is_virtual:
+        raise TrackError(f"{_shown(path)}: {_quoted(name)} lies in another file: export it once more ({EXPORT}).")
+    kind = dataset.id.get_type()
+    if not _is_plain(kind):
+        raise TrackError(
+            f"{_shown(path)}: {_quoted(name)} has entries that are neither numbers nor text: leave it out."
+        )
+    count = dataset.size or 0
+    most = MOST_TEXTS if kind.get_class() == h5py.h5t.STRING else 2 * MOST_PLACES
+    if count > most:
+        raise TrackError(f"{_shown(path)}: {_quoted(name)} has {count:,} entries, more than {most:,}: split it into "
+                         "trials.")  # fmt: skip
+    size, stored = count * kind.get_size(), dataset.id.get_storage_size()
+    if size > LARGEST_ARRAY or size > max(UNPACKED, MOST_PACKED * stored):
+        raise TrackError(f"{_shown(path)}: {_quoted(name)} has {stored:,} bytes and unpacks to {size:,}, more than is "
+                         f"plausible: store it without compression, or in several files.")  # fmt: skip
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether entries are numbers, truth values or text."""
+    import h5py
+
+    h5t = h5py.h5t
+    return kind.get_class() in (h5t.INTEGER, h5t.FLOAT, h5t.STRING) or (
+        kind.get_class() == h5t.ENUM and kind.get_super().get_class() == h5t.INTEGER
+    )
+
+
+def _check_attributes(path: Source, name: str, part: Any) -> None:
+    """Refuse attributes that are large, or refer to anything but the axes of a netCDF variable."""
+    import h5py
+
+    for at in range(h5py.h5a.get_num_attrs(part.id)):
+        held = h5py.h5a.open(part.id, index=at)
+        kind, count = held.get_type(), held.get_space().get_simple_extent_npoints()
+        if count > MOST_TEXTS or count * kind.get_size() > LARGEST_ATTRIBUTE:
+            raise TrackError(f"{_shown(path)}: an attribute of {_quoted(name or '/')} has {count * kind.get_size():,} "
+                             f"bytes, more than {LARGEST_ATTRIBUTE:,}: leave it out.")  # fmt: skip
+        if not _is_plain(kind) and held.name not in OF_NETCDF:
+            raise TrackError(f"{_shown(path)}: an attribute of {_quoted(name or '/')} is neither numbers nor text: "
+                             "leave it out.")  # fmt: skip
+
+
+def _check_numbers(path: Source, array: Any, what: str) -> None:
+    """Refuse what is no track before it takes memory."""
+    if array.dtype.kind not in "iuf":
+        raise TrackError(f"{_shown(path)}: {what} has entries of type {array.dtype}: numbers are needed.")
+    if array.ndim != 3 or array.shape[2] != 2:
+        raise TrackError(f"{_shown(path)}: {what} has shape {array.shape}: (frames, individuals, 2) is needed.")
+    _check_size(path, array.shape[0], array.shape[1])
 
 
 def _labels(file: Any, count: int) -> tuple[str, ...]:
@@ -338,13 +430,15 @@ def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
         import xarray as xr
 
         with open(path.held, "rb") if isinstance(path.held, Path) else path.opened() as file:
-            classic = file.read(3) == b"CDF"
+            classic, unused = file.read(3) == b"CDF", []
         if not classic:  # h5netcdf prints a traceback of its own about what is no HDF5
             import h5py
 
             with h5py.File(path.opened(), "r") as file:
                 _check_content(path, file)
-        with xr.open_dataset(path.opened(), engine="scipy" if classic else "h5netcdf", decode_times=False) as dataset:
+                unused = [name for name in file if name not in OF_MOVEMENT]  # xarray would read axes among them
+        engine: Any = "scipy" if classic else "h5netcdf"
+        with xr.open_dataset(path.opened(), engine=engine, decode_times=False, drop_variables=unused) as dataset:
             if "position" not in dataset:
                 raise TrackError(f"{_shown(path)} has no variable 'position': save a movement dataset with to_netcdf.")
             array, notes = dataset["position"], []
@@ -396,24 +490,28 @@ def _rate_from(times: np.ndarray) -> float | None:
 
 
 def _read_table(path: Source, columns: dict[str, str]) -> Found:
-    raw = path.content()
+    raw = path.content(LARGEST_TABLE)
     if b"\0" in raw[:4096]:
         raise TrackError(f"{_shown(path)} is not text: pass a table of tracks.")
     try:
-        text = raw.decode("utf-8-sig")
+        raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TrackError(f"{_shown(path)} is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
-    head = next((line for line in text.splitlines() if line.strip()), "")
+    head = next((line for line in _lines(raw) if line.strip()), "")
     separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
-    if len(separator) == 1 and '"' not in text:
+    if head.count(separator) > MOST_COLUMNS:
+        raise TrackError(f"{_shown(path)} has more than {MOST_COLUMNS:,} columns: pass a table with a row for every "
+                         "individual and frame.")  # fmt: skip
+    if len(separator) == 1 and b'"' not in raw:
         # the parser would fill a row that was cut off with empty cells, and those are gaps
-        for number, line in enumerate(text.splitlines(), start=1):
-            if line.strip() and line.count(separator) < head.count(separator):
+        for number, line in enumerate(_lines(raw), start=1):
+            if line.count(separator) < head.count(separator) and line.strip():
                 raise TrackError(f"{_shown(path)}, line {number} has fewer cells than the header: every row needs all "
                                  "of them, empty ones too.")  # fmt: skip
     try:
-        table = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, index_col=False,
-                            engine="c" if len(separator) == 1 else "python", on_bad_lines="error")  # fmt: skip
+        table = pd.read_csv(io.BytesIO(raw), sep=separator, dtype=str, keep_default_na=False, index_col=False,
+                            engine="c" if len(separator) == 1 else "python", on_bad_lines="error",
+                            encoding="utf-8-sig")  # fmt: skip
     except (ValueError, pd.errors.ParserError) as error:
         raise TrackError(f"{_shown(path)} is not a whole table ({_quoted(error)}): every row needs the cells of the "
                          "header.") from None  # fmt: skip
@@ -424,6 +522,11 @@ def _read_table(path: Source, columns: dict[str, str]) -> Found:
     if pairs and not columns:
         return _wide(path, table, pairs)
     return _long(path, table, columns)
+
+
+def _lines(raw: bytes) -> io.TextIOWrapper:
+    """The lines of a table, one at a time: all of them at once take several times its size."""
+    return io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8-sig")
 
 
 def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
@@ -479,10 +582,15 @@ def _long(path: Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
         notes.append(f"Frames are the times {names['time']!r} at {rate:.6g} a second.")
     who = table[names["id"]].str.strip().to_numpy()
     trial = table[names["trial"]].str.strip().to_numpy() if "trial" in names else np.full(len(table), "0")
-    found = []
-    for name in dict.fromkeys(trial):
-        rows = trial == name
-        found.append(_one_trial(path, str(name), moment[rows], who[rows], np.stack([x[rows], y[rows]], axis=-1)))
+    which, names_of_trials = pd.factorize(trial)
+    if len(names_of_trials) > MOST_TRIALS:
+        raise TrackError(f"{_shown(path)} has {len(names_of_trials):,} trials, more than {MOST_TRIALS:,}: split it "
+                         "into several files.")  # fmt: skip
+    place, found = np.stack([x, y], axis=-1), []
+    # the rows of each trial, in their order: to look through the whole table for each takes the square of their number
+    parts = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    for name, rows in zip(names_of_trials, parts, strict=True):
+        found.append(_one_trial(path, str(name), moment[rows], who[rows], place[rows]))
     steps = {step for _, step in found}
     if steps - {1}:
         every = ", ".join(str(step) for step in sorted(steps))

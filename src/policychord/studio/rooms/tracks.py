@@ -14,8 +14,9 @@ from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial,
 from ...tracks.family import weigh
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.motion import Motion, Smoothing, move
-from ...tracks.reading import parse_tracks
+from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
+from ..parser import parse
 from ..uploads import Upload
 from ..wire import Frame
 from .base import FRAMES_PER_SECOND
@@ -23,6 +24,7 @@ from .base import FRAMES_PER_SECOND
 MOST_DECISIONS = 1200  # of the quick fit, spread evenly in time
 MOST_SHOWN = 20_000  # decisions of a trial whose weights are found
 MOST_PLACES = 400  # individuals at once
+MOST_PAIRS = 40_000_000  # of individuals, over all decisions: half a minute until their forces are found
 LONGEST_FAULT = 500  # characters
 
 
@@ -79,15 +81,25 @@ class Played(NamedTuple):
 def open_file(upload: Upload, view: TracksView) -> Played:
     """Read a file and find its decisions; what is wrong with it is kept as a sentence."""
     try:
-        tracks = parse_tracks(upload.content, upload.name, rate=view.rate or None)
+        tracks = parse("tracks", upload, {"rate": view.rate or None})
         most = max(int(np.isfinite(one.position[..., 0]).sum(axis=1).max()) for one in tracks.trials)
         if most > MOST_PLACES:
             raise ValueError(f"{upload.name} has {most} individuals at once: the studio takes up to {MOST_PLACES}; "
                              "policychord tracks fit  takes more.")  # fmt: skip
+        _check_pairs(upload.name, tracks, view)
         motion = move(tracks, Smoothing(window=view.smooth))
         return Played(upload, "", motion, decide(motion, view.forces))
     except ValueError as error:
         return Played(upload, _in_room_words(str(error))[:LONGEST_FAULT])
+
+
+def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
+    """Refuse what would take minutes: everybody sees everybody at every decision."""
+    step = max(1, round(view.every * tracks.rate))
+    pairs = sum(len(one.position) // step * len(one.ids) ** 2 for one in tracks.trials)
+    if pairs > MOST_PAIRS:
+        raise ValueError(f"{name} has {pairs:,} pairs of individuals over all decisions: the studio takes up to "
+                         f"{MOST_PAIRS:,}; set Decisions farther apart, or use  policychord tracks fit")  # fmt: skip
 
 
 def _in_room_words(text: str) -> str:

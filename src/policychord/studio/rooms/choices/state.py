@@ -6,15 +6,15 @@ import numpy as np
 
 from ....choices.beliefs import Trials, take
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
-from ....choices.data import Choices, DataError, Reading, parse_choices
+from ....choices.data import Choices, DataError
 from ....choices.models import Fitted, classic, evaluate, fit, is_regression
 from ....choices.quality import fits_task
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
+from ...parser import parse
 from ...uploads import Upload
 from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, ChoicesView
 
-MOST_TRIALS = 100_000  # that a page is ready to wait for
 EVERYTHING = ("data", "fit", "group", "person")
 ASKED = ("report", "recovery", "ppc")  # parts that somebody asks for by a button
 
@@ -67,18 +67,13 @@ def simulate_cohort(view: ChoicesView) -> Choices:
 def read_upload(upload: Upload, view: ChoicesView) -> Choices:
     """The choices in a file, by the reader of `policychord bandit fit`; a `DataError` says what is wrong with it."""
     try:
-        how = Reading(parse_columns(view.columns))
-        choices = parse_choices(upload.content, upload.name, view.task, how=how)
-    except DataError:
-        raise
-    except (ValueError, TypeError, OverflowError) as error:
-        raise DataError(f"{upload.name} cannot be used ({error}): check its numbers.") from None
-    people, trials = len(np.unique(choices.subject)), len(choices.choice)
-    if people > MOST_PEOPLE or trials > MOST_TRIALS:
-        raise DataError(
-            f"{upload.name} has {people} people and {trials} trials: the studio takes up to {MOST_PEOPLE} and "
-            f"{MOST_TRIALS}; more can be done with  policychord bandit fit"
-        )
+        choices: Choices = parse("choices", upload, {"task": view.task, "columns": parse_columns(view.columns)})
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    people = len(np.unique(choices.subject))
+    if people > MOST_PEOPLE:
+        raise DataError(f"{upload.name} has {people} people: the studio takes up to {MOST_PEOPLE}; more can be done "
+                        "with  policychord bandit fit")  # fmt: skip
     return choices
 
 
