@@ -90,7 +90,7 @@ def test_a_product_explains_recorded_choices():
     agent = CHOOSER.replace(combine="product")
     belief = ARMS.observe(ARMS.reset(jax.random.key(0)))
     weighed = agent.weigh(belief)
-    np.testing.assert_allclose(weighed.mixture, pool(weighed.problem.pi, weighed.weights), rtol=1e-12)
+    np.testing.assert_allclose(weighed.mixture, pool(jnp.log(weighed.problem.pi), weighed.weights), rtol=1e-12)
     np.testing.assert_allclose(np.exp(agent.log_prob(agent.actions, belief, 0)), weighed.mixture, rtol=1e-12)
 
 

@@ -216,7 +216,8 @@ class Composer(AbstractPrimitive):
         """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
         weights = self.weigh(observation, k).weights
         found = filled_columns(self.primitives, actions, observation, k, self._by_axes(actions))
-        prob = found.pi @ weights if self.combine == "mixture" else pool(found.log_pi, weights)
+        # log_pi is there: a product does not take its columns by axes
+        prob = found.pi @ weights if self.combine == "mixture" else pool(jnp.asarray(found.log_pi), weights)
         return jnp.log(prob) - jnp.log(jnp.sum(prob))
 
     def _pose(self, observation: Observation, k: Time) -> _Posed:

@@ -290,7 +290,7 @@ MIXTURE, PRODUCT, LOCAL_PRODUCT = Mixture(), Product(), LocalProduct()
 COMBINE = {"mixture": MIXTURE, "product": PRODUCT, "local product": LOCAL_PRODUCT}
 
 
-def pool(log_pi: Array, weights: Array) -> ActionValues:
+def pool(log_pi: Array, weights: Array) -> jax.Array:
     """The product of experts p_w ~ prod_a pi_a^w_a of one problem."""
     return jnp.exp(jax.nn.log_softmax(_finite(jnp.asarray(log_pi)) @ weights))
 

@@ -286,15 +286,13 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     pi, s, eps, log_prior = problem
     xp = namespace(*problem, weights)
     weights = weights / xp.sum(weights, axis=-1, keepdims=True)
-    weights = xp.where(weights >= np.finfo(np.float64).tiny, weights, 0.0)  # processors disagree about what is smaller
+    weights = xp.where(weights < np.finfo(np.float64).tiny, 0.0, weights)  # processors disagree about what is smaller
     temperature = eps[..., None]
     cost = centred_cost(pi, s)
     entropy = _columns_times(pi, _log_mixture(pi, weights))
     log_weights = _log_or_zero(weights)
     g = cost.linear + entropy + temperature * (log_weights - log_prior)
-    error = gradient_rounding(
-        cost.relative, cost.offset + cost.magnitude, entropy, temperature, log_weights, log_prior
-    )
+    error = gradient_rounding(cost.relative, cost.offset + cost.magnitude, entropy, temperature, log_weights, log_prior)
     return certificate_from_gap(bounded_gap(weights, log_weights, g, error, temperature).gap, eps)
 
 
