@@ -220,7 +220,7 @@ def gather_columns(pi, columns):
             columns[a, i] = pi[i, a]
 
 
-# linear = Pi^T (s - centre) and magnitude = Pi^T |s - centre|, with the centre of `objective.expected_cost`. Both return
+# linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|, with the centre of `objective.expected_cost`. Both return
 # that centre and by how much a column misses one. Magnitudes are summed, so that a negative entry is noticed.
 
 
