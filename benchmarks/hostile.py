@@ -62,6 +62,19 @@ def near_ties(rng: np.random.Generator, index: int) -> dict[str, Any]:
     return {"pi": pi, "action_cost": cost, "eps": _powers(rng, -9, -3, BATCH)}
 
 
+def strong_priors(rng: np.random.Generator, index: int) -> dict[str, Any]:
+    """Priors down to exp(-1e6) for what is by far the best, costs to the limit, cold: exponents of 1e20."""
+    n, d = _shape(index)
+    pi = PRIMITIVES[str(rng.choice(["dirichlet", "bumps", "sparse"]))](rng, BATCH, n, d)
+    log_prior = -_powers(rng, 0, 6, BATCH, 1) * rng.random((BATCH, n))
+    log_prior -= log_prior.max(-1, keepdims=True)
+    log_prior -= np.log(np.exp(log_prior).sum(-1, keepdims=True))
+    cost = rng.normal(size=(BATCH, d))
+    if d > 1:
+        cost *= 0.9 * _powers(rng, 6, np.log10(LARGEST_SPREAD), BATCH, 1) / np.ptp(cost, axis=-1, keepdims=True)
+    return {"pi": pi, "action_cost": cost, "eps": _powers(rng, -9, -3, BATCH), "log_prior": log_prior}
+
+
 def _unseen(pi: np.ndarray, cost: np.ndarray) -> np.ndarray:
     """The part of a cost that every primitive expects to be the same."""
     apart = pi[..., 1:] - pi[..., :1]
@@ -216,12 +229,13 @@ def capped_entropy(rng: np.random.Generator, index: int) -> dict[str, Any]:
     pi = PRIMITIVES[str(rng.choice(["dirichlet", "bumps", "nearly identical"]))](rng, BATCH, n, d) + 1e-12
     pi /= pi.sum(-2, keepdims=True)
     combine = "product" if index // len(FEW_SHAPES) % 2 else "mixture"
-    return _other(rng, pi, regulariser=Entropy(np.minimum(_caps(rng, n), 0.999)), combine=combine)
+    return _other(rng, pi, regulariser=Entropy(_caps(rng, n)), combine=combine)
 
 
 def _caps(rng: np.random.Generator, n: int) -> np.ndarray:
+    """None, for all weights, or for some of them."""
     caps = rng.uniform(1.0 / n + 1e-3, 1.0, (BATCH, n))
-    return np.where(rng.random((BATCH, 1)) < 0.5, 1.0, caps)
+    return np.where(rng.random((BATCH, n)) < rng.choice([0.0, 0.5, 1.0], (BATCH, 1)), 1.0, caps)
 
 
 def _other(rng: np.random.Generator, pi: np.ndarray, **more: Any) -> dict[str, Any]:
@@ -264,6 +278,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "lost sums": lost_sums,
     "alternating sums": alternating_sums,
     "unnormalised weights": unnormalised,
+    "strong priors": strong_priors,
     "products": products,
     "partial products": partial_products,
     "regularised": regularised,

@@ -36,6 +36,7 @@ LARGEST = 200_000
 MERGE_FROM = 500
 FAINT = 1e-9  # without the entropy, weights below this that should fall are squared
 UNIT = 2.0**-53
+FEASIBLE = 1e-60  # by which weights of a point that is compared with may miss one
 NOTHING = 1e-250  # a double-double below this has lost digits to underflow
 
 
@@ -472,6 +473,8 @@ class _Walk:
     def _see(self, weights: list) -> tuple[Point, list]:
         exact = _normalised(weights) if (self.posed.caps >= 1.0).all() else weights
         energy, slope = self.posed.look(exact)
+        if not abs(_sum(exact) - 1) < FEASIBLE:  # rounding of the caps left a hole: such a point accuses nobody
+            return Point(exact, arb("inf"), arb("inf")), slope
         return Point(exact, energy, self._gap(exact, slope)), slope
 
     def _gap(self, weights: list, slope: list) -> arb:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks import hostile
 
-from policychord import ConvergenceError, certify, problem, solve
+from policychord import ConvergenceError, Entropy, Tsallis, certify, flow, problem, solve
 
 from .families import FAMILIES, member
 from .many_digits import assert_honest
@@ -187,6 +187,54 @@ def test_an_infinite_objective_is_not_certified(w):
     assert_honest(p, w, *certify(p, w))
     found = solve(p)
     assert_honest(p, found.weights, *found.certificate)
+
+
+@pytest.mark.parametrize("route", ["compiled", "jax"])
+@pytest.mark.parametrize("prior", [None, [np.exp(-500.0), 1.0 - np.exp(-500.0)]])
+def test_a_start_at_the_wrong_vertex_far_from_the_right_one_proves_nothing(route, prior):
+    """The exponent was 1e19, where two roundings of it differ by thousands: the gap was -inf."""
+    p = problem(pi=[[0.87, 0.41], [0.13, 0.59]], action_cost=[1e10, 0.0], eps=1e-9, prior=prior)
+    found = solve(p, start=[1.0, 0.0], route=route)
+    assert found.certificate.gap >= 0
+    assert_honest(p, found.weights, *found.certificate)
+
+
+@pytest.mark.parametrize(
+    "regulariser", [Entropy(caps=[1.0, 0.5]), Tsallis(1.5, caps=[1.0, 0.5]), Tsallis(2.0, caps=[1.0, 0.5])]
+)
+def test_a_weight_without_a_cap_beside_one_with_a_cap_is_free(regulariser):
+    p = problem(pi=[[0.9, 0.1], [0.1, 0.9]], action_cost=[0.0, 10.0], eps=0.1, regulariser=regulariser)
+    for w in ([0.9, 0.1], [0.6, 0.4], [1.0, 0.0]):
+        assert_honest(p, w, *certify(p, w))
+
+
+def test_a_product_without_one_of_its_experts_is_certified_as_such():
+    pi = [[0.8, 0.1, 0.5], [0.1, 0.1, 0.5], [0.1, 0.8, 0.0]]
+    p = problem(pi=pi, action_cost=[5.0, 5.0, 0.0], eps=0.01, combine="product")
+    assert_honest(p, [0.1, 0.9, 0.0], *certify(p, [0.1, 0.9, 0.0]))
+    assert certify(p, [0.1, 0.9, 5e-324]).gap == np.inf
+
+
+def test_logarithms_beyond_what_a_number_can_weigh_are_not_certified():
+    given = {"log_pi": [[np.log(0.5), 0.0], [np.log(0.5), -1e308]], "action_cost": [0.0, 709.5]}
+    with pytest.raises(ConvergenceError):
+        solve(problem(**given, eps=1.0, combine="product"))
+
+
+def test_weights_along_the_flow_are_weights():
+    pi = [[0.7, 0.1, 0.1], [0.1, 0.7, 0.1], [0.1, 0.1, 0.1], [0.1, 0.1, 0.7]]
+    path = flow(problem(pi=pi, action_cost=[0.0, 5.0, 5.0, 5.0], eps=0.01), t1=50.0)
+    assert np.all(path.weights >= 0)
+    assert np.all(np.isfinite(path.energy))
+
+
+def test_columns_that_are_no_probabilities_prove_nothing():
+    p = member("generic", (), d=2, n=2)._replace(pi=np.array([[0.99, 0.5], [-0.01, 0.5]]), action_cost=np.full(2, 1e3))
+    assert certify(p, [0.3, 0.7]).gap == np.inf
+    assert certify(p._replace(pi=np.full((2, 2), 0.5), eps=np.float64(-1.0)), [0.3, 0.7]).gap == np.inf
+    for route in ("compiled", "jax"):
+        with pytest.raises(ConvergenceError, match="outside its allowed range"):
+            solve(p, 1e-3, route=route)
 
 
 # ----------------------------------------------------------------------------- form of the bounds

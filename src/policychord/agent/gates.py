@@ -223,10 +223,13 @@ def judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -
         certificate = certificate_at(problem, weights)
     else:
         certificate = certificate_of(problem, jnp.asarray(weights))
-    given = jnp.asarray([jnp.all(jnp.isfinite(jnp.asarray(part))) for part in jax.tree_util.tree_leaves(problem)])
-    lost = jnp.all(given) & jnp.any(jnp.isnan(weights))  # the problem is numbers, and yet no weights came of it
+    parts = [jnp.asarray(part) for part in jax.tree_util.tree_leaves(problem)]
+    # a product may have -inf among its logarithms, and then an infinite energy at some weights
+    known = jnp.isfinite if isinstance(problem, Problem) else lambda part: ~jnp.isnan(part)
+    good = jnp.all(jnp.asarray([jnp.all(known(part)) for part in parts]))
+    lost = good & jnp.any(jnp.isnan(weights))  # the problem is numbers, and yet no weights came of it
     why = jnp.where(lost, int(Outcome.NOT_INTEGRATED), int(Outcome.BAD_INPUT))
-    outcome = jnp.where(jnp.isfinite(certificate.gap), int(Outcome.NOT_OPTIMISED), why).astype("int8")
+    outcome = jnp.where(good & ~lost, int(Outcome.NOT_OPTIMISED), why).astype("int8")
     return Gated(weights, certificate, outcome, carried)
 
 

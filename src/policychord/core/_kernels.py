@@ -180,13 +180,14 @@ def _normalise(z, w):
 def _gap(w, g, mean, temperature, noise):
     """The gap with its floor, as in _certificate.py, that floor, and the largest |ln S/w|.
 
-    This floor takes the largest rounding for all, |w - S| for 2 w.|e^x - 1| and the variance for its bound.
+    This floor takes the largest rounding for all, |w - S| <= 4 w.|e^x - 1| and the largest variance.
     """
     n = w.size
-    top = widest = 0.0
+    top = widest = top_weight = 0.0
     for a in range(n):
         x = (mean - g[a]) / temperature
-        top = max(top, x)
+        if x > top:
+            top, top_weight = x, w[a]
         if w[a] > RESTING:
             widest = max(widest, abs(x))
     excess = mismatch = 0.0
@@ -197,12 +198,13 @@ def _gap(w, g, mean, temperature, noise):
             excess += w[a] * max(grown - x, 0.0)
             mismatch += w[a] * abs(grown)
         gap = temperature * math.log1p(excess)
-        first = noise * (2.0 * min(mismatch, 1.0) + min(excess, 1.0) + _relative_rounding(0, n))
+        first = noise * (min(4.0 * mismatch, 2.0) + min(excess, 1.0) + _relative_rounding(0, n))
         floor = first + noise * noise / (2.0 * temperature)
     else:
+        # x, computed again, may round to another number than `top`, and they differ by thousands where x is large
         for a in range(n):
-            excess += w[a] * math.exp((mean - g[a]) / temperature - top)
-        gap, floor = temperature * (top + math.log(excess)), 4.0 * noise
+            excess += w[a] * math.exp(min((mean - g[a]) / temperature - top, 0.0))
+        gap, floor = temperature * (top + math.log(max(excess, top_weight))), 4.0 * noise
     floor += NEGLIGIBLE_ENERGY
     return gap * _gap_rounding(n) + floor, floor, widest
 
@@ -224,11 +226,11 @@ def _sharp_floor(z, w, g, entropy, mean, temperature, relative, offset, magnitud
         x = (mean - g[a]) / temperature
         if x > LARGEST_EXPONENT:
             return math.inf
-        total += math.exp(z[a] + x - top)
+        total += math.exp(min(z[a] + x - top, 0.0))
         excess += w[a] * max(math.expm1(x) - x, 0.0)
     first, by_mean, variance = _relative_rounding(0, n) * noise, 0.0, 0.0
     for a in range(n):
-        log_share = z[a] + (mean - g[a]) / temperature - top
+        log_share = min(z[a] + (mean - g[a]) / temperature - top, 0.0)
         first += abs(w[a] - math.exp(log_share) / total) * error[a]
         by_mean += w[a] * error[a]
         if a != heaviest:
@@ -408,7 +410,7 @@ def _descent(sweep, direction, diagonal):
                 accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
                 accepted = accepted or _came_downhill(w, g, kept_z)
             if accepted:
-                if temperature <= eps and trial_gap <= tol:
+                if temperature <= eps and 0.0 <= trial_gap <= tol:
                     finishing += 1
                     if widest <= SETTLED or finishing > FINISHING_PASSES or final:
                         extend(matrix, z, w, g, energy, temperature, over_p)

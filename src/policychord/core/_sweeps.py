@@ -221,7 +221,7 @@ def gather_columns(pi, columns):
 
 
 # linear = Pi^T (s - centre), magnitude = Pi^T |s - centre|, with the centre of `objective.expected_cost`. Both return
-# that centre and by how much a column misses one. Magnitudes are summed, so that a negative entry is noticed.
+# that centre and by how much a column misses one, which is infinite for a column with a negative entry.
 
 
 @compiled()
@@ -240,7 +240,7 @@ def centre_cost_columns(columns, cost, linear, magnitude):
         for i in range(d):
             total += columns[a, i] * (cost[i] - centre)
             size += columns[a, i] * abs(cost[i] - centre)
-            mass += abs(columns[a, i])
+            mass += columns[a, i] if columns[a, i] >= 0.0 else math.inf
         linear[a], magnitude[a] = total, size
         amiss = max(amiss, abs(mass - 1.0))
     return centre, amiss
@@ -262,7 +262,7 @@ def centre_cost_rows(rows, cost, linear, magnitude, mass):
         for a in range(n):
             linear[a] += rows[i, a] * (cost[i] - centre)
             magnitude[a] += rows[i, a] * abs(cost[i] - centre)
-            mass[a] += abs(rows[i, a])
+            mass[a] += rows[i, a] if rows[i, a] >= 0.0 else math.inf
     amiss = 0.0
     for a in range(n):
         amiss = max(amiss, abs(mass[a] - 1.0))

@@ -243,7 +243,8 @@ class Product(AbstractComplexity):
         exponent = jnp.abs(t) @ weights
         within = relative_rounding(0, n) * (exponent + p @ exponent)
         unlikely = FUNCTION_ROUNDING * UNIT_ROUNDOFF * jnp.where(taken, jnp.abs(log_q), 0.0)
-        rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q
+        # what is below the least normal number may count as zero
+        rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q + 4.0 * np.finfo(np.float64).tiny
         return (p - q) @ t, rounding @ jnp.abs(t)
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
@@ -605,8 +606,9 @@ def judge(one: ConvexProblem, weights: Any, temperature: Any, g: Any, rounding: 
 def certificate_of(one: ConvexProblem, weights: Any) -> Certificate:
     """The certificate, with nothing in it if the complexity is not convex."""
     weights = weights / jnp.sum(weights)
+    outside = jnp.any(weights < 0.0) | _above_a_cap(one, weights)
     gap = judge(one, weights, one.eps, *one.complexity.gradient(one.parameters, weights)).gap
-    return certificate_from(one, jnp.where(_above_a_cap(one, weights), jnp.inf, gap))
+    return certificate_from(one, jnp.where(outside, jnp.inf, gap))
 
 
 def _above_a_cap(one: ConvexProblem, weights: Any) -> Any:
@@ -616,10 +618,12 @@ def _above_a_cap(one: ConvexProblem, weights: Any) -> Any:
 
 def certificate_from(one: ConvexProblem, gap: Any) -> Certificate:
     """|w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps), and never more than 2."""
-    gap = jnp.where(jnp.isnan(gap) | (not one.complexity.convex), jnp.inf, gap)
+    alpha = 1.0 if one.alpha is None else one.alpha
+    proved = (gap >= 0.0) & (one.eps > 0.0) & (alpha >= 1.0) & (alpha <= 2.0)
+    gap = jnp.where(proved & one.complexity.convex, gap, jnp.inf)
     spread = reg.strength(one.log_prior.shape[-1], one.alpha)
     distance = jnp.sqrt(2.0 * spread * gap / one.eps) * (1.0 + FUNCTION_ROUNDING * UNIT_ROUNDOFF)
-    return one.complexity.certificate(gap, jnp.minimum(distance, 2.0))
+    return one.complexity.certificate(gap, jnp.where(proved, jnp.minimum(distance, 2.0), 2.0))
 
 
 def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
@@ -639,6 +643,15 @@ def dissipation_of(one: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
 # ------------------------------------------------------------------------------ verbs of batches
 
 
+def _normal(weights: Any) -> Any:
+    """Weights that compiled programs, which may take the least numbers for zero, do not lose."""
+    tiny = np.finfo(np.float64).tiny
+    if is_traced(weights) or not np.any((np.asarray(weights) > 0.0) & (np.asarray(weights) < tiny)):
+        return weights
+    host = np.asarray(weights)
+    return namespace(weights).asarray(np.where((host > 0.0) & (host < tiny), tiny, host))
+
+
 def _verb(of_one: Function, check: Function = checks.check_weights) -> Function:
     """The same function for a batch of problems and weights: checked, compiled once, answered in kind."""
     compiled = jax.jit(
@@ -647,7 +660,7 @@ def _verb(of_one: Function, check: Function = checks.check_weights) -> Function:
 
     def verb(problem: ConvexProblem, weights: ArrayLike, *more: Any) -> Any:
         problem = checked(problem)
-        weights = check("weights", weights, problem.log_prior)
+        weights = _normal(check("weights", weights, problem.log_prior))
         return in_kind(lambda: compiled(problem, weights, *more), problem, weights)
 
     return verb

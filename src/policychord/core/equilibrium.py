@@ -62,8 +62,8 @@ class ConvergenceError(ValueError):
 
 _CONVERGED = int(Outcome.CONVERGED)  # comparing with the enum itself is slow
 _REMEDY = {
-    Outcome.NOT_CONVERGED: "start from the prior (start=None), try the other route, or accept a larger tol",
-    Outcome.ROUNDING_LIMIT: "subtract a constant from the cost, divide it, raise eps, or accept a larger tol",
+    Outcome.NOT_CONVERGED: "start from the prior (start=None), or accept a larger tol",
+    Outcome.ROUNDING_LIMIT: "divide the cost, raise eps, or accept a larger tol",
     Outcome.BAD_INPUT: "build the problem with problem(...), which names what is wrong",
     Outcome.NOT_CONVEX: "use a convex complexity; nothing can be certified for another",
     Outcome.NOT_SMOOTH: "round the kink off, or accept a larger tol",
@@ -84,6 +84,8 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
+    if not isinstance(problem, Problem):
+        general(problem)
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
@@ -169,19 +171,22 @@ def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -
     if np.logical_or.reduce(bad, axis=None):
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         cost = np.asarray(problem.action_cost)[where]
-        _raise_if(bad, answer, tol, problem.eps, f", cost from {cost.min():.3g} to {cost.max():.3g}")
+        far = np.abs(cost).min() > np.ptp(cost)  # columns sum to one up to rounding, and so a constant counts
+        first = "subtract a constant from the cost, " if far else ""
+        _raise_if(bad, answer, tol, problem.eps, f", cost from {cost.min():.3g} to {cost.max():.3g}", first)
 
 
-def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, cost: str = "") -> None:
+def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, cost: str = "", first: str = "") -> None:
     """Say of the first problem without an answer why it has none."""
     if not bad.any():
         return
     where = tuple(int(i) for i in np.argwhere(bad)[0])
     gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(temperature)[where])
     why = Outcome(int(np.asarray(answer.outcome)[where]))
+    remedy = (first if why is Outcome.ROUNDING_LIMIT else "") + _REMEDY[why]
     raise ConvergenceError(
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
-        f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost}). {why.sentence} Remedy: {_REMEDY[why]}."
+        f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost}). {why.sentence} Remedy: {remedy}."
     )
 
 

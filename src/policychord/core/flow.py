@@ -142,7 +142,7 @@ def _integrate(*given: jax.Array) -> jax.Array:
 def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, tau: Any, max_steps: int) -> jax.Array:
     import diffrax  # slow to import, and only the two integrators need it
 
-    return diffrax.diffeqsolve(
+    path = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, w, _: (respond(w) - w) / tau),
         diffrax.Tsit5(),
         t0=times[0],
@@ -154,3 +154,6 @@ def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, t
         max_steps=max_steps,
         throw=False,
     ).ys
+    # the flow stays on the simplex; an integrator steps below zero by as much as its tolerance
+    inside = jnp.maximum(path, 0.0)
+    return inside / jnp.sum(inside, axis=-1, keepdims=True)

@@ -286,14 +286,16 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     pi, s, eps, log_prior = problem
     xp = namespace(*problem, weights)
     weights = weights / xp.sum(weights, axis=-1, keepdims=True)
-    weights = xp.where(weights < np.finfo(np.float64).tiny, 0.0, weights)  # processors disagree about what is smaller
+    # processors disagree about what is smaller
+    weights = xp.where((weights > 0.0) & (weights < np.finfo(np.float64).tiny), 0.0, weights)
     temperature = eps[..., None]
     cost = centred_cost(pi, s)
     entropy = _columns_times(pi, _log_mixture(pi, weights))
     log_weights = _log_or_zero(weights)
     g = cost.linear + entropy + temperature * (log_weights - log_prior)
     error = gradient_rounding(cost.relative, cost.offset + cost.magnitude, entropy, temperature, log_weights, log_prior)
-    return certificate_from_gap(bounded_gap(weights, log_weights, g, error, temperature).gap, eps)
+    gap = bounded_gap(weights, log_weights, g, error, temperature).gap
+    return certificate_from_gap(xp.where(xp.any(weights < 0.0, axis=-1), np.inf, gap), eps)
 
 
 class CentredCost(NamedTuple):
@@ -313,7 +315,8 @@ def centred_cost(pi: Primitives, action_cost: ActionValues) -> CentredCost:
     xp = namespace(pi, action_cost)
     centre = expected_cost(pi, action_cost)
     s = action_cost - centre
-    amiss = xp.max(xp.abs(xp.sum(xp.abs(pi), axis=-2) - 1.0), axis=-1, keepdims=True)
+    # a negative entry makes it infinite
+    amiss = xp.max(xp.abs(xp.sum(xp.where(pi >= 0.0, pi, np.inf), axis=-2) - 1.0), axis=-1, keepdims=True)
     return CentredCost(
         linear=_columns_times(pi, s),
         magnitude=_columns_times(pi, xp.abs(s)),
@@ -332,9 +335,15 @@ def expected_cost(pi: Primitives, action_cost: ActionValues) -> Array:
 
 
 def certificate_from_gap(gap: Scalars, eps: Scalars) -> Certificate:
-    """||w - w*||_1 <= sqrt(2 gap/eps), and never more than 2, the diameter of the simplex."""
+    """||w - w*||_1 <= sqrt(2 gap/eps), and never more than 2, the diameter of the simplex.
+
+    A gap that is not a number or negative proves nothing.
+    """
     xp = namespace(gap, eps)
-    return Certificate(gap, xp.minimum(xp.sqrt(2.0 * gap / eps) * (1.0 + FUNCTION_ROUNDING * UNIT_ROUNDOFF), 2.0))
+    proved = (gap >= 0.0) & (eps > 0.0)
+    distance = xp.sqrt(2.0 * xp.where(proved, gap, 1.0) / xp.where(proved, eps, 1.0))
+    distance = xp.minimum(distance * (1.0 + FUNCTION_ROUNDING * UNIT_ROUNDOFF), 2.0)
+    return Certificate(xp.where(proved, gap, np.inf), xp.where(proved, distance, 2.0))
 
 
 def _mixture(pi: Primitives, weights: Weights) -> ActionValues:

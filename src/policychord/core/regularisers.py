@@ -130,9 +130,16 @@ def unlink(u: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     """The inverse of the link, w = (1 + k u)_+^(1/k) or exp(u) at k = 0, and its slope w^(2 - alpha) = w/(1 + k u)."""
     k, one = _order(alpha)
     base = jnp.where(one, 1.0, 1.0 + k * u)
-    powered = jnp.exp(jnp.where(one, jnp.minimum(u, 700.0), jnp.log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k))
+    powered = jnp.exp(jnp.where(one, jnp.minimum(u, 700.0), log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k))
     w = jnp.where(base > 0.0, powered, 0.0)
     return w, w / jnp.where(base > 0.0, base, 1.0)
+
+
+def log1p(x: Any) -> jax.Array:
+    """ln(1 + x) to a few roundings; that of XLA misses some hundred for negative x."""
+    y = 1.0 + x
+    off = y != 1.0
+    return jnp.where(off, jnp.log(jnp.where(off, y, 2.0)) * (x / jnp.where(off, y - 1.0, 1.0)), x)
 
 
 def floored_log(weights: Any) -> jax.Array:
@@ -186,6 +193,7 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     k, one = _order(alpha)
     top = jnp.max(y)
     capped = jnp.any(caps < 1.0)
+    all_caps, caps = caps, jnp.where(caps < 1.0, caps, 2.0)  # one is no cap: what would reach it is free
     low = jnp.where(capped, jnp.min(y - link(floored_log(caps), alpha)), top)  # there the sum is at least one
     high = top - link(jnp.log(1.0 / y.size), alpha)
 
@@ -213,7 +221,7 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     w, total, slopes = excess(level)
     slope = jnp.sum(slopes)
     # what rounding left of the sum goes to the free weights: the level may be too large a number to be moved so little
-    w = jnp.clip(w + (1.0 - total) * slopes / jnp.where(slope > 0.0, slope, 1.0), 0.0, caps)
+    w = jnp.clip(w + (1.0 - total) * slopes / jnp.where(slope > 0.0, slope, 1.0), 0.0, all_caps)
     return jnp.where(capped, w, w / jnp.sum(w)), level
 
 
@@ -260,7 +268,7 @@ def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> FenchelGap:
     near = (s > 0.0) & (jnp.abs(weights - s) <= 0.5 * s)
     some = jnp.where(near, s, 1.0)
     relative = jnp.where(near, (weights - s) / some, 0.0)
-    grown = (1.0 + relative) * link(jnp.log1p(relative), alpha) - relative
+    grown = (1.0 + relative) * link(log1p(relative), alpha) - relative
     scale, order = (1.0, 1.0) if alpha is None else (some ** (alpha - 1.0), alpha)
     held = jnp.where(below_caps(s, caps), 0.0, (link(jnp.log(some), alpha) - u) * (weights - s))
     close = s * scale * jnp.maximum(grown, 0.0) / order + jnp.maximum(held, 0.0)

@@ -21,7 +21,10 @@ LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
 # Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
-_QUOTED = re.compile(r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""", re.DOTALL)
+# a string without an end goes on to that of its line or of the text, so that nothing is looked at twice
+_QUOTED = re.compile(
+    r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\[^\n]|[^"\\\n])*"?|'[^'\n]*'?""", re.DOTALL
+)
 _BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
 SECONDS_TO_WRITE = 60  # at most, for one file
 

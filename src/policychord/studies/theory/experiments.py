@@ -414,7 +414,7 @@ def _certify_others(batch: Any, best: np.ndarray, start: np.ndarray) -> tuple[np
 
 def _gates(batch: Problem) -> tuple[float, float]:
     """How far optima are from fixed points of the prior-weighted softmax, and from the prior of equal primitives."""
-    w = solve(batch, tol=1e-26).weights
+    w = solve(batch, tol=1e-24).weights
     same = batch._replace(pi=np.broadcast_to(batch.pi[..., :1], batch.pi.shape))
     return float(np.abs(w - gate(batch, w)).max()), float(np.abs(solve(same).weights - np.exp(same.log_prior)).max())
 
