@@ -44,7 +44,7 @@ CASES = {
 def test_agrees_with_the_plain_simulation(name, update, selection):
     changes, given = CASES[name]
     settings = scenario(
-        name, boids=BOIDS, steps=STEPS, seeds=1, seed=7, selection=selection, update=update, tol=1e-18, **changes
+        name, boids=BOIDS, steps=STEPS, seeds=1, seed=7, selection=selection, update=update, tol=1e-16, **changes
     )
     trace = simulate(settings)
     assert trace.converged.all()
