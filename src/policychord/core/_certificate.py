@@ -19,10 +19,10 @@ from ._method import FUNCTION_ROUNDING, LARGEST_EXPONENT, NEGLIGIBLE_ENERGY, UNI
 
 
 class Gap(NamedTuple):
-    """A bound on V(w) - V*, the part of it that only rounding needs, and how far S is from w."""
+    """A bound on V(w) - V*, how much of such a number may be rounding, and how far S is from w."""
 
-    gap: Scalars  # with the floor
-    floor: Scalars
+    gap: Scalars
+    floor: Scalars  # with the largest rounding for all; that in the gap is at most as large
     log_ratio: Weights  # x = ln S/w, up to rounding; ln S where w = 0
 
 
@@ -67,9 +67,14 @@ def bounded_gap(weights: Weights, log_weights: Weights, g: Weights, error: Weigh
     noise = xp.max(error, axis=-1)
     first = xp.sum(xp.abs(weights - response / total) * error, axis=-1) + relative_rounding(0, n) * noise
     by_mean = xp.sum(weights * error, axis=-1) * xp.minimum(excess, 1.0)
-    second = xp.minimum(noise**2, _variance(xp, y - top, error, heaviest, temperature)) / (2.0 * t)
-    floor = xp.where(moderate, xp.minimum(first + second, 2.0 * noise) + by_mean, 4.0 * noise) + NEGLIGIBLE_ENERGY
-    return Gap(exact * gap_rounding(n) + floor, floor, x)
+    variance = _variance(xp, y - top, error, heaviest, temperature)
+
+    def floor_with(variance: Scalars) -> Scalars:
+        sharp = xp.minimum(first + variance / (2.0 * t), 2.0 * noise) + by_mean
+        return xp.where(moderate, sharp, 4.0 * noise) + NEGLIGIBLE_ENERGY
+
+    floor = floor_with(noise**2)
+    return Gap(exact * gap_rounding(n) + floor_with(xp.minimum(noise**2, variance)), floor, x)
 
 
 def _variance(xp: ModuleType, log_share: Weights, error: Weights, heaviest: Any, temperature: Array) -> Scalars:

@@ -405,7 +405,6 @@ def _descent(sweep, direction, diagonal):
                     if sharp < trial_floor:
                         # less the old floor, plus what this difference rounds away
                         trial_gap += (sharp - trial_floor) + 4.0 * UNIT_ROUNDOFF * trial_gap
-                        trial_floor = sharp
                 # at the end there is nothing left to fall: what is still certified is as good
                 accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
                 accepted = accepted or _came_downhill(w, g, kept_z)

@@ -113,7 +113,8 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         slope = jnp.where(towards, -kept.gap, kept.slope)
         enough = kept.energy + ARMIJO * length * slope
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
-        better = (gap <= GAP_FALL * kept.gap) | downhill
+        # (at the end there is nothing left to fall: what is still certified is as good)
+        better = (gap <= GAP_FALL * kept.gap) | downhill | ((state.finishing > 0) & (gap <= tol))
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
         accepted = (state.unconditional | fell) & ~broken & ((state.finishing == 0) | (gap <= tol))
 
