@@ -11,7 +11,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibrium closed_forms flow kernels mirror native one_step shapes) \
   $(patsubst %,tests/loops/test_%.py,step replay trace rollout) $(patsubst %,tests/contracts/test_%.py,primitives models skeletons complete) \
   tests/primitives tests/models tests/stats/test_effect_size.py tests/stats/test_glm.py tests/cli/test_settings.py \
-  tests/runs/test_cache.py tests/runs/test_compare.py tests/runs/test_plan.py tests/test_agent.py tests/test_imports.py \
+  tests/runs/test_cache.py tests/paper/test_compare.py tests/runs/test_plan.py tests/agent/test_agent.py tests/test_imports.py \
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -49,7 +49,7 @@ extras:  ## every optional package alone in a clean environment: it imports, and
 	PYTHON=$(PYTHON) .ci/extras
 
 coverage: install  ## the tests, and which lines of the package they ran
-	$(TEST) --cov=policychord --cov-report=term:skip-covered
+	$(TEST) --cov=policychord --cov=policychord_paper --cov-report=term:skip-covered
 
 docs: install  ## build the site, running every tutorial; open build/site/index.html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site

@@ -41,15 +41,16 @@ from websockets.sync.client import connect
 from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices, read_choices
 from policychord.fitting import likelihood, real
+from policychord.fitting.families import full
 from policychord.fitting.optimise import Optimum
 from policychord.learning import files as learning
-from policychord.runs import cache, compare, fit, sweep
+from policychord.runs import cache, fit, sweep
 from policychord.runs import tracks as track_runs
-from policychord.runs.plan import Plan, points_of, read_plan
-from policychord.studies.families import full
-from policychord.studio.wire import unpack
+from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan
+from policychord.studio.wire import _unpack
 from policychord.tracks.motion import card_of, describe, move
 from policychord.tracks.reading import parse_tracks, read_tracks
+from policychord_paper import compare
 
 from . import wild
 from .studio import studio, visit
@@ -112,7 +113,7 @@ def attack_written(count: int, seed: int, make: Callable[[Random], str], read: C
 
 def attack_plans(count: int, seed: int) -> Attacked:
     """Read broken plans, and list the points of those that are right after all."""
-    return attack_written(count, seed, wild.plan, lambda path: points_of(read_plan(path)))
+    return attack_written(count, seed, wild.plan, lambda path: points_of(read_sweep_plan(path)))
 
 
 def attack_fits(count: int, seed: int) -> Attacked:
@@ -123,11 +124,11 @@ def attack_fits(count: int, seed: int) -> Attacked:
         (path.parent / "mine.csv").write_bytes(wild.table(rng))
         (path.parent / "data.zarr").mkdir(exist_ok=True)
         plan = fit.read_fit_plan(path)
-        design, _ = fit.pose(plan)
+        design, _ = fit.pose_fit(plan)
         if plan.simulate is not None:
             full(design.family, plan.simulate.theta)
         elif plan.data is not None:
-            fit.observed(plan, design, path.parent)
+            fit._observed(plan, design, path.parent)
 
     return attack_written(count, seed, wild.fit_plan, read)
 
@@ -142,7 +143,7 @@ def attack_tracks(count: int, seed: int) -> Attacked:
         describe(card_of(tracks, move(tracks)))
 
     def use(path: Path) -> None:
-        plan = track_runs.read_plan(path, {})
+        plan = track_runs.read_track_plan(path, {})
         tracks = parse_tracks(good, "good.csv", rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
         describe(card_of(tracks, move(tracks, plan.smoothing)))
 
@@ -186,8 +187,8 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     z, starts = np.zeros(1), np.zeros((2, 1))
     optimum = Optimum(z, 0.0, 0.0, starts, starts, np.zeros(2), 3, True, True, (np.zeros(3), np.zeros(2)))
     given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(3)}, [real("a")])
-    learning.write(folder / "learned.npz", given, optimum)
-    cache.save(folder / "step.npz", "step", cache.Result({"a": np.arange(3), "b": (1, "x")}, 1.0))
+    learning.write_optimum(folder / "learned.npz", given, optimum)
+    cache.save_result(folder / "step.npz", "step", cache.Result({"a": np.arange(3), "b": (1, "x")}, 1.0))
     fitted = fit.FitPlan.model_validate({"family": "bandit", "free": ["eps"], "simulate": {"decisions": 50}})
     climbs = {"z": [0.0], "starts": [[0.0]], "tried": [[0.0]], "heights": [0.0], "log_posterior": 0.0, "evaluations": 3}
     (folder / "fit.json").write_text(json.dumps({"plan": fitted.model_dump(), "climbs": climbs}))
@@ -197,12 +198,19 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     (folder / "claims.json").write_text(json.dumps([claim]))
     record = json.dumps({"claims": [claim], "environment": {"x": 1}})
     (folder / "report.html").write_text(f'<script type="application/json" id="record">{record}</script>')
-    plan = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
+    plan = SweepPlan.model_validate(
+        {"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}}
+    )
     batch = sweep.batches_of(plan)[0]
-    sweep.keep(folder, batch, sweep.Computed(pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0]}), {}))
+    sweep._keep(
+        folder,
+        batch,
+        sweep.Computed(pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0]}), {}),
+        "made by this",
+    )
     return {
-        "learned.npz": lambda path: learning.read(path, given), "step.npz": cache.load,
-        "fit.json": lambda path: fit.earlier(fitted, path, 1), "claims.json": lambda path: compare.compare(path, path),
+        "learned.npz": lambda path: learning.read_optimum(path, given), "step.npz": cache.load_result,
+        "fit.json": lambda path: fit._earlier(fitted, path, 1), "claims.json": lambda path: compare.compare(path, path),
         "report.html": lambda path: compare.compare(path, path),
         f"batches/{batch.id}.parquet": lambda path: sweep.results(plan, path.parents[1]),
     }  # fmt: skip
@@ -246,7 +254,9 @@ def attack_files(seed: int) -> Attacked:
                  for what, file in {**_links(folder), **wild.bombs()}.items() if what not in LARGE]  # fmt: skip
         for what, text in wild.keys().items():
             (folder / "plan.toml").write_text(text)
-            found += [_refuse(what, partial(read, folder / "plan.toml")) for read in (read_plan, fit.read_fit_plan)]
+            found += [
+                _refuse(what, partial(read, folder / "plan.toml")) for read in (read_sweep_plan, fit.read_fit_plan)
+            ]
         found += [_refuse(what, read) for what, read in _odd_files(folder).items()]
         return together(*found, _stray(folder / "sweep"))
 
@@ -270,7 +280,7 @@ def _odd_files(folder: Path) -> dict[str, Callable[[], Any]]:
     os.mkfifo(names["pipe"])
     names["folder"].mkdir()
     readers: dict[str, Callable[[Path], Any]] = {
-        "plan": read_plan, "plan of a fit": fit.read_fit_plan, "result": cache.load, "tracks": read_tracks,
+        "plan": read_sweep_plan, "plan of a fit": fit.read_fit_plan, "result": cache.load_result, "tracks": read_tracks,
         "choices": read_choices, "claims": compare.read,
     }  # fmt: skip
     text = json.dumps({"format": cache.FORMAT, "seconds": 1.0, "value": {"array": 0}}).encode()
@@ -281,7 +291,7 @@ def _odd_files(folder: Path) -> dict[str, Callable[[], Any]]:
         file.truncate(10**9)
     return {
         **{f"a {odd} as {what}": partial(read, path) for odd, path in names.items() for what, read in readers.items()},
-        "a packed result": partial(cache.load, folder / "bomb.npz"),
+        "a packed result": partial(cache.load_result, folder / "bomb.npz"),
         "choices of 1 GB": partial(read_choices, folder / "large.csv"),
         "tracks of 1 GB": partial(read_tracks, folder / "large.csv"),
     }
@@ -289,17 +299,17 @@ def _odd_files(folder: Path) -> dict[str, Callable[[], Any]]:
 
 def _stray(folder: Path) -> Attacked:
     """Copies, pipes and folders among the batches of a sweep: none counts, each is named."""
-    plan = Plan.model_validate({"study": "flock", "episodes": 16, "batch": 4, "settings": {"steps": 5},
+    plan = SweepPlan.model_validate({"study": "flock", "episodes": 16, "batch": 4, "settings": {"steps": 5},
                                 "grid": {"eps": [0.1]}})  # fmt: skip
     for batch in sweep.batches_of(plan)[1:]:
         table = pd.DataFrame({"point": 0, "episode": np.arange(4) + batch.spans[0].first, "eps": 0.1})
-        sweep.keep(folder, batch, sweep.Computed(table, {}))
+        sweep._keep(folder, batch, sweep.Computed(table, {}))
     first, second = (folder / "batches" / f"{batch.id}.parquet" for batch in sweep.batches_of(plan)[:2])
     os.mkfifo(first)
     shutil.copy(second, second.with_name("a copy.parquet"))
     shutil.copy(second, second.with_name("0123456789abcdef.parquet"))
     (folder / "batches" / "x.parquet").mkdir()
-    status, (table, notes) = sweep.status(plan, folder), sweep.results(plan, folder)
+    status, (table, notes) = sweep.sweep_status(plan, folder), sweep.results(plan, folder)
     right = (status.done_episodes, len(status.stray), len(table)) == (12, 3, 12) and any("a copy" in n for n in notes)
     return Attacked(1, 1, [] if right else [f"stray files: {status}, {len(table)} episodes, {notes}"])
 
@@ -440,7 +450,7 @@ def _upload(address: str, room: str, part: str, what: str, file: wild.File) -> A
             line.send(hand_over(address, *file))
             while True:
                 got = line.recv(timeout=SECONDS_FOR_AN_ANSWER)
-                if isinstance(got, bytes) and (frame := unpack(got)).part == part and frame.header.get("fault"):
+                if isinstance(got, bytes) and (frame := _unpack(got)).part == part and frame.header.get("fault"):
                     break
                 if isinstance(got, bytes) and frame.header.get("stage") in ("fitting", "playing"):
                     return Attacked(1, 0, [f"{what}: it was accepted"])

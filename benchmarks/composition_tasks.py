@@ -16,14 +16,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.actions import AbstractActions, Grid, Sampled
-from policychord.envs import Pendulum, PendulumState, upright
-from policychord.envs.base import AbstractEnv, Box, Spaces, Step, Variable
-from policychord.envs.crazyflie import DRAG, HOVER, MASS
-from policychord.envs.quadrotor import DT as PLANE_DT
-from policychord.envs.quadrotor import HOVER as HALF
-from policychord.envs.quadrotor import LARGEST_THRUST, LEAST_THRUST, QuadrotorView
-from policychord.studies.quadrotor.agents import Controller, Within, course, hover_model, pilot, world
-from policychord.studies.quadrotor.settings import Gains, QuadrotorSettings
+from policychord.loops.environment import AbstractEnv, Box, Spaces, Step, Variable
+from policychord.worlds import Pendulum, PendulumState, upright
+from policychord.worlds.crazyflie import DRAG, HOVER, MASS
+from policychord.worlds.quadrotor.agents import (
+    Controller,
+    _hover_model,
+    _pilot,
+    _Within,
+    quadrotor_world,
+    reference_path,
+)
+from policychord.worlds.quadrotor.physics import DT as PLANE_DT
+from policychord.worlds.quadrotor.physics import HOVER as HALF
+from policychord.worlds.quadrotor.physics import LARGEST_THRUST, LEAST_THRUST, QuadrotorView
+from policychord.worlds.quadrotor.settings import Gains, QuadrotorSettings
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import flight
@@ -102,7 +109,7 @@ class Plane(eqx.Module):
     thrust_weight: Any
 
     def predict(self, view: QuadrotorView, thrust: Any, k: Any) -> QuadrotorView:
-        A, B = map(jnp.asarray, hover_model())
+        A, B = map(jnp.asarray, _hover_model())
         following = A @ view.x + B @ (thrust - HALF)
         lift = PLANE_DT * (jnp.sum(thrust) / (0.027 * self.mass) - 9.8)
         vx, vz = view.x[1] * (1 - PLANE_DT * self.drag), view.x[3] * (1 - PLANE_DT * self.drag)
@@ -116,7 +123,7 @@ class Plane(eqx.Module):
 
 def plane(disturbance: Any) -> Task:
     settings = QuadrotorSettings(disturbance=disturbance)
-    turning, along = (70000.0, 20000.0), course(settings)
+    turning, along = (70000.0, 20000.0), reference_path(settings)
     more = {
         "climb": Gains(x=(0.0, 0.0, 0.05), z=(1.25, 0.0, 0.5), pitch=turning),
         "slow": Gains(x=(0.1, 0.0, 0.1), z=(0.5, 0.0, 0.3), pitch=turning),
@@ -126,19 +133,19 @@ def plane(disturbance: Any) -> Task:
         "fast": Gains(x=(0.8, 0.0, 0.3), z=(2.0, 0.0, 0.6), pitch=turning),
     }
 
-    def flown(gains: Gains, hold: bool = False) -> Within:
-        return Within(Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold))
+    def flown(gains: Gains, hold: bool = False) -> _Within:
+        return _Within(Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold))
 
-    def weaker(one: Within, gain: Any) -> Within:
+    def weaker(one: _Within, gain: Any) -> _Within:
         return eqx.tree_at(lambda c: c.controller.position_gains, one, one.controller.position_gains * gain)
 
     own = {"stabilise": flown(settings.pd_stabilise, hold=True), "track": flown(settings.pd_track)}
     numbers = jnp.asarray(along), jnp.asarray(settings.cost.state), jnp.asarray(settings.cost.thrust)
     return Task(
-        world(settings, "pd"), settings.steps, own | {name: flown(gains) for name, gains in more.items()}, 2, weaker,
-        settings.composition.spread, "clip", Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=32),
+        quadrotor_world(settings, "pd"), settings.steps, own | {name: flown(gains) for name, gains in more.items()}, 2,
+        weaker, settings.composition.spread, "clip", Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=32),
         lambda *told: Plane(*told, *numbers),
-        {"PID": pilot(settings, "pd", "baseline"), "LQR": pilot(settings, "lqr", "baseline")},
+        {"PID": _pilot(settings, "pd", "baseline"), "LQR": _pilot(settings, "lqr", "baseline")},
         lambda number: HALF + 0.076 * number, 2, jnp.full(2, HALF), 30,
     )  # fmt: skip
 

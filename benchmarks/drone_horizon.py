@@ -22,23 +22,23 @@ import numpy as np
 from policychord import Composer, rollout
 from policychord._types import Time
 from policychord.actions import Sampled
-from policychord.envs.quadrotor import HOVER, LARGEST_THRUST, LEAST_THRUST, QuadrotorView
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
 from policychord.stats.effect_size import effect_size
-from policychord.studies.quadrotor.agents import (
+from policychord.worlds.quadrotor.agents import (
     FIXED,
-    Within,
+    _hover_model,
+    _Within,
     agent_and_world,
     composer,
     controllers,
-    hover_model,
+    quadrotor_world,
     roster,
-    world,
 )
-from policychord.studies.quadrotor.experiments import WORLDS
-from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.worlds.quadrotor.physics import HOVER, LARGEST_THRUST, LEAST_THRUST, QuadrotorView
+from policychord.worlds.quadrotor.settings import QuadrotorSettings
+from policychord_paper.quadrotor.experiments import WORLDS
 
 TRIED, FRESH, BATCH = range(50), 1000, 50  # episodes that settings are chosen in, the first of the others, at once
 RIVALS = {"PID": "baseline", "stabilise": "stabilise", "track": "track", FIXED: FIXED, "Riccati": "cost-to-go"}
@@ -91,10 +91,10 @@ class Stage(eqx.Module):
 def composed(settings: QuadrotorSettings, chosen: Chosen, count: int = 32) -> Composer:
     """The PD pair with a cost-to-go from its own rollouts in the linear model near hover."""
     flown = controllers(settings, "pd")
-    predict = Hover(*map(jnp.asarray, hover_model()))
+    predict = Hover(*map(jnp.asarray, _hover_model()))
     effort = Effort(jnp.asarray(chosen.sharpness * settings.cost.thrust))
     stage = Stage(flown["track"].path, chosen.sharpness * jnp.asarray(settings.cost.state), effort)
-    pair = {name: Gaussian(Within(flown[name]), settings.composition.spread) for name in ("stabilise", "track")}
+    pair = {name: Gaussian(_Within(flown[name]), settings.composition.spread) for name in ("stabilise", "track")}
     actions = Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=count)
     later = Rollouts(pair, actions, predict, stage, steps=chosen.steps, follow=chosen.follow)
     model = Cost(effort, predict=predict, cost_to_go=later)
@@ -114,7 +114,7 @@ def by_riccati(settings: QuadrotorSettings, sharpness: float) -> Composer:
 
 def costs(agent: Any, settings: QuadrotorSettings, episodes: range) -> np.ndarray:
     """The cost of every episode."""
-    env, found = world(settings, "pd"), []
+    env, found = quadrotor_world(settings, "pd"), []
     for first in range(episodes.start, episodes.stop, BATCH):
         some = range(first, min(first + BATCH, episodes.stop))
         found.append(-np.asarray(rollout(agent, env, steps=settings.steps, episodes=some).total_reward))

@@ -34,10 +34,10 @@ from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
-from policychord.envs.bandit import Belief  # noqa: E402
 from policychord.fitting import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
 from policychord.fitting.decisions import composed, family_of, observations  # noqa: E402
-from policychord.fitting.fits import likelihood_of, setup_of  # noqa: E402
+from policychord.fitting.families import bandit, flock  # noqa: E402
+from policychord.fitting.fits import likelihood_of_account, setup_of  # noqa: E402
 from policychord.fitting.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.fitting.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.fitting.uncertainty import (  # noqa: E402
@@ -51,7 +51,7 @@ from policychord.fitting.uncertainty import (  # noqa: E402
     verdicts,
 )
 from policychord.stats.model_selection import select_models  # noqa: E402
-from policychord.studies.families import bandit, flock  # noqa: E402
+from policychord.worlds.bandit import Belief  # noqa: E402
 
 FLOCK = {"eps": 0.5, "prior": [0.2, 0.5, 0.3], "collision": 2.0, "precision": 100.0, "sd": float(np.sqrt(0.1))}
 
@@ -226,7 +226,7 @@ def run_cohort(options: argparse.Namespace) -> None:
                 subject=np.full(trials, person)))  # fmt: skip
         seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *parts)
         setup = setup_of(known._replace(features=None), chosen, rest, seen)
-        given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+        given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
         group, single = groups.empirical_bayes(given, starts=2), alone(given, 2)
         return {
             "offset": group.mean - mean, "error": group.error, "spread": np.sqrt(np.diag(group.covariance)),
@@ -270,7 +270,7 @@ def people(trials: Any) -> Any:
 def players(seen: Any, variance: tuple[float, ...], free: tuple[str, ...]) -> Any:
     known, chosen, rest = family_of(bandit(variance).family, free, {})
     setup = setup_of(known._replace(features=None), chosen, rest, seen)
-    return likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+    return likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
 
 
 def hybrids(seen: Any, lapse: bool) -> Any:
@@ -577,7 +577,7 @@ def run_size(options: argparse.Namespace) -> None:
     known, chosen, rest = family_of(design.family, ("eps", "prior", "collision"), {})
     seen = design.simulate(FLOCK, 10_000, 0)
     setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+    given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
     z = unconstrained(chosen, {one.name: FLOCK[one.name] for one in chosen})
     likelihoods.pointwise(given, z), likelihoods.scores(given, z)
     pairs = []

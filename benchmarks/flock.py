@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.integrate import solve_ivp
 
-from policychord.studies.flock.agents import world
-from policychord.studies.flock.experiments import simulate
-from policychord.studies.flock.settings import scenario
+from policychord.worlds.flock.agents import flock_world
+from policychord.worlds.flock.flights import simulate_flock
+from policychord.worlds.flock.settings import scenario
 
 from .timing import Contender, Record, take_turns
 
@@ -67,7 +67,7 @@ def by_rk45(position, velocity, weights, rng) -> np.ndarray:
 
 def against_rk45() -> list[Record]:
     """40 boids, 440 steps, against a step of the same flock in its first seconds, in turns and scaled."""
-    trace = simulate(scenario("polarization", seeds=1))
+    trace = simulate_flock(scenario("polarization", seeds=1))
     rng = np.random.default_rng(0)
     position, velocity = (field[0] for field in trace.state)
     # the same moments as ours go through: disordered, ordering, ordered
@@ -79,7 +79,7 @@ def against_rk45() -> list[Record]:
     far = max(float(np.abs(w - trace.weights[0, k]).max()) for w, k in zip(reference(), moments, strict=True))
     chosen = {seeds: scenario("polarization", seeds=seeds) for seeds in (1, 8)}
     contenders = {"RK45": Contender(reference, 40 * len(moments))} | {
-        str(seeds): Contender(lambda s=s: simulate(s), s.boids * s.steps * s.seeds) for seeds, s in chosen.items()
+        str(seeds): Contender(lambda s=s: simulate_flock(s), s.boids * s.steps * s.seeds) for seeds, s in chosen.items()
     }
     times = take_turns(contenders, ROUNDS)
     theirs = times["RK45"]
@@ -97,11 +97,13 @@ def by_size() -> list[Record]:
     for boids, steps in SIZES.items():
         size = 2.5 * math.sqrt(boids / 40)
         chosen[boids] = scenario("polarization", boids=boids, steps=steps, seeds=1, start_size=size)
-    contenders = {str(boids): Contender(lambda s=s: simulate(s), s.boids * s.steps) for boids, s in chosen.items()}
+    contenders = {
+        str(boids): Contender(lambda s=s: simulate_flock(s), s.boids * s.steps) for boids, s in chosen.items()
+    }
     times = take_turns(contenders, rounds=5)
     return [
         Record(f"{boids} boids, {s.steps} steps", times[str(boids)],
-               note=f"{world(s).search}, start square of {2 * s.start_size:.0f} m")
+               note=f"{flock_world(s).search}, start square of {2 * s.start_size:.0f} m")
         for boids, s in chosen.items()
     ]  # fmt: skip
 

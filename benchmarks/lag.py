@@ -19,12 +19,12 @@ from matplotlib.figure import Figure
 
 from policychord import Population, Problem, TimeScales, circuit_stability, rollout
 from policychord.agent import Circuit, Flow, failed
-from policychord.studies.flock.agents import boid, world
-from policychord.studies.flock.measures import polarization
-from policychord.studies.flock.settings import FlockSettings
-from policychord.studies.quadrotor.agents import composer
-from policychord.studies.quadrotor.agents import world as air
-from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
+from policychord.worlds.flock.agents import boid, flock_world
+from policychord.worlds.flock.measures import polarization
+from policychord.worlds.flock.settings import FlockSettings
+from policychord.worlds.quadrotor.agents import composer
+from policychord.worlds.quadrotor.agents import quadrotor_world as air
+from policychord.worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
 
 from .tables import keep
 
@@ -47,7 +47,7 @@ BLUE, GREEN, ORANGE = "#0072B2", "#009E73", "#D55E00"
 def flock():
     """(an agent of the paper's flock, how to play it, what its cost is, what the agents of a trace saw)."""
     settings = FlockSettings(boids=BOIDS, grid=10)
-    sky = world(settings)
+    sky = flock_world(settings)
 
     def play(agent):
         return rollout(Population(agent, BOIDS), sky, steps=STEPS, episodes=1)
@@ -64,7 +64,9 @@ def flock():
 def drone():
     """The same of the drone with its PD pair and the Riccati cost-to-go."""
     settings = QuadrotorSettings(disturbance="centre")
-    how = Composition(horizon="cost-to-go", selection="mean", points=12, margin=settings.wide_margin, spread=0.03)
+    how = CompositionSettings(
+        horizon="cost-to-go", selection="mean", points=12, margin=settings.wide_margin, spread=0.03
+    )
     sky = air(settings, "pd")
 
     def play(agent):

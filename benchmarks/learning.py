@@ -33,10 +33,10 @@ import policychord as pc  # noqa: E402
 from policychord import fitting, learning  # noqa: E402
 from policychord.fitting.parameters import natural  # noqa: E402
 from policychord.fitting.validate import folds_of  # noqa: E402
-from policychord.learning.count import choose, degenerate, grown, held_out, match_columns  # noqa: E402
+from policychord.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
 from policychord.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
-from policychord.learning.rivals import held_out_markov, hide  # noqa: E402
+from policychord.learning.rivals import _held_out_markov, hide  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
 
@@ -133,10 +133,10 @@ def run_cohorts(book: Book, options: argparse.Namespace) -> None:
             posed[n] = with_data(posed[n], data) if n in posed else pose(guess(n), "likelihood", data)
             found = climb(posed[n], starts=(1, 3, 6, 4, 4)[n - 1], seed=seed)
             rows.append((n, found, held_out(posed[n], fold, found.z), degenerate(found, data)))
-        chosen = choose(rows, data.subject)
+        chosen = _choose(rows, data.subject)
         three = rows[2][1]
         pi = np.stack([three.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
-        distance = match_columns(pi, truth.T[None]).distance
+        distance = _match_columns(pi, truth.T[None]).distance
         worst = max(_fall(row[1].paths) for row in rows)
         at_truth = [float(log_prob(posed[3], _z_of(truth)).mean()), three.value]
         return {"distance": distance.tolist(), "best": chosen.best, "chosen": chosen.chosen, "at truth": at_truth,
@@ -207,8 +207,8 @@ def run_em(book: Book, options: argparse.Namespace) -> None:
         return {"fell": float(np.maximum(-np.diff(path), 0).max()), "nats": (ours.value - path[-1]) * count.sum(),
                 "falls": int((np.diff(path) < -1e-12).sum()),
                 "end": path[-1], "ours": ours.value,
-                "distance": match_columns(pi[None], truth.T[None]).distance.tolist(),
-                "our distance": match_columns(rows, truth.T[None]).distance.tolist()}  # fmt: skip
+                "distance": _match_columns(pi[None], truth.T[None]).distance.tolist(),
+                "our distance": _match_columns(rows, truth.T[None]).distance.tolist()}  # fmt: skip
 
     kept: list[Any] = []
     for seed in range(options.first, options.first + options.count):
@@ -229,7 +229,7 @@ def boids(gains: Any, usual: pc.Composer) -> pc.Composer:
 
 
 def run_flock(book: Book, options: argparse.Namespace) -> None:
-    from policychord.studies.families import flock
+    from policychord.fitting.families import flock
 
     design = flock()
     usual = design.family.build({one.name: jnp.asarray(one.start) for one in design.family.parameters})
@@ -280,7 +280,7 @@ class Logistic(AbstractPrimitive):
 
 
 def hybrid(belief: Any, k: Any, *, coef: Any) -> Any:
-    from policychord.studies.families import _hybrid
+    from policychord.fitting.families import _hybrid
 
     return _hybrid(coef, belief, k)
 
@@ -296,7 +296,7 @@ def logistics(n: int) -> pc.Composer:
 
 
 def hand_made() -> pc.Composer:
-    from policychord.studies.families import _exploit, _risk, _uncertain
+    from policychord.fitting.families import _exploit, _risk, _uncertain
 
     return person({name: pc.Categorical(f) for name, f in
                    {"exploit": _exploit, "uncertainty": _uncertain, "risk": _risk}.items()})  # fmt: skip
@@ -305,7 +305,7 @@ def hand_made() -> pc.Composer:
 def run_people(book: Book, options: argparse.Namespace) -> None:
     from policychord.choices.beliefs import believe
     from policychord.choices.data import TASKS, Reading, read_choices
-    from policychord.envs.bandit import Belief
+    from policychord.worlds.bandit import Belief
 
     if options.data is None:
         raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
@@ -345,7 +345,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             order = np.lexsort((np.arange(data.size) if way == "markov" else mixed, data.subject))
             given = hide(agent, jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[order], data), free)
             each = np.empty(data.size)
-            each[order] = held_out_markov(given, fold[order], options.starts, rounds=options.rounds)
+            each[order] = _held_out_markov(given, fold[order], options.starts, rounds=options.rounds)
             n = len(agent.names)
             return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": [], **how}
         if free is None:  # one primitive with numbers of its own
@@ -356,7 +356,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
         fewer = book.rows.get(f"{title}: {len(agent.names) - 1} learned, {way}")
         learned = {"slope", "primitives"} & set(free)
         if learned and fewer is not None and found.value < fewer["inside"]:  # it missed the best hill
-            again = climb(posed, starts=grown(fewer["theta"], posed)[None])
+            again = climb(posed, starts=_grown(fewer["theta"], posed)[None])
             found = max(found, again, key=lambda one: one.value)
         each = held_out(posed, fold, found.z)
         fell = _fall(found.paths)

@@ -1,6 +1,6 @@
 """Which changes of the source do the tests notice? Every mutation of a fixed list, one by one.
 
-python -m benchmarks.mutants --out build/mutants.json [--only ROOM] [--minutes N] [--list] [--fresh] [--trust]
+python -m benchmarks.mutants --out build/mutants.json [--only PACKAGE] [--minutes N] [--list] [--fresh] [--trust]
 
 For each mutation the tests that must notice it run against a changed copy of the source. A mutation that they do not
 notice is a survivor: either a test is missing, or the change means nothing. Results are stored after every mutation,
@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple, NoReturn
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "policychord"
+SOURCE = ROOT / "src"
 LIMIT = 1800  # s for the tests of one mutation; a change that makes them hang was noticed
 LIBRARIES = (
     "jax.numpy", "jax.scipy", "equinox", "diffrax", "numba", "beartype", "jaxtyping", "hypothesis", "matplotlib.figure",
@@ -43,7 +43,7 @@ Fate = Literal["noticed", "survived", "tests fail without it", "tests did not ru
 class Mutation(NamedTuple):
     """A change of one place of the package, and the tests that must notice it."""
 
-    file: str  # in src/policychord
+    file: str  # in src
     old: str
     new: str
     tests: Tests
@@ -60,10 +60,9 @@ def files_of(tests: Tests) -> list[Path]:
     return [ROOT / argument.partition("::")[0] for argument in tests if ".py" in argument]
 
 
-def room(mutation: Mutation) -> str:
-    """The first folder of its file; for a study the study."""
-    first, *rest = Path(mutation.file).with_suffix("").parts
-    return rest[0] if first == "studies" and len(rest) > 1 else first
+def package_of(mutation: Mutation) -> str:
+    """The folder, or file, of the package that is changed."""
+    return Path(mutation.file).with_suffix("").parts[1]
 
 
 def changed(mutation: Mutation, source: str) -> str:
@@ -75,7 +74,7 @@ def changed(mutation: Mutation, source: str) -> str:
 
 def identity(mutation: Mutation) -> str:
     """Changes whenever the outcome could: with the mutation, its file or its tests."""
-    files = [PACKAGE / mutation.file, *files_of(mutation.tests)]
+    files = [SOURCE / mutation.file, *files_of(mutation.tests)]
     parts = [repr(mutation).encode(), *(path.read_bytes() for path in files)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
@@ -131,7 +130,7 @@ def _run_here(tree: Path, words: list[str]) -> NoReturn:
 @contextmanager
 def applied(mutation: Mutation, tree: Path) -> Iterator[None]:
     """The tree with one mutation, and afterwards as it was."""
-    original, copy = PACKAGE / mutation.file, tree / "policychord" / mutation.file
+    original, copy = SOURCE / mutation.file, tree / mutation.file
     copy.write_text(changed(mutation, original.read_text(encoding="utf-8")), encoding="utf-8")
     try:
         yield
@@ -176,7 +175,7 @@ def fresh_copy(folder: Path) -> Path:
     tree = folder / "src"
     shutil.rmtree(tree, ignore_errors=True)
     # files keep their times, which the caches look at
-    shutil.copytree(PACKAGE, tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, tree, ignore=shutil.ignore_patterns("__pycache__"))
     return tree
 
 
@@ -188,7 +187,7 @@ def reason(tree: Path) -> str:
 
 def describe(mutation: Mutation) -> dict[str, str]:
     """A mutation for people and programs."""
-    return {"room": room(mutation), "file": mutation.file, "old": mutation.old, "new": mutation.new}
+    return {"package": package_of(mutation), "file": mutation.file, "old": mutation.old, "new": mutation.new}
 
 
 def title(mutation: Mutation) -> str:
@@ -204,18 +203,18 @@ def _write(out: Path, results: dict[str, dict[str, str]]) -> None:
 
 def main() -> int:
     mutations = load()
-    rooms = sorted(set(map(room, mutations)))
+    packages = sorted(set(map(package_of, mutations)))
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.json", help="where results are stored")
-    parser.add_argument("--only", choices=rooms, help="mutations of one room")
+    parser.add_argument("--only", choices=packages, help="mutations of one package")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutation after so many minutes")
     parser.add_argument("--list", action="store_true", help="print them and do nothing")
     parser.add_argument("--fresh", action="store_true", help="try all again")
     parser.add_argument("--trust", action="store_true", help="all tests have just passed: do not run them unchanged")
     told = parser.parse_args()
-    chosen = [mutation for mutation in mutations if told.only in (None, room(mutation))]
+    chosen = [mutation for mutation in mutations if told.only in (None, package_of(mutation))]
     if told.list:
-        print("\n".join(f"{room(mutation):12} {title(mutation)}" for mutation in chosen))
+        print("\n".join(f"{package_of(mutation):12} {title(mutation)}" for mutation in chosen))
         return 0
     results = run_all(chosen, told.out, told.fresh, told.trust, 60 * told.minutes)
     fates = [result["fate"] for result in results.values()]

@@ -21,11 +21,11 @@ import numpy as np
 from rich.console import Console
 
 from policychord import rollout
-from policychord.envs.quadrotor import DT, KF, PWM_OFFSET, PWM_SLOPE
 from policychord.runs.compiled import keep_programs
 from policychord.stats.effect_size import effect_size
-from policychord.studies.quadrotor.agents import agent_and_world, roster
-from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.worlds.quadrotor.agents import agent_and_world, roster
+from policychord.worlds.quadrotor.physics import DT, KF, PWM_OFFSET, PWM_SLOPE
+from policychord.worlds.quadrotor.settings import QuadrotorSettings
 
 GATE, BATCH = "one-step gate", 100
 SECOND = 50  # decisions

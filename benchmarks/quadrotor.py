@@ -13,8 +13,8 @@ from rich.console import Console
 from scipy.integrate import solve_ivp
 
 from policychord import Problem, certify, rollout
-from policychord.studies.quadrotor.agents import composer, world
-from policychord.studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from policychord.worlds.quadrotor.agents import composer, quadrotor_world
+from policychord.worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
 
 from .timing import Contender, Record, take_turns
 
@@ -38,8 +38,8 @@ def record(experiment: Experiment, seed: int) -> Record:
     """Microseconds of CPU time for one decision: drone, primitives, prices, weights and action on our side; the weights
     alone on the other."""
     settings = QuadrotorSettings(seeds=SEEDS, seed=seed)
-    agent = composer(settings, experiment, Composition(selection="mean"))
-    env = world(settings, experiment)
+    agent = composer(settings, experiment, CompositionSettings(selection="mean"))
+    env = quadrotor_world(settings, experiment)
 
     def ours():
         return np.asarray(rollout(agent, env, steps=STEPS, episodes=SEEDS, seed=seed).reward)

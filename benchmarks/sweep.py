@@ -13,10 +13,10 @@ from pathlib import Path
 from policychord.runs import sweep
 from policychord.runs.batches import batches_of, compute
 from policychord.runs.engine import dask_cluster, processes
-from policychord.runs.plan import Plan
+from policychord.runs.plan import SweepPlan
 
 TARGET = 0.10
-PLAN = Plan.model_validate(
+PLAN = SweepPlan.model_validate(
     {
         "study": "quadrotor", "episodes": 6000, "batch": 1000,
         "settings": {"experiment": "pd", "selection": "mean", "horizon": "cost-to-go", "margin": 0.04},
@@ -25,7 +25,7 @@ PLAN = Plan.model_validate(
 )  # fmt: skip
 
 
-def timed(plan: Plan, batch) -> float:
+def timed(plan: SweepPlan, batch) -> float:
     """Seconds for a batch, as a worker counts them."""
     began = time.perf_counter()
     compute(plan, batch)
@@ -52,7 +52,7 @@ def measure(name: str, workers: int) -> dict:
         out = Path(here) / "sweep"
         sweep.open_sweep(PLAN, out)
         began = time.perf_counter()
-        sweep.run(PLAN, out, pool, workers, batches, lambda batch: None)
+        sweep.run_batches(PLAN, out, pool, workers, batches, lambda batch: None)
         wall = time.perf_counter() - began
     computing = len(batches) * min(alone)
     return {"engine": name, "workers": workers, "wall": wall, "computing": computing, "overhead": wall / computing - 1}

@@ -19,24 +19,16 @@ import numpy as np
 from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
-from policychord.envs.neighbours import Zones  # noqa: E402
 from policychord.fitting import fit, folds_of, likelihood  # noqa: E402
 from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
-from policychord.tracks.compare import (  # noqa: E402
-    AT_ONCE,
-    BY_MEAN,
-    COMPOSED,
-    CONSTANT,
-    REGRESSION,
-    judge,
-    score_one,
-)
+from policychord.tracks.compare import AT_ONCE, BY_MEAN, COMPOSED, CONSTANT, REGRESSION, _score_one, judge  # noqa: E402
 from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
 from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate_group  # noqa: E402
+from policychord.worlds.flock.neighbours import Zones  # noqa: E402
 
 keep_programs()
 
@@ -89,7 +81,7 @@ def replicates(
                 if account.name not in programs:
                     programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
                 posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
-                found[account.name] = account.parameters, *score_one(posed, fold)
+                found[account.name] = account.parameters, *_score_one(posed, fold)
         theta = {name: natural(parameters, z) for name, (parameters, z, *_) in found.items()}
         moved = {way: float(weigh(given, {**HELD, **theta[name]})[0].std(axis=0).max())
                  for way, name in (("by sample", COMPOSED), ("by mean", BY_MEAN))}  # fmt: skip

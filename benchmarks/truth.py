@@ -28,6 +28,8 @@ import numba
 import numpy as np
 from flint import arb, arb_mat, ctx
 
+from policychord.core.complexities import COMBINE
+
 DIGITS = 70
 SHARP = 1e-40  # the search ends at this gap, relative to eps
 TURNS = 80
@@ -89,7 +91,7 @@ def objective_of(problem: Any, k: int | None = None) -> Objective:
     """Problem number k of a batch with one axis, or the only problem; a `Problem` or a `ConvexProblem`."""
     at = () if k is None else (k,)
     alpha, caps = (getattr(problem, name, None) for name in ("alpha", "caps"))
-    product = type(getattr(problem, "complexity", None)).__name__ == "Product"
+    product = getattr(problem, "complexity", None) == COMBINE["product"]
     return Objective(
         pi=np.asarray(problem.pi[at]), cost=np.asarray(problem.action_cost[at]), eps=float(problem.eps[at]),
         log_prior=np.asarray(problem.log_prior[at]),

@@ -12,8 +12,8 @@ import numpy as np
 
 import policychord as pc
 from policychord.agent import Decision
-from policychord.envs import Crazyflie, CrazyflieView
-from policychord.envs.crazyflie import DRAG, DT, FASTEST_TURN, GRAVITY, LARGEST_THRUST, MASS, STEEPEST
+from policychord.worlds import Crazyflie, CrazyflieView
+from policychord.worlds.crazyflie import DRAG, DT, FASTEST_TURN, GRAVITY, LARGEST_THRUST, MASS, STEEPEST
 
 pc.enable_x64()
 

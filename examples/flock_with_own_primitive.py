@@ -9,9 +9,9 @@ import policychord as pc
 
 pc.enable_x64()
 
-settings = pc.studies.flock.FlockSettings(boids=100, grid=16)  # all else as in the paper
-air = pc.studies.flock.world(settings)
-paper = pc.studies.flock.boid(settings, air, informed=False)
+settings = pc.worlds.flock.FlockSettings(boids=100, grid=16)  # all else as in the paper
+air = pc.worlds.flock.flock_world(settings)
+paper = pc.worlds.flock.boid(settings, air, informed=False)
 HOME_RANGE = 8.0  # m
 
 

@@ -12,7 +12,7 @@ from scipy.linalg import solve_discrete_are
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
 
 import policychord as pc
-from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
+from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
 
 pc.enable_x64()
 

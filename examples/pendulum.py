@@ -20,8 +20,8 @@ from swing_up import (
 )
 
 import policychord as pc
-from policychord.envs import PendulumState
 from policychord.models import action_cost
+from policychord.worlds import PendulumState
 
 SEEDS = range(ASKED or 100)  # the same hundred starts for every agent
 HORIZON = 20  # steps that a rollout follows a controller

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.ndimage import map_coordinates
 
 import policychord as pc
-from policychord.envs import Pendulum, PendulumState, upright
+from policychord.worlds import Pendulum, PendulumState, upright
 
 pc.enable_x64()
 

@@ -6,7 +6,7 @@ from style import BLUE, GREEN, ORANGE, figure, save
 from swing_up import CONTROLLERS, PENDULUM, TORQUES, effort, predict
 
 import policychord as pc
-from policychord.envs import upright
+from policychord.worlds import upright
 
 pc.enable_x64()
 

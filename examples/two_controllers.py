@@ -5,9 +5,9 @@ import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 
 import policychord as pc
-from policychord.envs import Quadrotor, path
-from policychord.envs.quadrotor import GRAVITY, HOVER, INERTIA, LARGEST_THRUST, LEAST_THRUST, LEVER, MASS
 from policychord.models import linearise, riccati
+from policychord.worlds import Quadrotor, path
+from policychord.worlds.quadrotor.physics import GRAVITY, HOVER, INERTIA, LARGEST_THRUST, LEAST_THRUST, LEVER, MASS
 
 pc.enable_x64()
 

@@ -10,13 +10,7 @@ from jaxtyping import install_import_hook
 from . import shapes  # noqa: F401  (the second hook finds it by name)
 
 with install_import_hook("policychord", "beartype.beartype"):
-    import policychord
-    import policychord.core.circuit
-    import policychord.core.flow
-    import policychord.core.stability
-    import policychord.envs
-    import policychord.loops  # and with it the agents: the package loads its parts only when asked
-    import policychord.population  # noqa: F401
+    pass
 
 import jax
 import numpy as np
@@ -27,7 +21,7 @@ from policychord.runs.compiled import keep_programs
 
 # these load when a test asks for them; processes that tests start run unchecked
 install_import_hook(
-    [f"policychord.{room}" for room in ("choices", "fitting", "gym", "learning", "stats", "studies")],
+    [*(f"policychord.{name}" for name in ("choices", "fitting", "gym", "learning", "stats")), "policychord_paper"],
     "tests.shapes.check",
 )
 jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom. Imports point down only."""
+"""Who may import whom. Imports point down only, and the paper is a client of public names."""
 
 import ast
 import importlib
@@ -11,44 +11,50 @@ import pytest
 import policychord
 
 SOURCE = Path(policychord.__file__).parent
+PAPER = SOURCE.parent / "policychord_paper"
 
-LIBRARY = {"_types", "core", "actions", "primitives", "models", "envs", "stats", "agent", "population", "loops"}
+BELOW = {"_types", "_calls", "core", "actions", "primitives", "models"}
+LIBRARY = BELOW | {"agent", "population", "loops", "worlds"}
+ESTIMATION = LIBRARY | {"_lazy", "_files", "stats", "fitting"}
 
-# Room -> the rooms of our own it may import from (itself always included).
+# Package -> the packages of our own it may import from (itself always included).
 ALLOWED = {
     "_types": set(),
     "_calls": set(),
     "_files": set(),
     "_lazy": set(),
+    "_plugins": set(),
     "wording": set(),
+    "drawing": set(),
     "core": {"_types"},
     "actions": {"_types"},
     "primitives": {"_types", "_calls", "actions"},
     "models": {"_types", "_calls", "actions", "primitives"},
-    "envs": {"_types", "core"},
-    "agent": {"_types", "_calls", "core", "actions", "primitives", "models"},
+    "agent": BELOW,
     "population": {"_types", "core", "agent"},
-    "loops": {"_types", "agent", "population", "envs"},
-    "gym": {"_types", "_calls", "actions", "agent", "envs", "loops"},
-    "pettingzoo": {"_types", "agent", "envs", "loops", "gym"},
+    "loops": {"_types", "agent", "population"},
+    "worlds": LIBRARY | {"_lazy", "drawing", "stats"},
+    "gym": {"_types", "_calls", "actions", "agent", "loops", "worlds"},
+    "pettingzoo": {"_types", "agent", "loops", "gym"},
     "torch": {"_types", "core", "agent"},
     "stats": {"_types"},
-    "fitting": LIBRARY,
-    "learning": LIBRARY | {"_files", "fitting"},
-    "choices": LIBRARY | {"_lazy", "fitting"},
-    "studies": LIBRARY | {"_lazy", "fitting", "choices"},
-    "tracks": LIBRARY | {"_calls", "_lazy", "fitting", "studies"},
-    "runs": {"_types", "_files", "__init__", "wording", "core", "loops", "fitting", "choices", "studies", "tracks"},
-    "__init__": LIBRARY
-    | {"_lazy", "choices", "fitting", "gym", "learning", "pettingzoo", "studies", "torch", "tracks"},
-    "studio": {"_types", "__init__", "wording", "core", "envs", "loops", "choices", "studies", "tracks", "runs"},
-    "cli": {"_types", "__init__", "wording", "core", "fitting", "choices", "studies", "tracks", "runs", "studio"},
+    "fitting": LIBRARY | {"stats"},
+    "learning": ESTIMATION,
+    "choices": ESTIMATION,
+    "tracks": ESTIMATION | {"drawing"},
+    "runs": {"_types", "_files", "_lazy", "_plugins", "__init__", "wording", "drawing", "core", "loops", "worlds",
+             "fitting", "choices", "tracks"},
+    "__init__": LIBRARY | {"_lazy", "drawing", "choices", "fitting", "gym", "learning", "pettingzoo", "stats", "torch",
+                           "tracks"},
+    "studio": {"_types", "__init__", "wording", "drawing", "core", "loops", "worlds", "choices", "tracks", "runs"},
+    "cli": {"_types", "_plugins", "__init__", "wording", "drawing", "core", "fitting", "choices", "worlds", "tracks",
+            "runs", "studio"},
     "__main__": {"cli"},
-}
+}  # fmt: skip
 
 # Outside packages that only some files may import.
 KEPT = {
-    "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "envs/cells.py"},
+    "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "worlds/flock/cells.py"},
     "llvmlite": {"core/_sweeps.py", "core/_native.py"},
     "diffrax": {"core/flow.py", "core/circuit.py", "learning/local.py"},
     "optimistix": {"core/circuit.py", "learning/local.py"},
@@ -60,34 +66,32 @@ KEPT = {
         "fitting/output.py",
         "loops/trace.py",
         "runs/fit.py",
-        "studies/study.py",
-        "studies/*/report.py",
-        "studies/*/episodes.py",
+        "worlds/*/episodes.py",
+        "worlds/quadrotor/flights.py",
         "tracks/reading.py",
     },
     "matplotlib": {
         "choices/figures.py",
         "fitting/output.py",
-        "studies/*.py",
-        "studies/*/figures.py",
-        "studies/*/animation.py",
+        "drawing.py",
+        "runs/phase_maps.py",
+        "worlds/*/figures.py",
+        "worlds/*/animation.py",
         "tracks/figures.py",
     },
-    "mpltern": {"studies/*/figures.py"},
+    "mpltern": {"worlds/*/figures.py"},
     "pandas": {
         "choices/*.py",
-        "studies/bandit/*.py",
-        "studies/phase_maps.py",
+        "runs/phase_maps.py",
         "runs/batches.py",
         "runs/sweep.py",
         "tracks/reading.py",
     },
     "h5py": {"tracks/reading.py"},
-    "pooch": {"choices/data.py", "choices/fetch.py", "studies/bandit/*.py"},
+    "pooch": {"choices/data.py", "choices/fetch.py"},
     "statsmodels": {"stats/glm.py"},
-    "jinja2": {"runs/fit.py", "runs/report.py"},
-    "markdown_it": {"runs/report.py"},
-    "PIL": {"runs/compare.py"},
+    "jinja2": {"runs/page.py"},
+    "markdown_it": {"runs/page.py"},
     "fastapi": {"studio/server.py"},
     "starlette": {"studio/security.py", "studio/server.py"},
     "uvicorn": {"studio/server.py"},
@@ -98,16 +102,17 @@ KEPT = {
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))
+STUDIES = ("theory", "flock", "bandit", "quadrotor")
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     first = path.relative_to(SOURCE).parts[0]
     return first.removesuffix(".py")
 
 
 def imports(path: Path):
     """(is ours, dotted name relative to the package or outside package) of every import in a file."""
-    package = path.relative_to(SOURCE).with_suffix("").parts[:-1]
+    package = path.relative_to(SOURCE.parent).with_suffix("").parts[1:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from ((False, alias.name.split(".")[0]) for alias in node.names)
@@ -121,31 +126,42 @@ def imports(path: Path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_point_down(path):
-    room = room_of(path)
+    package = package_of(path)
     for ours, name in imports(path):
         if ours:
             target = name.split(".")[0]
             target = target if target in ALLOWED else "__init__"
-            assert target == room or target in ALLOWED[room], f"{room} may not import {name}"
+            assert target == package or target in ALLOWED[package], f"{package} may not import {name}"
         else:
-            assert name != "policychord", "inside the package imports are relative"
+            assert name not in ("policychord", "policychord_paper"), "ours are relative, and the paper is nobody's"
             keepers = KEPT.get(name)
             where = str(path.relative_to(SOURCE))
             assert keepers is None or any(map(PurePath(where).match, keepers)), f"{where} may not import {name}"
 
 
 def test_no_study_imports_another():
-    for path in (SOURCE / "studies").rglob("*.py"):
-        parts = path.relative_to(SOURCE).parts
-        if len(parts) < 3:
-            continue
-        for ours, name in imports(path):
-            if ours and name.startswith("studies."):
-                other = name.split(".")[1]
-                assert other == parts[1] or (SOURCE / "studies" / f"{other}.py").exists(), f"{path} imports {name}"
+    for path in PAPER.rglob("*.py"):
+        own = path.relative_to(PAPER).parts
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 2 and len(own) == 2 and own[0] in STUDIES:
+                assert (node.module or "").split(".")[0] not in STUDIES, f"{path} imports {node.module}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", sorted(PAPER.rglob("*.py")), ids=lambda p: str(p.relative_to(PAPER)))
+def test_the_paper_uses_public_names_only(path):
+    """What it imports from the library stands in the `__all__` of where it is imported from."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.split(".")[0] == "policychord" for alias in node.names), "say which names"
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "policychord":
+            assert not any(part.startswith("_") for part in node.module.split(".")), f"{node.module} is private"
+            public = {"__version__", *importlib.import_module(node.module).__all__}
+            assert {alias.name for alias in node.names} <= public, f"line {node.lineno}: {node.module}"
+
+
+@pytest.mark.parametrize(
+    "path", [*FILES, *sorted(PAPER.rglob("*.py"))], ids=lambda p: str(p.relative_to(SOURCE.parent))
+)
 def test_files_are_data(path):
     """Nothing that is read from disk is executed: no module, function or option that could."""
     outside = {name for ours, name in imports(path) if not ours}
@@ -172,25 +188,39 @@ def test_import_loads_nothing_heavy_and_sets_nothing():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_papers_problem_loads_nothing_of_the_general_one():
+    code = (
+        "import sys, numpy as np, policychord as pc; "
+        "given = pc.problem(pi=np.eye(2), action_cost=np.zeros(2), eps=0.1); "
+        "weights = pc.solve(given).weights; pc.certify(given, weights), pc.energy(given, weights); "
+        "general = ('complexities', 'convex', '_convex_verbs', '_newton', 'regularisers'); "
+        "loaded = {f'policychord.core.{name}' for name in general} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_public_names_are_there():
     needed = (
         "Composer Grid Sampled Finite Gaussian Table Policy Cost Rollouts GaussianTarget Reference Sum fit enable_x64"
     )
     assert set(needed.split()) <= set(dir(policychord))  # all that an example needs, by one import
-    assert len(policychord.__all__) <= 52, "too many to know by heart: leave the new name in its room, as pc.ROOM.NAME"
+    assert len(policychord.__all__) <= 52, (
+        "too many to know by heart: leave the new name in its package, as pc.PACKAGE.NAME"
+    )
     for name in policychord.__all__:
         assert getattr(policychord, name).__doc__, f"{name} has no docstring"
 
 
-ROOMS_WITH_NAMES = ("studies.flock", "choices", "tracks")  # no other one imports the first for it
+WITH_NAMES = ("worlds.flock", "worlds.quadrotor", "choices", "tracks")  # no other one imports the first for it
 
 
-def test_one_import_gives_whole_rooms():
-    """`pc.envs.Pendulum` and its like need no second import, and a room's names come with it."""
+def test_one_import_gives_whole_packages():
+    """`pc.worlds.Pendulum` and its like need no second import, and a package's names come with it."""
     code = (
         "import policychord as pc\n"
-        "assert pc.envs.Pendulum and pc.models.riccati and pc.fitting.recover and pc.gym.play\n"
-        f"for room in {ROOMS_WITH_NAMES}:\n"
+        "assert pc.worlds.Pendulum and pc.models.riccati and pc.fitting.recover and pc.gym.play\n"
+        f"for room in {WITH_NAMES}:\n"
         "    found = pc\n"
         "    for part in room.split('.'):\n"
         "        found = getattr(found, part)\n"
@@ -200,7 +230,7 @@ def test_one_import_gives_whole_rooms():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("room", ROOMS_WITH_NAMES)
+@pytest.mark.parametrize("room", WITH_NAMES)
 def test_no_name_of_a_room_is_hidden_by_a_module_of_the_same_name(room):
     """Whoever imports the module first would find the module under the name."""
     folder = SOURCE.joinpath(*room.split("."))
@@ -211,3 +241,25 @@ def test_no_name_of_a_room_is_hidden_by_a_module_of_the_same_name(room):
 def test_a_misspelt_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"policychord.choices.*read_choice"):
         policychord.choices.read_choice  # noqa: B018
+
+
+def test_every_module_is_imported_where_the_modules_of_unix_are_missing():
+    """As on Windows. Packages of others that are not installed here are passed over."""
+    code = (
+        "import importlib, pkgutil, sys\n"
+        "blocked = {'fcntl', 'grp', 'pwd', 'resource', 'termios'}\n"
+        "sys.modules |= dict.fromkeys(blocked)\n"
+        "import policychord, policychord_paper\n"
+        "for package in (policychord, policychord_paper):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, f'{package.__name__}.'):\n"
+        "        if module.name.endswith('__main__'):\n"
+        "            continue\n"
+        "        try:\n"
+        "            importlib.import_module(module.name)\n"
+        "        except ModuleNotFoundError as error:\n"
+        "            assert error.name not in blocked, (module.name, error)\n"
+        "            print(error.name)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert set(run.stdout.split()) <= {"gymnasium", "pettingzoo", "torch", "mujoco", "numpyro", "stable_baselines3"}

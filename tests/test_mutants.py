@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from benchmarks import mutants
-from benchmarks.mutants import PACKAGE, ROOT, Mutation, changed, files_of, room
+from benchmarks.mutants import ROOT, SOURCE, Mutation, changed, files_of, package_of
 
 MUTATIONS = mutants.load()
 IDS = [f"{mutation.file}:{number}" for number, mutation in enumerate(MUTATIONS)]
@@ -15,7 +15,7 @@ IDS = [f"{mutation.file}:{number}" for number, mutation in enumerate(MUTATIONS)]
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=IDS)
 def test_every_mutation_changes_one_place_of_the_present_source(mutation):
-    source = (PACKAGE / mutation.file).read_text(encoding="utf-8")
+    source = (SOURCE / mutation.file).read_text(encoding="utf-8")
     assert source.count(mutation.old) == 1, "the source has moved on: give the new text, and see that tests notice it"
     assert ast.dump(ast.parse(changed(mutation, source))) != ast.dump(ast.parse(source))
     assert files_of(mutation.tests)
@@ -38,7 +38,7 @@ from pathlib import Path
 from benchmarks.mutants import Mutation, try_out
 tree, judge, opening = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 news = ('\"\"\"mutated.\"\"\"', '\"\"\"another.\"\"\"')
-seen, unseen = (Mutation("wording.py", opening, new, (judge,)) for new in news)
+seen, unseen = (Mutation("policychord/wording.py", opening, new, (judge,)) for new in news)
 sound = {}
 fates = [try_out(seen, tree, sound), try_out(unseen, tree, sound)]
 Path(judge).write_text("def test_it():\\n    raise ValueError")
@@ -49,11 +49,11 @@ print(*fates, try_out(seen, tree, {}), sep="; ")
 def test_the_tool_tells_noticed_from_survived(tmp_path):
     """In a process of its own: the tool forks, and must not have loaded the package itself."""
     tree = tmp_path / "src"
-    shutil.copytree(PACKAGE, tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE / "policychord", tree / "policychord", ignore=shutil.ignore_patterns("__pycache__"))
     judge = tmp_path / "test_judge.py"
     lines = ("from policychord import wording", "def test_it():", "    assert 'mutated' not in wording.__doc__")
     judge.write_text("\n".join(lines), encoding="utf-8")
-    source = (PACKAGE / "wording.py").read_text(encoding="utf-8")
+    source = (SOURCE / "policychord" / "wording.py").read_text(encoding="utf-8")
     command = [sys.executable, "-c", TOOL, tree, judge, source[: source.index("\n")]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "noticed; survived; tests fail without it", done.stderr
@@ -72,8 +72,7 @@ def test_a_result_is_stored_until_its_file_or_tests_change(tmp_path, monkeypatch
     assert len(tried) == 4
 
 
-def test_rooms_are_folders_or_studies():
-    assert room(Mutation("core/flow.py", "a", "b", ())) == "core"
-    assert room(Mutation("studies/theory/claims.py", "a", "b", ())) == "theory"
-    assert room(Mutation("agent.py", "a", "b", ())) == "agent"
-    assert room(Mutation("studies/claim.py", "a", "b", ())) == "studies"
+def test_packages_are_folders_or_files():
+    assert package_of(Mutation("policychord/core/flow.py", "a", "b", ())) == "core"
+    assert package_of(Mutation("policychord_paper/theory/claims.py", "a", "b", ())) == "theory"
+    assert package_of(Mutation("policychord/population.py", "a", "b", ())) == "population"

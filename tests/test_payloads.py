@@ -21,19 +21,22 @@ import xarray as xr
 
 import policychord
 from policychord.choices.data import TASKS, read_choices
-from policychord.cli.settings import from_file
+from policychord.cli.settings import _from_file
 from policychord.core import _folders
 from policychord.fitting import likelihood, real
 from policychord.learning import files
-from policychord.runs import cache, compare, fit, sweep, tracks
-from policychord.runs.plan import Plan, read_plan
+from policychord.runs import cache, fit, sweep, tracks
+from policychord.runs.plan import SweepPlan, read_sweep_plan
 from policychord.runs.store import write_dataset
 from policychord.studio.uploads import Upload
-from policychord.studio.wire import Frame, pack, read_message, unpack
+from policychord.studio.wire import Frame, _unpack, pack, read_message
 from policychord.tracks.reading import read_tracks
+from policychord_paper import compare
 
-SOURCE = Path(policychord.__file__).parent
-PLAN = Plan.model_validate({"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}})
+SOURCE = Path(policychord.__file__).parents[1]
+PLAN = SweepPlan.model_validate(
+    {"study": "flock", "episodes": 1, "settings": {"steps": 5}, "grid": {"eps": [0.1, 1.0]}}
+)
 BATCH = f"batches/{sweep.batches_of(PLAN)[0].id}.parquet"
 ROWS = "subject,block,trial,choice,reward\n" + "".join(f"1,1,{k},{1 + k % 2},{k}\n" for k in range(1, 13))
 
@@ -114,7 +117,7 @@ def zarr_array(**about: Any) -> Callable[[Path, Path], Any]:
 
 def read_fit_data(folder: Path) -> None:
     given = fit.FitPlan.model_validate({"family": "flock", "data": "data.zarr"})
-    fit.observed(given, fit.design_of(given, None), folder)
+    fit._observed(given, fit._design_of(given, None), folder)
 
 
 def read_upload(folder: Path) -> None:
@@ -130,7 +133,7 @@ def read_wire(folder: Path) -> None:
 
 def read_learned(folder: Path) -> None:
     given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(1)}, [real("a")])
-    files.read(folder / "x.npz", given)
+    files.read_optimum(folder / "x.npz", given)
 
 
 def read_tracks_upload(folder: Path, name: str) -> None:
@@ -143,7 +146,7 @@ def read_tracks_upload(folder: Path, name: str) -> None:
 
 def read_climbs(folder: Path) -> None:
     given = fit.FitPlan.model_validate({"family": "bandit", "simulate": {}})
-    fit.earlier(given, folder / fit.RECORD, 1)
+    fit._earlier(given, folder / fit.RECORD, 1)
 
 
 def wide_tracks(folder: Path, ran: Path) -> None:
@@ -169,22 +172,22 @@ TRACKS = ("npy", "h5", "nc", "csv")
 RECORD = '<script type="application/json" id="record">{"claims": [{"id": "CODE", "measured": "PICKLE"}]}</script>'
 PICKLE_CODEC = {"id": "pickle"}
 ATTACKS = {
-    "result of a step: pickle": Attack(pickled("x.npz"), lambda at: cache.load(at / "x.npz")),
-    "result of a step: objects": Attack(objects("x.npz"), lambda at: cache.load(at / "x.npz")),
+    "result of a step: pickle": Attack(pickled("x.npz"), lambda at: cache.load_result(at / "x.npz")),
+    "result of a step: objects": Attack(objects("x.npz"), lambda at: cache.load_result(at / "x.npz")),
     "batch of a sweep: pickle": Attack(pickled(BATCH), lambda at: sweep.results(PLAN, at)),
     "batch of a sweep: foreign type": Attack(foreign_type, lambda at: sweep.results(PLAN, at)),
-    "plan: pickle": Attack(pickled("plan.toml"), lambda at: read_plan(at / "plan.toml")),
+    "plan: pickle": Attack(pickled("plan.toml"), lambda at: read_sweep_plan(at / "plan.toml")),
     "plan: code": Attack(
-        text("plan.toml", 'study = "flock"\nepisodes = "CODE"\n'), lambda at: read_plan(at / "plan.toml")
+        text("plan.toml", 'study = "flock"\nepisodes = "CODE"\n'), lambda at: read_sweep_plan(at / "plan.toml")
     ),
     "plan as JSON: code": Attack(
-        text("plan.json", '{"study": "CODE", "py/reduce": "PICKLE"}'), lambda at: read_plan(at / "plan.json")
+        text("plan.json", '{"study": "CODE", "py/reduce": "PICKLE"}'), lambda at: read_sweep_plan(at / "plan.json")
     ),
-    "settings: pickle": Attack(pickled("s.toml"), lambda at: from_file(at / "s.toml")),
-    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: from_file(at / "s.json")),
+    "settings: pickle": Attack(pickled("s.toml"), lambda at: _from_file(at / "s.toml")),
+    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: _from_file(at / "s.json")),
     "plan of a fit: pickle": Attack(pickled("fit.toml"), lambda at: fit.read_fit_plan(at / "fit.toml")),
     "plan of a fit: its own code": Attack(
-        text("fit.toml", 'family = "python"\n'), lambda at: fit.design_of(fit.read_fit_plan(at / "fit.toml"), None)
+        text("fit.toml", 'family = "python"\n'), lambda at: fit._design_of(fit.read_fit_plan(at / "fit.toml"), None)
     ),
     "data of a fit: objects": Attack(
         zarr_array(dtype="|O", filters=[PICKLE_CODEC], fill_value=None), read_fit_data
@@ -198,7 +201,7 @@ ATTACKS = {
     "report: pickle": Attack(pickled("report.html"), lambda at: compare.read(at / "report.html")),
     "report: code": Attack(text("report.html", RECORD), lambda at: compare.read(at / "report.html")),
     "figure: pickle": Attack(
-        pickled("a.png"), lambda at: compare.same_pixels(at / "a.png", Path(__file__).parent / "__init__.py")
+        pickled("a.png"), lambda at: compare._same_pixels(at / "a.png", Path(__file__).parent / "__init__.py")
     ),
     "table: pickle": Attack(pickled("x.csv"), lambda at: read_choices(at / "x.csv", TASKS["2"])),
     "table: code": Attack(
@@ -224,7 +227,7 @@ ATTACKS = {
     "environment of a run: pickle": Attack(
         lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read
     ),
-    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_plan(at / "t.toml", {})),
+    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_track_plan(at / "t.toml", {})),
     "results of learning: pickle": Attack(pickled("x.npz"), read_learned),
     "results of learning: objects": Attack(objects("x.npz"), read_learned),
     "sidecar: pickle": Attack(
@@ -233,30 +236,38 @@ ATTACKS = {
     ),
     "upload: pickle": Attack(pickled("x.csv"), read_upload),
     "message: pickle": Attack(pickled("message"), read_wire),
-    "frame: pickle": Attack(pickled("frame"), lambda at: unpack((at / "frame").read_bytes())),
+    "frame: pickle": Attack(pickled("frame"), lambda at: _unpack((at / "frame").read_bytes())),
 }  # fmt: skip
 
 # What is read elsewhere: nothing that anybody could send.
 HARMLESS = {
-    "cli/output.py": "writes to the null device",
-    "core/_compile.py": "its own source; caches in a folder of the user alone, below",
-    "core/_native.py": "a header of an installed package",
-    "runs/compiled.py": "/proc; programs in a folder of the user alone, below",
-    "runs/doctor.py": "/proc and /sys",
-    "runs/engine.py": "writes a log",
-    "runs/report.py": "templates, and figures that the same run drew: bytes into a page",
-    "runs/reproduce.py": "results of steps, by `load` of runs/cache.py",
-    "studio/parser.py": "/proc",
-    "studio/server.py": "its own pages; writes a link",
+    "policychord/cli/app.py": "entry points of installed packages, which are code",
+    "policychord/runs/batches.py": "entry points of installed packages, which are code",
+    "policychord/runs/page.py": "templates, and figures that the same run drew: bytes into a page",
+    "policychord/runs/versions.py": "the source of installed packages, to be hashed",
+    "policychord/cli/output.py": "writes to the null device",
+    "policychord/core/_compile.py": "its own source; caches in a folder of the user alone, below",
+    "policychord/core/_native.py": "a header of an installed package",
+    "policychord/runs/compiled.py": "/proc; programs in a folder of the user alone, below",
+    "policychord/runs/doctor.py": "/proc and /sys",
+    "policychord/runs/engine.py": "writes a log",
+    "policychord_paper/report.py": "templates, and figures that the same run drew: bytes into a page",
+    "policychord/studio/parser.py": "/proc",
+    "policychord/studio/server.py": "its own pages; writes a link",
 }
 READERS = {
-    "choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
-    "_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
-    "learning/files.py": ("results of learning: pickle", "results of learning: objects"),
-    "runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
-    "runs/compare.py": ("claims: pickle", "environment of a run: pickle", "report: pickle", "figure: pickle"),
-    "runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
-    "runs/store.py": (
+    "policychord/choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
+    "policychord/_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
+    "policychord/learning/files.py": ("results of learning: pickle", "results of learning: objects"),
+    "policychord/runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
+    "policychord_paper/compare.py": (
+        "claims: pickle",
+        "environment of a run: pickle",
+        "report: pickle",
+        "figure: pickle",
+    ),
+    "policychord/runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
+    "policychord/runs/store.py": (
         "plan: pickle",
         "plan: code",
         "settings: pickle",
@@ -264,16 +275,15 @@ READERS = {
         "plan of tracks: pickle",
         "plan of a fit: pickle",
     ),
-    "runs/tracks.py": ("plan of tracks: pickle",),
-    "tracks/reading.py": (
+    "policychord/tracks/reading.py": (
         *(f"tracks: pickle as {kind}" for kind in TRACKS),
         "tracks: objects",
         "tracks: bytes in HDF5",
         "attributes of tracks: pickle",
         *(f"tracks to the studio: pickle as {kind}" for kind in TRACKS),
     ),
-    "runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
-    "studio/wire.py": ("message: pickle", "frame: pickle"),
+    "policychord/runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
+    "policychord/studio/wire.py": ("message: pickle", "frame: pickle"),
 }
 READING = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "open_zarr", "open_dataset", "open_datatree",
            "open_groups", "read_csv", "read_table", "read_parquet", "read_json", "read_excel", "read_hdf",
@@ -326,7 +336,7 @@ def reads(path: Path) -> bool:
 
 
 def test_every_module_that_reads_files_has_a_payload_or_a_reason():
-    found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if reads(path)}
+    found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.glob("policychord*/**/*.py") if reads(path)}
     new = found - set(READERS) - set(HARMLESS)
     assert not new, f"{sorted(new)} read files: plant a payload in them here, or say why nobody can"
     gone = (set(READERS) | set(HARMLESS)) - found
@@ -337,16 +347,16 @@ def test_every_module_that_reads_files_has_a_payload_or_a_reason():
 
 def test_what_a_reader_accepts_is_what_was_written(tmp_path):
     """The attacks are refused for what they are: files of ours pass through the same functions."""
-    cache.save(tmp_path / "x.npz", "step", cache.Result({"a": np.arange(3)}, 1.0))
-    assert cache.load(tmp_path / "x.npz").value["a"].tolist() == [0, 1, 2]
+    cache.save_result(tmp_path / "x.npz", "step", cache.Result({"a": np.arange(3)}, 1.0))
+    assert cache.load_result(tmp_path / "x.npz").value["a"].tolist() == [0, 1, 2]
     (tmp_path / "x.csv").write_text(ROWS)
     assert len(read_choices(tmp_path / "x.csv", TASKS["2"]).choice) == 12
     table = pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0], "milling": [0.5, 0.5]})
-    sweep.keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}))
+    sweep._keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}), sweep.version_of(PLAN))
     assert sweep.results(PLAN, tmp_path).table.milling.tolist() == [0.5, 0.5]
     write_dataset(tmp_path / "data.zarr", xr.Dataset({"x": ("t", [1.0])}))
     with pytest.raises((ValueError, KeyError)) as refused:  # opened, and then found to be no flight of a flock
         read_fit_data(tmp_path)
     assert "no readable Zarr folder" not in str(refused.value)
     sent = Frame("x", {"kind": "x"}, {"a": np.arange(3.0)})
-    assert unpack(pack(sent)).arrays["a"].tolist() == [0.0, 1.0, 2.0]
+    assert _unpack(pack(sent)).arrays["a"].tolist() == [0.0, 1.0, 2.0]

@@ -11,10 +11,10 @@ import pytest
 
 from policychord import Composer, Population, rollout
 from policychord.actions import Finite, Grid
-from policychord.envs import Flock
 from policychord.models import Cost
 from policychord.population import Groups
 from policychord.primitives import Gaussian, Table
+from policychord.worlds import Flock
 
 LINE = Grid(-2.0, 2.0, 21)
 VIEWS = jnp.array([[0.3], [-0.5], [1.2]])
@@ -166,7 +166,7 @@ def test_groups_keep_their_order_in_compiled_functions():
 
 def test_no_part_has_a_dict():
     """Its order would not survive compilation, nor would what depends on it."""
-    import policychord.studies.families  # noqa: F401  # with all that it imports
+    import policychord.fitting.families  # noqa: F401  # with all that it imports
 
     def kinds(base):
         return [base, *(one for below in base.__subclasses__() for one in kinds(below))]

@@ -1,4 +1,4 @@
-"""Rules of the house that files can break: pins without addresses, one version, two commands in the README."""
+"""Rules of the project that files can break: pins without addresses, one version, two commands in the README."""
 
 import re
 import tomllib

@@ -65,7 +65,7 @@ def test_one_sentence_with_its_cause(make, message, cause):
 
 @pytest.mark.usefixtures("without_type_checks")
 def test_a_gymnasium_environment_in_rollout():
-    with pytest.raises(ValueError, match=r"rollout compiles one of policychord.envs.*policychord\.gym\.play"):
+    with pytest.raises(ValueError, match=r"rollout compiles one of policychord.worlds.*policychord\.gym\.play"):
         rollout(agent(), gymnasium.make("Pendulum-v1"), steps=2)
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
 # What the reference must show: every public name of these modules.
-ROOMS = (
+PACKAGES = (
     "policychord",
     "policychord.actions",
     "policychord.primitives",
@@ -21,9 +23,18 @@ ROOMS = (
     "policychord.agent",
     "policychord.population",
     "policychord.loops",
-    "policychord.envs",
+    "policychord.worlds",
+    "policychord.worlds.flock",
+    "policychord.worlds.quadrotor",
     "policychord.gym",
+    "policychord.fitting",
+    "policychord.learning",
     "policychord.stats",
+    "policychord.choices",
+    "policychord.tracks",
+    "policychord.runs",
+    "policychord.drawing",
+    "policychord.cli",
 )
 _log = logging.getLogger(__name__)
 
@@ -59,7 +70,7 @@ def _parsed(path: Path) -> tuple[ast.Module, list[str]]:
 
 
 def _source(thing: Any) -> tuple[ast.AST | None, list[str]]:
-    """Where a function or class is written down, found by its name."""
+    """Where a function or class is written down, found by its name; overloads stand before what they describe."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if not (module or "").startswith("policychord"):
         return None, []
@@ -67,7 +78,7 @@ def _source(thing: Any) -> tuple[ast.AST | None, list[str]]:
     node: ast.AST | None = tree
     for part in name.split("."):
         inner = getattr(node, "body", [])
-        node = next((child for child in inner if getattr(child, "name", None) == part), None)
+        node = next((child for child in reversed(inner) if getattr(child, "name", None) == part), None)
     return node, lines
 
 
@@ -174,22 +185,31 @@ def public_names(module: ModuleType) -> list[str]:
     return [name for name, value in mine.items() if not name.startswith("_") and hasattr(value, "__qualname__")]
 
 
+def _link_within_package(app: Sphinx, page: nodes.document) -> None:
+    """A type in a signature is first looked for in the package of that signature: two packages have a `Comparison`."""
+    for heading in page.findall(addnodes.desc_signature):
+        for link in heading.findall(addnodes.pending_xref):
+            if link.get("refdomain") == "py" and not link.get("py:module"):
+                link["py:module"] = heading.get("module")
+
+
 def _nobody_forgotten(app: Sphinx, env: Any) -> None:
     shown = _shown(app)
     if not shown:  # pages were not read anew
         return
-    for room in ROOMS:
-        module = importlib.import_module(room)
+    for package in PACKAGES:
+        module = importlib.import_module(package)
         offered = {name: getattr(module, name) for name in public_names(module)}
         written = {name: x for name, x in offered.items() if isinstance(x, type) or inspect.isfunction(x)}
         missing = sorted(n for n, thing in written.items() if (thing.__module__, thing.__qualname__) not in shown)
         if missing:
-            _log.warning("docs/reference/api.md does not show %s of %s", ", ".join(missing), room)
+            _log.warning("docs/reference/api.md does not show %s of %s", ", ".join(missing), package)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("doctree-read", _link_within_package)
     app.connect("env-updated", _nobody_forgotten)
     return {"version": "1", "parallel_read_safe": False}

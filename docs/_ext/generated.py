@@ -18,8 +18,8 @@ from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 
 if TYPE_CHECKING:
-    from policychord.runs.compare import ClaimRecord
-    from policychord.studies.claim import Quantity
+    from policychord.runs.formatting import Quantity
+    from policychord_paper.compare import ClaimRecord
 
 LINE = re.compile(r"^% generated: (\w+) ?(.*)$", re.MULTILINE)
 REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
@@ -37,8 +37,9 @@ def commands() -> str:
     """Every command of the real tree: what it is for, its arguments and options, and its examples."""
     from typer.main import get_command
 
-    from policychord.cli import app
+    from policychord.cli import app, load_commands
 
+    load_commands()  # those of the paper too
     return "\n".join(_pages(get_command(app), ["policychord"]))
 
 
@@ -116,7 +117,7 @@ def _cell(words: str) -> str:
 def settings(where: str) -> str:
     """A table of all settings of a model, `module:Class`: type, default, limits and what they are."""
     module, name = where.split(":")
-    model: type[BaseModel] = getattr(import_module(f"policychord.{module}"), name)
+    model: type[BaseModel] = getattr(import_module(module), name)
     comments = {field.name: field.comment for field in fields_of(model)}
     rows = ["| setting | type | default | what it is |", "|---|---|---|---|"]
     for key, field in model.model_fields.items():
@@ -179,7 +180,7 @@ def told(study: str) -> str:
     from policychord.runs.batches import episodes_of
 
     rows = ["| name | default | what it is |", "|---|---|---|"]
-    for setting in episodes_of(study).told:
+    for setting in episodes_of(study).known_settings:
         choices = " or ".join(f"`{choice}`" for choice in setting.choices)
         fixed = "" if setting.varies else "only in `[settings]`"
         words = "; ".join(part for part in (_cell(setting.meaning), choices, fixed) if part)
@@ -192,8 +193,8 @@ def told(study: str) -> str:
 
 def claims(study: str) -> str:
     """The claims of a study, with the measured values and verdicts of the recorded run beside the rules."""
-    from policychord.studies import load_study
-    from policychord.studies.claim import history_text, rule_text
+    from policychord_paper import load_study
+    from policychord_paper.claim import history_text, rule_text
 
     made, record = load_study(study).claims, {claim.id: claim for claim in _recorded() if claim.study == study}
     rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
@@ -244,22 +245,22 @@ def tally() -> str:
 
 def _current() -> dict[str, str]:
     """Verdicts of the record that the present rules gave, by claim."""
-    from policychord.studies import STUDIES, load_study
-    from policychord.studies.claim import rule_text
+    from policychord_paper import STUDIES, load_study
+    from policychord_paper.claim import rule_text
 
     rules = {claim.id: rule_text(claim.rule) for study in STUDIES for claim in load_study(study).claims}
     return {claim.id: claim.verdict for claim in _recorded() if rules.get(claim.id) == claim.rule}
 
 
 def _made() -> int:
-    from policychord.studies import STUDIES, load_study
+    from policychord_paper import STUDIES, load_study
 
     return sum(len(load_study(study).claims) for study in STUDIES)
 
 
 def editions() -> str:
     """Verdicts of the first edition and of the recorded run, for every rule that was set after a measurement."""
-    from policychord.studies import STUDIES, load_study
+    from policychord_paper import STUDIES, load_study
 
     now = _current()
     rows = ["| | first edition | now | why the rule changed |", "|---|---|---|---|"]
@@ -275,8 +276,8 @@ def editions() -> str:
 
 def panels() -> str:
     """The paper's panels with results, the figure of ours for each, and the claims about it."""
-    from policychord.studies import STUDIES, load_study
-    from policychord.studies.study import PANELS
+    from policychord_paper import STUDIES, load_study
+    from policychord_paper.study import PANELS
 
     rows = ["| panel | figure of the report | claims |", "|---|---|---|"]
     for panel in PANELS:
@@ -397,7 +398,7 @@ def _find_benchmarks() -> None:
 
 
 def _recorded() -> "list[ClaimRecord]":
-    from policychord.runs.compare import read_claims
+    from policychord_paper.compare import read_claims
 
     claims = json.loads(RECORD.read_text(encoding="utf-8"))["claims"]
     for claim in claims:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from ._lazy import lazily
 
 if TYPE_CHECKING:
-    from . import (  # noqa: F401
+    from . import (
         actions,
         agent,
         choices,
         core,
-        envs,
+        drawing,
         fitting,
         gym,
         learning,
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         population,
         primitives,
         stats,
-        studies,
         torch,
         tracks,
+        worlds,
     )
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
@@ -31,16 +31,7 @@ if TYPE_CHECKING:
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
-    from .core.objective import (
-        Certificate,
-        Problem,
-        certify,
-        complexity,
-        energy,
-        gate,
-        primitive_cost,
-        problem,
-    )
+    from .core.objective import Certificate, Problem, certify, complexity, energy, gate, primitive_cost, problem
     from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .core.stability import Stability, circuit_stability
     from .fitting import fit
@@ -54,58 +45,6 @@ if TYPE_CHECKING:
     from .primitives import Categorical, Gaussian, Policy, Table
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "Categorical",
-    "Certificate",
-    "CircuitPath",
-    "Composer",
-    "ConvergenceError",
-    "ConvexProblem",
-    "Cost",
-    "Entropy",
-    "Equilibrium",
-    "Finite",
-    "Gaussian",
-    "GaussianTarget",
-    "Grid",
-    "Groups",
-    "Layers",
-    "Outcome",
-    "Path",
-    "Policy",
-    "Population",
-    "Problem",
-    "Reference",
-    "Rollouts",
-    "Sampled",
-    "Stability",
-    "Sum",
-    "Table",
-    "TimeScales",
-    "Tsallis",
-    "best_response",
-    "certify",
-    "circuit",
-    "circuit_stability",
-    "complexity",
-    "contest",
-    "dissipation",
-    "enable_x64",
-    "energy",
-    "fit",
-    "flow",
-    "gate",
-    "learn",
-    "primitive_cost",
-    "problem",
-    "prox",
-    "replay",
-    "rollout",
-    "solve",
-    "time_scales",
-    "to_dataset",
-]
 
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
 _HOME = {
@@ -128,10 +67,10 @@ _HOME = {
     "learning": ("learn",),
     "loops": ("contest", "replay", "rollout", "to_dataset"),
 }  # fmt: skip
-# Whole rooms, by their names: `pc.envs.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
-_ROOMS = (
-    "actions", "agent", "choices", "core", "envs", "fitting", "gym", "learning", "loops", "models", "pettingzoo",
-    "population", "primitives", "stats", "studies", "torch", "tracks",
+# Whole packages, by their names: `pc.worlds.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
+_PACKAGES = (
+    "actions", "agent", "choices", "core", "drawing", "fitting", "gym", "learning", "loops", "models", "pettingzoo",
+    "population", "primitives", "stats", "torch", "tracks", "worlds",
 )  # fmt: skip
 
-__getattr__, __dir__ = lazily(__name__, _HOME, _ROOMS)
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME, _PACKAGES)

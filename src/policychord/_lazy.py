@@ -8,8 +8,8 @@ from typing import Any
 
 def lazily(
     package: str, homes: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names live in the modules `homes`, and of `modules` themselves."""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names live in the modules `homes`, and of `modules`."""
     home_of = {name: module for module, names in homes.items() for name in names}
 
     def get(name: str) -> Any:
@@ -24,4 +24,4 @@ def lazily(
     def names() -> list[str]:
         return sorted([*home_of, *modules, *(name for name in vars(sys.modules[package]) if name.startswith("__"))])
 
-    return get, names
+    return get, names, sorted(home_of)

@@ -1,5 +1,6 @@
-"""Array aliases, and which of NumPy and JAX a call should speak."""
+"""Aliases of types, and which of NumPy and JAX a call should speak."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ Array = jax.Array | np.ndarray
 ArrayLike = Any  # what a user may hand in: arrays, nested lists, anything that NumPy can read
 Observation = Any  # what an agent sees: an array, or a NamedTuple of them
 State = Any  # of the world: a NamedTuple of arrays
+Watch = Callable[[str, int, int], None]  # is called with what is done next, how many steps are done, and of how many
 Action = Any  # one point of an action set: a number, a label or a vector
 
 # batch axes may broadcast against each other

@@ -211,7 +211,7 @@ class Sampled(AbstractActions):
         """The set with these points, given in the primitives' own numbers."""
         half = (self.high - self.low) / 2
         points = self.low + half * (1 + jnp.tanh(own)) if self.squash else own
-        return eqx.tree_at(lambda one: one.points, self, points)
+        return eqx.tree_at(lambda grid: grid.points, self, points)
 
     def log_stretch(self, own: Float[Array, "d dim"]) -> Float[Array, " d"]:
         """ln |det du/dy| at each point y: zero unless squashed."""

@@ -26,13 +26,13 @@ from ._calls import call
 from ._types import Action, Array, ArrayLike, Observation, State, Time, in_native_order
 from .actions import Finite
 from .agent import Composer, Decision, Memory
-from .envs.bandit import Bandit
-from .envs.base import AbstractEnv, Box, Discrete, Step, Variable
-from .envs.pendulum import Pendulum
-from .envs.quadrotor import Quadrotor
+from .loops.environment import AbstractEnv, Box, Discrete, Step, Variable
 from .loops.rollout import episode_numbers
 from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
 from .loops.trace import Labels, Trace, complaints, trace_of
+from .worlds.bandit import Bandit
+from .worlds.pendulum import Pendulum
+from .worlds.quadrotor.physics import Quadrotor
 
 __all__ = [
     "REGISTERED", "GymEnv", "GymVectorEnv", "Observed", "PredictState", "Predictor", "Recurrent", "play", "register",
@@ -109,8 +109,8 @@ class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
-        seeds: list[int | None] = [None] * self.num_envs if given is None else list(given)
+        wanted = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        seeds: list[int | None] = [None] * self.num_envs if wanted is None else list(wanted)
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed has {len(seeds)} entries: pass one for each of {self.num_envs} environments.")
         for i, own in enumerate(seeds):
@@ -341,16 +341,18 @@ def _predict(
 ) -> tuple[Decision, PredictState]:  # fmt: skip
     start, key = agent.start(), jax.random.fold_in(root, calls)
 
-    def one(i: Array, observation: Array, memory: Memory, k: Array, fresh: Array) -> tuple[Decision, PredictState]:
+    def decide_row(
+        i: Array, observation: Array, memory: Memory, k: Array, fresh: Array
+    ) -> tuple[Decision, PredictState]:
         memory = jax.tree_util.tree_map(lambda new, old: jnp.where(fresh, new, old), start, memory)
         k = jnp.where(fresh, 0, k)
-        decision = agent.decide(jax.random.fold_in(key, i), view(observe, observation), k, memory)
+        decision = agent.decide(jax.random.fold_in(key, i), _view(observe, observation), k, memory)
         return decision, PredictState(decision.memory, k + 1)
 
-    return jax.vmap(one)(jnp.arange(len(many)), many, *state, fresh)
+    return jax.vmap(decide_row)(jnp.arange(len(many)), many, *state, fresh)
 
 
-def view(observe: Observe | None, observation: Any) -> Observation:
+def _view(observe: Observe | None, observation: Any) -> Observation:
     """What the composer's parts see, in float64 like everything that is certified, though environments send less."""
 
     def wide(values: Array) -> Array:
@@ -436,8 +438,8 @@ class _SideBySide(NamedTuple):
 
 def in_numpy(decision: Decision) -> Decision:
     """The decision in NumPy, but for the memory, which stays where the next decision wants it."""
-    told = {name: value for name, value in decision._asdict().items() if name != "memory"}
-    return Decision(memory=decision.memory, **jax.tree_util.tree_map(np.asarray, told))
+    fields = {name: value for name, value in decision._asdict().items() if name != "memory"}
+    return Decision(memory=decision.memory, **jax.tree_util.tree_map(np.asarray, fields))
 
 
 class _Worlds:
@@ -455,7 +457,7 @@ class _Worlds:
 
     def reset(self, seeds: list[int]) -> Any:
         first = [world.reset(seed=seed)[0] for world, seed in zip(self.worlds, seeds, strict=True)]
-        return stacked([cast(self.observation_space, one) for one in first])
+        return stacked([cast(self.observation_space, seen) for seen in first])
 
     def step(self, key: None, state: Observed, action: np.ndarray, k: Time) -> Step:
         seen, reward = jax.tree_util.tree_map(np.copy, state.observation), np.zeros(len(self.worlds))
@@ -488,7 +490,7 @@ class _Vector:
     def step(self, key: None, state: Observed, action: np.ndarray, k: Time) -> Step:
         if self.mode == AutoresetMode.DISABLED and self.over.any():
             self.env.reset(options={"reset_mask": self.over.copy()})
-        shown, reward, terminated, truncated, info = self.env.step(np.stack([self.to_env(one) for one in action]))
+        shown, reward, terminated, truncated, info = self.env.step(np.stack([self.to_env(row) for row in action]))
         seen = jax.tree_util.tree_map(np.array, cast(self.observation_space, shown))
         ends = np.asarray(terminated | truncated) & ~self.over
         for i in range(self.env.num_envs):
@@ -513,10 +515,10 @@ def decide_all(
 ) -> Decision:
     """The decisions of one agent on several observations, each with a random stream and a memory of its own."""
 
-    def one(key: jax.Array, observation: Any, memory: Memory) -> Decision:
-        return agent.decide(jax.random.fold_in(key, k), view(observe, observation), k, memory)
+    def decide_row(key: jax.Array, observation: Any, memory: Memory) -> Decision:
+        return agent.decide(jax.random.fold_in(key, k), _view(observe, observation), k, memory)
 
-    return jax.vmap(one)(keys, seen, memory)
+    return jax.vmap(decide_row)(keys, seen, memory)
 
 
 def _open(env: Any, count: int, closing: ExitStack) -> Any:
@@ -560,7 +562,7 @@ def cast(space: gymnasium.Space[Any], observation: Any) -> Any:
     if isinstance(space, spaces.Dict):
         return {name: cast(part, observation[name]) for name, part in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
-        return tuple(cast(part, one) for part, one in zip(space.spaces, observation, strict=True))
+        return tuple(cast(part, value) for part, value in zip(space.spaces, observation, strict=True))
     if isinstance(space, ARRAYS):
         return in_native_order(np.asarray(observation, dtype=space.dtype))
     raise ValueError(

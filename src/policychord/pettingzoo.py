@@ -15,8 +15,8 @@ from gymnasium.vector.utils import create_empty_array
 
 from ._types import Action, ArrayLike, State, Time
 from .agent import Composer
-from .envs.base import AbstractEnv, Step
 from .gym import Observed, cast, decide_all, in_numpy, put, stacked, traced, translator
+from .loops.environment import AbstractEnv, Step
 from .loops.rollout import episode_numbers
 from .loops.step import Record, streams_of
 from .loops.trace import Trace
@@ -86,8 +86,8 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, np.ndarray, np.ndarray]):
         paid = moved.reward if self.reward is None else self.reward(before, moved.state)
         rewards = np.broadcast_to(np.asarray(paid, dtype=float), len(self.agents)).tolist()
         over, late = bool(moved.terminated), self._k >= self.steps
-        told = [rewards, *([flag] * len(rewards) for flag in (over, late)), [{} for _ in rewards]]
-        shown = [self._each(one) for one in (np.asarray(seen, np.float32), *told)]
+        answers = [rewards, *([flag] * len(rewards) for flag in (over, late)), [{} for _ in rewards]]
+        shown = [self._each(answer) for answer in (np.asarray(seen, np.float32), *answers)]
         if over or late:
             self.agents = []
         return tuple(shown)
@@ -139,7 +139,7 @@ def play(
         seats = _seats(agents, names, worlds[0], numbers)
         shown = [world.reset(seed=int(number))[0] for world, number in zip(worlds, numbers, strict=True)]
         for name, seat in seats.items():
-            seat.begin([one.get(name) for one in shown])
+            seat.begin([observations.get(name) for observations in shown])
         for k in range(steps):
             _decide(seats, observe, np.asarray(k))
             for e, world in enumerate(worlds):
@@ -164,10 +164,12 @@ class _Seat:
 
     def begin(self, observations: list[Any]) -> None:
         """Take place; in an episode in which the agent is not there from the start it never acts."""
-        self.alive = np.array([one is not None for one in observations])
+        self.alive = np.array([observation is not None for observation in observations])
         nothing = create_empty_array(self.space, 1, np.zeros)
         nothing = jax.tree_util.tree_map(lambda rows: rows[0], nothing)
-        self.seen = stacked([cast(self.space, nothing if one is None else one) for one in observations])
+        self.seen = stacked(
+            [cast(self.space, nothing if observation is None else observation) for observation in observations]
+        )
 
     def decided(self, decision: Any) -> None:
         self.decision, self.memory = in_numpy(decision), decision.memory
@@ -180,8 +182,8 @@ class _Seat:
     def finish(self) -> bool:
         """Record the step; whether the agent goes on anywhere."""
         made = self.decision
-        told = made.weights, *made.certificate, made.outcome, made.cut
-        self.records.append(Record(Observed(self.seen), made.action, *told, self.reward, self.alive))
+        decided = made.weights, *made.certificate, made.outcome, made.cut
+        self.records.append(Record(Observed(self.seen), made.action, *decided, self.reward, self.alive))
         self.seen, self.alive = self.next, self.alive & self.after
         return bool(self.alive.any())
 
@@ -208,16 +210,16 @@ def _decide(seats: dict[str, _Seat], observe: Any, k: np.ndarray) -> None:
         keys = jnp.concatenate([seat.keys for seat in group])
         seen = jax.tree_util.tree_map(lambda *rows: np.concatenate(rows), *(seat.seen for seat in group))
         memory = jax.tree_util.tree_map(lambda *rows: jnp.concatenate(rows), *(seat.memory for seat in group))
-        found = decide_all(group[0].agent, observe, keys, seen, k, memory)
+        decision = decide_all(group[0].agent, observe, keys, seen, k, memory)
         count = len(group[0].keys)
         for i, seat in enumerate(group):
             own = slice(i * count, (i + 1) * count)
-            seat.decided(jax.tree_util.tree_map(lambda a, own=own: a[own], found))
+            seat.decided(jax.tree_util.tree_map(lambda a, own=own: a[own], decision))
 
 
-def _tell(seats: dict[str, _Seat], episode: int, told: Any, left: set[str]) -> None:
+def _tell(seats: dict[str, _Seat], episode: int, answer: Any, left: set[str]) -> None:
     """What a step of one episode brought to each agent."""
-    shown, rewards, terminated, truncated, _ = told
+    shown, rewards, terminated, truncated, _ = answer
     for name, observation in shown.items():
         seat = seats[name]
         put(seat.next, episode, cast(seat.space, observation))

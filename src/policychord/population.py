@@ -36,12 +36,12 @@ class Stack(eqx.Module):
         """vmap of function(tree, *arguments): of the trees only what differs. With `chunk`, so many at a time."""
         own, tree_of = self._split()
 
-        def one(own: list[Array], *arguments: Any) -> Any:
+        def of_member(own: list[Array], *arguments: Any) -> Any:
             return function(tree_of(own), *arguments)
 
         if chunk is not None and chunk < self.count:
-            return jax.lax.map(lambda given: one(*given), (own, *arguments), batch_size=chunk)
-        return jax.vmap(one, axis_size=self.count)(own, *arguments)
+            return jax.lax.map(lambda operands: of_member(*operands), (own, *arguments), batch_size=chunk)
+        return jax.vmap(of_member, axis_size=self.count)(own, *arguments)
 
     def _split(self) -> tuple[list[Array], Callable[[list[Array]], Any]]:
         """(what differs, with a leading axis; the function that makes a tree of one share of it)."""
@@ -133,10 +133,10 @@ class Population(eqx.Module):
                     f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
                 )
 
-        def one(composer: Composer, i: Array, seen: Observation, memory: Memory) -> Decision:
+        def decide_member(composer: Composer, i: Array, seen: Observation, memory: Memory) -> Decision:
             return composer.decide(jax.random.fold_in(key, i), seen, k, memory)
 
-        return self.members.for_each(one, jnp.arange(self.count), observation, memory, chunk=self.chunk)
+        return self.members.for_each(decide_member, jnp.arange(self.count), observation, memory, chunk=self.chunk)
 
     def member(self, i: Int[Array, ""] | int) -> Composer:
         """The composer of agent i."""
@@ -161,7 +161,9 @@ class Groups(eqx.Module):
             if not isinstance(group, Population | Composer):
                 raise ValueError(f"{name} is a {type(group).__name__}: pass a Population, or a Composer for one agent.")
         self.called = tuple(groups)
-        self.populations = tuple(Population(one, 1) if isinstance(one, Composer) else one for one in groups.values())
+        self.populations = tuple(
+            Population(group, 1) if isinstance(group, Composer) else group for group in groups.values()
+        )
         kinds = {name: group.members.tree.actions.points for name, group in self.groups.items()}
         if len({(points.shape[1:], str(points.dtype)) for points in kinds.values()}) > 1:
             shapes = ", ".join(f"{name} {points.dtype}{list(points.shape[1:])}" for name, points in kinds.items())
@@ -206,7 +208,7 @@ class Groups(eqx.Module):
                     f"the groups have {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
                     f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
                 )
-        found, after, told = [], {}, False
+        decided, after, has_cut = [], {}, False
         for i, (name, group) in enumerate(self.groups.items()):
             own = jax.tree_util.tree_map(lambda a, name=name: a[self.places[name]], observation)
             decision = group.decide(jax.random.fold_in(key, i), own, k, memory[name])
@@ -214,13 +216,14 @@ class Groups(eqx.Module):
             weights = jnp.full((group.count, len(self.names)), jnp.nan).at[:, jnp.array(columns)].set(decision.weights)
             here = jnp.zeros((group.count, len(self.names)), bool)
             cut = here if decision.cut is None else here.at[:, jnp.array(columns)].set(decision.cut)
-            found.append((decision.action, weights, decision.certificate, decision.outcome, cut))
-            after[name], told = decision.memory, told or decision.cut is not None
+            decided.append((decision.action, weights, decision.certificate, decision.outcome, cut))
+            after[name], has_cut = decision.memory, has_cut or decision.cut is not None
         action, weights, certificate, outcome, cut = (
-            jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *parts) for parts in zip(*found, strict=True)
+            jax.tree_util.tree_map(lambda *parts: jnp.concatenate(parts), *parts)
+            for parts in zip(*decided, strict=True)
         )
         after_all: Any = after
-        return Decision(action, weights, certificate, outcome, after_all, cut=cut if told else None)
+        return Decision(action, weights, certificate, outcome, after_all, cut=cut if has_cut else None)
 
 
 class Passive(eqx.Module):

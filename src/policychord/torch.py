@@ -65,8 +65,8 @@ def solve(
     Weights and log-weights can be differentiated once, in all four. Columns of `pi` and priors that sum to one only
     within rounding are normalised, and that is part of what is differentiated.
     """
-    given = [pi, action_cost, eps, torch.full((pi.shape[-1],), 1 / pi.shape[-1]) if prior is None else prior]
-    pi, action_cost, eps, prior = (torch.as_tensor(a, device=pi.device).double() for a in given)
+    tensors = [pi, action_cost, eps, torch.full((pi.shape[-1],), 1 / pi.shape[-1]) if prior is None else prior]
+    pi, action_cost, eps, prior = (torch.as_tensor(a, device=pi.device).double() for a in tensors)
     log_prior = torch.log(_normalised("prior", prior, -1))
     pi = _normalised("pi", pi, -2)
     batch = torch.broadcast_shapes(pi.shape[:-2], action_cost.shape[:-1], eps.shape, log_prior.shape[:-1])
@@ -105,9 +105,15 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pi: Tensor, cost: Tensor, eps: Tensor, log_prior: Tensor, tol: float) -> tuple[Tensor, ...]:
         with jax.enable_x64(True):
-            given = [_array(a) for a in (pi, cost, eps, log_prior)]
-            found = _solve(_problem(pi=given[0], action_cost=given[1], eps=given[2], log_prior=given[3]), tol)
-            answer = [found.log_weights, found.weights, *found.certificate, found.passes, found.outcome]
+            arrays = [_array(a) for a in (pi, cost, eps, log_prior)]
+            equilibrium = _solve(_problem(pi=arrays[0], action_cost=arrays[1], eps=arrays[2], log_prior=arrays[3]), tol)
+            answer = [
+                equilibrium.log_weights,
+                equilibrium.weights,
+                *equilibrium.certificate,
+                equilibrium.passes,
+                equilibrium.outcome,
+            ]
             tensors = [_tensor(a, pi.device) for a in answer]
         ctx.save_for_backward(pi, cost, eps, log_prior, *tensors[:2])
         ctx.mark_non_differentiable(*tensors[2:])
@@ -116,10 +122,10 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
-        *given, log_weights, weights = ctx.saved_tensors
+        *inputs, log_weights, weights = ctx.saved_tensors
         pulled = cotangents[0] + weights * cotangents[1]  # d w = w d ln w
         with jax.enable_x64(True):
-            back = _pull_back(*(_array(a.contiguous()) for a in (*given, log_weights, pulled)))
+            back = _pull_back(*(_array(a.contiguous()) for a in (*inputs, log_weights, pulled)))
             return *(_tensor(a, weights.device) for a in back), None
 
 
@@ -142,10 +148,10 @@ class _Decide(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, asked: _Asked, *leaves: Tensor) -> tuple[Tensor, ...]:
         observation = jax.tree_util.tree_unflatten(asked.structure, [_array(a) for a in leaves])
-        found = _decide_all(asked.composer, observation, asked.fixed)
-        asked.after, ctx.asked = found.memory, asked
+        decision = _decide_all(asked.composer, observation, asked.fixed)
+        asked.after, ctx.asked = decision.memory, asked
         ctx.save_for_backward(*leaves)
-        answer = [found.action, found.weights, *found.certificate, found.outcome]
+        answer = [decision.action, decision.weights, *decision.certificate, decision.outcome]
         tensors = [_tensor(a, leaves[0].device) for a in answer]
         ctx.mark_non_differentiable(*tensors[2:], *([] if tensors[0].is_floating_point() else tensors[:1]))
         return tuple(tensors)
@@ -175,8 +181,8 @@ def _pull_back_all(
 
     def smooth(seen: Observation) -> tuple[Any, Any]:
         if moves:
-            found = _decide_all(composer, seen, fixed)
-            return found.action, found.weights
+            decision = _decide_all(composer, seen, fixed)
+            return decision.action, decision.weights
         weigh = jax.vmap(lambda seen, memory: composer.weigh(seen, k, memory).weights)
         return jnp.zeros(action.shape), weigh(seen, memory)
 

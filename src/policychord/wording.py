@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
+__all__ = ["Sources", "cut", "in_words", "nearest"]
+
 LONGEST = 60  # characters of a value, or of a name, that are repeated
 LONGEST_SENTENCE = 500
 MOST_SENTENCES = 8  # the rest are counted
@@ -49,10 +51,10 @@ def in_words(
 ) -> str:
     """Everything that is wrong, a sentence each. The model knows names to suggest; `part_of` says what a name is."""
     problems = error.errors(include_url=False)
-    told = dict.fromkeys(cut(_sentence(problem, model, sources, part_of), LONGEST_SENTENCE)
+    sentences = dict.fromkeys(cut(_sentence(problem, model, sources, part_of), LONGEST_SENTENCE)
                          for problem in problems[:MOST_SENTENCES])  # fmt: skip
     left = len(problems) - MOST_SENTENCES
-    return " ".join([*told, *([f"And {left:,} more."] if left > 0 else [])])
+    return " ".join([*sentences, *([f"And {left:,} more."] if left > 0 else [])])
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -96,8 +98,8 @@ def _spoken(place: tuple[str, ...], sources: Sources, value: str = "") -> str:
     name = ".".join(place)
     if name in sources.options:
         return f"{sources.options[name]} {value}".rstrip()
-    said = f"{name} = {value}" if value else name
-    return f"{said} in {sources.file.name}" if sources.file else said
+    setting = f"{name} = {value}" if value else name
+    return f"{setting} in {sources.file.name}" if sources.file else setting
 
 
 def _shown(value: Any) -> str:

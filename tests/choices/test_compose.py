@@ -14,21 +14,21 @@ from policychord.choices.beliefs import believe, prior_belief, take
 from policychord.choices.data import TASKS, Task
 from policychord.choices.models import (
     LEAST,
+    _predict_proba,
+    _slope,
     classic,
     coefficients_of,
     compose,
     composed,
     fit,
-    predict_proba,
-    slope,
     weigh,
 )
 from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, features, schemas_by_name
 from policychord.choices.simulate import simulate_choices
-from policychord.envs.bandit import Belief, learn
 from policychord.models import Reference
 from policychord.primitives import Categorical
 from policychord.stats.glm import log_choice_prob
+from policychord.worlds.bandit import Belief, update_belief
 
 
 @pytest.mark.parametrize("experiment", TASKS)
@@ -82,7 +82,7 @@ def test_slope_is_the_derivative(cohort, rng):
     log_q = np.log(rng.dirichlet([2.0, 2.0], 6))
     choice = trials.choice[:6]
     found = compose(pi, log_q, 0.05)
-    by_solver = slope(pi, log_q, found, choice, 0.05)
+    by_solver = _slope(pi, log_q, found, choice, 0.05)
     for t in range(6):
 
         def value(row, t=t):
@@ -96,8 +96,8 @@ def test_one_filter_for_one_person_and_for_many_in_numpy_and_in_jax(rng):
     single = [Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance)) for _ in range(7)]
     for _ in range(5):
         choice, reward = rng.integers(0, 2, 7), rng.normal(scale=5.0, size=7)
-        belief = learn(belief, choice, reward, 10.0)
-        single = [learn(b, c, r, 10.0) for b, c, r in zip(single, choice, reward, strict=True)]
+        belief = update_belief(belief, choice, reward, 10.0)
+        single = [update_belief(b, c, r, 10.0) for b, c, r in zip(single, choice, reward, strict=True)]
         assert isinstance(belief.mean, np.ndarray)
         np.testing.assert_array_equal(belief.mean, np.stack([b.mean for b in single]))
         np.testing.assert_array_equal(belief.variance, np.stack([b.variance for b in single]))
@@ -144,7 +144,7 @@ def test_replay_with_a_composer_gives_the_same_weights():
     trace = replay(
         composer,
         start,
-        lambda belief, choice, reward, k: learn(belief, choice, reward, 10.0),
+        lambda belief, choice, reward, k: update_belief(belief, choice, reward, 10.0),
         choices=choices.choice.reshape(3, 6),
         observed=choices.reward.reshape(3, 6),
     )
@@ -167,7 +167,7 @@ def test_schemas_are_policies_for_any_number_of_arms(arms, rng):
     np.testing.assert_allclose(pi[first], 1.0 / arms)  # nothing is known, so nobody prefers anything
     model = composed(tuple(KNOWN), link="logit")
     found = fit(model, trials)
-    np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(_predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
     np.testing.assert_allclose(weigh(model, trials, coefficients_of(found, trials)).weights.sum(1), 1.0, atol=1e-12)
 
 

@@ -25,7 +25,7 @@ from policychord.choices.compare import analyse
 from policychord.choices.data import TASKS, DataError, Reading, Task, as_csv, as_table, parse_choices, read_choices
 from policychord.choices.models import classic, fit
 from policychord.choices.report import describe, weight_table
-from policychord.runs.report import markdown
+from policychord.runs.page import markdown
 
 
 def text_of(rows) -> bytes:
@@ -179,7 +179,7 @@ def test_tables_go_round(table, tmp_path):
 
 
 def test_data_are_looked_for_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(fetching, "data_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv(fetching.VARIABLE, raising=False)
     assert fetching.find_data() is None
     for folder in ("cache", "named", "given"):

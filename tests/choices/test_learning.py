@@ -27,12 +27,12 @@ from policychord.choices.compare import (
 )
 from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
-from policychord.choices.models import classic, coefficients_of, composed, fit, log_proba, names_of, predict_proba
+from policychord.choices.models import _predict_proba, classic, coefficients_of, composed, fit, log_proba, names_of
 from policychord.choices.quality import DELTA, _fit_warnings, examine, fits_task
-from policychord.choices.report import in_pairs, state
+from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
-from policychord.envs.bandit import Belief
 from policychord.stats.model_selection import ModelSelection
+from policychord.worlds.bandit import Belief
 
 EXAMPLES = "HBAYESDM_EXAMPLES"  # a folder with the example data of hBayesDM, where the package is not installed
 
@@ -99,11 +99,11 @@ def test_the_compiled_likelihood_is_the_policy(name, learners_people):
     model = model_by_name(name, learners_people.task)
     found = fit(model, trials)
     log_p = log_proba(model, trials, coefficients_of(found, trials))[np.arange(len(trials.choice)), trials.choice]
-    np.testing.assert_allclose(estimate.log_likelihood_of(model, trials, found.coef), log_p, atol=1e-9)
+    np.testing.assert_allclose(estimate._log_likelihood_of(model, trials, found.coef), log_p, atol=1e-9)
     assert found.coef.shape == found.error.shape == (8, len(names_of(model)))
     assert (found.low <= found.coef).all()
     assert (found.coef <= found.high).all()
-    np.testing.assert_allclose(predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(_predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
 
 
 def test_the_measured_mean_is_that_of_the_arms_and_not_of_the_arms_that_people_take():
@@ -181,7 +181,7 @@ def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_peop
     trials = believe(learners_people._replace(offered=offered))
     model = composed(("exploit", "repeat"), lambda trials: 0.1 * trials.mean)
     found = fit(model, trials)
-    prob = predict_proba(model, found, trials)
+    prob = _predict_proba(model, found, trials)
     assert found.coef.shape == (8, 0)
     assert (prob[~offered] <= 1e-12).all()
     np.testing.assert_allclose(prob.sum(1), 1.0, atol=1e-9)
@@ -209,9 +209,9 @@ def test_models_that_nearly_agree_do_not_hide_that_others_are_far_behind(cohort)
     hybrid, value = fit(classic("Hybrid"), trials), fit(classic("Value"), trials)
     behind = value._replace(log_evidence=hybrid.log_evidence - 20.0)
     fits = {"Hybrid": hybrid, "Twin": hybrid, "Third": hybrid, OURS: hybrid, "Value": behind}
-    assert in_pairs(analyse_of(fits)).endswith("established against Value, but not against Twin, Third and Composed.")
+    assert _in_pairs(analyse_of(fits)).endswith("established against Value, but not against Twin, Third and Composed.")
     alone = analyse_of({"Hybrid": hybrid, OURS: behind})
-    assert in_pairs(alone) == ""
+    assert _in_pairs(alone) == ""
 
 
 def analyse_of(fits):

@@ -8,14 +8,14 @@ import pytest
 from policychord.choices.beliefs import believe, take
 from policychord.choices.compare import OURS, compare_models, fit_rivals
 from policychord.choices.data import TASKS, Task
-from policychord.choices.models import FLOORS, classic, composed, fit, floored, predict_proba, score
+from policychord.choices.models import FLOORS, _floored, _predict_proba, _score, classic, composed, fit
 from policychord.choices.schemas import CLASSIC
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 
 MODELS = {
     **{name: partial(classic, name) for name in CLASSIC},
     OURS: composed,
-    **{rule: partial(floored, rule) for rule in FLOORS},
+    **{rule: partial(_floored, rule) for rule in FLOORS},
 }
 
 
@@ -25,11 +25,11 @@ def test_the_contract_of_every_model(name, pooled, cohort):
     trials = cohort["2"]
     model = MODELS[name](pooled=pooled)
     found = fit(model, trials)
-    prob = predict_proba(model, found, trials)
+    prob = _predict_proba(model, found, trials)
     assert prob.shape == (len(trials.choice), 2)
     np.testing.assert_allclose(prob.sum(1), 1.0, atol=1e-9)
     chosen = np.log(prob[np.arange(len(prob)), trials.choice])
-    assert score(model, found, trials) == pytest.approx(chosen.mean())
+    assert _score(model, found, trials) == pytest.approx(chosen.mean())
     assert found.log_likelihood.shape == found.bic.shape == (8,)
     assert found.log_likelihood.sum() == pytest.approx(chosen.sum())
     n = np.bincount(trials.subject)[1:]
@@ -44,9 +44,9 @@ def test_strangers_need_a_pooled_fit(cohort):
     trials = cohort["2"]
     known = take(trials, trials.subject < 5)
     with pytest.raises(ValueError, match=r"subject 5 .*pooled=True"):
-        predict_proba(classic(), fit(classic(), known), trials)
+        _predict_proba(classic(), fit(classic(), known), trials)
     pooled = classic(pooled=True)
-    assert predict_proba(pooled, fit(pooled, known), trials).shape == (len(trials.choice), 2)
+    assert _predict_proba(pooled, fit(pooled, known), trials).shape == (len(trials.choice), 2)
 
 
 def test_own_coefficients_fit_better_by_their_own_likelihood(cohort):
@@ -69,7 +69,7 @@ def test_bad_names_are_refused(cohort):
     with pytest.raises(ValueError, match=r"'guess'.*'own'"):
         composed(coefficients="guess")
     with pytest.raises(ValueError, match="'squash'"):
-        floored("squash")
+        _floored("squash")
     with pytest.raises(ValueError, match=r"engine = 'scorign': use 'statsmodels' or 'scoring'"):
         fit(classic(), cohort["2"], engine="scorign")
 
@@ -79,11 +79,11 @@ def test_three_arms_by_softmax_only():
     people = np.tile([1.2, 0.2], (4, 1))
     trials = believe(simulate_choices(task, classic("Hybrid", "logit"), people, blocks=5, trials=8, seed=2))
     for model in (classic(name, "logit") for name in CLASSIC):
-        assert predict_proba(model, fit(model, trials), trials).shape == (160, 3)
+        assert _predict_proba(model, fit(model, trials), trials).shape == (160, 3)
     with pytest.raises(ValueError, match=r"probit.*3 options.*logit"):
         fit(classic("Hybrid", "probit"), trials)
     with pytest.raises(ValueError, match=r"hull.*3 arms"):
-        fit(floored("hull", link="logit"), trials)
+        fit(_floored("hull", link="logit"), trials)
     assert {rival.name for rival in fit_rivals(trials, "logit", 0.01).known()} == {
         "Hybrid clipped to [.01, .99]", "0.97 Hybrid + .01", "Hybrid, ours counted with 3 parameters"}  # fmt: skip
 

@@ -1,3 +1,7 @@
+from policychord.cli import load_commands
+
 from .command import here
+
+load_commands()
 
 __all__ = ["here"]

@@ -210,7 +210,7 @@ def test_the_folder_of_choices_reaches_the_study_that_lends_them(tmp_path):
     """The theory study reads no table, but it takes gating problems of people's trials from the one that does."""
     from policychord.choices.data import as_table
     from policychord.choices.simulate import synthetic
-    from policychord.cli.reproduce import _chosen, _lenders
+    from policychord_paper.commands.reproduce import _chosen, _lenders
 
     for experiment in "12":
         as_table(synthetic(experiment, 3, blocks=2)).to_csv(tmp_path / f"data{experiment}.csv", index=False)

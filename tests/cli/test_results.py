@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from policychord.cli import quadrotor
 from policychord.cli.output import counted
 from policychord.runs.formatting import plain
 from policychord.stats.effect_size import EffectSize, Spread
-from policychord.studies.quadrotor.measures import Comparison
-from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.worlds.quadrotor.measures import CostComparison
+from policychord.worlds.quadrotor.settings import QuadrotorSettings
+from policychord_paper.commands import quadrotor
 
 from .command import run
 
@@ -109,7 +109,7 @@ def test_a_family_of_ones_own_is_found_in_the_current_folder(here, tmp_path, mon
 
 
 def flown(name, delta, better=0.5, median=170.5):
-    return Comparison(
+    return CostComparison(
         name,
         Spread(median, 143.61, 1200.9),
         EffectSize(delta, delta - 0.1, delta + 0.1, 0.01),

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from policychord.cli.quadrotor import _build
-from policychord.cli.settings import from_file, settle
-from policychord.studies.quadrotor.settings import QuadrotorSettings
+from policychord.cli.settings import _from_file, merge_settings
+from policychord.worlds.quadrotor.settings import QuadrotorSettings
+from policychord_paper.commands.quadrotor import _build
 
 
 def settled(tmp_path, content, given=None, name="own.toml"):
     (tmp_path / name).write_text(content)
-    return settle(_build, QuadrotorSettings, given or {}, tmp_path / name)
+    return merge_settings(_build, QuadrotorSettings, given or {}, tmp_path / name)
 
 
 def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
@@ -55,4 +55,4 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
 def test_files_that_cannot_be_read(tmp_path, name, content):
     (tmp_path / name).write_text(content, errors="surrogateescape")
     with pytest.raises(ValueError, match=name):
-        from_file(tmp_path / name)
+        _from_file(tmp_path / name)

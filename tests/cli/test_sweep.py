@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
+from policychord._plugins import EPISODES, installed
 from policychord.cli.progress import Pace
 from policychord.runs.batches import episodes_of
-from policychord.studies import studies_with_episodes
 
 from .command import process, run
 
@@ -55,7 +55,7 @@ def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(he
 
 def test_a_million_episodes_do_not_start_by_a_slip(here, tmp_path, monkeypatch):
     (tmp_path / "plan.toml").write_text(PLAN.replace("episodes = 2", "episodes = 400_000").replace("batch = 2", ""))
-    monkeypatch.setattr("policychord.runs.sweep.run", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr("policychord.runs.sweep.run_batches", lambda *_: pytest.fail("it started"))
     refused = here("sweep", "run", tmp_path / "plan.toml", "--out", tmp_path / "out")
     assert refused.code == 2
     assert "1,200,000 episodes to compute" in refused.err
@@ -93,7 +93,7 @@ def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     assert all(os.path.exists(file) for file in (*plot["files"], *export["files"]))
 
 
-@pytest.mark.parametrize("study", studies_with_episodes())
+@pytest.mark.parametrize("study", installed(EPISODES))
 def test_all_that_a_plan_may_name_is_listed(here, study):
     record = json.loads(here("sweep", "settings", study, "--json").out)
     offered = episodes_of(study)

@@ -7,11 +7,11 @@ import numpy as np
 
 from policychord import Composer
 from policychord.actions import AbstractActions, Finite, Grid
-from policychord.envs import AbstractEnv, Bandit, Crazyflie, Flock, Pendulum, Vicsek, in_ring
-from policychord.envs.quadrotor import Quadrotor
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
 from policychord.tracks.family import HeavyTailed
+from policychord.worlds import AbstractEnv, Bandit, Crazyflie, Flock, Pendulum, Vicsek, in_ring
+from policychord.worlds.quadrotor.physics import Quadrotor
 
 
 class Case(NamedTuple):

@@ -7,9 +7,9 @@ from importlib import import_module
 import pytest
 
 import policychord
-from policychord.envs import AbstractEnv
 from policychord.models import AbstractModel
 from policychord.primitives import AbstractPrimitive
+from policychord.worlds import AbstractEnv
 
 from .parts import ENVS, MODELS, PRIMITIVES
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord.envs import Box
+from policychord.worlds import Box
 
 from .parts import ENVS
 

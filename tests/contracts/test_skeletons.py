@@ -2,7 +2,7 @@
 
 import pytest
 
-from policychord.runs.reproduce import Chosen, reproduce
+from policychord_paper.reproduce import Chosen, reproduce
 
 from . import test_envs, test_models, test_primitives
 from .parts import BOX, DISC, Case

@@ -19,7 +19,7 @@ from policychord import (
     problem,
     solve,
 )
-from policychord.core.convex import pool
+from policychord.core.complexities import pool
 
 N, BATCH = 4, 6
 

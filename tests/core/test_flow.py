@@ -146,7 +146,7 @@ def test_refuses_what_makes_no_sense(given, words):
 
 
 def test_gives_up_in_words_when_too_stiff(monkeypatch):
-    monkeypatch.setattr("policychord.core.flow.MAX_STEPS", 50)
+    monkeypatch.setattr("policychord.core.flow._MAX_STEPS", 50)
     rng = np.random.default_rng(0)
     pi = rng.dirichlet(np.ones(4), 2).T  # a shape of its own, compiled with the limit above
     stiff = problem(pi=pi, action_cost=rng.normal(size=4), eps=1e-4)

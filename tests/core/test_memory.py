@@ -28,8 +28,8 @@ from policychord import (
 from policychord.core import _native
 from policychord.core._kernels import solve_batch
 from policychord.core.one_step import one_step
-from policychord.envs.cells import look_by_cells
-from policychord.envs.neighbours import Zones
+from policychord.worlds.flock.cells import look_by_cells
+from policychord.worlds.flock.neighbours import Zones
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")
 

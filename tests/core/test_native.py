@@ -79,7 +79,7 @@ def assert_a_callback_answers(given):
 
 @pytest.mark.usefixtures("fresh")
 def test_a_jax_with_other_frames_gets_a_callback(rng, monkeypatch):
-    monkeypatch.setattr(_native, "MAJOR_VERSION", 999)
+    monkeypatch.setattr(_native, "_MAJOR_VERSION", 999)
     assert_a_callback_answers(batch(rng, 17))
 
 

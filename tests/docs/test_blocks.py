@@ -11,10 +11,11 @@ import pytest
 import typer
 from typer.main import get_command
 
-from policychord.cli import app
+from policychord.cli import app, load_commands
 
 from .pages import NEEDS, PAGES, ROOT, blocks, commands
 
+load_commands()  # those of the paper too
 USAGE: Any = typer.BadParameter.__base__
 SEPARATOR = "-" * 9 + "\n"
 

@@ -1,5 +1,6 @@
 """Tables of measurements: kept as numbers by a benchmark, shown by a page with the command that made them."""
 
+import importlib
 import json
 import re
 import sys
@@ -7,8 +8,8 @@ import sys
 import pytest
 from benchmarks.tables import keep
 
-from policychord.studies import STUDIES, load_study
-from policychord.studies.claim import rule_text
+from policychord_paper import STUDIES, load_study
+from policychord_paper.claim import rule_text
 
 from .pages import PAGES, ROOT
 
@@ -46,3 +47,10 @@ def test_a_rule_in_other_words_is_still_recorded():
         assert any(now in rule for rule in rules)
     recorded = [claim.rule for claim in generated._recorded()]
     assert not any(before in rule for before in generated.REWORDED for rule in recorded)
+
+
+def test_generated_tables_name_models_that_exist():
+    """A site's build says the same, minutes later."""
+    for path in PAGES:
+        for module, name in re.findall(r"^% generated: settings ([\w.]+):(\w+)", path.read_text(), re.MULTILINE):
+            assert hasattr(importlib.import_module(module), name), f"{path.name}: {module}:{name}"

@@ -11,12 +11,13 @@ import pytest
 from benchmarks.attack import attack_fits
 
 import policychord
-from policychord import Composer, Cost, Gaussian, Grid, fitting
+from policychord import Composer, Cost, Gaussian, Grid, Problem, fitting
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.fitting import decisions, fits, likelihoods, output, parameters
-from policychord.runs.fit import FitPlan, design_of, earlier, page, read_fit_plan, run_fit
+from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
+from policychord.runs.page import render_page
+from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
 
 D, N = 24, 3
 
@@ -64,7 +65,7 @@ def found(seen):
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
-    """Against differences, for few primitives (written out) and many (Cholesky), in all four arguments."""
+    """Against differences, in all four arguments."""
     pi = rng.dirichlet(np.ones(12), size=n).T
     given = (
         jnp.asarray(pi),
@@ -74,9 +75,9 @@ def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
     )
     towards = [rng.normal(size=a.shape) * 0.1 for a in given]
     towards[0] = pi * (towards[0] - (pi * towards[0]).sum(axis=0))
-    _, change = jax.jvp(lambda *a: decisions.log_weights(*a)[0], given, tuple(map(jnp.asarray, towards)))
+    _, change = jax.jvp(lambda *a: decisions.log_weights(Problem(*a))[0], given, tuple(map(jnp.asarray, towards)))
     h = 1e-4
-    ahead, behind = (decisions.log_weights(*(a + s * h * t for a, t in zip(given, towards, strict=True)))[0]
+    ahead, behind = (decisions.log_weights(Problem(*(a + s * h * t for a, t in zip(given, towards, strict=True))))[0]
                      for s in (1, -1))  # fmt: skip
     np.testing.assert_allclose(change, (ahead - behind) / (2 * h), rtol=1e-4, atol=1e-6)
 
@@ -84,7 +85,7 @@ def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
 def test_gradients_in_chunks_are_those_of_differences(seen):
     known, chosen, rest = decisions.family_of(LINE, ("eps", "prior", "scale", "sd"), {})
     setup = fits.setup_of(known, chosen, rest, seen)
-    given = fits.likelihood_of(decisions.composed(known, chosen, rest, setup.by), setup, seen)
+    given = fits.likelihood_of_account(decisions.composed(known, chosen, rest, setup.by), setup, seen)
     z = parameters.unconstrained(chosen, TRUTH)
     value, gradient = likelihoods.value_and_gradient(given, z)
     assert value == pytest.approx(likelihoods.pointwise(given, z).sum(), abs=1e-9)
@@ -106,7 +107,7 @@ def test_a_known_agent_is_recovered_with_certificates_and_rivals(found):
     assert by_name["chance"].log_likelihood == pytest.approx(-600 * np.log(D), abs=1e-6)
     assert by_name["constant weights"].gain.clear
     assert by_name["constant weights"].gain.mean > 0
-    assert "it is needed here" in found.sentence
+    assert "it is needed here" in fits.sentence_of(found)
     assert found.held_out_by == "subject"
 
 
@@ -149,7 +150,7 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     # the temperature runs off to infinity here; climbs ended on a plateau, or at a temperature that a problem refuses
     order = np.random.default_rng(0).permutation(len(seen.action))
     found = policychord.fit(LINE, seen._replace(action=np.asarray(seen.action)[order]), starts=1)
-    assert "constant weights do" in found.sentence or "it is not needed here" in found.sentence
+    assert "constant weights do" in fits.sentence_of(found) or "it is not needed here" in fits.sentence_of(found)
     constant = next(one for one in found.rivals if one.name == "constant weights")
     assert abs(constant.gain.mean) < 0.01
     np.testing.assert_allclose(found.theta["prior"], 1 / 3, atol=0.1)
@@ -167,7 +168,7 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
 def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
     others = [one._replace(gain=fitting.validate.Difference(*gain)) for one in found.rivals]
     weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
-    assert words in fits._sentence(others, weights, "subject")
+    assert words in fits.sentence_of(found._replace(rivals=tuple(others), weights=weights, held_out_by="subject"))
 
 
 def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
@@ -182,7 +183,7 @@ def test_information_is_the_spread_of_scores(seen):
     family, chosen, rest = decisions.family_of(LINE, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
     many = simulate(TRUTH, 6000, 4)
     setup = fits.setup_of(family, chosen, rest, many)
-    given = fits.likelihood_of(decisions.composed(family, chosen, rest, setup.by), setup, many)
+    given = fits.likelihood_of_account(decisions.composed(family, chosen, rest, setup.by), setup, many)
     slope = likelihoods.scores(given, parameters.unconstrained(chosen, {"eps": 0.4, "scale": 8.0})).gradient
     np.testing.assert_allclose(slope.T @ slope / len(slope), known.matrix, rtol=0.25)
     assert np.all(np.abs(slope.mean(axis=0)) < 4 * slope.std(axis=0) / np.sqrt(len(slope)))
@@ -244,7 +245,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
 
 def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
     """Climbs answer Ctrl-C with the best so far; a cross-validation must not take that for an estimate."""
-    given = policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False).likelihood
+    given = fits.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
     monkeypatch.setattr(fitting.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
     with pytest.raises(KeyboardInterrupt):
         fitting.cross_validate(given, np.arange(600) % 2)
@@ -290,7 +291,7 @@ def test_actions_off_the_grid_are_densities():
 
 def test_words_and_figures_are_made_from_the_fit(found):
     text = output.describe(found)
-    assert found.sentence in text
+    assert fits.sentence_of(found) in text
     assert "| eps |" in text
     for draw in (output.draw_estimates, output.draw_rivals, output.draw_weights):
         assert draw(found).get_axes()
@@ -368,9 +369,9 @@ def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
         read_fit_plan(plan)
     plan.write_text('family = "python"\n[simulate]\ndecisions = 100\n')
     with pytest.raises(ValueError, match="belong together"):
-        design_of(read_fit_plan(plan), None)
+        _design_of(read_fit_plan(plan), None)
     with pytest.raises(ValueError, match="could not be imported"):
-        design_of(read_fit_plan(plan), "no_such_module_here:design")
+        _design_of(read_fit_plan(plan), "no_such_module_here:design")
     plan.write_text('family = "bandit"\nbogus = 1\n[simulate]\n')
     with pytest.raises(ValueError, match="bogus"):
         read_fit_plan(plan)
@@ -401,13 +402,13 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     page = (out / "report.html").read_text()
     assert "Interrupted during the rivals" in page
     assert "State-dependent gating" in page or "weights hardly move" in page
-    before = earlier(plan, out / "fit.json", 1)
+    before = _earlier(plan, out / "fit.json", 1)
     np.testing.assert_array_equal(before.z, found.fit.optimum.z)
     for other, words in ((plan.model_copy(update={"starts": 3}), "another plan"), (plan, "another shape")):
         with pytest.raises(ValueError, match=words):
-            earlier(other, out / "fit.json", 2)
+            _earlier(other, out / "fit.json", 2)
     with pytest.raises(ValueError, match="there is no"):
-        earlier(plan, out / "nothing.json", 1)
+        _earlier(plan, out / "nothing.json", 1)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +427,7 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
 def test_options_of_a_family_are_looked_at_before_anything_is_made(family, options, said):
     plan = FitPlan.model_validate({"family": family, "options": options, "simulate": {}})
     with pytest.raises(ValueError, match=r"^options: [^\n]+$") as refused:
-        design_of(plan, None)
+        _design_of(plan, None)
     assert said in str(refused.value)
 
 
@@ -444,7 +445,9 @@ def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
     if chromium is None:
         pytest.skip("no chromium on the PATH: apt-get install chromium")
     path = tmp_path / "report.html"
-    path.write_text(page("a title", [("Estimates", "| a | verdict |\n|---|---|\n| 1 | identified |")], [], tmp_path))
+    path.write_text(
+        render_page("a title", [("Estimates", "| a | verdict |\n|---|---|\n| 1 | identified |")], [], tmp_path)
+    )
     with play.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": width, "height": 900})

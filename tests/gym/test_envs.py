@@ -14,11 +14,11 @@ from gymnasium.utils.env_checker import check_env
 
 from policychord.actions import Finite, Grid
 from policychord.agent import Composer
-from policychord.envs import Bandit, Pendulum
 from policychord.gym import REGISTERED, GymEnv, register
 from policychord.loops import rollout
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Table
+from policychord.worlds import Bandit, Pendulum
 
 # The checker's advice that our environments do not follow, and why.
 KNOWN_ADVICE = (

@@ -16,12 +16,12 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from policychord.actions import Finite, Grid
 from policychord.agent import Composer
-from policychord.envs import Flock, Pendulum
 from policychord.loops import rollout
 from policychord.models import Cost
 from policychord.pettingzoo import ParallelEnv, play
 from policychord.population import Population
 from policychord.primitives import Gaussian, Table
+from policychord.worlds import Flock, Pendulum
 
 FLOCK = Flock(5)
 

@@ -8,11 +8,11 @@ from gymnasium import spaces
 
 from policychord.actions import Finite, Grid
 from policychord.agent import Composer
-from policychord.envs import Bandit, Belief, Pendulum, PendulumState, upright
 from policychord.gym import play
 from policychord.loops import rollout, to_dataset
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Table
+from policychord.worlds import Bandit, Belief, Pendulum, PendulumState, upright
 
 # -- a pendulum: quantities
 

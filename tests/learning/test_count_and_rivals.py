@@ -10,7 +10,7 @@ import pytest
 from policychord import fitting, learning
 from policychord.fitting import optimise
 from policychord.fitting.parameters import unconstrained
-from policychord.learning.count import choose, grown, match_columns
+from policychord.learning.count import _choose, _grown, _match_columns
 from policychord.learning.objectives import climb, log_prob, pose
 from policychord.learning.rivals import expect
 
@@ -20,10 +20,10 @@ from .test_learn import BEGIN, TRUTH, chooser, decisions, found, posed  # noqa: 
 def test_matching_finds_any_order(rng):
     columns = rng.dirichlet(np.ones(5), size=(7, 4)).transpose(0, 2, 1)
     order = rng.permutation(4)
-    both = match_columns(columns[..., order], columns)
+    both = _match_columns(columns[..., order], columns)
     np.testing.assert_array_equal(order[both.order], np.arange(4))
     np.testing.assert_allclose(both.distance, 0.0, atol=1e-15)
-    fewer = match_columns(columns, columns[..., [2, 0]])
+    fewer = _match_columns(columns, columns[..., [2, 0]])
     np.testing.assert_array_equal(fewer.order, [2, 0])
 
 
@@ -46,15 +46,15 @@ def test_number_is_the_smallest_that_is_not_behind(found):  # noqa: F811
     base = np.random.default_rng(0).normal(size=200)
     wobble = np.tile([0.02, -0.02], 100)
     rows = [(1, found, base - 0.5, ()), (2, found, base, ()), (3, found, base + 1e-4 + wobble, ())]
-    told = choose(rows, subject)
+    told = _choose(rows, subject)
     assert told.best == 3
     assert told.chosen == 3  # errors over subjects are exact here: the wobble has mean zero in each
     rows[2] = (3, found, base + 1e-4 + 0.02 * (2 * (subject % 2) - 1), ())
-    assert (told := choose(rows, subject)).chosen == 2
+    assert (told := _choose(rows, subject)).chosen == 2
     assert "as well as 3 do" in told.sentence
     assert told.tried[0].behind.clear
     rows = [(1, found, base - 0.5, ()), (2, found, base, ())]
-    assert choose(rows, subject).sentence.startswith("2 primitives explain held-out decisions best")
+    assert _choose(rows, subject).sentence.startswith("2 primitives explain held-out decisions best")
 
 
 @pytest.mark.parametrize("mixing", ["gate", "constant", "softmax"])
@@ -64,17 +64,17 @@ def test_more_primitives_begin_where_fewer_ended(mixing, decisions):  # noqa: F8
     free = ("primitives", "prior") if mixing == "gate" else ("primitives",)
     two = climb(pose(chooser(BEGIN[:2]), "likelihood", decisions, free, mixing, features), starts=1)
     three = pose(chooser(BEGIN), "likelihood", decisions, free, mixing, features)
-    there = log_prob(three, grown(two.theta, three)).mean()
+    there = log_prob(three, _grown(two.theta, three)).mean()
     assert there > two.value - 0.05
     assert there > log_prob(three, unconstrained(three.parameters, {})).mean()
-    assert climb(three, starts=grown(two.theta, three)[None]).value > two.value
+    assert climb(three, starts=_grown(two.theta, three)[None]).value > two.value
 
 
 def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
     """A climb from two equal primitives keeps them equal; one from what a single primitive learned does not."""
     alike = np.tile([[0.26, 0.25, 0.25, 0.24]], (2, 1))
     one, two = learning.how_many(lambda n: chooser(alike[:n]), decisions, (1, 2), starts=1, folds=2).tried
-    assert two.found.value > one.found.value + 0.01
+    assert two.learned.value > one.learned.value + 0.01
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_hidden_markov_mixture_is_learned(rng):
     one = learning.learn_markov(hidden, starts=1)
     assert np.all(np.diff(one.path) >= -1e-7)
     pi = np.exp(np.stack([np.asarray(p.log_rows[0]) for p in one.agent.primitives], axis=1))
-    assert match_columns(pi[None], truth.T[None]).distance.max() < 0.1
+    assert _match_columns(pi[None], truth.T[None]).distance.max() < 0.1
     assert abs(np.diag(one.transition).mean() - stays) < 0.06
     np.testing.assert_allclose(learning.predict_markov(hidden, one), one.each, atol=1e-9)
     guessed = one.belief.argmax(axis=1)
@@ -179,9 +179,9 @@ def test_rivals_learn_their_own_weights(mixing, decisions):  # noqa: F811
 def test_local_rule_steps_down_the_envelope(rng):
     cost, logits, rate = rng.normal(size=(1, 4)), rng.normal(size=(2, 4, 3)), 1e-4
     moved = learning.drift(cost, 0.2, logits, rate=rate, passes=1)
-    from policychord.learning.local import mean_energy
+    from policychord.learning.local import _mean_energy
 
-    slope = jax.vmap(jax.grad(lambda one: mean_energy(one, jnp.asarray(cost), 0.2, jnp.log(jnp.full(3, 1 / 3)))))(
+    slope = jax.vmap(jax.grad(lambda one: _mean_energy(one, jnp.asarray(cost), 0.2, jnp.log(jnp.full(3, 1 / 3)))))(
         jnp.asarray(logits)
     )
     np.testing.assert_allclose((moved.logits - logits) / rate, -np.asarray(slope), atol=1e-6)

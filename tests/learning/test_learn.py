@@ -149,14 +149,14 @@ def test_interrupted_learning_goes_on_from_its_file(posed, found, tmp_path):
     second = climb(posed, starts=3, file=file, progress=lambda what, done, total: seen.append(done))
     np.testing.assert_allclose(second.value, found.value, atol=1e-9)
     assert second.optimum.complete
-    again = files.read(file, posed.likelihood)
+    again = files.read_optimum(file, posed.likelihood)
     np.testing.assert_array_equal(again.z, second.optimum.z)
     assert [len(path) for path in again.paths] == [len(path) for path in second.optimum.paths]
 
 
 def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
     file = tmp_path / "learned.npz"
-    files.write(file, posed.likelihood, found.optimum)
+    files.write_optimum(file, posed.likelihood, found.optimum)
     other = among(posed, np.arange(len(posed.situation)) < 500)
     with pytest.raises(ValueError, match="other parameters or other decisions"):
         climb(other, file=file)
@@ -167,7 +167,7 @@ def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="holds no results of learning"):
             climb(posed, file=file)
-    files.write(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
+    files.write_optimum(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
     with pytest.raises(ValueError, match="arrays of the shapes"):
         climb(posed, file=file)
 
@@ -281,7 +281,7 @@ def test_wrong_input_is_named(change, words, decisions):
 
 def test_energy_in_an_environment():
     """Situations come from the agent's own episodes."""
-    from policychord.envs import Bandit
+    from policychord.worlds import Bandit
 
     agent = pc.Composer(
         [pc.Table([0.6, 0.4]), pc.Table([0.3, 0.7])],

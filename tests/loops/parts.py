@@ -9,9 +9,9 @@ import numpy as np
 
 from policychord import Composer
 from policychord.actions import Finite, Grid
-from policychord.envs import AbstractEnv, Bandit, Belief, Box, Pendulum, Spaces, Step, Variable
 from policychord.models import Cost
 from policychord.primitives import Categorical, Gaussian, Table
+from policychord.worlds import AbstractEnv, Bandit, Belief, Box, Pendulum, Spaces, Step, Variable
 
 LINE = Grid(-2.0, 2.0, 21)
 PENDULUM = Pendulum()

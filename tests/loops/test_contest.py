@@ -6,8 +6,8 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from policychord import Composer, Cost, Entropy, Gaussian, Grid, contest, rollout
-from policychord.envs import Pendulum
 from policychord.loops import Contest, controls
+from policychord.worlds import Pendulum
 
 LINE = Grid(-2.0, 2.0, 21, saturates=True)
 AGENT = Composer(

@@ -7,10 +7,10 @@ import pytest
 
 from policychord import Composer, problem, replay, solve
 from policychord.actions import Finite
-from policychord.envs import Belief, learn
 from policychord.loops import to_dataset
 from policychord.models import Cost
 from policychord.primitives import Categorical, Table
+from policychord.worlds import Belief, update_belief
 
 from .parts import BELIEF, CHOOSER
 
@@ -21,7 +21,7 @@ REWARDS = RNG.normal(2.0, 6.0, size=(EPISODES, TRIALS))
 
 
 def update(belief, choice, reward, k):
-    return learn(belief, choice, reward, 10.0)
+    return update_belief(belief, choice, reward, 10.0)
 
 
 def softmax(z):

@@ -9,11 +9,11 @@ import pytest
 
 from policychord import Composer, rollout
 from policychord.actions import Grid
-from policychord.envs import Pendulum, PendulumState, Variable
 from policychord.loops import Labels, Record, Trace, to_dataset
 from policychord.loops.trace import trace_of
 from policychord.models import Cost
 from policychord.primitives import Gaussian
+from policychord.worlds import Pendulum, PendulumState, Variable
 
 EPISODES, TIMES, AGENTS = (3, 7), 4, 3
 RNG = np.random.default_rng(2)

@@ -16,9 +16,11 @@ from pydantic import BaseModel
 from policychord import problem
 from policychord.core.objective import Problem
 from policychord.runs import cache
-from policychord.runs.cache import MissingError, Result, forget_others, load, places, save
-from policychord.studies import STUDIES, load_study
-from policychord.studies.claim import Quantity
+from policychord.runs.cache import MissingError, Result, forget_others, load_result, save_result, step_files
+from policychord.runs.formatting import Quantity
+from policychord_paper import STUDIES, load_study
+
+MODULE = "policychord.core.objective"
 
 
 class Told(BaseModel):
@@ -44,8 +46,8 @@ def same(one, two) -> bool:
 
 
 def back(path, value):
-    save(path, "a step", Result(value, 1.25))
-    found = load(path)
+    save_result(path, "a step", Result(value, 1.25))
+    found = load_result(path)
     assert found.seconds == 1.25
     return found.value
 
@@ -85,7 +87,7 @@ def test_arrays_of_jax_come_back_as_numpy(tmp_path):
 )
 def test_what_is_not_data_is_refused_with_its_place(tmp_path, value, place):
     with pytest.raises(TypeError, match=f"the result of step 'a step'{place}" if place[0] != "i" else place):
-        save(tmp_path / "x.npz", "a step", Result(value, 0.0))
+        save_result(tmp_path / "x.npz", "a step", Result(value, 0.0))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,10 +105,10 @@ def planted(path, value, **more):
         {"record": "os:stat_result", "fields": {}},
         {"record": "policychord.__main__:main", "fields": {}},
         {"record": "policychord.runs.cache:Path", "fields": {}},
-        {"record": "policychord.runs.cache:load", "fields": {}},
+        {"record": "policychord.runs.cache:load_result", "fields": {}},
         {"record": "policychord.runs.cache:io.BytesIO", "fields": {}},
         {"record": "policychord.nowhere:Quantity", "fields": {}},
-        {"record": "policychord.studies.claim:Quantity", "fields": {"value": 1.0}},
+        {"record": "policychord_paper.claim:Quantity", "fields": {"value": 1.0}},
         {"record": 3, "fields": {}},
         {"array": 7},
         {"array": "../0"},
@@ -120,15 +122,15 @@ def planted(path, value, **more):
 def test_a_file_with_anything_else_in_it_is_missing(tmp_path, value):
     planted(tmp_path / "x.npz", value)
     with pytest.raises(MissingError):
-        load(tmp_path / "x.npz")
+        load_result(tmp_path / "x.npz")
 
 
 def test_another_format_is_missing(tmp_path):
     planted(tmp_path / "x.npz", 1)
-    assert load(tmp_path / "x.npz").value == 1
+    assert load_result(tmp_path / "x.npz").value == 1
     planted(tmp_path / "x.npz", 1, format=cache.FORMAT + 1)
     with pytest.raises(MissingError):
-        load(tmp_path / "x.npz")
+        load_result(tmp_path / "x.npz")
 
 
 class Payload:
@@ -153,7 +155,7 @@ def test_code_in_a_file_is_not_run(tmp_path, form):
         with open(file, "wb") as open_file:
             np.save(open_file, bomb) if form == "npy" else np.savez(open_file, **{cache.STRUCTURE: bomb, "0": bomb})
     with pytest.raises(MissingError):
-        load(file)
+        load_result(file)
     assert not ran.exists()
 
 
@@ -161,14 +163,14 @@ def test_code_in_a_file_is_not_run(tmp_path, form):
 def test_what_cannot_be_read_is_missing(tmp_path, content):
     (tmp_path / "broken").write_bytes(content)
     with pytest.raises(MissingError):
-        load(tmp_path / "broken")
+        load_result(tmp_path / "broken")
     with pytest.raises(MissingError):
-        load(tmp_path / "nowhere")
+        load_result(tmp_path / "nowhere")
 
 
 def test_study_step_settings_and_data_each_have_their_say(tmp_path):
     def place(study="flock", step="a step", settings=Told()):  # noqa: B008
-        return places(tmp_path, study, [step], settings)[step]
+        return step_files(tmp_path, study, {step: [MODULE]}, settings)[step]
 
     (tmp_path / "d.csv").write_text("1")
     folder = Told(data=tmp_path)
@@ -183,21 +185,14 @@ def test_data_are_read_once_for_all_steps(tmp_path, monkeypatch):
     (tmp_path / "d.csv").write_text("1")
     read, inner = [], Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), inner(path))[1])
-    places(tmp_path, "flock", [str(k) for k in range(20)], Told(data=tmp_path))
+    step_files(tmp_path, "flock", {str(k): [MODULE] for k in range(20)}, Told(data=tmp_path))
     assert read.count(tmp_path / "d.csv") == 1
 
 
 def test_names_are_fit_for_files(tmp_path):
-    path = places(tmp_path, "flock", ["leaders 10%: a/b, c"], Told())["leaders 10%: a/b, c"]
+    path = step_files(tmp_path, "flock", {"leaders 10%: a/b, c": [MODULE]}, Told())["leaders 10%: a/b, c"]
     assert path.parent == tmp_path / ".work" / "flock"
     assert path.name.startswith("leaders-10-a-b-c-")
-
-
-def test_comments_docstrings_and_layout_are_not_code():
-    code = 'def f(x):\n    """Say."""\n    return {"a": x}\n'
-    same_code = '"""A file."""\n# why\ndef f(\n    x,\n):\n    return {\n        "a": x\n    }  # so\n'
-    assert cache._code_of(code) == cache._code_of(same_code)
-    assert cache._code_of(code) != cache._code_of(code.replace('"a"', '"b"'))
 
 
 # The least that still does every step of a study. A new study needs a line only if its quick run is long.
@@ -216,8 +211,8 @@ def test_results_of_every_study_survive(name, tmp_path):
     settings = study.settings(quick=True).model_copy(update=TINY.get(name, {}))
     for step, work in study.experiments(settings).items():
         value = work()
-        save(tmp_path / "x.npz", step, Result(value, 0.0))
-        assert same(load(tmp_path / "x.npz").value, value), step
+        save_result(tmp_path / "x.npz", step, Result(value, 0.0))
+        assert same(load_result(tmp_path / "x.npz").value, value), step
 
 
 def test_damaged_results_of_every_kind_are_refused_or_made_again():
@@ -228,11 +223,11 @@ def test_damaged_results_of_every_kind_are_refused_or_made_again():
 
 def test_a_file_that_unpacks_to_more_than_it_has_is_missing(tmp_path):
     """Ours are not packed: 1.5 MB that unpack to 3 GB are somebody else's, and never unpacked."""
-    save(tmp_path / "x.npz", "step", Result({"a": np.zeros(100_000)}, 1.0))
+    save_result(tmp_path / "x.npz", "step", Result({"a": np.zeros(100_000)}, 1.0))
     with np.load(tmp_path / "x.npz") as ours:
         np.savez_compressed(tmp_path / "bomb.npz", **ours)
     with pytest.raises(MissingError) as refused:
-        load(tmp_path / "bomb.npz")
+        load_result(tmp_path / "bomb.npz")
     assert "not packed" in str(refused.value.__cause__)
 
 
@@ -242,6 +237,6 @@ def test_a_pipe_or_a_folder_in_place_of_a_result_is_missing_and_stays(tmp_path, 
     place.parent.mkdir(parents=True)
     make(place)
     with pytest.raises(MissingError):
-        load(place)
+        load_result(place)
     forget_others(tmp_path, "toy", [])
     assert place.exists() == (make is Path.mkdir)

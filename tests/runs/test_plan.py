@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from benchmarks.attack import attack_plans
 
-from policychord.runs.batches import check
-from policychord.runs.plan import Plan, points_of, read_plan
+from policychord.runs.batches import check_plan
+from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan
 from policychord.runs.store import read_settings
 
 FOLDER = Path(__file__).parents[2] / "plans"
@@ -16,7 +16,7 @@ SHIPPED = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startsw
 
 
 def plan(**more):
-    return Plan.model_validate({"study": "flock", "episodes": 2, "grid": {"eps": [0.1, 1.0]}} | more)
+    return SweepPlan.model_validate({"study": "flock", "episodes": 2, "grid": {"eps": [0.1, 1.0]}} | more)
 
 
 def test_a_grid_is_every_combination_and_the_last_setting_varies_fastest():
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_the_name(tmp_path, text, words):
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=words) as refused:
-        read_plan(path)
+        read_sweep_plan(path)
     assert not re.search("instance|dictionary|Input|Range", str(refused.value)), "the checker's own words"
 
 
@@ -116,7 +116,7 @@ def test_a_plan_beyond_all_measure_is_refused_with_its_size(tmp_path, text, word
     path = tmp_path / "plan.toml"
     path.write_text(f'study = "flock"\n{text}')
     with pytest.raises(ValueError, match=words) as refused:
-        read_plan(path)
+        read_sweep_plan(path)
     assert len(str(refused.value)) < 400
 
 
@@ -135,7 +135,7 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(tmp_path, text)
     """The parser takes memory by the square of their number: 200 kB took 12 GB."""
     (tmp_path / "plan.toml").write_text(text)
     with pytest.raises(ValueError, match="more than 20 dots"):
-        read_plan(tmp_path / "plan.toml")
+        read_sweep_plan(tmp_path / "plan.toml")
 
 
 def test_dots_in_numbers_texts_and_comments_are_no_keys(tmp_path):
@@ -162,21 +162,21 @@ def test_no_error_is_longer_than_anybody_reads(tmp_path, text):
     lines = [line for name, line in usual.items() if not text.startswith(name)]
     (tmp_path / "plan.toml").write_text("\n".join([*lines, text]))
     with pytest.raises(ValueError, match=r"\w") as said:
-        check(read_plan(tmp_path / "plan.toml"))
+        check_plan(read_sweep_plan(tmp_path / "plan.toml"))
     assert len(str(said.value)) < 1500
 
 
 def test_a_plan_comes_back_from_its_file():
     written = plan(grid={"eps": {"low": 0.1, "high": 1.0, "points": 3}, "form": ["a", "b"]})
-    assert Plan.model_validate_json(written.model_dump_json()) == written
+    assert SweepPlan.model_validate_json(written.model_dump_json()) == written
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_plans_are_sound(path):
-    from policychord.runs.batches import batches_of, check
+    from policychord.runs.batches import batches_of, check_plan
 
-    chosen = read_plan(path)
-    check(chosen)
+    chosen = read_sweep_plan(path)
+    check_plan(chosen)
     assert len(points_of(chosen)) > 10
     assert sum(batch.episodes for batch in batches_of(chosen)) == chosen.episodes * len(points_of(chosen))
 

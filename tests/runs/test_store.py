@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from policychord import _files
+from policychord.drawing import blank
+from policychord.runs import store
 from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json, write_text
-from policychord.studies.drawing import blank
 
 
 class Broken:
@@ -121,3 +123,13 @@ def test_a_full_disk_is_told_in_words(tmp_path):
         assert os.listdir(tmp_path) == ["small.json"]
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_on_windows_no_signal_asks_whether_a_process_lives(known, monkeypatch):
+    """Signal 0 is Ctrl-C there. Where psutil is missing, nobody knows, and what may be in use stays."""
+    monkeypatch.setattr(
+        store, "os", SimpleNamespace(name="nt", kill=lambda *_: pytest.fail("a process was interrupted"))
+    )
+    monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace(pid_exists=lambda pid: pid == 7) if known else None)
+    assert [store._is_alive(7), store._is_alive(8)] == [True, not known]

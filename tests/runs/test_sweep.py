@@ -12,9 +12,9 @@ import xarray as xr
 from policychord.runs import sweep
 from policychord.runs.batches import batches_of, compute
 from policychord.runs.engine import dask_cluster, processes
-from policychord.runs.plan import Plan
+from policychord.runs.plan import SweepPlan
 
-PLAN = Plan.model_validate(
+PLAN = SweepPlan.model_validate(
     {
         "study": "flock", "episodes": 3, "batch": 4, "trajectories": 1,
         "settings": {"scenario": "polarization", "boids": 4, "steps": 6}, "grid": {"eps": [0.1, 1.0, 10.0]},
@@ -30,7 +30,7 @@ def run(out, workers=1, shard=sweep.WHOLE, watch=heard):
     sweep.open_sweep(PLAN, out)
     todo = sweep.missing(PLAN, out, shard)
     with processes(workers, out / "log.txt") as pool:
-        sweep.run(PLAN, out, pool, workers, todo, watch)
+        sweep.run_batches(PLAN, out, pool, workers, todo, watch)
     return sweep.results(PLAN, out).table
 
 
@@ -50,13 +50,13 @@ def test_every_episode_of_every_point_has_its_line(done):
     assert table.groupby("point").eps.unique().map(list).to_dict() == {0: [0.1], 1: [1.0], 2: [10.0]}
     assert table.polarization.between(0, 1).all()
     assert table.polarization.nunique() == 9
-    assert sweep.status(PLAN, out) == (3, 3, 9, 9, 0, ())
+    assert sweep.sweep_status(PLAN, out) == (3, 3, 9, 9, 0, ())
 
 
 def test_dask_changes_no_bit(done, tmp_path):
     sweep.open_sweep(PLAN, tmp_path)
     with dask_cluster(None, 2) as cluster:
-        sweep.run(PLAN, tmp_path, cluster.pool, cluster.workers, sweep.missing(PLAN, tmp_path), heard)
+        sweep.run_batches(PLAN, tmp_path, cluster.pool, cluster.workers, sweep.missing(PLAN, tmp_path), heard)
         assert cluster.workers == 2
         assert cluster.dashboard.startswith("http")
     same(sweep.results(PLAN, tmp_path).table, done[1])
@@ -87,7 +87,7 @@ def test_an_episode_run_again_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_
     _, table = done
     # in a process like the workers', as the command does it
     with processes(1, tmp_path / "log.txt") as pool:
-        found = pool.submit(sweep.rerun, PLAN, 1, 2, tmp_path).result()
+        found = pool.submit(sweep.rerun_episode, PLAN, 1, 2, tmp_path).result()
     line = table[(table.point == 1) & (table.episode == 2)].iloc[0]
     assert found.metrics == {name: line[name] for name in found.metrics}
     assert {path.name for path in found.files} == {"data.zarr", "episode.json", "episode.svg", "episode.png"}
@@ -101,7 +101,7 @@ def test_an_episode_run_again_is_the_episode_of_the_sweep_bit_for_bit(done, tmp_
 
 def test_an_episode_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ValueError, match="points are 0 to 2, episodes 0 to 2"):
-        sweep.rerun(PLAN, 3, 0, tmp_path)
+        sweep.rerun_episode(PLAN, 3, 0, tmp_path)
 
 
 def test_whole_trajectories_are_kept_of_as_many_episodes_as_wanted(done):
@@ -155,7 +155,7 @@ def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path,
 
 
 def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
-    monkeypatch.setattr(sweep, "code_version", lambda: "a newer one")
+    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
     table, notes = sweep.results(PLAN, done[0])
     same(table, done[1])
     assert notes == ["These episodes were computed by another version of the code or of its packages."]
@@ -168,8 +168,8 @@ def test_batches_of_two_versions_are_not_mixed(done, tmp_path, monkeypatch):
     older.attrs["code"] = "an older one"
     older.to_parquet(tmp_path / "batches" / f"{batches_of(PLAN, 'an older one')[0].id}.parquet")
     same(sweep.results(PLAN, tmp_path).table, done[1])
-    assert sweep.status(PLAN, tmp_path).outdated == 1
-    monkeypatch.setattr(sweep, "code_version", lambda: "a newer one")
+    assert sweep.sweep_status(PLAN, tmp_path).outdated == 1
+    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
     same(sweep.results(PLAN, tmp_path).table, done[1])  # of the one that made most
     for file in files:
         file.unlink()
@@ -184,7 +184,7 @@ def test_a_batch_that_was_cut_short_is_missing(done, tmp_path, content):
     broken = batches_of(PLAN)[1]
     (tmp_path / "batches" / f"{broken.id}.parquet").write_bytes(content)
     assert sweep.missing(PLAN, tmp_path) == [broken]
-    assert sweep.status(PLAN, tmp_path).done == 2
+    assert sweep.sweep_status(PLAN, tmp_path).done == 2
     assert len(sweep.results(PLAN, tmp_path).table) < len(done[1])
 
 
@@ -197,7 +197,7 @@ def test_files_that_the_plan_does_not_name_are_named_and_do_not_count(done, tmp_
     (folder / "foreign.parquet").write_bytes(b"PAR1, or so it says, PAR1")
     os.mkfifo(folder / "pipe.parquet")
     (folder / f".policychord-1-{'0' * 16}.part").write_bytes(b"")  # being written
-    found = sweep.status(PLAN, tmp_path)
+    found = sweep.sweep_status(PLAN, tmp_path)
     assert (found.done, found.done_episodes, found.outdated) == (3, 9, 0)
     assert found.stray == tuple(sorted(["0123456789abcdef.parquet", f"{whole.stem} (copy).parquet", "foreign.parquet",
                                         "pipe.parquet"]))  # fmt: skip
@@ -225,7 +225,7 @@ def test_a_pipe_in_place_of_a_batch_is_a_batch_that_is_missing(tmp_path):
     (tmp_path / "batches").mkdir()
     for batch, make in zip(batches_of(PLAN), (os.mkfifo, os.mkdir), strict=False):
         make(tmp_path / "batches" / f"{batch.id}.parquet")
-    assert sweep.status(PLAN, tmp_path).done == 0
+    assert sweep.sweep_status(PLAN, tmp_path).done == 0
     assert len(sweep.missing(PLAN, tmp_path)) == 3
     with pytest.raises(ValueError, match="no finished batch"):
         sweep.results(PLAN, tmp_path)
@@ -241,9 +241,9 @@ def test_a_broken_plan_in_a_folder_is_named(tmp_path, text):
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
     sweep.open_sweep(PLAN, tmp_path)
     versions = iter(["the program's"])
-    monkeypatch.setattr(sweep, "code_version", lambda: next(versions, "the worker's"))
+    monkeypatch.setattr(sweep, "version_of", lambda plan: next(versions, "the worker's"))
     with pytest.raises(ValueError, match="another version of policychord"), ThreadPoolExecutor(1) as pool:
-        sweep.run(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
+        sweep.run_batches(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
 
 
 @pytest.mark.thorough

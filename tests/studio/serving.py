@@ -9,7 +9,7 @@ import uvicorn
 from websockets.sync.client import connect
 
 from policychord.studio.security import ADDRESS, cookie_name
-from policychord.studio.server import configure
+from policychord.studio.server import _configure
 
 TOKEN = "a-token-for-tests"
 
@@ -42,7 +42,7 @@ def served():
     with socket.socket() as listener:
         listener.bind((ADDRESS, 0))
         port = listener.getsockname()[1]
-        server = uvicorn.Server(configure(TOKEN, port))
+        server = uvicorn.Server(_configure(TOKEN, port))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         while not server.started:

@@ -18,7 +18,7 @@ def drawn(state):
     """The state when nothing is left to draw, and the last frame of each part."""
     frames = {}
     while not room.CHOICES.settled(state):
-        state, frame = room.frame(state)
+        state, frame = room._frame(state)
         frames[frame.part] = frame
     return state, frames
 
@@ -31,7 +31,7 @@ def table(state, source=None):
 
 @pytest.fixture(scope="module")
 def small():
-    return drawn(room.change(room.begin(), SMALL))
+    return drawn(room._change(room._begin(), SMALL))
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def small():
     ],
 )
 def test_numbers_are_those_of_the_study(small, changes):
-    state, frames = drawn(room.change(small[0], {**changes, "participant": 3}))
+    state, frames = drawn(room._change(small[0], {**changes, "participant": 3}))
     view = state.view
     known = analyse(state.fitting.choices, view.link, state.view.eps, view.primitives)
     for name in ("classic", "against_hybrid", "against_others", "everything"):
-        for found, wanted in zip(getattr(state.found, name).selection, getattr(known, name).selection, strict=True):
+        for found, wanted in zip(getattr(state.analysis, name).selection, getattr(known, name).selection, strict=True):
             np.testing.assert_array_equal(found, wanted)
     shown = {**small[1], **frames}
     pxp = [model["pxp"] for model in shown["group"].header["models"]]
@@ -63,88 +63,88 @@ def test_numbers_are_those_of_the_study(small, changes):
 def test_a_new_temperature_or_primitive_needs_no_new_fits(small):
     state, _ = small
     for changes in ({"eps": 0.5}, {"random": True}):
-        after = room.change(state, changes)
+        after = room._change(state, changes)
         assert after.fitting is state.fitting
         assert after.left == ("fit", "group", "person")
-    looked = room.change(state, {"participant": 2})
-    assert looked.found is state.found
+    looked = room._change(state, {"participant": 2})
+    assert looked.analysis is state.analysis
     assert looked.left == ("person",)
 
 
 def test_work_is_told_person_by_person_and_left_for_something_new():
-    state = room.change(room.begin(), SMALL)
+    state = room._change(room._begin(), SMALL)
     words = []
     while len(state.fitting.fits) < 3:
-        state, frame = room.frame(state)
+        state, frame = room._frame(state)
         words += [frame.header["words"]] if frame.part == "progress" else []
     assert words == [f"Fitting four models: person {k} of 6" for k in (2, 3, 4)]
-    other = room.change(state, {"seed": 1})
+    other = room._change(state, {"seed": 1})
     assert other.fitting.fits == ()
     assert other.left == room.EVERYTHING
 
 
 def test_a_table_is_read_and_a_snippet_gives_the_same(small, tmp_path, monkeypatch):
-    state, frames = drawn(room.act(small[0], {"file": Upload("mine.csv", table(small[0], "=1+1"))}))
+    state, frames = drawn(room._act(small[0], {"file": Upload("mine.csv", table(small[0], "=1+1"))}))
     header = frames["data"].header
     assert (header["file"], header["source"], header["simulated"]) == ("mine.csv", "mine.csv, =1+1", False)
     (tmp_path / "mine.csv").write_bytes(state.upload.content)
     monkeypatch.chdir(tmp_path)
     for one in (state, small[0]):
         names: dict = {}
-        exec(room.describe(one)["snippet"], names)
+        exec(room._describe(one)["snippet"], names)
         np.testing.assert_array_equal(
-            names["found"].everything.selection.pxp, one.found.everything.selection.pxp, strict=True
+            names["analysis"].everything.selection.pxp, one.analysis.everything.selection.pxp, strict=True
         )
-    custom, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
-    exec(room.describe(custom)["snippet"], names)
-    np.testing.assert_array_equal(names["found"].everything.selection.pxp, custom.found.everything.selection.pxp)
+    custom, _ = drawn(room._change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
+    exec(room._describe(custom)["snippet"], names)
+    np.testing.assert_array_equal(names["analysis"].everything.selection.pxp, custom.analysis.everything.selection.pxp)
     with pytest.raises(ValueError, match="simulated people"):
-        room.change(state, {"seed": 7})
+        room._change(state, {"seed": 7})
 
 
 def test_a_simulated_table_stays_simulated(small):
-    state = room.act(small[0], {"file": Upload("mine.csv", table(small[0], "synthetic cohort"))})
+    state = room._act(small[0], {"file": Upload("mine.csv", table(small[0], "synthetic cohort"))})
     assert room.data_frame(state).header["simulated"]
 
 
 def test_a_file_with_other_arms_or_rewards_is_measured_without_any_setting(small):
-    three, _ = drawn(room.change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
-    state = room.act(small[0], {"file": Upload("three.csv", table(three))})
+    three, _ = drawn(room._change(small[0], {"experiment": "custom", "arms": 3, "link": "logit"}))
+    state = room._act(small[0], {"file": Upload("three.csv", table(three))})
     assert (state.view.experiment, state.view.link, state.fault) == ("measured", "logit", "")
     assert state.fitting.choices.task.arms == 3
     with pytest.raises(ValueError, match="choice must be 1 or 2"):
-        room.change(state, {"experiment": "experiment 2", "link": "probit"})
-    assert room.restart(state).fitting.choices.task.arms == 3
-    assert room.act(state, {"cohort": True}).upload is None
+        room._change(state, {"experiment": "experiment 2", "link": "probit"})
+    assert room._restart(state).fitting.choices.task.arms == 3
+    assert room._act(state, {"cohort": True}).upload is None
 
 
 def test_columns_are_chosen_where_names_say_nothing(small):
     rows = [f"p{s},{t},{1 + (t // (2 + s)) % 2},{(7 * t * s) % 11},{t % 2}" for s in (1, 2, 3) for t in range(24)]
     upload = Upload("odd.csv", "\n".join(["who,n,took,got,lost", *rows]).encode())
-    state = room.act(small[0], {"file": upload})
+    state = room._act(small[0], {"file": upload})
     assert "missing columns subject, choice, reward" in state.fault
     offered = room.data_frame(state).header["table"]
     assert offered["columns"] == ["who", "n", "took", "got", "lost"]
     assert offered["ours"]["subject"] == ""
-    state, frames = drawn(room.change(state, {"columns": "subject=who,choice=took,reward=got+lost"}))
+    state, frames = drawn(room._change(state, {"columns": "subject=who,choice=took,reward=got+lost"}))
     assert (state.fault, state.upload.name) == ("", "odd.csv")
     header = frames["data"].header
     assert header["table"]["ours"]["reward"] == "got+lost"
     assert header["people"] == 3
     np.testing.assert_array_equal(state.fitting.choices.reward[:3], [0, 8, 3])
-    assert "Reading(" in room.describe(state)["snippet"]
+    assert "Reading(" in room._describe(state)["snippet"]
     with pytest.raises(ValueError, match="columns says subject='nobody'"):
-        room.change(state, {"columns": "subject=nobody,choice=took,reward=got"})
+        room._change(state, {"columns": "subject=nobody,choice=took,reward=got"})
     with pytest.raises(ValueError, match="OURS=THEIRS"):
-        room.change(state, {"columns": "person:who"})
+        room._change(state, {"columns": "person:who"})
     with pytest.raises(ValueError, match="choose one first"):
-        room.change(small[0], {"columns": "subject=who"})
+        room._change(small[0], {"columns": "subject=who"})
 
 
 def test_learner_and_models_are_those_of_the_command(small):
     """A delta rule for all, and models with habits: the same numbers as by `analyse` with the same plan."""
     upload = Upload("mine.csv", table(small[0]))
-    state = room.change(room.act(small[0], {"file": upload}), {"learner": "delta", "sticky": True})
+    state = room._change(room._act(small[0], {"file": upload}), {"learner": "delta", "sticky": True})
     assert state.view.models == ("Value", "Value+stickiness")  # the others need an uncertainty
     assert state.view.primitives == ("exploit", "repeat", "random")
     state, frames = drawn(state)
@@ -152,30 +152,30 @@ def test_learner_and_models_are_those_of_the_command(small):
     pxp = [model["pxp"] for model in frames["group"].header["models"]]
     np.testing.assert_allclose(pxp, known.everything.selection.pxp, atol=1e-6)
     names: dict = {}
-    text = room.describe(state)["snippet"].replace(
+    text = room._describe(state)["snippet"].replace(
         "pc.choices.read_choices('mine.csv', pc.choices.TASKS['2'])", "given"
     )
     exec(text, {"given": state.fitting.choices, "names": names}, names)
-    np.testing.assert_allclose(names["found"].everything.selection.pxp, pxp, atol=1e-6)
-    back = room.change(state, {"learner": "kalman"})
+    np.testing.assert_allclose(names["analysis"].everything.selection.pxp, pxp, atol=1e-6)
+    back = room._change(state, {"learner": "kalman"})
     assert back.view.primitives == ("exploit", "uncertainty", "risk")
     with pytest.raises(ValueError, match="no model is left"):
-        room.change(state, {"value": False, "sticky": False})
+        room._change(state, {"value": False, "sticky": False})
 
 
 def test_recovery_and_predictive_checks_are_parts_that_are_asked_for(small):
-    state, frames = drawn(room.act(room.act(small[0], {"ppc": True}), {"recovery": True}))
-    assert state.found is small[0].found
+    state, frames = drawn(room._act(room._act(small[0], {"ppc": True}), {"recovery": True}))
+    assert state.analysis is small[0].analysis
     best = np.array(frames["recovery"].header["best"])
     np.testing.assert_allclose(best.sum(1), 1.0)
     shares = {row["who"]: row["shares"] for row in frames["ppc"].header["rows"]}
-    assert list(shares) == ["people", *small[0].found.models]
+    assert list(shares) == ["people", *small[0].analysis.models]
     assert all(0 <= share <= 1 for row in shares.values() for share in row)
 
 
 def test_a_link_with_a_file_falls_back_and_says_so(small):
-    state = room.change(small[0], {"file": "../mine.csv", "participant": 2})
-    assert room.describe(state)["settings"]["file"] == "mine.csv"
+    state = room._change(small[0], {"file": "../mine.csv", "participant": 2})
+    assert room._describe(state)["settings"]["file"] == "mine.csv"
     header = room.data_frame(state).header
     assert (header["missing"], header["simulated"]) == ("mine.csv", True)
 
@@ -194,21 +194,21 @@ def test_a_link_with_a_file_falls_back_and_says_so(small):
 )
 def test_a_wrong_setting_is_named(small, changes, said):
     with pytest.raises(ValueError) as error:  # noqa: PT011
-        room.change(small[0], changes)
+        room._change(small[0], changes)
     assert all(word in str(error.value) for word in said), error.value
 
 
 def test_what_cannot_be_done_is_said(small):
     for what in ({"file": "/etc/passwd"}, {"report": 1.5}, {}, {"cohort": True, "report": True}):
         with pytest.raises(ValueError, match="use file, cohort, report, recovery or ppc"):
-            room.act(small[0], what)
+            room._act(small[0], what)
 
 
 def test_the_report_is_one_page_with_words_figures_and_tables(small):
-    state, _ = drawn(room.act(small[0], {"file": Upload("<b>.csv", table(small[0]))}))
-    _, frames = drawn(room.act(state, {"report": True}))
+    state, _ = drawn(room._act(small[0], {"file": Upload("<b>.csv", table(small[0]))}))
+    _, frames = drawn(room._act(state, {"report": True}))
     page = frames["report"].header["html"]
-    assert verdict(state.found) in page
+    assert verdict(state.analysis) in page
     assert len(re.findall('src="data:image/svg', page)) == 2
     assert len(re.findall(r'download="(models|subjects|weights)\.csv" href="data:text/csv', page)) == 3
     assert "<b>" not in page
@@ -218,10 +218,10 @@ def test_the_report_is_one_page_with_words_figures_and_tables(small):
 def test_a_table_of_another_lab_is_read_with_its_warnings(small):
     rows = [f"p{s}\t{'LR'[(t // (2 + s)) % 2]}\t{50 + (7 * t * s) % 11}" for s in (1, 2, 3) for t in range(24)]
     upload = Upload("theirs.tsv", "\n".join(["ppt\tresponse\toutcome", *rows]).encode())
-    state, frames = drawn(room.act(small[0], {"file": upload}))
+    state, frames = drawn(room._act(small[0], {"file": upload}))
     assert state.view.experiment == "measured"
     assert any("Read ppt as subject" in line for line in frames["data"].header["notes"])
     assert frames["group"].header["subjects"] == ["p1", "p2", "p3"]
     assert "3 people are few" in " ".join(frames["group"].header["warnings"])
-    _, frames = drawn(room.change(state, {"experiment": "experiment 2"}))  # who insists is warned
+    _, frames = drawn(room._change(state, {"experiment": "experiment 2"}))  # who insists is warned
     assert "--prior-mean" in " ".join(frames["group"].header["warnings"])

@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord.envs.quadrotor import HOVER
 from policychord.loops import streams_of
-from policychord.studies.quadrotor.agents import agent_and_world, roster
-from policychord.studies.quadrotor.experiments import fly_episodes
-from policychord.studies.quadrotor.settings import QuadrotorSettings
 from policychord.studio.rooms.flight import FLIGHT, flying, frames, room
 from policychord.studio.rooms.flight.flying import Push
 from policychord.studio.rooms.flight.live import INPUTS
 from policychord.studio.session import FRAMES_PER_SECOND
+from policychord.worlds.quadrotor.agents import agent_and_world, roster
+from policychord.worlds.quadrotor.flights import fly_episodes
+from policychord.worlds.quadrotor.physics import HOVER
+from policychord.worlds.quadrotor.settings import QuadrotorSettings
 
 STEPS, EPISODE = 60, 3
 CREW = {"baseline": True, "stabilise": False, "track": False}  # with the composed drone and the fixed mixture
@@ -29,7 +29,7 @@ def shown():
 
 def at(live, moment, **more):
     live = FLIGHT.act(live, {"moment": moment, **more})
-    while not (live.drawn and live.sent == (live.edition, frames.reach(live))):
+    while not (live.drawn and live.sent == (live.edition, frames._reach(live))):
         live, _ = FLIGHT.frame(live)
     return live
 
@@ -61,27 +61,27 @@ def test_it_flies_as_the_study_flies(shown):
 
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
-    exec(room.snippet(shown), found)
+    exec(room._snippet(shown), found)
     np.testing.assert_allclose(list(found["costs"].values()), frames.record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
 
 def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
-    before, compiled = states(shown), flying.bout._cached._cache_size()
+    before, compiled = states(shown), flying._bout._cached._cache_size()
     live = to_the_end(at(shown, 0.5, push=[0.6, -0.8]))
     after = states(live)
     np.testing.assert_array_equal(after[:, :25], before[:, :25])
     jump = after[:, 25] - before[:, 25]
     np.testing.assert_allclose(jump, np.tile([0, 0.6, 0, -0.8, 0, 0], (3, 1)), atol=1e-12)
     assert np.abs(after[:, 40, 0] - before[:, 40, 0]).min() > 0.01
-    assert flying.bout._cached._cache_size() == compiled
+    assert flying._bout._cached._cache_size() == compiled
     assert FLIGHT.describe(live)["settings"]["pushes"] == "25*0.6*-0.8"
     # the link holds it, and forgetting it gives the study's flight again
     linked = FLIGHT.change(shown, {"pushes": "25*0.6*-0.8"})
     np.testing.assert_array_equal(states(to_the_end(linked)), after)
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
-    exec(room.snippet(live), found)
+    exec(room._snippet(live), found)
     np.testing.assert_allclose(list(found["costs"].values()), frames.record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
@@ -112,10 +112,10 @@ def test_at_the_end_it_rests_and_plays_again(shown):
 
 
 def test_numbers_change_in_flight_without_a_new_program(shown):
-    compiled = flying.bout._cached._cache_size()
+    compiled = flying._bout._cached._cache_size()
     changes = {"eps": 3.0, "force_sd": 0.01, "experiment": "pd", "path": "circle", "steps": 55, "disturbance": "centre"}
     live = to_the_end(FLIGHT.change(at(shown, 0.5), changes | {"horizon": "one-step", "seed": 4}))
-    assert flying.bout._cached._cache_size() == compiled
+    assert flying._bout._cached._cache_size() == compiled
     assert live.moment == pytest.approx(1.1)
     assert states(live).shape == (3, 56, 6)
 
@@ -161,7 +161,7 @@ def test_a_scenario_brings_its_numbers(shown):
     told = FLIGHT.describe(live)
     assert told["defaults"]["gate"] == told["settings"]["gate"] == "one-step"
     assert set(told["settings"]) == set(told["defaults"]) == {control.name for control in INPUTS} | {"pushes"}
-    assert "Composition(gate='one-step', selection='mean', margin=0.04)" in room.snippet(live)
+    assert "CompositionSettings(gate='one-step', selection='mean', margin=0.04)" in room._snippet(live)
 
 
 def test_compiling_is_said_before_it_is_done():
@@ -197,7 +197,7 @@ def test_pushes_in_an_address():
     assert flying.read_pushes("") == ()
     assert flying.where_they_part(some, some[1:]) == 0
     assert flying.where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
-    assert flying.kicks((*some, some[1]), 200)[130].tolist() == [0.0, 2.4]
+    assert flying._kicks((*some, some[1]), 200)[130].tolist() == [0.0, 2.4]
     for wrong in ("x", "1*2", "5*9*9", "1*nan*0", 7, "_".join(["1*1*1"] * 41)):
         with pytest.raises(ValueError, match="push"):
             flying.read_pushes(wrong)

@@ -16,8 +16,8 @@ def settings(request):
 
 
 def test_weights_are_optimal_and_lowest_on_the_landscape(settings):
-    one = gate.pose(settings)
-    shown = gate.equilibrium_frame(settings)
+    one = gate.gate_problem(settings)
+    shown = gate._equilibrium_frame(settings)
     assert certify(one, shown.arrays["weights"]).gap <= 1e-10
     assert shown.arrays["landscape"].min() >= -1e-12
     nearest = np.abs(shown.arrays["grid"] - shown.arrays["weights"]).sum(axis=1).argmin()
@@ -25,7 +25,7 @@ def test_weights_are_optimal_and_lowest_on_the_landscape(settings):
 
 
 def test_the_grid_covers_the_simplex():
-    grid = gate.simplex_grid(6)
+    grid = gate._simplex_grid(6)
     assert grid.shape == (28, 3)
     np.testing.assert_allclose(grid.sum(axis=1), 1.0)
     assert len(np.unique(grid.round(9), axis=0)) == 28
@@ -33,16 +33,16 @@ def test_the_grid_covers_the_simplex():
 
 
 def test_the_flow_starts_where_it_was_clicked_and_runs_downhill(settings):
-    path = gate.flow_frame(settings).arrays
+    path = gate._flow_frame(settings).arrays
     np.testing.assert_allclose(path["weights"][0], gate.start(settings), atol=1e-12)
     assert np.all(np.diff(path["energy"]) <= 1e-9)
     assert path["energy"][-1] < 1e-3 * path["energy"][0]
 
 
 def test_the_circuit_and_its_verdict(settings):
-    shown = gate.circuit_frame(settings)
-    assert shown.header["stable"] == bool(circuit_stability(gate.pose(settings), gate.scales(settings)).stable)
-    best = gate.equilibrium_frame(settings).arrays["weights"]
+    shown = gate._circuit_frame(settings)
+    assert shown.header["stable"] == bool(circuit_stability(gate.gate_problem(settings), gate._scales(settings)).stable)
+    best = gate._equilibrium_frame(settings).arrays["weights"]
     late = shown.arrays["w"][-60:]
     assert (np.abs(late - best).max() < 0.02) == shown.header["stable"]
 
@@ -50,34 +50,34 @@ def test_the_circuit_and_its_verdict(settings):
 def test_a_plain_ladder_swings_when_it_is_cold():
     for ladder in ("plain", "stable"):
         cold = GateSettings(eps=0.02, ladder=ladder)
-        assert circuit_stability(gate.pose(cold), gate.scales(cold)).stable == (ladder == "stable")
+        assert circuit_stability(gate.gate_problem(cold), gate._scales(cold)).stable == (ladder == "stable")
 
 
 def test_the_snippet_runs_and_says_the_same(settings, capsys):
     found: dict = {}
-    exec(gate.snippet(settings), found)
-    shown = gate.equilibrium_frame(settings)
+    exec(gate._snippet(settings), found)
+    shown = gate._equilibrium_frame(settings)
     np.testing.assert_allclose(found["best"].weights, shown.arrays["weights"], atol=1e-9)
-    np.testing.assert_allclose(energy(found["one"], found["best"].weights), shown.header["energy"], atol=1e-12)
-    np.testing.assert_allclose(found["path"].weights[-1], gate.flow_frame(settings).arrays["weights"][-1], atol=1e-8)
+    np.testing.assert_allclose(energy(found["posed"], found["best"].weights), shown.header["energy"], atol=1e-12)
+    np.testing.assert_allclose(found["path"].weights[-1], gate._flow_frame(settings).arrays["weights"][-1], atol=1e-8)
     assert "proved within" in capsys.readouterr().out
 
 
 def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
     sparse = GateSettings(regulariser="Tsallis", alpha=2.0, spread_2=1.5)
-    shown = gate.equilibrium_frame(sparse)
+    shown = gate._equilibrium_frame(sparse)
     assert any(shown.header["zeros"])
-    assert not any(gate.equilibrium_frame(GateSettings(spread_2=1.5)).header["zeros"])
+    assert not any(gate._equilibrium_frame(GateSettings(spread_2=1.5)).header["zeros"])
     np.testing.assert_array_equal(shown.arrays["weights"] == 0.0, shown.header["zeros"])
-    assert certify(gate.pose(sparse), shown.arrays["weights"]).gap <= 1e-10
-    state, parts = gate.change(gate.begin(), sparse.model_dump(exclude_defaults=True)), {}
+    assert certify(gate.gate_problem(sparse), shown.arrays["weights"]).gap <= 1e-10
+    state, parts = gate._change(gate._begin(), sparse.model_dump(exclude_defaults=True)), {}
     while not gate.GATE.settled(state):
-        state, one = gate.frame(state)
+        state, one = gate._frame(state)
         parts[one.part] = one
     np.testing.assert_allclose(parts["flow"].arrays["weights"][-1], shown.arrays["weights"], atol=1e-3)
     assert "softmax" in parts["circuit"].header["fault"]
     found: dict = {}
-    exec(gate.snippet(sparse), found)
+    exec(gate._snippet(sparse), found)
     np.testing.assert_allclose(found["best"].weights, shown.arrays["weights"], atol=1e-9)
 
 

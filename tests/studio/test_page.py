@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from policychord.studio.server import private_link
+from policychord.studio.server import _private_link
 
 from .browsing import loaded, needs_browser, pixels
 
@@ -91,7 +91,7 @@ def test_an_unknown_room_leads_to_the_first_and_says_so(visit, where):
 
 def test_the_private_file_opens_the_page_and_it_can_be_reloaded(browser, studio):
     context = browser.new_context()
-    with private_link(studio.address) as link:
+    with _private_link(studio.address) as link:
         page = context.new_page()
         page.goto(link)
         page.wait_for_url(f"{studio.origin}/")  # without the token

@@ -15,7 +15,7 @@ from policychord.studio.rooms import ROOMS
 from policychord.studio.rooms.base import Room
 from policychord.studio.session import Session
 from policychord.studio.uploads import Uploads
-from policychord.studio.wire import Frame, unpack
+from policychord.studio.wire import Frame, _unpack
 
 from .serving import simulations, wait_until
 
@@ -30,9 +30,9 @@ def words(line):
 
 
 def frame(line, part):
-    while not (isinstance(message := line.recv(timeout=120), bytes) and unpack(message).part == part):
+    while not (isinstance(message := line.recv(timeout=120), bytes) and _unpack(message).part == part):
         pass
-    return unpack(message)
+    return _unpack(message)
 
 
 def test_hello_settings_and_frames(studio):

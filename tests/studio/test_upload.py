@@ -16,7 +16,7 @@ from policychord.studio.rooms.choices import CHOICES
 from policychord.studio.security import ADDRESS, LARGEST_BODY, cookie_name
 from policychord.studio.session import Session
 from policychord.studio.uploads import Upload, Uploads, tidy
-from policychord.studio.wire import Frame, unpack
+from policychord.studio.wire import Frame, _unpack
 
 from .serving import TOKEN, wait_until
 from .test_session import frame, words
@@ -131,7 +131,7 @@ def test_a_tab_that_goes_away_leaves_its_work():
     seen: list[Frame] = []
 
     def fitting():
-        seen.extend(unpack(part) for part in session.take() if isinstance(part, bytes))
+        seen.extend(_unpack(part) for part in session.take() if isinstance(part, bytes))
         return any(one.part == "progress" for one in seen)
 
     wait_until(fitting)
@@ -212,7 +212,9 @@ def test_a_parser_that_takes_too_much_memory_time_or_dies_gives_a_sentence(monke
         """The parser as it is, but for a line before it begins."""
 
         def begin(command, **more):
-            return run([*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser.main()"], **more)
+            return run(
+                [*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser.answer_request()"], **more
+            )
 
         monkeypatch.setattr(parser.subprocess, "run", begin)
 

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from policychord.envs.neighbours import Zones, look
 from policychord.fitting import folds_of, likelihood, paired
 from policychord.fitting.likelihoods import pointwise
 from policychord.fitting.parameters import unconstrained
 from policychord.fitting.validate import Difference
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
-from policychord.runs.trials import run_trials, table_of
-from policychord.tracks.compare import Judged, Scored, call_of, judge, score_one, sentence
+from policychord.runs.trials import _table_of, run_trials
+from policychord.tracks.compare import Judged, Scored, _score_one, _sentence, call_of, judge
 from policychord.tracks.decisions import cells_of, decide, of_trial
 from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
 from policychord.tracks.figures import film
@@ -24,6 +23,7 @@ from policychord.tracks.leadership import leadership
 from policychord.tracks.motion import Motion, Moved, Smoothing, move
 from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate_group
+from policychord.worlds.flock.neighbours import Zones, look
 
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 CELLS = cells_of(1.3 * np.random.default_rng(0).standard_t(4, size=(5000, 2)))
@@ -239,7 +239,7 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     kept = list((tmp_path / "out").rglob("*.npz"))
     before = [path.read_bytes() for path in kept]
     for path in kept:  # results that are well-formed, of something else
-        cache.save(path, "0", cache.Result(7, 0.0))
+        cache.save_result(path, "0", cache.Result(7, 0.0))
     over = ThreadPoolExecutor(1)
     over.shutdown()
     with pytest.raises(RuntimeError, match="after shutdown"):  # they are to be computed
@@ -262,7 +262,7 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     assert len(lines) == 2
     assert lines[0].startswith("trial,decisions,call,acts,gain,error")
     assert found.sentence.startswith("Called gating in ")
-    assert table_of([found.rows[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
+    assert _table_of([found.rows[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
 
 
 def filmed(group):
@@ -290,7 +290,7 @@ def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_we
 @pytest.mark.thorough
 def test_a_group_that_gates_is_called_gating(group):
     given, posed = filmed(group)
-    found = {name: score_one(one, folds_of(given.block))[2] for name, one in posed.items()}
+    found = {name: _score_one(one, folds_of(given.block))[2] for name, one in posed.items()}
     gain = paired(found["composed"], found["constant mixture"], given.block)
     assert call_of(gain, 0.2) == "gating"
     assert gain.mean > 0.05
@@ -308,11 +308,11 @@ def test_calls_and_their_sentences():
              (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
     for gain, moved, call, words in cases:
         assert call_of(gain, moved) == call
-        told = sentence(scores, Judged("by sample", gain, moved, call, None), given)
+        told = _sentence(scores, Judged("by sample", gain, moved, call, None), given)
         assert words in told
         assert "Best of all: softmax gate (+0.1000" in told
         assert told.endswith("(Held out by block of time.)")
-    told = sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
+    told = _sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
     assert told.startswith("Gating is not needed here")
     assert "over constant weights, which are a regression on the forces." in told
     assert "if they followed one at a time, the gate would add +0.1000" in told

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.attack import attack_tracks
 
 from policychord.cli import app
-from policychord.runs.tracks import read_plan
+from policychord.runs.tracks import read_track_plan
 from policychord.tracks.decisions import decide
 from policychord.tracks.forces import ForceSettings
 from policychord.tracks.motion import Smoothing, card_of, move
@@ -211,7 +211,7 @@ def test_whatever_is_wrong_with_a_file_or_its_settings_is_a_sentence():
 )
 def test_settings_beyond_all_measure_are_named(settings, said):
     with pytest.raises(ValueError, match=said):
-        read_plan(None, settings)
+        read_track_plan(None, settings)
 
 
 @pytest.mark.parametrize("rate", [1e308, 1e-300])

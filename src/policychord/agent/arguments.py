@@ -58,7 +58,7 @@ def check_choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
-def temperature(eps: Any) -> Any:
+def as_temperature(eps: Any) -> Any:
     """A function of (observation, k) as it is, or one positive number."""
     if callable(eps):
         return eps
@@ -69,7 +69,7 @@ def temperature(eps: Any) -> Any:
     return jnp.asarray(eps)
 
 
-def log_prior(prior: Any, names: tuple[str, ...]) -> Any:
+def as_log_prior(prior: Any, names: tuple[str, ...]) -> Any:
     """The logarithm of a prior, or the function of (observation, k) that gives it."""
     if callable(prior):
         return eqx.Partial(_log_of_habit, prior)
@@ -81,7 +81,7 @@ def log_prior(prior: Any, names: tuple[str, ...]) -> Any:
     return jnp.asarray(normalised_prior("prior", prior, 1e-6))
 
 
-def prior_of(log_prior: Any) -> Any:
+def as_prior(log_prior: Any) -> Any:
     """What `log_prior` was made of."""
     return log_prior.args[0] if isinstance(log_prior, eqx.Partial) else jnp.exp(jnp.asarray(log_prior))
 
@@ -165,5 +165,5 @@ def warn_of_grid(names: tuple[str, ...], cut: Any, where: str = "", stacklevel: 
     """Say which primitives the grid cuts off, given a flag for each. Python shows each warning once."""
     for name, bad in zip(names, np.asarray(cut), strict=True):
         if bad:
-            said = f"the grid cuts primitives[{name!r}] off{where}, or is coarse: {MOVES} {REMEDY} {SATURATES}"
-            warnings.warn(said, stacklevel=stacklevel)
+            warning = f"the grid cuts primitives[{name!r}] off{where}, or is coarse: {MOVES} {REMEDY} {SATURATES}"
+            warnings.warn(warning, stacklevel=stacklevel)

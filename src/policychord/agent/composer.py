@@ -15,7 +15,8 @@ from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_tr
 from ..actions import AbstractActions, Finite, Sampled
 from ..core._checks import check_number
 from ..core._method import Outcome
-from ..core.convex import COMBINE, ConvexProblem, is_partial, pool
+from ..core.complexities import COMBINE, is_partial, pool
+from ..core.convex import ConvexProblem
 from ..core.equilibrium import Route
 from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
@@ -23,18 +24,18 @@ from ..models.base import AbstractModel, Terms, action_cost
 from ..primitives.base import AbstractPrimitive
 from ..primitives.columns import Drawn, control, draw_columns, drawable, filled_columns, separable
 from .arguments import (
+    as_log_prior,
+    as_prior,
+    as_temperature,
     check_choice,
     check_general,
     check_kind,
     check_together,
-    log_prior,
     name_all,
-    prior_of,
     regularise,
-    temperature,
     warn_of_grid,
 )
-from .gates import AbstractGate, AtEquilibrium, Gate, Options, gate_of, interval, share, standard_error, words_of
+from .gates import AbstractGate, AtEquilibrium, Gate, Options, interval, named_gate, share, standard_error, words_of
 from .records import Decision, Memory, Weighing, failed, remember
 from .selection import Selection, select
 
@@ -47,7 +48,7 @@ class _Posed(NamedTuple):
     """What an observation asks, before it is generalised."""
 
     problem: Problem
-    well: Bool[Array, " n"]  # which primitives are numbers
+    valid: Bool[Array, " n"]  # which primitives are numbers
     cut: Bool[Array, " n"] | None  # which of them the grid cuts
     options: Options  # how to solve it
     drawn: Drawn | None  # the points of `Sampled` actions
@@ -115,10 +116,10 @@ class Composer(AbstractPrimitive):
         self.names, self.primitives = name_all(primitives)
         self.model = check_kind("model", model, AbstractModel)
         self.actions = check_kind("actions", actions, AbstractActions)
-        self.eps = temperature(eps)
-        self.log_prior = log_prior(prior, self.names)
+        self.eps = as_temperature(eps)
+        self.log_prior = as_log_prior(prior, self.names)
         self.selection = check_choice("selection", selection, Selection)
-        self.gate = gate_of(gate)
+        self.gate = named_gate(gate)
         self.tol = check_number("tol", tol)
         self.route = check_choice("route", route, Route)
         self.fallback = check_choice("fallback", fallback, Fallback)
@@ -154,7 +155,7 @@ class Composer(AbstractPrimitive):
 
         A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
         """
-        prior = prior_of(self.log_prior)
+        prior = as_prior(self.log_prior)
         if "primitives" in changes and name_all(changes["primitives"])[0] != self.names:
             prior = None
         arguments: dict[str, Any] = {
@@ -189,23 +190,23 @@ class Composer(AbstractPrimitive):
     def problem(self, observation: Observation, k: Time = 0) -> AnyProblem:
         """The gating problem of this observation. Outside jit it says what is wrong with it."""
         posed = self._pose(observation, k)
-        given, well = posed.problem, posed.well
-        if not is_traced(*given) and not np.all(well):
+        problem, valid = posed.problem, posed.valid
+        if not is_traced(*problem) and not np.all(valid):
             raise ValueError(
-                f"{self._named(well)} not a number in {observation}: a mean, logits or an answer is not finite there."
+                f"{self._named(valid)} not a number in {observation}: a mean, logits or an answer is not finite there."
             )
-        return self._generalise(given if _is_finite(given) else _checked(given), well, posed.log_pi)
+        return self._generalise(problem if _is_finite(problem) else _checked(problem), valid, posed.log_pi)
 
-    def _generalise(self, given: Problem, well: Bool[Array, " n"], log_pi: Array | None) -> AnyProblem:
+    def _generalise(self, problem: Problem, valid: Bool[Array, " n"], log_pi: Array | None) -> AnyProblem:
         """The problem with this agent's regulariser and way to combine; primitives left out are capped at zero."""
         if self.regulariser is None and self.combine == "mixture":
-            return given
-        pi, cost, eps, log_prior = given
+            return problem
+        pi, cost, eps, log_prior = problem
         alpha, caps = alpha_and_caps(self.regulariser, len(self.names))
         columns = pi if log_pi is None else log_pi
         takes_all = ~is_partial(columns) if self.combine == "product" else True
-        room = jnp.where(well & takes_all, caps, 0.0)
-        caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(well), well, 1.0))
+        room = jnp.where(valid & takes_all, caps, 0.0)
+        caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(valid), valid, 1.0))
         return ConvexProblem(COMBINE[self.combine], (columns, cost), eps, log_prior, jnp.asarray(alpha), caps)
 
     def _by_axes(self, actions: AbstractActions) -> bool:
@@ -215,9 +216,9 @@ class Composer(AbstractPrimitive):
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[jax.Array, " d"]:
         """ln of what it would do, at weights that start from its prior; not a number where it cannot decide."""
         weights = self.weigh(observation, k).weights
-        found = filled_columns(self.primitives, actions, observation, k, self._by_axes(actions))
+        filled = filled_columns(self.primitives, actions, observation, k, self._by_axes(actions))
         # log_pi is there: a product does not take its columns by axes
-        prob = found.pi @ weights if self.combine == "mixture" else pool(jnp.asarray(found.log_pi), weights)
+        prob = filled.pi @ weights if self.combine == "mixture" else pool(jnp.asarray(filled.log_pi), weights)
         return jnp.log(prob) - jnp.log(jnp.sum(prob))
 
     def _pose(self, observation: Observation, k: Time) -> _Posed:
@@ -229,10 +230,10 @@ class Composer(AbstractPrimitive):
         try:
             if isinstance(actions, Sampled):
                 parts = drawable(self.primitives, actions, observation, k)
-                pi, well, drawn = draw_columns(parts, actions, observation, k)
+                pi, valid, drawn = draw_columns(parts, actions, observation, k)
                 actions, cut, log_pi = drawn.actions, None, None
             else:
-                pi, well, cut, log_pi = filled_columns(self.primitives, actions, observation, k, self.by_axes)
+                pi, valid, cut, log_pi = filled_columns(self.primitives, actions, observation, k, self.by_axes)
         except ValueError:
             self._name_culprit(observation, k)
             raise
@@ -249,13 +250,13 @@ class Composer(AbstractPrimitive):
             options = options._replace(cost=cost, log_prior=log_prior)
             drawn = control(parts, pi, cost, drawn, observation, k)
             cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
-        given = Problem(pi, cost, eps, log_prior)
+        problem = Problem(pi, cost, eps, log_prior)
         trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
-        known = is_traced(well) or bool(np.any(well))  # else the fallback acts, and there is nothing to check
-        if known and _is_finite(given) and not trusted:  # else the parts were checked when they were made
-            given = _checked(given)
-        given = given._replace(log_prior=jnp.where(well, given.log_prior, NEGLIGIBLE))
-        return _Posed(given, well, cut, options, drawn, None if self.combine == "mixture" else log_pi)
+        known = is_traced(valid) or bool(np.any(valid))  # else the fallback acts, and there is nothing to check
+        if known and _is_finite(problem) and not trusted:  # else the parts were checked when they were made
+            problem = _checked(problem)
+        problem = problem._replace(log_prior=jnp.where(valid, problem.log_prior, NEGLIGIBLE))
+        return _Posed(problem, valid, cut, options, drawn, None if self.combine == "mixture" else log_pi)
 
     def _name_culprit(self, observation: Observation, k: Time) -> None:
         """Ask each primitive alone, so that an error says which of them it is."""
@@ -268,37 +269,39 @@ class Composer(AbstractPrimitive):
             except ValueError as error:
                 raise type(error)(f"primitives[{name!r}]: {error}") from error.__cause__
 
-    def _named(self, well: Array) -> str:
-        bad = [name for name, fine in zip(self.names, np.asarray(well), strict=True) if not fine]
+    def _named(self, valid: Array) -> str:
+        bad = [name for name, fine in zip(self.names, np.asarray(valid), strict=True) if not fine]
         return f"primitives[{', '.join(map(repr, bad))}] {'is' if len(bad) == 1 else 'are'}"
 
     def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
         """The weights for this observation, by the gate chosen, with their certificate."""
-        given, well, cut, options, drawn, log_pi = self._pose(observation, k)
+        problem, valid, cut, options, drawn, log_pi = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
-        given = jax.lax.optimization_barrier(given)
-        posed = self._generalise(given, well, log_pi)
+        problem = jax.lax.optimization_barrier(problem)
+        posed = self._generalise(problem, valid, log_pi)
         memory = self.start() if memory is None else in_native_order(memory)
         nothing = jnp.asarray(jnp.inf)
-        if not is_traced(*given):
-            if not np.all(well):
-                warnings.warn(f"{self._named(well)} not a number here, and left out of the decision.", stacklevel=3)
+        if not is_traced(*problem):
+            if not np.all(valid):
+                warnings.warn(f"{self._named(valid)} not a number here, and left out of the decision.", stacklevel=3)
             if cut is not None:
                 warn_of_grid(self.names, cut)
-            if not (np.any(well) and _is_finite(given)):  # solve would raise an error
-                said = f"{_missing(given, well)}: these weights are not numbers, and a decision takes its fallback."
-                warnings.warn(said, stacklevel=3)
+            if not (np.any(valid) and _is_finite(problem)):  # solve would raise an error
+                warning = (
+                    f"{_missing(problem, valid)}: these weights are not numbers, and a decision takes its fallback."
+                )
+                warnings.warn(warning, stacklevel=3)
                 unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
                 return Weighing(
-                    posed, unknown, Certificate(nothing, nothing), bad, well, memory.carried, drawn, cut=cut
+                    posed, unknown, Certificate(nothing, nothing), bad, valid, memory.carried, drawn, cut=cut
                 )
-        weights, certificate, outcome, carried = self.gate.weigh(posed, well, memory, options)
+        weights, certificate, outcome, carried = self.gate.weigh(posed, valid, memory, options)
         nowhere = failed(outcome)
-        weights = jnp.where(nowhere, jnp.nan, jnp.where(well, weights, 0.0))
+        weights = jnp.where(nowhere, jnp.nan, jnp.where(valid, weights, 0.0))
         certificate = Certificate(*(jnp.where(nowhere, nothing, bound) for bound in certificate))
         sampled = drawn is not None and isinstance(self.gate, AtEquilibrium)
-        error = standard_error(given, drawn, weights) if sampled and drawn is not None else None
-        return Weighing(posed, weights, certificate, outcome, well, carried, drawn, error, cut)
+        error = standard_error(problem, drawn, weights) if sampled and drawn is not None else None
+        return Weighing(posed, weights, certificate, outcome, valid, carried, drawn, error, cut)
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
@@ -309,23 +312,24 @@ class Composer(AbstractPrimitive):
         pi, nowhere = jnp.asarray(weighed.problem.pi), failed(weighed.outcome)
         weights = jnp.where(nowhere, self._instead(weighed, memory), weighed.weights)
         if self.fallback == "prior":
-            pi = jnp.where(jnp.any(weighed.well), pi, 1.0 / pi.shape[0])
+            pi = jnp.where(jnp.any(weighed.valid), pi, 1.0 / pi.shape[0])
         drawn = weighed.drawn
         actions = self.actions if drawn is None else drawn.actions
         if self.combine != "mixture":  # all experts act as one
+            assert isinstance(weighed.problem, ConvexProblem)
             pooled = pool(weighed.problem.parameters[0], weights)
             if self.fallback == "prior":
-                pooled = jnp.where(jnp.any(weighed.well), pooled, 1.0 / len(pooled))
-            pi, one = pooled[:, None], jnp.ones(1)
-            action, debt = select(self.selection, actions, key, pi, one, memory.debt)
+                pooled = jnp.where(jnp.any(weighed.valid), pooled, 1.0 / len(pooled))
+            pi, weight = pooled[:, None], jnp.ones(1)
+            action, debt = select(self.selection, actions, key, pi, weight, memory.debt)
         else:
             action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)
         debt = jnp.where(nowhere, memory.debt, debt)
         if self.fallback == "previous":
             action = jnp.where(nowhere, memory.action, action)
         kept = remember(memory, weighed)._replace(debt=debt, action=action)
-        found = weighed.certificate, weighed.outcome, kept, weighed.standard_error, weighed.cut
-        return Decision(action, weights, *found)
+        rest = weighed.certificate, weighed.outcome, kept, weighed.standard_error, weighed.cut
+        return Decision(action, weights, *rest)
 
     def interval(self, decision: Decision | Weighing, level: float = 0.95) -> tuple[jax.Array, jax.Array]:
         """(low, high) of the weights on `Sampled` actions: what sampling them leaves open, with this confidence.
@@ -361,23 +365,23 @@ class Composer(AbstractPrimitive):
         if self.fallback == "previous":
             return memory.weights
         prior = jnp.exp(weighed.problem.log_prior)
-        known = jnp.any(weighed.well) & jnp.all(jnp.isfinite(prior))
-        return share(jnp.where(known, prior, self.start().weights), weighed.well)
+        known = jnp.any(weighed.valid) & jnp.all(jnp.isfinite(prior))
+        return share(jnp.where(known, prior, self.start().weights), weighed.valid)
 
 
-def _checked(given: Problem) -> Problem:
-    pi, cost, eps, log_prior = given
+def _checked(unchecked: Problem) -> Problem:
+    pi, cost, eps, log_prior = unchecked
     return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
 
 
-def _missing(given: Problem, well: Array) -> str:
+def _missing(problem: Problem, valid: Array) -> str:
     """What there is no problem without."""
-    if not np.any(well):
+    if not np.any(valid):
         return "no primitive is a number here"
-    values = zip(("the model's cost", "eps", "the prior"), given[1:], strict=True)
+    values = zip(("the model's cost", "eps", "the prior"), problem[1:], strict=True)
     return next(f"{name} is not a number here" for name, value in values if not np.all(np.isfinite(value)))
 
 
-def _is_finite(given: Problem) -> bool:
+def _is_finite(problem: Problem) -> bool:
     """Whether cost, temperature and prior are numbers, as far as they are known yet."""
-    return is_traced(*given) or all(np.all(np.isfinite(a)) for a in given[1:])
+    return is_traced(*problem) or all(np.all(np.isfinite(a)) for a in problem[1:])

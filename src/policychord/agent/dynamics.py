@@ -52,7 +52,7 @@ class Signals(NamedTuple):
 
 def follow_flow(problem: Problem, weights: Float[Array, " n"], time: Float[Array, ""]) -> Float[Array, " n"]:
     """The weights after `time`, in units of tau, along tau dw/dt = -w + S(w)."""
-    return integrate(lambda w: gate(problem, w) - w, weights, time)
+    return _integrate(lambda w: gate(problem, w) - w, weights, time)
 
 
 def follow_circuit(problem: Problem, scales: TimeScales, begin: Signals, time: Float[Array, ""]) -> Signals:
@@ -61,7 +61,7 @@ def follow_circuit(problem: Problem, scales: TimeScales, begin: Signals, time: F
     The exact reduction to 5n + 1 states holds while Pi is fixed, and Pi changes from decision to decision.
     """
     velocity, (v, beta, *_) = _reduced_circuit(problem, scales, begin.w)
-    end = integrate(lambda layers: velocity(None, layers, None), (v, beta, *begin), time)
+    end = _integrate(lambda layers: velocity(None, layers, None), (v, beta, *begin), time)
     return Signals(*end[2:])
 
 
@@ -71,7 +71,7 @@ def at_rest(problem: Problem, scales: TimeScales, weights: Float[Array, " n"]) -
     return Signals(*layers)
 
 
-def integrate(velocity: Callable[[Any], Any], start: Any, time: Float[Array, ""]) -> Any:
+def _integrate(velocity: Callable[[Any], Any], start: Any, time: Float[Array, ""]) -> Any:
     """Where dx/dt = velocity(x) leads from `start` in this time; NaN if it takes more than `MAX_STEPS` steps."""
     first, unravel = ravel_pytree(start)
     time = jnp.asarray(time, first.dtype)

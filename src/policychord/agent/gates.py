@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Int
 
 from .._types import Array, ArrayLike, is_traced
 from ..core._checks import check_number, shown
+from ..core._convex_verbs import certificate_of
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
 from ..core.circuit import TimeScales, check_scales, time_scales
-from ..core.convex import certificate_of
 from ..core.equilibrium import Route, solve
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at
 from ..core.one_step import one_step
@@ -56,8 +56,8 @@ class AbstractGate(eqx.Module):
         """What a gate for n primitives carries before its first decision: a tree of arrays, () for nothing."""
 
     @abstractmethod
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
-        """The weights. Primitives that are not `well` have next to no prior weight in the problem."""
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        """The weights. Primitives that are not `valid` have next to no prior weight in the problem."""
 
 
 class AtEquilibrium(AbstractGate):
@@ -66,7 +66,7 @@ class AtEquilibrium(AbstractGate):
     def start(self, n: int) -> tuple[()]:
         return ()
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         weights, _, certificate, _, outcome = solve(problem, tol=options.tol, start=memory.weights, route=options.route)
         return Gated(weights, certificate, outcome)
 
@@ -88,11 +88,11 @@ class Flow(AbstractGate):
     def start(self, n: int) -> tuple[()]:
         return ()
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
         problem = Problem(*(jnp.asarray(part) for part in problem))
-        weights = follow_flow(problem, share(memory.weights, well), self.duration / self.tau)
-        return judge(problem, share(weights, well))
+        weights = follow_flow(problem, share(memory.weights, valid), self.duration / self.tau)
+        return _judge(problem, share(weights, valid))
 
 
 class Circuit(AbstractGate):
@@ -122,21 +122,21 @@ class Circuit(AbstractGate):
         unknown = jnp.full(n, jnp.nan)
         return Signals(unknown, jnp.asarray(jnp.nan), unknown, unknown)
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
         posed = Problem(*(jnp.asarray(part) for part in problem))
         # s = -ln q with q summing to one, as in the paper: layers y and m hear a constant in the cost, w* does not
         problem = posed._replace(action_cost=posed.action_cost + logsumexp(-posed.action_cost))
         scales = time_scales(problem.eps, self.tau) if self.scales is None else self.scales
-        rest = at_rest(problem, scales, share(memory.weights, well))
+        rest = at_rest(problem, scales, share(memory.weights, valid))
         # before the first decision, and for a primitive that is left out, there is nothing to go on from
-        known = well & ~jnp.isnan(memory.carried.log_m)
+        known = valid & ~jnp.isnan(memory.carried.log_m)
         begin = Signals(
             jnp.where(known, memory.carried.y, rest.y), jnp.where(jnp.any(known), memory.carried.log_m, rest.log_m),
             jnp.where(known, memory.carried.r, rest.r), jnp.where(known, memory.carried.w, rest.w),
         )  # fmt: skip
         end = follow_circuit(problem, scales, begin, self.duration)
-        return judge(problem, share(end.w / jnp.sum(end.w), well), end)
+        return _judge(problem, share(end.w / jnp.sum(end.w), valid), end)
 
 
 class OneStep(AbstractGate):
@@ -145,9 +145,9 @@ class OneStep(AbstractGate):
     def start(self, n: int) -> tuple[()]:
         return ()
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
-        return judge(problem, one_step(problem, share(memory.weights, well)))
+        return _judge(problem, one_step(problem, share(memory.weights, valid)))
 
 
 class Prior(AbstractGate):
@@ -156,9 +156,9 @@ class Prior(AbstractGate):
     def start(self, n: int) -> tuple[()]:
         return ()
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         log_prior = problem.log_prior if options.log_prior is None else options.log_prior
-        return judge(problem, share(jnp.exp(log_prior), well))
+        return _judge(problem, share(jnp.exp(log_prior), valid))
 
 
 class Cheapest(AbstractGate):
@@ -167,11 +167,11 @@ class Cheapest(AbstractGate):
     def start(self, n: int) -> tuple[()]:
         return ()
 
-    def weigh(self, problem: AnyProblem, well: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
         cost = problem.action_cost if options.cost is None else options.cost
-        expected = jnp.where(well, cost @ problem.pi, jnp.inf)
-        return judge(problem, jnp.zeros(expected.shape).at[jnp.argmin(expected)].set(1.0))
+        expected = jnp.where(valid, cost @ problem.pi, jnp.inf)
+        return _judge(problem, jnp.zeros(expected.shape).at[jnp.argmin(expected)].set(1.0))
 
 
 GATES: dict[str, type[AbstractGate]] = {
@@ -180,7 +180,7 @@ GATES: dict[str, type[AbstractGate]] = {
 }  # fmt: skip
 
 
-def gate_of(gate: "Gate | AbstractGate") -> AbstractGate:
+def named_gate(gate: "Gate | AbstractGate") -> AbstractGate:
     """A gate by its name, or as it is."""
     if isinstance(gate, AbstractGate):
         return gate
@@ -216,7 +216,7 @@ def _positive(name: str, value: ArrayLike) -> jax.Array:
     return jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
 
 
-def judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -> Gated:
+def _judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -> Gated:
     """Weights that another rule than the optimum gave, with the certificate that says how far from it they are."""
     if isinstance(problem, Problem):
         weights = jnp.maximum(weights, np.exp(LOG_FLOOR))  # zero is for those left out
@@ -278,7 +278,7 @@ def interval(weights: Array, error: Array, scrambles: int, level: float) -> tupl
     return low * (1 - rounding), jnp.minimum(high * (1 + rounding), 1.0)
 
 
-def share(weights: Array, well: Array) -> Array:
-    """The weights with those of primitives that are not well given to the others."""
-    rest = jnp.where(well, weights, 0.0)
-    return jnp.where(jnp.all(well) | ~jnp.any(well), weights, rest / jnp.sum(rest))
+def share(weights: Array, valid: Array) -> Array:
+    """The weights with those of primitives that are not valid given to the others."""
+    rest = jnp.where(valid, weights, 0.0)
+    return jnp.where(jnp.all(valid) | ~jnp.any(valid), weights, rest / jnp.sum(rest))

@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int
 
 from .._types import Action, Array, Time, namespace
 from ..core._method import Outcome
-from ..core.convex import ConvexProblem, Mixture, pool
+from ..core.complexities import Mixture, pool
+from ..core.convex import ConvexProblem
 from ..core.objective import AnyProblem, Certificate
 from ..primitives.columns import Drawn
 
@@ -37,7 +38,7 @@ class Weighing(NamedTuple):
     weights: Float[Array, " n"]  # zero for primitives that are left out; NaN if nothing could be weighed
     certificate: Certificate
     outcome: Int[Array, ""]  # an `Outcome`
-    well: Bool[Array, " n"]  # False for primitives that are left out, because they are not numbers here
+    valid: Bool[Array, " n"]  # False for primitives that are left out, because they are not numbers here
     carried: Any = ()  # of the gate, for the next decision
     drawn: Drawn | None = None  # the points of `Sampled` actions
     standard_error: Float[Array, " n"] | None = None  # of the weights, by the sampling of actions; None for fixed sets
@@ -53,7 +54,7 @@ class Weighing(NamedTuple):
     @property
     def good(self) -> Bool[Array, ""]:
         """Whether the weights are numbers, and of all primitives: then the next decision may start from them."""
-        return jnp.all(self.well) & ~failed(self.outcome)
+        return jnp.all(self.valid) & ~failed(self.outcome)
 
 
 class Decision(NamedTuple):

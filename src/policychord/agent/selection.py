@@ -51,11 +51,11 @@ def draw(key: Array, prob: jax.Array) -> jax.Array:
     blocks = jnp.pad(prob, (0, -prob.shape[0] % block)).reshape(-1, block)
     share = jnp.sum(blocks, axis=1)
     level = jax.random.uniform(key, dtype=prob.dtype) * jnp.sum(share)
-    row, below = first_above(share, level)
-    return row * block + first_above(blocks[row], level - below)[0]
+    row, below = _first_above(share, level)
+    return row * block + _first_above(blocks[row], level - below)[0]
 
 
-def first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The first index, among those with a probability, at which the running sum exceeds the level; the sum before."""
     up_to = jnp.cumsum(prob)
     reached = jnp.where(prob > 0, up_to, 0.0)

@@ -6,83 +6,92 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .beliefs import Trials, believe, take
-    from .checks import check_predictions, posterior_tree, predict_others, recover
-    from .compare import Analysis, Comparison, analyse, compare_models, model_by_name, plan_models, weights_by_trial
+    from .checks import CrossValidation, Recovered, Recovery, check_predictions, posterior_tree, predict_others, recover
+    from .compare import (
+        OURS,
+        ROUNDING,
+        Analysis,
+        Comparison,
+        Rival,
+        Rivals,
+        analyse,
+        compare_models,
+        fit_hybrid,
+        fit_rivals,
+        model_by_name,
+        plan_models,
+        weights_by_trial,
+    )
     from .data import TASKS, Choices, Reading, Task, measure_task, parse_choices, read_choices
     from .estimate import choice_likelihood, shrink
+    from .fetch import data_folder, find_data
+    from .figures import colours, draw_course, draw_pxp, entitle, probability_label
     from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates, learner_of
-    from .models import ChoiceModel, Fitted, classic, composed, fit
+    from .models import (
+        LEAST,
+        ChoiceModel,
+        Fitted,
+        classic,
+        coefficients_of,
+        compose,
+        composed,
+        evaluate,
+        fit,
+        log_proba,
+        weigh,
+    )
     from .quality import examine
     from .report import model_table, verdict
-    from .schemas import KNOWN
-    from .simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
-
-__all__ = [
-    "GROUPS",
-    "KNOWN",
-    "TASKS",
-    "AbstractLearner",
-    "Analysis",
-    "BetaBernoulli",
-    "ChoiceModel",
-    "Choices",
-    "Comparison",
-    "DeltaRule",
-    "Fitted",
-    "Kalman",
-    "NoLearning",
-    "Reading",
-    "Task",
-    "Trials",
-    "TwoRates",
-    "analyse",
-    "believe",
-    "check_predictions",
-    "choice_likelihood",
-    "classic",
-    "cohort",
-    "compare_models",
-    "composed",
-    "draw_people",
-    "examine",
-    "fit",
-    "learner_of",
-    "measure_task",
-    "model_by_name",
-    "model_table",
-    "parse_choices",
-    "plan_models",
-    "posterior_tree",
-    "predict_others",
-    "read_choices",
-    "recover",
-    "shrink",
-    "simulate_choices",
-    "synthetic",
-    "take",
-    "verdict",
-    "weights_by_trial",
-]
+    from .schemas import CLASSIC, FEATURES, KNOWN, PAPER, columns, exploit, features
+    from .simulate import GROUPS, SUBJECTS, SYNTHETIC, cohort, draw_people, simulate_choices, synthetic
 
 _HOME = {
     "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
     "beliefs": ("Trials", "believe", "take"),
     "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates", "learner_of"),
-    "schemas": ("KNOWN",),
-    "models": ("ChoiceModel", "Fitted", "classic", "composed", "fit"),
+    "schemas": ("CLASSIC", "FEATURES", "KNOWN", "PAPER", "columns", "exploit", "features"),
+    "models": (
+        "LEAST",
+        "ChoiceModel",
+        "Fitted",
+        "classic",
+        "coefficients_of",
+        "compose",
+        "composed",
+        "evaluate",
+        "fit",
+        "log_proba",
+        "weigh",
+    ),
     "estimate": ("choice_likelihood", "shrink"),
     "compare": (
+        "OURS",
+        "ROUNDING",
         "Analysis",
         "Comparison",
+        "Rival",
+        "Rivals",
         "analyse",
         "compare_models",
+        "fit_hybrid",
+        "fit_rivals",
         "model_by_name",
         "plan_models",
         "weights_by_trial",
     ),
     "quality": ("examine",),
-    "checks": ("check_predictions", "posterior_tree", "predict_others", "recover"),
+    "checks": (
+        "CrossValidation",
+        "Recovered",
+        "Recovery",
+        "check_predictions",
+        "posterior_tree",
+        "predict_others",
+        "recover",
+    ),
     "report": ("model_table", "verdict"),
-    "simulate": ("GROUPS", "cohort", "draw_people", "simulate_choices", "synthetic"),
+    "simulate": ("GROUPS", "SUBJECTS", "SYNTHETIC", "cohort", "draw_people", "simulate_choices", "synthetic"),
+    "fetch": ("data_folder", "find_data"),
+    "figures": ("colours", "draw_course", "draw_pxp", "entitle", "probability_label"),
 }
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

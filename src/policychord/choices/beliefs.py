@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..envs.bandit import Belief, learn
+from ..worlds.bandit import Belief, update_belief
 from .data import Choices, Task
 from .learners import AbstractLearner, with_parameters
 
@@ -36,7 +36,7 @@ class Trials(NamedTuple):
         return np.ones(len(self.choice), dtype=bool) if self.scored is None else self.scored
 
 
-def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] = learn) -> Trials:
+def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] = update_belief) -> Trials:
     """Beliefs before each choice, from scratch in every block, by a learner of `learners`.
 
     The default is the Kalman filter with the task's numbers; `update(belief, choice, reward, noise)` will do too.

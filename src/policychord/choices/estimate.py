@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
 
-from ..envs.bandit import Belief
 from ..fitting.groups import GroupFit, empirical_bayes
 from ..fitting.likelihoods import Likelihood, likelihood, pointwise
 from ..fitting.optimise import climb_groups, of_groups
 from ..fitting.parameters import Normal, Parameter, bounded, natural, positive, real, unconstrained
 from ..fitting.uncertainty import curvature, inverse_of
+from ..worlds.bandit import Belief
 from .beliefs import Trials
 from .learners import AbstractLearner, with_parameters
 from .models import ChoiceModel, Fitted, Link, evaluate, names_of
@@ -52,7 +52,7 @@ class Grid(NamedTuple):
     owner: np.ndarray  # (blocks) whose block it is
 
 
-def grid_of(trials: Trials) -> Grid:
+def _grid_of(trials: Trials) -> Grid:
     """Trials of one person and one block are a unit."""
     new = np.ones(len(trials.choice), dtype=bool)
     new[1:] = (trials.subject[1:] != trials.subject[:-1]) | (trials.block[1:] != trials.block[:-1])
@@ -65,7 +65,7 @@ def units_of(trials: Trials) -> Units:
     """Trials by blocks, padded with what changes nothing."""
     if trials.prior is None or trials.reward is None:
         raise ValueError("trials have no rewards and no prior: make them by `believe`.")
-    at, (rows, arms) = grid_of(trials), trials.mean.shape
+    at, (rows, arms) = _grid_of(trials), trials.mean.shape
     shape = (at.block.max() + 1, at.place.max() + 1)
     first = np.flatnonzero(at.place == 0)
 
@@ -84,7 +84,7 @@ def units_of(trials: Trials) -> Units:
     )  # fmt: skip
 
 
-def parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
+def _parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
     """What is fitted, on its natural scale, with starts that suit the rewards."""
     kinds: dict[str, str] = {} if model.learner is None else dict(model.learner.scales)
     size = _sizes(model, trials)
@@ -117,7 +117,7 @@ def _sizes(model: ChoiceModel, trials: Trials) -> dict[str, float]:
 
 def choice_likelihood(model: ChoiceModel, trials: Trials, groups: np.ndarray | None = None) -> Likelihood:
     """ln p of everybody's choices as a `fitting` likelihood: for `maximise`, profiles, empirical Bayes, or NumPyro."""
-    given, sizes = parameters_of(model, trials), _sizes(model, trials)
+    given, sizes = _parameters_of(model, trials), _sizes(model, trials)
     free = tuple(_unit_scaled(one, sizes) for one in given)
     names = tuple(FEATURES[str(model.reference)])
     scale = {name: sizes[name] for name in names}
@@ -126,9 +126,9 @@ def choice_likelihood(model: ChoiceModel, trials: Trials, groups: np.ndarray | N
     def log_prob(theta: Mapping[str, Any], unit: Units) -> Any:
         given = {name: value / scale.get(name, 1.0) for name, value in theta.items()}
         weighed = [given[name] for name in names]
-        return block_log_prob(model, learner, given, weighed, unit)
+        return _block_log_prob(model, learner, given, weighed, unit)
 
-    owner = grid_of(trials).owner if groups is None else groups
+    owner = _grid_of(trials).owner if groups is None else groups
     with jax.enable_x64(True):
         # four batches of this size are one call of the compiled program: no larger than what there is
         return likelihood(log_prob, units_of(trials), free, groups=owner, at_once=min(64, -(-len(owner) // 4)))
@@ -142,7 +142,7 @@ def _unit_scaled(one: Parameter, sizes: Mapping[str, float]) -> Parameter:
     return real(one.name, one.start * size, prior=Normal(one.prior.mean * size, one.prior.sd * size))
 
 
-def block_log_prob(
+def _block_log_prob(
     model: ChoiceModel, learner: AbstractLearner | None, given: Mapping[str, Any], weighed: Sequence[Any], unit: Units
 ) -> Any:
     """ln p of the choices of one block, (trials), in JAX; zero where a choice does not count."""
@@ -194,7 +194,7 @@ def _log_choice(utility: Any, offered: Any, link: Link) -> Any:
 def climb(model: ChoiceModel, trials: Trials) -> Fitted:
     """The model's fit: maximum likelihood with a weak prior, everybody from several starts in step."""
     _check(model, trials)
-    groups = np.zeros(grid_of(trials).block.max() + 1, dtype=int) if model.pooled else None
+    groups = np.zeros(_grid_of(trials).block.max() + 1, dtype=int) if model.pooled else None
     given = choice_likelihood(model, trials, groups)
     with jax.enable_x64(True):
         objective = _with_priors(of_groups(given), given.parameters)
@@ -213,7 +213,7 @@ def climb_folds(
     All folds are climbed at once, for each person or with `pooled` for everybody together, from the coefficients that
     fit all trials, (people, coefficients).
     """
-    at, folds = grid_of(trials), int(fold.max()) + 1
+    at, folds = _grid_of(trials), int(fold.max()) + 1
     one = np.zeros(at.block.max() + 1, dtype=int) if pooled else None
     given = choice_likelihood(model, trials, one)
     kept = np.repeat(given.data.counts[None], folds, axis=0)
@@ -269,9 +269,9 @@ def shrink(model: ChoiceModel, trials: Trials) -> tuple[Fitted, GroupFit]:
     return found._replace(log_evidence=group.log_evidence), group
 
 
-def log_likelihood_of(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+def _log_likelihood_of(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
     """ln p of each choice by the compiled likelihood, (trials): the same as `log_proba` gives in NumPy."""
-    given, at = choice_likelihood(model, trials), grid_of(trials)
+    given, at = choice_likelihood(model, trials), _grid_of(trials)
     with jax.enable_x64(True):
         return pointwise(given, _to_z(given, model, trials, coef))[at.block, at.place]
 

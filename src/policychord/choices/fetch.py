@@ -20,7 +20,7 @@ def address() -> str:
     return _ADDRESS
 
 
-def cache() -> Path:
+def data_folder() -> Path:
     """The folder of the user's cache in which fetched data are kept."""
     return user_cache_path("policychord") / "gershman2018"
 
@@ -38,14 +38,14 @@ def find_data(given: Path | None = None) -> Path | None:
                 "fetch the public data with  policychord bandit data fetch"
             )
         return folder
-    return cache() if all((cache() / name).is_file() for name in FILES) else None
+    return data_folder() if all((data_folder() / name).is_file() for name in FILES) else None
 
 
 def fetch(folder: Path | None = None) -> list[Path]:
     """Download the public files into `folder`, check them, and keep what is there already."""
     import pooch
 
-    folder = cache() if folder is None else folder
+    folder = data_folder() if folder is None else folder
     shelf = pooch.create(path=folder, base_url=_ADDRESS, registry={name: f"sha256:{h}" for name, h in FILES.items()})
     try:
         return [Path(shelf.fetch(name)) for name in FILES]

@@ -128,7 +128,7 @@ def predictions(check: PredictiveCheck, source: str) -> Figure:
     figure = Figure(figsize=(7.4, 5.0), layout="constrained")
     bars: Any = figure.add_subplot(2, 1, 1)
     curve: Any = figure.add_subplot(2, 1, 2)
-    shades = model_colours(check.models)
+    shades = _model_colours(check.models)
     observed, error = _mean(check.observed)
     count = len(check.models) + 1
     places = np.arange(len(check.statistics))
@@ -207,7 +207,7 @@ def colours(primitives: tuple[str, ...]) -> list[str]:
     return [SCHEMA_COLOURS.get(name) or next(spare) for name in primitives]
 
 
-def model_colours(models: tuple[str, ...]) -> dict[str, str]:
+def _model_colours(models: tuple[str, ...]) -> dict[str, str]:
     """A colour for each model."""
     shades = ("#0072B2", "#56B4E9", "#E69F00", "#999999", "#009E73", "#CC79A7", "#F0E442")
     others = [name for name in models if name != OURS]

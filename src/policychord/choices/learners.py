@@ -13,7 +13,7 @@ import equinox as eqx
 import numpy as np
 
 from .._types import ArrayLike, namespace
-from ..envs.bandit import Belief, learn
+from ..worlds.bandit import Belief, update_belief
 from .data import Task
 
 Scale = Literal["unit", "positive", "real"]  # what values a parameter may have: (0, 1), above 0, any
@@ -35,7 +35,7 @@ class AbstractLearner(eqx.Module):
 
 
 class Kalman(AbstractLearner):
-    """The optimal learner of values that move: `learn`, then m -> m0 + decay (m - m0), v -> decay^2 v + drift.
+    """The optimal learner of values that move: `update_belief`, then m -> m0 + decay (m - m0), v -> decay^2 v + drift.
 
     With `decay = 1` and `drift = 0` values stay, as in the paper. `mean` and `variance` are the task's where None.
     """
@@ -58,7 +58,7 @@ class Kalman(AbstractLearner):
         return Belief(xp.asarray(centre) * xp.ones_like(xp.asarray(spread)), xp.asarray(spread))
 
     def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
-        after = learn(belief, choice, reward, self.noise)
+        after = update_belief(belief, choice, reward, self.noise)
         if self._still():
             return after
         xp = namespace(*after)

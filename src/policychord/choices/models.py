@@ -3,6 +3,9 @@
 A model takes the utilities of a classic model (the reference) to probabilities q of the arms. It may have a learner of
 its own, stickiness (a bonus for the arm taken last) and a lapse rate. A composed model mixes primitives so that they
 come close to q; a floored one keeps q away from zero without any primitive.
+
+A new model is a `ChoiceModel`. The features and primitives that it is made of are lines in the tables of `schemas.py`,
+what people learn by in `learners.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -135,7 +138,7 @@ def composed(
         base = ChoiceModel(reference, link, None, 0, pooled)
     if base.change is not None or (coefficients == "own" and not is_regression(base)):
         raise ValueError(
-            f"reference = {name_of(base)} is changed already, or has no coefficients of a regression: compose a plain "
+            f"reference = {_name_of(base)} is changed already, or has no coefficients of a regression: compose a plain "
             "model, with coefficients='reference'."
         )
     mixture = Mixture(schemas_by_name(primitives), eps, prior, coefficients == "own")
@@ -149,7 +152,7 @@ def names_of(model: ChoiceModel) -> tuple[str, ...]:
     return (*own, *weighed, *(("stickiness",) if model.stickiness else ()), *(("lapse",) if model.lapse else ()))
 
 
-def name_of(model: ChoiceModel) -> str:
+def _name_of(model: ChoiceModel) -> str:
     """The reference's name."""
     return model.reference if isinstance(model.reference, str) else getattr(model.reference, "__name__", "function")
 
@@ -162,7 +165,7 @@ def is_regression(model: ChoiceModel) -> bool:
     )
 
 
-def floored(rule: Floor, reference: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
+def _floored(rule: Floor, reference: str = "Hybrid", link: Link = "probit", *, pooled: bool = False) -> ChoiceModel:
     """The reference with a floor under its probabilities and no primitive to choose from: what a floor alone gives."""
     if rule not in get_args(Floor):
         raise ValueError(f"rule = {rule!r}: use one of {', '.join(get_args(Floor))}.")
@@ -184,7 +187,7 @@ def weigh(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Composition:
     """Weights and policy of a composed model at every trial, all solved as one batch."""
     mixture = model.change
     if not isinstance(mixture, Mixture):
-        raise ValueError(f"model is the {name_of(model)} without primitives: only a composed model has weights.")
+        raise ValueError(f"model is the {_name_of(model)} without primitives: only a composed model has weights.")
     log_q = _reference(model, trials, coef)
     return compose(columns(mixture.primitives, believed(model, trials, coef)), log_q, mixture.eps, mixture.prior)
 
@@ -203,7 +206,7 @@ def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
         log_q = np.asarray(model.reference(seen), dtype=float)
         if log_q.shape != trials.mean.shape:
             raise ValueError(
-                f"the reference {name_of(model)!r} answered with shape {log_q.shape}: ln q for each of the "
+                f"the reference {_name_of(model)!r} answered with shape {log_q.shape}: ln q for each of the "
                 f"{len(trials.choice)} trials and {trials.arms} arms was expected."
             )
         return log_softmax(log_q if trials.offered is None else np.where(trials.offered, log_q, -np.inf), axis=1)
@@ -252,7 +255,7 @@ def compose(pi: np.ndarray, log_q: np.ndarray, eps: float, prior: ArrayLike | No
     return Composition(weights, np.log(np.maximum(prob, LEAST)), distance)
 
 
-def slope(
+def _slope(
     pi: np.ndarray,
     log_q: np.ndarray,
     found: Composition,
@@ -357,7 +360,7 @@ def evaluate(
     none = np.zeros(len(subjects))
     if error is not None and interval is None:
         interval = coef - 1.96 * error, coef + 1.96 * error
-    found = Fitted(name_of(model), model.parameters, model.pooled, subjects, coef, separated, none, none, none, none,
+    found = Fitted(_name_of(model), model.parameters, model.pooled, subjects, coef, separated, none, none, none, none,
                    names_of(model), error, *(interval or (None, None)))  # fmt: skip
     log_p = np.where(trials.counts, _log_p(model, found, trials), 0.0)
     rows_of = _by_subject(trials.subject)
@@ -380,12 +383,12 @@ def coefficients_of(found: Fitted, trials: Trials) -> np.ndarray:
     return found.coef[at]
 
 
-def predict_proba(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
+def _predict_proba(model: ChoiceModel, found: Fitted, trials: Trials) -> np.ndarray:
     """The probability of every arm, (trials, arms)."""
     return np.exp(log_proba(model, trials, coefficients_of(found, trials)))
 
 
-def score(model: ChoiceModel, found: Fitted, trials: Trials) -> float:
+def _score(model: ChoiceModel, found: Fitted, trials: Trials) -> float:
     """The mean of ln p(choice) over the trials that are scored."""
     return float(_log_p(model, found, trials)[trials.counts].mean())
 
@@ -404,7 +407,7 @@ def _climb(model: ChoiceModel, mixture: Mixture, start: np.ndarray, trials: Tria
     def loss(coef: np.ndarray) -> tuple[float, np.ndarray]:
         log_q = log_choice_prob(x, coef, model.link)
         policy = compose(pi, log_q, *how)
-        towards_q = slope(pi, log_q, policy, trials.choice, *how)
+        towards_q = _slope(pi, log_q, policy, trials.choice, *how)
         gradient = np.einsum("ta,taf->f", towards_q, log_choice_slope(x, coef, model.link))
         return -policy.log_prob[row, trials.choice].sum(), -gradient
 

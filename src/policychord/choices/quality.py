@@ -67,12 +67,12 @@ def examine(choices: Choices, found: Analysis, plan: Plan) -> Examination:
     delta = model_by_name("delta", choices.task, "logit")
     specs = {**plan.everything, DELTA: delta}
     fits = {**found.models, DELTA: fit(delta, found.trials)}
-    quality = measure_quality(specs, fits, found.trials)
+    quality = _measure_quality(specs, fits, found.trials)
     warnings = (*_task_warnings(choices), *_fit_warnings(quality, fits), *_floor_warnings(found, plan))
     return Examination(quality, fits[DELTA], warnings)
 
 
-def measure_quality(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitted], trials: Trials) -> Quality:
+def _measure_quality(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitted], trials: Trials) -> Quality:
     """Accuracy, pseudo-R2 and held-out likelihood of models that are fitted."""
     people, who = np.unique(trials.subject, return_inverse=True)
     counts, row = trials.counts, np.arange(len(trials.choice))
@@ -93,7 +93,7 @@ def measure_quality(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitted]
         key = model._replace(change=None, parameters=0) if isinstance(model.change, Mixture) else model
         coef = next((rows for other, rows in known if _same(other, key)), None)
         if coef is None:
-            coef = coefficients_without(key, trials, fold, fits[name].coef)
+            coef = _coefficients_without(key, trials, fold, fits[name].coef)
             known.append((key, coef))
         held_out.append(sums(log_proba(model, trials, coef)[row, trials.choice]))
     log_likelihood = np.stack([fits[name].log_likelihood for name in specs], axis=1)
@@ -118,7 +118,7 @@ def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
     return fold
 
 
-def coefficients_without(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def _coefficients_without(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """Coefficients for every trial that were estimated without its fold, (trials, coefficients)."""
     if not isinstance(model.reference, str) or coef.shape[1] == 0:
         return np.zeros((len(trials.choice), coef.shape[1]))
@@ -156,7 +156,7 @@ def _regress_folds(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: n
         now = np.clip(coef, -_WEAK_SD / np.where(size > 0, size, 1.0), _WEAK_SD / np.where(size > 0, size, 1.0))
         value = height(now)
         for _ in range(30):
-            slope = log_choice_slope_rows(x, now[who], model.link)
+            slope = _log_choice_slope_rows(x, now[who], model.link)
             prob = np.exp(log_choice_prob(x, now[who], model.link))
             information = sums(np.einsum("t,to,tof,tog->tfg", weight, prob, slope, slope)) + precision
             gradient = sums(weight[:, None] * slope[row, trials.choice]) - now @ precision
@@ -178,7 +178,7 @@ def _regress_folds(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: n
     return answer
 
 
-def log_choice_slope_rows(x: np.ndarray, coef: np.ndarray, link: str) -> np.ndarray:
+def _log_choice_slope_rows(x: np.ndarray, coef: np.ndarray, link: str) -> np.ndarray:
     """`log_choice_slope` with a row of coefficients for each trial, (trials, options, features)."""
     if link == "logit":
         prob = np.exp(log_choice_prob(x, coef, "logit"))

@@ -80,9 +80,9 @@ def describe(
     lines = [
         f"# Choices between {fit.trials.arms} arms: {fit.task_name}",
         "",
-        f"Data: {as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
+        f"Data: {_as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
         f"{trials} scored trials.",
-        *(as_markdown(line) for line in (*said, *fit.notes)),
+        *(_as_markdown(line) for line in (*said, *fit.notes)),
         f"From utilities to probabilities: {fit.link}. The composed model mixes {', '.join(fit.primitives)} at "
         f"temperature {fit.eps:g}, to come close to {fit.reference}.",
     ]
@@ -90,7 +90,7 @@ def describe(
         lines += ["", "**These choices are simulated. They say nothing about people.**"]
     lines += ["", "## Which model is the most frequent?", ""]
     if examined is not None:
-        lines += [f"**Warning.** {as_markdown(line)}\n" for line in examined.warnings]
+        lines += [f"**Warning.** {_as_markdown(line)}\n" for line in examined.warnings]
     table = model_table(fit, None if examined is None else examined.quality).drop(columns=["AIC", "XP"])
     lines += [verdict(fit), "", *_markdown(table), ""]
     if examined is not None:
@@ -116,7 +116,7 @@ def verdict(fit: Analysis) -> str:
     the = "the Hybrid" if fit.reference == "Hybrid" else fit.reference
     return (
         state(fit.everything)
-        + in_pairs(fit)
+        + _in_pairs(fit)
         + (
             f" Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
             f"(BOR {against.selection.bor:.3f})."
@@ -147,7 +147,7 @@ def state(found: Comparison) -> str:
     )
 
 
-def in_pairs(fit: Analysis) -> str:
+def _in_pairs(fit: Analysis) -> str:
     """Where no model wins: which ones the first is established against alone. Models that nearly agree raise the BOR
     of all together, and hide that others are far behind.
     """
@@ -355,7 +355,7 @@ def _about_fits(fit: Analysis) -> list[str]:
     return lines
 
 
-def as_markdown(text: str) -> str:
+def _as_markdown(text: str) -> str:
     """Text from outside, so that Markdown shows it and does not obey it."""
     # a colon, an underscore or a sign of a list does something in some places only: elsewhere it stays readable
     return re.sub(r"([\\`*{}\[\]<>|$&~@^]|(?<!\w)_|_(?!\w)|:(?=/)|^[=#+-]|(?<=www)\.)", r"\\\1", text)

@@ -26,7 +26,7 @@ def exploit(trials: Trials, ties: float = 0.0) -> np.ndarray:
     return np.where(count == arms, 1.0 / arms, prob)
 
 
-def uncertainty(trials: Trials) -> np.ndarray:
+def _uncertainty(trials: Trials) -> np.ndarray:
     """s_j / sum s: the more uncertain, the more often."""
     total = trials.variance.sum(1, keepdims=True)
     share = np.full_like(trials.variance, 1.0 / trials.arms)
@@ -38,7 +38,7 @@ def risk(trials: Trials) -> np.ndarray:
     return softmax(-trials.variance, axis=1)
 
 
-def repeat(trials: Trials) -> np.ndarray:
+def _repeat(trials: Trials) -> np.ndarray:
     """The arm taken last in the block with probability .99; any arm at first."""
     again = np.arange(trials.arms) == trials.previous[:, None]
     prob = np.where(again, SURE, (1.0 - SURE) / (trials.arms - 1))
@@ -50,8 +50,8 @@ def random(trials: Trials) -> np.ndarray:
     return np.full_like(trials.mean, 1.0 / trials.arms)
 
 
-PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertainty": uncertainty, "risk": risk})
-KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": repeat, "random": random})
+PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertainty": _uncertainty, "risk": risk})
+KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": _repeat, "random": random})
 
 
 def schemas_by_name(names: Schemas) -> dict[str, OfTrials]:

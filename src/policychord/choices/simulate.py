@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..envs.bandit import Belief
+from ..worlds.bandit import Belief
 from .beliefs import Trials, prior_belief, prior_of
 from .data import TASKS, Choices, Task
 from .learners import Kalman, with_parameters

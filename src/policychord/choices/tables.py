@@ -94,7 +94,7 @@ def read_table(
     if first is None:
         raise complaint(name, [Problem("the file is empty")])
     header = [cell.strip() for cell in first]
-    notes = sidecar_columns(sidecar or {})
+    notes = _sidecar_columns(sidecar or {})
     plan, said, problems = _plan(header, dict(columns or {}), notes)
     # column by column, because a list for each row takes many times the size of the file
     lines: list[int] = []
@@ -225,7 +225,7 @@ def read_sidecar(path: Path) -> dict[str, Any]:
     return {}
 
 
-def sidecar_columns(sidecar: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _sidecar_columns(sidecar: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """What a sidecar says of each column, by its name in small letters: BIDS has objects, Psych-DS a list."""
     listed = sidecar.get("variableMeasured", [])
     found: dict[str, Mapping[str, Any]] = {}

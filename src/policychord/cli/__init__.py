@@ -1,7 +1,14 @@
-"""The command line: parse, call, print. Each module adds its commands to the app when it is imported."""
+"""The command line: parse, call, print. Each module adds its commands to the app when it is imported.
 
-from . import bandit, compare, doctor, fit, flock, quadrotor, reproduce, studio, sweep, tracks
-from .app import app, main
+Who adds commands from another package (`load_commands`) finds here what ours are made of.
+"""
 
-__all__ = ["app", "bandit", "compare", "doctor", "fit", "flock", "main", "quadrotor", "reproduce", "studio", "sweep",
-           "tracks"]  # fmt: skip
+from . import bandit, doctor, fit, options, studio, sweep, tracks
+from .app import app, load_commands, main
+from .interrupt import resumable
+from .output import Json, aside, counted, emit
+from .progress import watching
+from .settings import merge_settings
+
+__all__ = ["Json", "app", "aside", "bandit", "counted", "doctor", "emit", "fit", "load_commands", "main",
+           "merge_settings", "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip

@@ -12,12 +12,14 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from .._plugins import COMMANDS, installed
 from ..wording import Sources, in_words
 from .interrupt import INTERRUPTED, interruptible, leave
-from .output import aside, begin, fail, screen
+from .output import aside, begin_command, fail, screen
 
-__all__ = ["app", "main", "screen"]
+__all__ = ["app", "load_commands", "main", "screen"]
 
+# Where each command stands on the first page; one that another package adds names its panel itself.
 PANELS = {
     "The paper": ("reproduce", "compare"),
     "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
@@ -124,10 +126,30 @@ def _options(
         sys.modules["jax"].config.update("jax_enable_x64", True)
 
 
+_loaded: set[str] = set()
+
+
+def load_commands() -> None:
+    """Let every installed package add its commands, once. One that cannot is told in a line; the others work."""
+    for name, point in installed(COMMANDS).items():
+        if name in _loaded:
+            continue
+        _loaded.add(name)
+        try:
+            point.load()(app)
+        except Exception as error:  # whatever a package of others does wrong, our commands stay
+            aside.print(
+                f"policychord: the commands of {name!r} ({point.value}) are missing: {type(error).__name__}: {error}",
+                markup=False,
+                soft_wrap=True,
+            )
+
+
 def main() -> None:
     """Run the command. Exit code 0: done, 1: failed, 2: bad input, 130: interrupted, 141: the output was closed."""
     _Told.debug = False
-    begin(_command(sys.argv[1:]))
+    load_commands()
+    begin_command(_command(sys.argv[1:]))
     try:
         with interruptible():
             code = app(standalone_mode=False) or 0
@@ -153,15 +175,15 @@ def main() -> None:
 def _command(words: list[str]) -> str:
     """The command that was asked for, such as `bandit fit`."""
     inner: Any = typer.main.get_command(app)
-    found = []
+    commands = []
     for word in words:
         if word.startswith("-"):
             continue
         inner = getattr(inner, "commands", {}).get(word)
         if inner is None:
             break
-        found.append(word)
-    return " ".join(found)
+        commands.append(word)
+    return " ".join(commands)
 
 
 def _explained(error: Exception, debug: bool = False) -> tuple[str, int]:

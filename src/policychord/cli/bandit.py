@@ -1,6 +1,5 @@
 """`policychord bandit`: models of choice for public data and for your own."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -15,13 +14,11 @@ from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..choices.checks import CrossValidation, PredictiveCheck, Recovery
-    from ..choices.compare import Analysis, Plan, Rivals
+    from ..choices.compare import Analysis, Plan
     from ..choices.data import Choices, Reading, Task
     from ..choices.models import Link
     from ..choices.quality import Examination
+    from ..runs.choices import ChoiceResult
 
 bandit = typer.Typer(
     cls=Pages,
@@ -46,6 +43,7 @@ TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your
 
 
 @bandit.command(
+    "fit",
     short_help="Fit and compare models of the choices in a table.",
     epilog=options.examples(
         "policychord bandit fit choices.csv",
@@ -54,7 +52,7 @@ TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your
         "exploit,repeat",
     ),
 )
-def fit(
+def _fit_command(
     table: Annotated[Path, typer.Argument(help="The choices: a table with a header, one row a trial.",
                                           metavar="DATA.csv")],
     columns: Annotated[
@@ -196,15 +194,16 @@ def fit(
     from ..choices.data import Reading
     from ..choices.report import describe_learner, describe_task
     from ..choices.tables import parse_columns
+    from ..runs.choices import ChoiceChecks, run_choices, write_choices
     from ..runs.store import prepare
 
-    options.check_eps(eps)
+    options.require_eps(eps)
     options.require(longest_rt > 0, "--longest-rt", longest_rt, "must be more than 0")
     kind = doubtful or ("drop" if experiment in ("1", "2") else "learn")
     how = Reading(parse_columns(columns), _words(arms), _words(missed), longest_rt, kind)
     _check_primitives(_words(primitives))
     # all that is wrong with the table is said before anything is written
-    choices = _read(table, how, experiment, _given(experiment, variance, noise, prior_mean))
+    choices = _read(table, how, experiment, _task_arguments(experiment, variance, noise, prior_mean))
     plan = _plan(choices, eps, link, _Learning(learner, _words(free), drift, decay),
                  _Compared(_words(models), reference, _words(primitives)))  # fmt: skip
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
@@ -213,10 +212,10 @@ def fit(
     if not json:  # before the fit: a wrong guess is noticed while there is time
         emit(json, {}, *read)
     with watching() as watch:
-        fitted = _fit(choices, plan, _Checks(recover, cross_validate, ppc), watch)
+        result = run_choices(choices, plan, ChoiceChecks(recover, cross_validate, ppc), watch)
         watch("writing and drawing", 3, 4)
-        files = _write(fitted, folder, empirical_bayes, arviz, individuals)
-    _tell(fitted, folder, files, json, already=len(read))
+        files = write_choices(result, folder, empirical_bayes, arviz, individuals)
+    _tell(result, folder, files, json, already=len(read))
 
 
 class _Learning(NamedTuple):
@@ -236,28 +235,6 @@ class _Compared(NamedTuple):
     primitives: tuple[str, ...]
 
 
-class _Checks(NamedTuple):
-    """Which checks are asked for."""
-
-    recover: bool
-    cross_validate: bool
-    ppc: bool
-
-
-class _Fitted(NamedTuple):
-    """All that `bandit fit` computes; checks that were not asked for are None."""
-
-    choices: "Choices"
-    plan: "Plan"
-    analysis: "Analysis"
-    examined: "Examination"
-    rivals: "Rivals"
-    recovered: "Recovery | None"
-    others: "CrossValidation | None"
-    predicted: "PredictiveCheck | None"
-    said: tuple[str, ...]  # about the data, before any result
-
-
 def _check_primitives(names: tuple[str, ...]) -> None:
     from ..choices.schemas import KNOWN
 
@@ -265,12 +242,12 @@ def _check_primitives(names: tuple[str, ...]) -> None:
         options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
 
 
-def _read(table: Path, how: "Reading", experiment: str, given: dict[str, Any]) -> "Choices":
+def _read(table: Path, how: "Reading", experiment: str, arguments: dict[str, Any]) -> "Choices":
     """The choices with their task, which is measured where it is not given."""
     from ..choices.data import measure_task, read_choices
 
-    choices = read_choices(table, _task(experiment, given), how=how)
-    return choices._replace(task=measure_task(choices, **given)) if experiment == "auto" else choices
+    choices = read_choices(table, _task(experiment, arguments), how=how)
+    return choices._replace(task=measure_task(choices, **arguments)) if experiment == "auto" else choices
 
 
 def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learning, compared: _Compared) -> "Plan":
@@ -299,68 +276,10 @@ def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learni
                        learner=None if plain else own)  # fmt: skip
 
 
-def _fit(choices: "Choices", plan: "Plan", asked: _Checks, watch: "Callable[[str, int, int], None]") -> _Fitted:
-    """Fit every model to every person, and run the checks that were asked for."""
-    from ..choices import checks
-    from ..choices.compare import analyse, fit_rivals
-    from ..choices.quality import examine
-    from ..choices.report import describe_groups, describe_learner, describe_task
-
-    watch("fitting models to every person", 0, 4)
-    result = analyse(choices, plan=plan)
-    watch("held-out predictions and the delta rule", 1, 4)
-    examined = examine(choices, result, plan)
-    watch("fitting controls", 2, 4)
-    rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
-    recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
-    others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
-    predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
-    said = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, result))
-    return _Fitted(choices, plan, result, examined, rivals, recovered, others, predicted, said)
-
-
-def _write(fitted: _Fitted, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
-    """Summary, tables and figures, and the draws of the model `arviz` if it is named."""
-    from ..choices import checks, figures, report
-    from ..choices.compare import several_blocks
-    from ..choices.data import as_csv
-    from ..runs.store import save_figure, write_dataset, write_text
-    from ..studies.drawing import styled
-
-    _, plan, result, examined, rivals, recovered, others, predicted, said = fitted
-    tables = {
-        "weights.csv": report.weight_table(result), "subjects.csv": report.subject_table(result, examined),
-        "models.csv": report.model_table(result, examined.quality),
-    }  # fmt: skip
-    drawn = {
-        "model_comparison": partial(figures.comparison, result),
-        "weights": partial(figures.weights, result, individuals),
-        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
-        "coefficients": partial(figures.coefficients, result),
-        "evidence": partial(figures.evidence, result),
-    }
-    if recovered is not None:
-        tables["recovery.csv"] = report.recovery_table(recovered)
-        tables["confusion.csv"] = report.confusion_table(recovered)
-    if predicted is not None:
-        tables["predictions.csv"] = report.check_table(predicted)
-        drawn["predictions"] = partial(figures.predictions, predicted, result.trials.source)
-    if shrunk:
-        tables["shrunk.csv"] = report.shrunk_table(plan, result.trials)
-    summary = report.describe(result, rivals, examined, said, recovered, others, predicted)
-    files = [write_text(out / "summary.md", summary)]
-    files += [write_text(out / name, as_csv(one)) for name, one in tables.items()]
-    for name, draw in drawn.items():
-        files += save_figure(out / "figures" / name, styled(draw))
-    if arviz:
-        tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
-        files.append(write_dataset(out / "posterior.zarr", tree))
-    return files
-
-
-def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool, already: int) -> None:
+def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
     """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
     from ..choices.report import model_table, verdict
+    from ..runs.choices import numbers_of
 
     choices, plan, result, examined = fitted[:4]
     rows = model_table(result, examined.quality).to_dict("records")
@@ -368,13 +287,13 @@ def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool, already: in
         "command": "bandit fit",
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.models), "reference": plan.reference},
-        "results": _results(fitted, rows), "out": out, "files": files,
-        "notes": [verdict(result), *examined.warnings, *fitted.said, *result.notes],
+        "results": numbers_of(fitted, rows), "out": out, "files": files,
+        "notes": [verdict(result), *examined.warnings, *fitted.remarks, *result.notes],
     }  # fmt: skip
     emit(
         json,
         record,
-        *fitted.said[already:],
+        *fitted.remarks[already:],
         *result.notes,
         _models(result, rows, examined),
         *(f"Warning: {line}" for line in examined.warnings),
@@ -382,32 +301,13 @@ def _tell(fitted: _Fitted, out: Path, files: list[Path], json: bool, already: in
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: read {files[0]}, which also says whether a mere floor under improbable choices does as well; "
+        f"Next: open {files[0]}, which also says whether a mere floor under improbable choices does as well; "
         f"coefficients with their errors are in {out / 'subjects.csv'}.",
     )
 
 
-def _results(fitted: _Fitted, rows: list[dict[Any, Any]]) -> dict[str, Any]:
-    """The numbers of the record."""
-    from ..choices.compare import OURS
-    from ..choices.report import verdict
-
-    result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
-    quality, against = examined.quality, result.against_hybrid
-    found = {
-        "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
-        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
-        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
-            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
-        "verdict": verdict(result), "warnings": list(examined.warnings),
-        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
-        "controls": {one.name: {key: getattr(one, key) for key in ("log_likelihood", "pxp", "bor")}
-                     for one in rivals.known()},
-    }  # fmt: skip
-    return found if others is None else found | {"other_people": {name: others.mean(name) for name in others.models}}
-
-
 @bandit.command(
+    "simulate",
     short_help="Write the choices of simulated people, to try things on.",
     epilog=options.examples(
         "policychord bandit simulate choices.csv",
@@ -416,7 +316,7 @@ def _results(fitted: _Fitted, rows: list[dict[Any, Any]]) -> dict[str, Any]:
         "--trials 200",
     ),
 )
-def simulate(
+def _simulate_command(
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
     experiment: Annotated[
         Literal["1", "2", "custom"],
@@ -470,10 +370,10 @@ def simulate(
     if not own and model == "Hybrid" and not coefficients:
         choices = synthetic(experiment, subjects, **size)
     else:
-        given = _given(
+        arguments = _task_arguments(
             "custom" if own else experiment, variance or ",".join(["100"] * arms) if own else "", noise, prior_mean
         )
-        task = _task("custom" if own else experiment, given)
+        task = _task("custom" if own else experiment, arguments)
         assert task is not None
         choices, spec, centre = cohort(task, model, _numbers("--coefficients", coefficients), subjects, **size)
         means = dict(zip(names_of(spec), centre, strict=True))
@@ -495,10 +395,11 @@ def simulate(
 
 
 @data.command(
+    "fetch",
     short_help="Download the public data.",
     epilog=options.examples("policychord bandit data fetch", "policychord bandit data fetch --out data"),
 )
-def fetch(
+def _fetch_command(
     out: Annotated[
         Path | None,
         options.option("Folder for the files.", "DIR", "the user's cache", "--out", rich_help_panel=options.RESULTS),
@@ -518,18 +419,18 @@ def fetch(
     emit(json, record, f"{counted(len(files), 'file')} in {folder}.", f"Next:\n  policychord reproduce bandit{hint}")
 
 
-def _words(given: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in given.split(",") if part.strip())
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _numbers(name: str, given: str) -> tuple[float, ...]:
+def _numbers(name: str, text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in _words(given))
+        return tuple(float(part) for part in _words(text))
     except ValueError:
-        raise ValueError(f"{name} {given!r}: pass numbers with commas between them.") from None
+        raise ValueError(f"{name} {text!r}: pass numbers with commas between them.") from None
 
 
-def _given(experiment: str, variance: str, noise: float | None, mean: float | None) -> dict[str, Any]:
+def _task_arguments(experiment: str, variance: str, noise: float | None, mean: float | None) -> dict[str, Any]:
     """What the options say of the task, checked."""
     finite = float("inf")
     if experiment in ("1", "2"):
@@ -539,16 +440,16 @@ def _given(experiment: str, variance: str, noise: float | None, mean: float | No
         return {}
     options.require(noise is None or 0 < noise < finite, "--noise", noise, "must be more than 0")
     options.require(mean is None or abs(mean) < finite, "--prior-mean", mean, "must be a number")
-    found: dict[str, Any] = {} if noise is None else {"noise": noise}
-    found |= {} if mean is None else {"mean": mean}
+    arguments: dict[str, Any] = {} if noise is None else {"noise": noise}
+    arguments |= {} if mean is None else {"mean": mean}
     if not variance and experiment == "auto":
-        return found
+        return arguments
     remedy = "name a number of at least 0 for each of two or more arms, such as 100,100"
     by_condition: dict[str, tuple[float, ...]] = {}
     for part in variance.split(";"):
         name, colon, numbers = part.rpartition(":")
         try:
-            values = tuple(float(one) for one in numbers.split(","))
+            values = tuple(float(number) for number in numbers.split(","))
         except ValueError:
             values = ()
         right = len(values) >= 2 and all(0 <= v < finite for v in values) and any(values)
@@ -556,17 +457,17 @@ def _given(experiment: str, variance: str, noise: float | None, mean: float | No
         by_condition[name.strip()] = values
     same = len({len(values) for values in by_condition.values()}) == 1
     options.require(same, "--variance", repr(variance), "every condition has the same number of arms")
-    found["variance"] = next(iter(by_condition.values()))
-    return found if "" in by_condition else found | {"conditions": tuple(by_condition.items())}
+    arguments["variance"] = next(iter(by_condition.values()))
+    return arguments if "" in by_condition else arguments | {"conditions": tuple(by_condition.items())}
 
 
-def _task(experiment: str, given: dict[str, Any]) -> "Task | None":
+def _task(experiment: str, arguments: dict[str, Any]) -> "Task | None":
     """The task, or None if it is to be measured and nothing of it is known."""
     from ..choices.data import TASKS, Task
 
     if experiment in ("1", "2"):
         return TASKS[experiment]
-    return Task("own data", **({"noise": 10.0} | given)) if "variance" in given else None
+    return Task("own data", **({"noise": 10.0} | arguments)) if "variance" in arguments else None
 
 
 def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examination") -> Table:

@@ -18,10 +18,11 @@ COLOUR = {"ok": "green", "missing": "yellow", "problem": "red"}
 
 
 @app.command(
+    "doctor",
     short_help="Is everything there, and does it work?",
     epilog=options.examples("policychord doctor", "policychord doctor --json"),
 )
-def doctor(json: Json = False) -> None:
+def _doctor_command(json: Json = False) -> None:
     """Look at this machine: versions, devices, data, the compile cache, tools for films and pictures; then solve one
     problem and check its proof. Each line is ok, missing (something optional) or a problem, with the remedy. The exit
     code is 0 if the core works.
@@ -30,7 +31,7 @@ def doctor(json: Json = False) -> None:
         watch("looking around, and solving one problem", 0, 1)
         from ..runs import doctor as run
 
-        checks = run.examine()
+        checks = run.examine_machine()
     works = run.works(checks)
     table = _table(checks)
     record = {

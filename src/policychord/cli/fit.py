@@ -16,6 +16,7 @@ from .progress import watching
 
 
 @app.command(
+    "fit",
     short_help="From behaviour back to temperature, prior and costs.",
     epilog=options.examples(
         "policychord fit plans/fit_bandit.toml",
@@ -23,7 +24,7 @@ from .progress import watching
         "policychord fit mine.toml --python my_study:design",
     ),
 )
-def fit(
+def _fit_command(
     plan: Annotated[Path, typer.Argument(help="What to fit, as a TOML file.", metavar="PLAN.toml", dir_okay=False)],
     python: Annotated[
         str | None,
@@ -46,33 +47,35 @@ def fit(
     free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;
     Ctrl-C again ends at once.
     """
+    from ..fitting import sentence_of
     from ..fitting.output import estimate_rows, rival_rows
     from ..runs.fit import read_fit_plan, run_fit
 
-    given = read_fit_plan(plan)
+    fit_plan = read_fit_plan(plan)
     if python is not None and (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)  # behind everything installed, so that no file of the folder hides a package
     target = Path("out") / "fit" if out is None else out
     ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
     with watching() as watch:
-        found = run_fit(given, target, watch, entry=python, beside=plan.parent, resume=resume)
-    estimates, accounts = estimate_rows(found.fit), rival_rows(found.fit)
+        result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume)
+    estimates, accounts = estimate_rows(result.fit), rival_rows(result.fit)
     record = {
-        "command": "fit", "settings": given.model_dump(),
-        "results": {"decisions": found.fit.decisions, "log_likelihood": found.fit.log_likelihood, "bic": found.fit.bic,
-                    "held_out": found.fit.held_out, "estimates": estimates, "accounts": accounts},
-        "out": target, "files": found.files, "notes": [found.fit.sentence, *found.fit.notes],
+        "command": "fit", "settings": fit_plan.model_dump(),
+        "results": {"decisions": result.fit.decisions, "log_likelihood": result.fit.log_likelihood,
+                    "bic": result.fit.bic, "held_out": result.fit.held_out, "estimates": estimates,
+                    "accounts": accounts},
+        "out": target, "files": result.files, "notes": [sentence_of(result.fit), *result.fit.notes],
     }  # fmt: skip
     emit(
         json,
         record,
-        _estimates(estimates, found.fit.decisions),
-        found.fit.sentence,
-        *found.fit.notes,
-        f"Wrote {counted(len(found.files), 'file')} to {target}.",
-        f"Next: open {found.files[0]}." if found.fit.complete else "Next: the same command with --resume goes on.",
+        _estimates(estimates, result.fit.decisions),
+        sentence_of(result.fit),
+        *result.fit.notes,
+        f"Wrote {counted(len(result.files), 'file')} to {target}.",
+        f"Next: open {result.files[0]}." if result.fit.complete else "Next: the same command with --resume goes on.",
     )
-    if not found.fit.complete:
+    if not result.fit.complete:
         raise typer.Exit(INTERRUPTED)
 
 

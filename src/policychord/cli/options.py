@@ -44,7 +44,7 @@ def animation(of: str) -> Any:
     return typer.Option("--animation", help=words, rich_help_panel=RESULTS)
 
 
-def check_eps(eps: float | None) -> None:
+def require_eps(eps: float | None) -> None:
     """Say so before anything is written, where settings know only that a temperature is positive."""
     if eps is not None:
         require(1e-9 <= eps <= 1e9, "--eps", f"{eps:g}", "must lie between 1e-09 and 1e+09")

@@ -50,7 +50,7 @@ class _Object:
     command = ""
 
 
-def begin(command: str) -> None:
+def begin_command(command: str) -> None:
     """A command starts: nothing is on standard output yet."""
     _Object.printed, _Object.command = False, command
 

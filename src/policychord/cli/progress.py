@@ -4,13 +4,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+if TYPE_CHECKING:
+    from .._types import Watch
+
 
 @contextmanager
-def watching() -> Iterator[Callable[[str, int, int], None]]:
+def watching() -> "Iterator[Watch]":
     """A function to be told what is done next, how many steps are done, and of how many."""
     console = Console(stderr=True)
     if not console.is_terminal:

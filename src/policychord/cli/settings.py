@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 Settled = TypeVar("Settled")
 
 
-def settle(
+def merge_settings(
     build: Callable[[dict[str, Any]], Settled],
     model: "type[BaseModel]",
-    given: Mapping[str, tuple[str, Any]],
+    options: Mapping[str, tuple[str, Any]],
     file: Path | None = None,
 ) -> Settled:
     """Settings from a file and, above it, from options: option -> (its setting, its value or None)."""
     from pydantic import ValidationError
 
-    said = {name: (place, value) for name, (place, value) in given.items() if value is not None}
-    changes = from_file(file) if file else {}
-    for place, value in said.values():
+    chosen = {name: (place, value) for name, (place, value) in options.items() if value is not None}
+    changes = _from_file(file) if file else {}
+    for place, value in chosen.values():
         _put(changes, place.split("."), value)
     try:
         return build(changes)
     except ValidationError as error:
-        sources = Sources({place: name for name, (place, _) in said.items()}, file)
+        sources = Sources({place: name for name, (place, _) in chosen.items()}, file)
         raise ValueError(in_words(error, model, sources)) from None
 
 
-def from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> dict[str, Any]:
     """What a TOML or JSON file says."""
     from ..runs.store import read_settings
 

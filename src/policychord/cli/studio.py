@@ -16,10 +16,11 @@ NEEDED = ("fastapi", "plotly", "uvicorn", "websockets", "pandas", "statsmodels",
 
 
 @app.command(
+    "studio",
     short_help="See the gate, flocks, choices and flights, in your browser.",
     epilog=options.examples("policychord studio", "policychord studio --port 8123 --no-browser"),
 )
-def studio(
+def _studio_command(
     port: Annotated[int, options.option("Port of this machine to serve on; 0 takes a free one.", "N", "0")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     json: Json = False,

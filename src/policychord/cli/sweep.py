@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Table
 from rich.text import Text
 
-from ..studies import studies_with_episodes
+from .._plugins import EPISODES, installed
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
@@ -20,11 +20,11 @@ from .progress import Pace
 
 if TYPE_CHECKING:
     from ..runs.sweep import Shard
-    from ..studies.episodes import Setting
+    from ..worlds.episodes import EpisodeSetting
 
     StudyName = str
 else:
-    StudyName = Literal[studies_with_episodes()]
+    StudyName = Literal[tuple(installed(EPISODES))]
 
 sweep = typer.Typer(
     cls=Pages,
@@ -45,20 +45,23 @@ FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=Tru
 
 
 @sweep.command(
-    epilog=options.examples("policychord sweep settings flock", "policychord sweep settings quadrotor --json")
+    "settings",
+    epilog=options.examples("policychord sweep settings flock", "policychord sweep settings quadrotor --json"),
 )
-def settings(
-    study: Annotated[StudyName, typer.Argument(help=f"{' or '.join(studies_with_episodes())}.", metavar="STUDY")],
+def _settings_command(
+    study: Annotated[StudyName, typer.Argument(help=f"{' or '.join(installed(EPISODES))}.", metavar="STUDY")],
     json: Json = False,
 ) -> None:
     """What a plan may name: the settings of a study with their defaults, and what is measured."""
     from ..runs.batches import episodes_of
 
     offered = episodes_of(study)
-    results = {"settings": offered.told, "metrics": offered.metrics}
+    results = {"settings": offered.known_settings, "metrics": offered.metrics}
     notes = ["Another scenario has other defaults."] if "scenario" in offered.names else []
     record = {"study": study, "results": results, "notes": notes}
-    varied, fixed = ([setting for setting in offered.told if setting.varies is varies] for varies in (True, False))
+    varied, fixed = (
+        [setting for setting in offered.known_settings if setting.varies is varies] for varies in (True, False)
+    )
     emit(
         json,
         record,
@@ -73,7 +76,7 @@ def settings(
     )
 
 
-def _meaning(setting: "Setting") -> tuple[str, str, str]:
+def _meaning(setting: "EpisodeSetting") -> tuple[str, str, str]:
     one_of = f" [{', '.join(setting.choices)}]" if setting.choices else ""
     return setting.name, _short(setting.default), setting.meaning + one_of
 
@@ -101,13 +104,14 @@ def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
 
 
 @sweep.command(
+    "run",
     epilog=options.examples(
         "policychord sweep run plans/flock_phases.toml",
         "policychord sweep run plan.toml --engine dask --scheduler tcp://host:8786",
         "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
-    )
+    ),
 )
-def run(
+def _run_command(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
     engine: Annotated[
         Literal["local", "dask"],
@@ -150,13 +154,13 @@ def run(
     """
     from ..runs import sweep as runs
     from ..runs.engine import available_cores, dask_cluster, processes
-    from ..runs.plan import read_plan
+    from ..runs.plan import read_sweep_plan
 
     if scheduler and engine != "dask":
         raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
     if scheduler and workers:
         raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
-    chosen = read_plan(plan)
+    chosen = read_sweep_plan(plan)
     part = _shard(shard)
     out = Path("out") / "sweeps" / plan.stem if out is None else out
     workers = available_cores() if workers is None else workers
@@ -170,38 +174,40 @@ def run(
     resumable()
     if todo and engine == "local":
         with processes(workers, out / "log.txt") as pool, _watching(todo, workers) as watch:
-            runs.run(chosen, out, pool, workers, todo, watch)
+            runs.run_batches(chosen, out, pool, workers, todo, watch)
     elif todo:
         with dask_cluster(scheduler, workers) as cluster:
             aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
             with _watching(todo, cluster.workers) as watch:
-                runs.run(chosen, out, cluster.pool, cluster.workers, todo, watch)
-    found = runs.status(chosen, out)
-    record = {"results": found, "out": out, "computed": len(todo)}
+                runs.run_batches(chosen, out, cluster.pool, cluster.workers, todo, watch)
+    progress = runs.sweep_status(chosen, out)
+    record = {"results": progress, "out": out, "computed": len(todo)}
     did = f"Computed {counted(len(todo), 'batch', 'batches')}." if todo else "Nothing was missing."
-    emit(json, record, did, *_told(out, found))
+    emit(json, record, did, *_progress_lines(out, progress))
 
 
 @sweep.command(
+    "status",
     epilog=options.examples(
         "policychord sweep status out/sweeps/flock_phases", "policychord sweep status out/sweeps/flock_phases --json"
-    )
+    ),
 )
-def status(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
+def _status_command(folder: Annotated[Path, FOLDER], json: Json = False) -> None:
     """How far a sweep is."""
     from ..runs import sweep as runs
 
-    found = runs.status(runs.load_plan(folder), folder)
-    emit(json, {"results": found, "out": folder}, *_told(folder, found))
+    progress = runs.sweep_status(runs.load_plan(folder), folder)
+    emit(json, {"results": progress, "out": folder}, *_progress_lines(folder, progress))
 
 
 @sweep.command(
+    "export",
     epilog=options.examples(
         "policychord sweep export out/sweeps/flock_phases",
         "policychord sweep export out/sweeps/flock_phases --to episodes.parquet",
-    )
+    ),
 )
-def export(
+def _export_command(
     folder: Annotated[Path, FOLDER],
     to: Annotated[
         Path | None, options.option("File to write: .csv or .parquet.", "FILE", "DIR/episodes.csv", "--to")
@@ -226,12 +232,13 @@ def export(
 
 
 @sweep.command(
+    "plot",
     epilog=options.examples(
         "policychord sweep plot out/sweeps/flock_phases",
         "policychord sweep plot out/sweeps/flock_phases --metric milling --x eps",
-    )
+    ),
 )
-def plot(
+def _plot_command(
     folder: Annotated[Path, FOLDER],
     metric: Annotated[list[str] | None, options.option("What to draw.", "NAME", "all kept", "--metric")] = None,
     x: Annotated[str | None, options.option("Setting along x.", "NAME", "the last that is a number", "--x")] = None,
@@ -239,11 +246,11 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw a heat map where two settings vary over numbers, else lines with bands."""
+    from ..drawing import styled
     from ..runs import sweep as runs
     from ..runs.batches import episodes_of
+    from ..runs.phase_maps import draw_sweep
     from ..runs.store import save_figure
-    from ..studies.drawing import styled
-    from ..studies.phase_maps import draw_sweep
 
     plan = runs.load_plan(folder)
     table, notes = runs.results(plan, folder)
@@ -260,12 +267,13 @@ def plot(
 
 
 @sweep.command(
+    "rerun",
     epilog=options.examples(
         "policychord sweep rerun out/sweeps/flock_phases 12/3",
         "policychord sweep rerun out/sweeps/flock_phases 12/3 --out out/a-mill",
-    )
+    ),
 )
-def rerun(
+def _rerun_command(
     folder: Annotated[Path, FOLDER],
     episode: Annotated[str, typer.Argument(help="Point and episode, such as 12/3.", metavar="ID")],
     out: Annotated[Path | None, options.out("DIR/reruns/ID")] = None,
@@ -282,17 +290,17 @@ def rerun(
     point, number = _id(episode)
     out = folder / "reruns" / f"{point}-{number}" if out is None else out
     with processes(1, folder / "log.txt") as pool:  # as it ran before: a worker takes sums in an order of its own
-        found = pool.submit(runs.rerun, plan, point, number, out).result()
-    lines = [f"{name} = {value:.6g}" for name, value in found.metrics.items()]
-    notes = runs.differing(plan, folder, point, number, found)
-    record = {"episode": episode, "results": found.metrics, "out": out, "files": found.files, "notes": notes}
+        again = pool.submit(runs.rerun_episode, plan, point, number, out).result()
+    lines = [f"{name} = {value:.6g}" for name, value in again.metrics.items()]
+    notes = runs.differing(plan, folder, point, number, again)
+    record = {"episode": episode, "results": again.metrics, "out": out, "files": again.files, "notes": notes}
     emit(
         json,
         record,
         f"Episode {number} of point {point}: {', '.join(lines)}",
         *notes,
         f"Wrote its data, settings and figure to {out}.",
-        f"Next: open {next((file for file in found.files if file.suffix == '.png'), out)}.",
+        f"Next: open {next((file for file in again.files if file.suffix == '.png'), out)}.",
     )
 
 
@@ -337,19 +345,20 @@ def _watching(todo: list[Any], workers: int) -> Iterator[Any]:
         yield watch
 
 
-def _told(folder: Path, found: Any) -> list[str]:
+def _progress_lines(folder: Path, progress: Any) -> list[str]:
     lines = [
-        f"{folder}: {found.done} of {found.batches} batches, {found.done_episodes:,} of {found.episodes:,} episodes."
+        f"{folder}: {progress.done} of {progress.batches} batches, {progress.done_episodes:,} of "
+        f"{progress.episodes:,} episodes."
     ]
-    if found.outdated:
+    if progress.outdated:
         lines.append(
-            f"{found.outdated} more were computed by another version of the code or of its packages; they stay."
+            f"{progress.outdated} more were computed by another version of the code or of its packages; they stay."
         )
-    if found.stray:
+    if progress.stray:
         from ..runs.sweep import name_stray
 
-        lines.append(name_stray(found.stray))
-    if found.done < found.batches:
+        lines.append(name_stray(progress.stray))
+    if progress.done < progress.batches:
         return [*lines, "Next: the same  policychord sweep run  does the rest."]
     return [*lines, f"Next:  policychord sweep plot {folder}  or  policychord sweep export {folder}"]
 

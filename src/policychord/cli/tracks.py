@@ -112,27 +112,27 @@ Seed = Annotated[int | None, options.seed()]
 def _plan(
     settings: Path | None, changes: dict[str, Any], columns: str | None = None, causal: bool = False
 ) -> "TrackPlan":
-    from ..runs.tracks import read_plan
+    from ..runs.tracks import read_track_plan
     from ..tracks.forces import NEEDS, USUAL
 
-    given = {name: value for name, value in changes.items() if value is not None}
+    plan_changes = {name: value for name, value in changes.items() if value is not None}
     for name in ("goal", "arena", "radii"):
-        if f"forces.{name}" in given:
-            given[f"forces.{name}"] = _numbers(name, given[f"forces.{name}"])
-    if settings is None and "forces.forces" not in given:  # who names a predator means that it is fled from
-        more = [force for force, needs in NEEDS.items() if f"forces.{needs}" in given]
-        given |= {"forces.forces": ",".join((*USUAL, *more))} if more else {}
+        if f"forces.{name}" in plan_changes:
+            plan_changes[f"forces.{name}"] = _numbers(name, plan_changes[f"forces.{name}"])
+    if settings is None and "forces.forces" not in plan_changes:  # who names a predator means that it is fled from
+        more = [force for force, needs in NEEDS.items() if f"forces.{needs}" in plan_changes]
+        plan_changes |= {"forces.forces": ",".join((*USUAL, *more))} if more else {}
     for name in ("forces.forces", "forces.leave_out"):
-        if name in given:
-            given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
+        if name in plan_changes:
+            plan_changes[name] = [part.strip() for part in plan_changes[name].split(",") if part.strip()]
     if columns is not None:
         pairs = [part.partition("=") for part in columns.split(",") if part.strip()]
         if any(not equals or not theirs.strip() for _, equals, theirs in pairs):
             raise ValueError(f"--columns {columns!r}: write OURS=THEIRS for each column, such as id=fish,x=pos_x.")
-        given["columns"] = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+        plan_changes["columns"] = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
     if causal:
-        given["smoothing.causal"] = True
-    return read_plan(settings, given)
+        plan_changes["smoothing.causal"] = True
+    return read_track_plan(settings, plan_changes)
 
 
 def _numbers(name: str, text: str) -> list[float]:
@@ -143,13 +143,14 @@ def _numbers(name: str, text: str) -> list[float]:
 
 
 @tracks.command(
+    "card",
     short_help="What a file holds: numbers, gaps, speeds, order.",
     epilog=options.examples(
         "policychord tracks card fish.csv --rate 32 --unit px",
         "policychord tracks card poses.nc --out out/card --json",
     ),
 )
-def card(
+def _card_command(
     files: File,
     rate: Rate = None,
     scale: Scale = None,
@@ -168,18 +169,25 @@ def card(
     from ..tracks.motion import describe
 
     plan = _plan(settings, {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth}, columns, causal)
-    found, written = run_card(files, plan, out)
-    rows = describe(found)
-    table = Table(title=found.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
+    file_card, written = run_card(files, plan, out)
+    rows = describe(file_card)
+    table = Table(title=file_card.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
     for what, much in rows:
         table.add_row(what, much)
-    record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": written, "notes": found.notes}
-    said = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
+    record = {
+        "command": "tracks card",
+        "settings": plan,
+        "results": dict(rows),
+        "files": written,
+        "notes": file_card.notes,
+    }
+    wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
     again = " ".join(["policychord tracks fit", *map(str, files), *([] if rate is None else [f"--rate {rate:g}"])])
-    emit(json, record, table, *found.notes, *said, f"Next, if this looks like your animals:\n  {again}")
+    emit(json, record, table, *file_card.notes, *wrote, f"Next, if this looks like your animals:\n  {again}")
 
 
 @tracks.command(
+    "fit",
     short_help="Which forces, and do they gate? With rivals.",
     epilog=options.examples(
         "policychord tracks fit fish.csv --rate 32",
@@ -187,7 +195,7 @@ def card(
         "policychord tracks fit session_*/ --nearest 6",
     ),
 )
-def fit(
+def _fit_command(
     files: File,
     rate: Rate = None,
     scale: Scale = None,
@@ -229,8 +237,8 @@ def fit(
     keep_programs()
     with watching() as watch:
         made = run_tracks(files, plan, target, watch)
-    found, rows = made.answer, score_rows(made.answer)
-    table = Table(title=counted(found.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
+    comparison, rows = made.answer, score_rows(made.answer)
+    table = Table(title=counted(comparison.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("account", "parameters", "held out", "above a random walk"):
         table.add_column(column, justify="left" if column == "account" else "right")
     for row in rows:
@@ -238,15 +246,15 @@ def fit(
         table.add_row(row["account"], str(row["parameters"]), f"{row['held_out']:.4f}", above)
     record = {
         "command": "tracks fit", "settings": plan, "out": target, "files": made.files,
-        "results": {"call": found.call, "accounts": rows, "gain_over_constant": found.gain._asdict(),
-                    "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes},
-        "notes": [found.sentence, *made.notes],
+        "results": {"call": comparison.call, "accounts": rows, "gain_over_constant": comparison.gain._asdict(),
+                    "decisions": comparison.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes},
+        "notes": [comparison.sentence, *made.notes],
     }  # fmt: skip
     emit(
         json,
         record,
         table,
-        found.sentence,
+        comparison.sentence,
         *made.notes,
         f"Wrote {counted(len(made.files), 'file')} to {target}.",
         f"Next: open {made.files[0]}.",
@@ -254,6 +262,7 @@ def fit(
 
 
 @tracks.command(
+    "trials",
     short_help="Every trial for itself, on many cores or a cluster.",
     epilog=options.examples(
         "policychord tracks trials sheep.csv --rate 10 --every 1 --leave-out 14,15",
@@ -261,7 +270,7 @@ def fit(
         "tcp://host:8786",
     ),
 )
-def trials(
+def _trials_command(
     files: File,
     rate: Rate = None,
     scale: Scale = None,
@@ -302,7 +311,7 @@ def trials(
     """
     from ..runs.engine import available_cores, dask_cluster, processes
     from ..runs.store import prepare
-    from ..runs.tracks import load as read_motion
+    from ..runs.tracks import load_motion as read_motion
     from ..runs.trials import run_trials
 
     if scheduler and engine != "dask":
@@ -321,31 +330,32 @@ def trials(
     if engine == "local":
         prepare(target)
         with processes(count, target / "log.txt") as pool, watching() as watch:
-            found = run_trials(motion, plan, target, pool, count, watch)
+            result = run_trials(motion, plan, target, pool, count, watch)
     else:
         with dask_cluster(scheduler, count) as cluster, watching() as watch:
             aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
-            found = run_trials(motion, plan, target, cluster.pool, cluster.workers, watch)
-    table = Table(title=counted(len(found.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
+            result = run_trials(motion, plan, target, cluster.pool, cluster.workers, watch)
+    table = Table(title=counted(len(result.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("trial", "decisions", "call", "acts", "gain over constant"):
         table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
-    for row in found.rows:
+    for row in result.rows:
         table.add_row(row.trial, f"{row.decisions:,}", row.call, row.acts, f"{row.gain:+.4f} ± {row.error:.4f}")
-    record = {"command": "tracks trials", "settings": plan, "out": target, "files": found.files,
-              "results": {"trials": [row._asdict() for row in found.rows]},
-              "notes": [found.sentence, *found.notes]}  # fmt: skip
-    emit(json, record, table, found.sentence, *found.notes, f"Wrote {counted(len(found.files), 'file')} to {target}.",
-         f"Next: open {found.files[-1]}.")  # fmt: skip
+    record = {"command": "tracks trials", "settings": plan, "out": target, "files": result.files,
+              "results": {"trials": [row._asdict() for row in result.rows]},
+              "notes": [result.sentence, *result.notes]}  # fmt: skip
+    emit(json, record, table, result.sentence, *result.notes,
+         f"Wrote {counted(len(result.files), 'file')} to {target}.", f"Next: open {result.files[-1]}.")  # fmt: skip
 
 
 @tracks.command(
+    "film",
     short_help="A film of a trial, coloured by the weights.",
     epilog=options.examples(
         "policychord tracks film fish.csv --rate 32",
         "policychord tracks film sheep.csv --rate 10 --trial 3 --leave-out 14,15",
     ),
 )
-def film(
+def _film_command(
     files: File,
     trial: Annotated[int, typer.Option(help="Which trial, counted from 0.", metavar="N")] = 0,
     rate: Rate = None,

@@ -18,7 +18,7 @@ from .._types import Array, Scalars, Weights, namespace
 from ._method import FUNCTION_ROUNDING, LARGEST_EXPONENT, NEGLIGIBLE_ENERGY, UNIT_ROUNDOFF
 
 
-class Gap(NamedTuple):
+class _Gap(NamedTuple):
     """A bound on V(w) - V*, how much of such a number may be rounding, and how far S is from w."""
 
     gap: Scalars
@@ -46,7 +46,7 @@ def gradient_rounding(
     return relative * (size + xp.abs(entropy)) + relative_rounding(0, n) * own + UNIT_ROUNDOFF * mixed
 
 
-def bounded_gap(weights: Weights, log_weights: Weights, g: Weights, error: Weights, temperature: Array) -> Gap:
+def bounded_gap(weights: Weights, log_weights: Weights, g: Weights, error: Weights, temperature: Array) -> _Gap:
     """The gap at weights (..., n) that sum to one up to rounding; `log_weights` and their part of g are 0 where w is.
 
     `temperature` has a last axis of length one.
@@ -74,7 +74,7 @@ def bounded_gap(weights: Weights, log_weights: Weights, g: Weights, error: Weigh
         return xp.where(moderate, sharp, 4.0 * noise) + NEGLIGIBLE_ENERGY
 
     floor = floor_with(noise**2)
-    return Gap(exact * gap_rounding(n) + floor_with(xp.minimum(noise**2, variance)), floor, x)
+    return _Gap(exact * gap_rounding(n) + floor_with(xp.minimum(noise**2, variance)), floor, x)
 
 
 def _variance(xp: ModuleType, log_share: Weights, error: Weights, heaviest: Any, temperature: Array) -> Scalars:

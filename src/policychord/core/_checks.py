@@ -17,10 +17,10 @@ SUM_TOLERANCE = 1e-6
 SUM_TOLERANCE_SINGLE = 1e-4
 
 # Beyond these, differences of costs and temperatures leave the digits that float64 has.
-LARGEST_COST_SPREAD = 1e12
-LARGEST_UNTAKEN = 1e300
-SMALLEST_EPS, LARGEST_EPS = 1e-9, 1e9
-SMALLEST_LOG_PRIOR = -1e6
+_LARGEST_COST_SPREAD = 1e12
+_LARGEST_UNTAKEN = 1e300
+_SMALLEST_EPS, _LARGEST_EPS = 1e-9, 1e9
+_SMALLEST_LOG_PRIOR = -1e6
 
 # Arrays have at most 64 axes, and NumPy broadcasts 32: some are needed for actions, primitives and times.
 MOST_AXES = 28
@@ -156,9 +156,9 @@ def checked_cost(cost, pi):
     """The cost, with that of actions which nobody takes small enough that differences do not overflow."""
     if is_traced(cost, pi):
         return cost
-    given, cost = cost, np.asarray(cost)
-    if _largest(cost, -np.inf) - _least(cost, np.inf) <= LARGEST_COST_SPREAD:
-        return given  # true of all actions of all problems, hence of those that are taken; not of NaN and infinity
+    original, cost = cost, np.asarray(cost)
+    if _largest(cost, -np.inf) - _least(cost, np.inf) <= _LARGEST_COST_SPREAD:
+        return original  # true of all actions of all problems, hence of those that are taken; not of NaN and infinity
     row_mass = np.asarray(pi).sum(-1)
     _refuse(
         "action_cost",
@@ -168,23 +168,24 @@ def checked_cost(cost, pi):
     )
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
     spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
-    if np.any(spread > LARGEST_COST_SPREAD):
-        where = tuple(int(i) for i in np.argwhere(spread > LARGEST_COST_SPREAD)[0])
+    if np.any(spread > _LARGEST_COST_SPREAD):
+        where = tuple(int(i) for i in np.argwhere(spread > _LARGEST_COST_SPREAD)[0])
         raise ValueError(
             f"action_cost{f'[{_index(where)}]' if where else ''} spans {spread[where]:.3g} between actions, more than "
-            f"float64 can weigh (limit {LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps alike."
+            f"float64 can weigh (limit {_LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps "
+            "alike."
         )
-    return namespace(given).asarray(np.where(supported, cost, np.clip(cost, -LARGEST_UNTAKEN, LARGEST_UNTAKEN)))
+    return namespace(original).asarray(np.where(supported, cost, np.clip(cost, -_LARGEST_UNTAKEN, _LARGEST_UNTAKEN)))
 
 
 def check_eps(eps) -> None:
     if is_traced(eps):
         return
     eps = np.asarray(eps)
-    if eps.ndim == 0 and SMALLEST_EPS <= eps.item() <= LARGEST_EPS:
+    if eps.ndim == 0 and _SMALLEST_EPS <= eps.item() <= _LARGEST_EPS:
         return
-    bad = ~((eps >= SMALLEST_EPS) & (eps <= LARGEST_EPS))
-    _refuse("eps", eps, bad, f"the temperature must lie between {SMALLEST_EPS:.0e} and {LARGEST_EPS:.0e}")
+    bad = ~((eps >= _SMALLEST_EPS) & (eps <= _LARGEST_EPS))
+    _refuse("eps", eps, bad, f"the temperature must lie between {_SMALLEST_EPS:.0e} and {_LARGEST_EPS:.0e}")
 
 
 @_quietly
@@ -257,8 +258,8 @@ def normalised_log_prior(name: str, log_prior, tolerance: float):
         values = np.asarray(log_prior)
         _refuse(name, values, ~np.isfinite(values), "must be finite: the prior has to be positive for every primitive")
         _refuse(
-            name, values, values < SMALLEST_LOG_PRIOR,
-            f"is too small to count: give every primitive at least {SMALLEST_LOG_PRIOR:g}",
+            name, values, values < _SMALLEST_LOG_PRIOR,
+            f"is too small to count: give every primitive at least {_SMALLEST_LOG_PRIOR:g}",
         )  # fmt: skip
         _check_vector_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
     total = xp.sum(xp.exp(log_prior), axis=-1, keepdims=True)

@@ -140,16 +140,16 @@ class _Cache(FunctionCache):
     _impl_class = _Files
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = None
+        overload = None
         try:
-            found = super().load_overload(sig, target_context)
+            overload = super().load_overload(sig, target_context)
         except Exception as error:  # a damaged file may raise anything
             _say(f"a compiled kernel in {self.cache_path} is damaged ({type(error).__name__}); it is compiled again")
             for path in Path(self.cache_path).glob(f"{self._impl.filename_base}*"):
                 path.unlink(missing_ok=True)
-        if found is None:
+        if overload is None:
             _announce(self.cache_path)
-        return found
+        return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):  # a full disk, or a folder that somebody removed: the kernel works without

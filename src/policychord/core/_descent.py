@@ -39,7 +39,7 @@ from ._method import (
 )
 from .objective import centred_cost
 
-UNROLLED = 4  # up to so many primitives sums and factors are written out term by term, which XLA vectorises
+_UNROLLED = 4  # up to so many primitives sums and factors are written out term by term, which XLA vectorises
 
 
 class _State(NamedTuple):
@@ -206,13 +206,13 @@ def _log(p):
 
 
 def _mix(columns, w):
-    if w.size <= UNROLLED:
+    if w.size <= _UNROLLED:
         return sum(w[a] * columns[a] for a in range(w.size))
     return w @ columns
 
 
 def _on_columns(columns, values):
-    if len(columns) <= UNROLLED:
+    if len(columns) <= _UNROLLED:
         return jnp.stack([jnp.sum(column * values) for column in columns])
     return columns @ values
 
@@ -222,7 +222,7 @@ def _curvature(columns, p):
     n, over_p = len(columns), 1.0 / p
     if n > DENSE_UP_TO:
         return None
-    if n > UNROLLED:
+    if n > _UNROLLED:
         return (columns * over_p) @ columns.T
     over = [columns[a] * over_p for a in range(n)]
     half = {(a, b): jnp.sum(over[a] * columns[b]) for a in range(n) for b in range(a + 1)}
@@ -243,7 +243,7 @@ def _newton(pi, p, curvature, root_w, force, temperature, gap):
 
 def _cholesky_solve(system, force):
     n = force.size
-    if n > UNROLLED:
+    if n > _UNROLLED:
         return cho_solve(cho_factor(system), force)
     factor, y = {}, []
     for a in range(n):

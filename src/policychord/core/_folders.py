@@ -40,13 +40,13 @@ def _make_private(folder: Path, distrust: bool = False) -> None:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid"):
-        found = folder.stat()
-        if {found.st_uid, folder.lstat().st_uid} != {os.getuid()}:
+        status = folder.stat()
+        if {status.st_uid, folder.lstat().st_uid} != {os.getuid()}:
             raise PermissionError(f"{folder} belongs to another user")
-        if distrust and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if distrust and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             shutil.rmtree(folder)
             folder.mkdir(mode=0o700)
-        elif stat.S_IMODE(found.st_mode) != 0o700:
+        elif stat.S_IMODE(status.st_mode) != 0o700:
             folder.chmod(0o700)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{folder} cannot be written")

@@ -22,8 +22,8 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from ._descent import by_cg
 from ._method import CG_REDUCTION, DENSE_UP_TO, LOG_FLOOR, MIXTURE_FLOOR
 
-Arrays = tuple[jax.Array, ...]
-Moved = tuple[bool, ...]  # which of pi, cost, eps and log_prior have a tangent
+_Arrays = tuple[jax.Array, ...]
+_Moved = tuple[bool, ...]  # which of pi, cost, eps and log_prior have a tangent
 
 
 class Kept(NamedTuple):
@@ -38,9 +38,9 @@ class Kept(NamedTuple):
     curvature: jax.Array  # K where it is formed at all, else of size zero
 
 
-CORE_AXES = Kept(2, 0, 1, 1, 1, 1, 2)  # type: ignore[arg-type]
+_CORE_AXES = Kept(2, 0, 1, 1, 1, 1, 2)  # type: ignore[arg-type]
 NO_SECOND_DERIVATIVE = 'second derivatives of `solve` need route="jax".'
-GIVEN_AXES = 2, 1, 0, 1  # of pi, cost, eps and log_prior, by which derivatives can be taken
+_GIVEN_AXES = 2, 1, 0, 1  # of pi, cost, eps and log_prior, by which derivatives can be taken
 
 
 def mixture(pi: jax.Array, cost: jax.Array, log_weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -51,21 +51,21 @@ def mixture(pi: jax.Array, cost: jax.Array, log_weights: jax.Array) -> tuple[jax
     return jnp.log(p) + cost, 1.0 / p, curvature
 
 
-def push(kept: Kept, tangents: tuple[Any, ...], moved: Moved) -> jax.Array:
+def push(kept: Kept, tangents: tuple[Any, ...], moved: _Moved) -> jax.Array:
     """The tangent of ln w; `tangents` are those of the inputs that moved."""
-    return push_p.bind(*kept, *tangents, moved=moved)
+    return _push_p.bind(*kept, *tangents, moved=moved)
 
 
-def pull(kept: Kept, cotangent: jax.Array) -> Arrays:
+def pull(kept: Kept, cotangent: jax.Array) -> _Arrays:
     """The cotangents of pi, cost, eps and log_prior, from one of ln w."""
-    return tuple(pull_p.bind(*kept, cotangent, moved=(True,) * len(GIVEN_AXES)))
+    return tuple(_pull_p.bind(*kept, cotangent, moved=(True,) * len(_GIVEN_AXES)))
 
 
 # -------------------------------------------------------------------------------- in JAX
 
 
-def _push(*operands: jax.Array, moved: Moved) -> jax.Array:
-    kept, tangents = Kept(*operands[: len(CORE_AXES)]), iter(operands[len(CORE_AXES) :])
+def _push(*operands: jax.Array, moved: _Moved) -> jax.Array:
+    kept, tangents = Kept(*operands[: len(_CORE_AXES)]), iter(operands[len(_CORE_AXES) :])
     d_pi, d_cost, d_eps, d_log_prior = (next(tangents) if has else None for has in moved)
     z = jnp.maximum(kept.log_weights, LOG_FLOOR)
     w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
@@ -81,19 +81,19 @@ def _push(*operands: jax.Array, moved: Moved) -> jax.Array:
     return _turn(kept, root_w, -root_w * (dg - jnp.sum(w * dg, axis=-1, keepdims=True))) / root_w
 
 
-def _pull(*operands: jax.Array, moved: Moved) -> list[jax.Array]:
+def _pull(*operands: jax.Array, moved: _Moved) -> list[jax.Array]:
     """From a cotangent on ln w to those of the inputs that moved.
 
     (S K S + eps I) y = cotangent/S - S sum(cotangent), u = S y, q = Pi u; then ds = -q, d ln w_hat = eps u,
     d eps = -u . (ln w - ln w_hat) and dPi_ia = -[ u_a (ln p_i + s_i) + w_a q_i / p_i ].
     """
-    found = lax.platform_dependent(
+    cotangents = lax.platform_dependent(
         *operands, cpu=partial(_pull_natively, needs_pi=moved[0]), default=partial(_pull_in_jax, needs_pi=moved[0])
     )
-    return [part for part, has in zip(found, moved, strict=True) if has]
+    return [part for part, has in zip(cotangents, moved, strict=True) if has]
 
 
-def _pull_in_jax(*operands: jax.Array, needs_pi: bool) -> Arrays:
+def _pull_in_jax(*operands: jax.Array, needs_pi: bool) -> _Arrays:
     kept, cotangent = Kept(*operands[:-1]), operands[-1]
     batch = _batch_of(operands)
     z = jnp.maximum(kept.log_weights, LOG_FLOOR)
@@ -107,7 +107,7 @@ def _pull_in_jax(*operands: jax.Array, needs_pi: bool) -> Arrays:
     return d_pi, -q, jnp.broadcast_to(d_eps, batch), kept.eps[..., None] * u
 
 
-def _pull_natively(*operands: jax.Array, needs_pi: bool) -> Arrays:
+def _pull_natively(*operands: jax.Array, needs_pi: bool) -> _Arrays:
     from ._native import pull_target_for
 
     pi, batch = operands[0], _batch_of(operands)
@@ -149,57 +149,59 @@ def _on_columns(pi: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _batch_of(operands: Any) -> tuple[int, ...]:
-    cores = (*CORE_AXES, 1)  # of a pull, and of a push as far as it goes
+    cores = (*_CORE_AXES, 1)  # of a pull, and of a push as far as it goes
     return np.broadcast_shapes(*(a.shape[: a.ndim - core] for a, core in zip(operands, cores, strict=False)))
 
 
-def _push_shape(*operands: Any, moved: Moved) -> Any:
-    tangents = zip(operands[len(CORE_AXES) :], _only(moved, GIVEN_AXES), strict=True)
+def _push_shape(*operands: Any, moved: _Moved) -> Any:
+    tangents = zip(operands[len(_CORE_AXES) :], _only(moved, _GIVEN_AXES), strict=True)
     batches = [a.shape[: a.ndim - core] for a, core in tangents]
-    batch = np.broadcast_shapes(_batch_of(operands[: len(CORE_AXES)]), *batches)
+    batch = np.broadcast_shapes(_batch_of(operands[: len(_CORE_AXES)]), *batches)
     return jax.core.ShapedArray((*batch, operands[0].shape[-1]), np.dtype(np.float64))
 
 
-def _pull_shapes(*operands: Any, moved: Moved) -> Any:
+def _pull_shapes(*operands: Any, moved: _Moved) -> Any:
     batch, (d, n) = _batch_of(operands), operands[0].shape[-2:]
     shapes = _only(moved, ((*batch, d, n), (*batch, d), batch, (*batch, n)))
     return [jax.core.ShapedArray(shape, np.dtype(np.float64)) for shape in shapes]
 
 
-def _only(moved: Moved, items: Any) -> list[Any]:
+def _only(moved: _Moved, items: Any) -> list[Any]:
     return [item for item, has in zip(items, moved, strict=True) if has]
 
 
-def _batched(primitive: Primitive, operands: Any, dims: Any, *, moved: Moved) -> Any:
+def _batched(primitive: Primitive, operands: Any, dims: Any, *, moved: _Moved) -> Any:
     """One more batch axis in front, of length one where an operand is shared."""
     front = [
         jnp.expand_dims(a, 0) if dim is batching.not_mapped else jnp.moveaxis(a, dim, 0)
         for a, dim in zip(operands, dims, strict=True)
     ]
-    found = primitive.bind(*front, moved=moved)
-    return (found, [0] * len(found)) if primitive.multiple_results else (found, 0)
+    answer = primitive.bind(*front, moved=moved)
+    return (answer, [0] * len(answer)) if primitive.multiple_results else (answer, 0)
 
 
-def _linear(primitive: Primitive, primals: Any, tangents: Any, *, moved: Moved) -> Any:
-    kept = len(CORE_AXES)
+def _linear(primitive: Primitive, primals: Any, tangents: Any, *, moved: _Moved) -> Any:
+    kept = len(_CORE_AXES)
     if any(type(t) is not ad.Zero for t in tangents[:kept]):
         raise TypeError(NO_SECOND_DERIVATIVE)
     moving = [ad.instantiate_zeros(t) for t in tangents[kept:]]
     return primitive.bind(*primals, moved=moved), primitive.bind(*primals[:kept], *moving, moved=moved)
 
 
-def _transposed_push(cotangent: Any, *operands: Any, moved: Moved) -> list[Any]:
-    kept, tangents = operands[: len(CORE_AXES)], operands[len(CORE_AXES) :]
+def _transposed_push(cotangent: Any, *operands: Any, moved: _Moved) -> list[Any]:
+    kept, tangents = operands[: len(_CORE_AXES)], operands[len(_CORE_AXES) :]
     asked = [ad.is_undefined_primal(t) for t in tangents]
     where = iter(asked)
-    found = iter(pull_p.bind(*kept, cotangent, moved=tuple(has and next(where) for has in moved)))
-    pulled = [_summed_to(t.aval.shape, next(found)) if ask else None for t, ask in zip(tangents, asked, strict=True)]
+    cotangents = iter(_pull_p.bind(*kept, cotangent, moved=tuple(has and next(where) for has in moved)))
+    pulled = [
+        _summed_to(t.aval.shape, next(cotangents)) if ask else None for t, ask in zip(tangents, asked, strict=True)
+    ]
     return [None] * len(kept) + pulled
 
 
-def _transposed_pull(tangents: Any, *operands: Any, moved: Moved) -> list[Any]:
-    kept, cotangent = operands[: len(CORE_AXES)], operands[-1]
-    pushed = push_p.bind(*kept, *map(ad.instantiate_zeros, tangents), moved=moved)
+def _transposed_pull(tangents: Any, *operands: Any, moved: _Moved) -> list[Any]:
+    kept, cotangent = operands[: len(_CORE_AXES)], operands[-1]
+    pushed = _push_p.bind(*kept, *map(ad.instantiate_zeros, tangents), moved=moved)
     return [None] * len(kept) + [_summed_to(cotangent.aval.shape, pushed)]
 
 
@@ -221,5 +223,5 @@ def _primitive(name: str, function: Any, shapes: Any, transpose: Any) -> Primiti
     return made
 
 
-push_p = _primitive("policychord_push", _push, _push_shape, _transposed_push)
-pull_p = _primitive("policychord_pull", _pull, _pull_shapes, _transposed_pull)
+_push_p = _primitive("policychord_push", _push, _push_shape, _transposed_push)
+_pull_p = _primitive("policychord_pull", _pull, _pull_shapes, _transposed_pull)

@@ -25,12 +25,12 @@ from ._compile import compile_callback, compiled, once
 from ._kernels import NOT_CONVERGED, _kernel_for, pull_dense, pull_wide, solve_batch
 from ._method import DENSE_UP_TO, MAX_PASSES
 
-MAJOR_VERSION = 0  # of the frame's layout
-METADATA = 1  # the kind of extension by which XLA asks for our version
-FLOAT64, INT64, INT8 = 12, 5, 2  # types of buffers
-INVALID_ARGUMENT = 3  # code of an error
-REFUSAL = tuple(b"policychord: the shapes or types of these arrays do not fit together; nothing was read.\0")
-LARGE_PAGE, ADVISE_LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of Linux
+_MAJOR_VERSION = 0  # of the frame's layout
+_METADATA = 1  # the kind of extension by which XLA asks for our version
+FLOAT64, INT64, _INT8 = 12, 5, 2  # types of buffers
+_INVALID_ARGUMENT = 3  # code of an error
+_REFUSAL = tuple(b"policychord: the shapes or types of these arrays do not fit together; nothing was read.\0")
+_LARGE_PAGE, _ADVISE_LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of Linux
 
 if sys.platform == "linux":
     _madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.uintp, types.int32))
@@ -55,7 +55,7 @@ def pull_target_for(n: int) -> str | None:
 def frames_are_known() -> bool:
     """Whether this JAX hands over frames of the layout that is read here."""
     path = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
-    return path.is_file() and f"#define XLA_FFI_API_MAJOR {MAJOR_VERSION}\n" in path.read_text(encoding="utf-8")
+    return path.is_file() and f"#define XLA_FFI_API_MAJOR {_MAJOR_VERSION}\n" in path.read_text(encoding="utf-8")
 
 
 @once
@@ -65,14 +65,14 @@ def _verified(wide: bool) -> str | None:
     place = np.arange(4.0)[:, None] - np.linspace(0.0, 3.0, n)
     pi = np.exp(-(place**2))
     pi, cost, eps = pi / pi.sum(0), np.array([[0.0, 1.0, 0.5, 2.0], [1.0, 0.0, 0.2, 0.1]]), np.array([0.1, 0.7])
-    given = pi[None], cost, eps, np.full((1, n), -np.log(n)), np.full((2, n), -np.log(n)), np.full(1, 1e-10)
+    operands = pi[None], cost, eps, np.full((1, n), -np.log(n)), np.full((2, n), -np.log(n)), np.full(1, 1e-10)
     shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in (
         ((2, n), np.float64), ((2,), np.float64), ((2,), np.int64), ((2,), np.int8),
     )]  # fmt: skip
     try:
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-            found = jax.jit(jax.ffi.ffi_call(name, shapes))(*given)
-        if all(map(np.array_equal, found, solve_batch(*given[:5], 1e-10, MAX_PASSES))):
+            answer = jax.jit(jax.ffi.ffi_call(name, shapes))(*operands)
+        if all(map(np.array_equal, answer, solve_batch(*operands[:5], 1e-10, MAX_PASSES))):
             return name
         problem = "its answer to a known problem is wrong"
     except Exception as error:  # XLA raises what it likes
@@ -143,20 +143,20 @@ def _ask(typing, function, address):
 @compiled()
 def refuse(frame):
     """An error for XLA to raise, which copies its sentence."""
-    sentence = np.empty(len(REFUSAL), np.uint8)
-    for k in range(len(REFUSAL)):
-        sentence[k] = REFUSAL[k]
-    told = np.zeros(4, np.int64)
-    told[0], told[2], told[3] = 8 * told.size, sentence.ctypes.data, INVALID_ARGUMENT
-    error = _ask(_word(_word(frame, 2), 6), told.ctypes.data)
-    return error + 0 * (sentence[0] + told[0])  # both live until it is made
+    sentence = np.empty(len(_REFUSAL), np.uint8)
+    for k in range(len(_REFUSAL)):
+        sentence[k] = _REFUSAL[k]
+    request = np.zeros(4, np.int64)
+    request[0], request[2], request[3] = 8 * request.size, sentence.ctypes.data, _INVALID_ARGUMENT
+    error = _ask(_word(_word(frame, 2), 6), request.ctypes.data)
+    return error + 0 * (sentence[0] + request[0])  # both live until it is made
 
 
 @compiled()
 def is_question(frame):
     """Answer XLA if it only asks for our version: that of its own frame, whose layout was checked."""
     extension = _word(frame, 1)
-    if extension == 0 or (_word(extension, 1) & 0xFFFFFFFF) != METADATA:
+    if extension == 0 or (_word(extension, 1) & 0xFFFFFFFF) != _METADATA:
         return False
     carray(_pointer(_word(extension, 3)), (4,), np.int64)[3] = _word(_word(frame, 2), 4)
     return True
@@ -228,7 +228,7 @@ def _is_solvable(frame, dense):
     good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 4), like, n)
     good = good and holds(argument(frame, 5), FLOAT64, size_of(argument(frame, 5)))
     good = good and holds(result(frame, 0), FLOAT64, count * n)
-    good = good and holds(result(frame, 2), INT64, count) and holds(result(frame, 3), INT8, count)
+    good = good and holds(result(frame, 2), INT64, count) and holds(result(frame, 3), _INT8, count)
     if good and results == 7:
         side = n if dense else 0
         good = holds(result(frame, 4), FLOAT64, count * d) and holds(result(frame, 5), FLOAT64, count * d)
@@ -261,17 +261,17 @@ def rows_of(buffer, core):
 
 
 @compiled()
-def fresh_rows(buffer, core):
+def _fresh_rows(buffer, core):
     """The same for a result that is about to be filled, in large pages where its memory is new.
 
     New memory comes from the system page by page when it is first touched, which takes several times longer than to
     fill it. NumPy asks for large pages too.
     """
     begin = _word(buffer, 3)
-    first = (begin + LARGE_PAGE - 1) // LARGE_PAGE * LARGE_PAGE
-    last = (begin + 8 * size_of(buffer)) // LARGE_PAGE * LARGE_PAGE
-    if last > first + LARGE_PAGE:
-        _madvise(first, last - first, ADVISE_LARGE_PAGES)
+    first = (begin + _LARGE_PAGE - 1) // _LARGE_PAGE * _LARGE_PAGE
+    last = (begin + 8 * size_of(buffer)) // _LARGE_PAGE * _LARGE_PAGE
+    if last > first + _LARGE_PAGE:
+        _madvise(first, last - first, _ADVISE_LARGE_PAGES)
     return rows_of(buffer, core)
 
 
@@ -328,7 +328,11 @@ def _operands(frame):
     for k in range(count):
         gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
     if _word(frame, 12) > 4:
-        level, over_p, side = fresh_rows(result(frame, 4), d), fresh_rows(result(frame, 5), d), _side(result(frame, 6))
+        level, over_p, side = (
+            _fresh_rows(result(frame, 4), d),
+            _fresh_rows(result(frame, 5), d),
+            _side(result(frame, 6)),
+        )
         kept = rows_of(result(frame, 6), side * side).reshape((count, side, side))
     else:
         level, over_p, kept = np.empty((1, d)), np.empty((1, d)), np.empty((0, n, n))
@@ -377,10 +381,10 @@ def _pull_operands(frame):
     level, over_p = _spread(argument(frame, 4), like, d), _spread(argument(frame, 5), like, d)
     side = _side(argument(frame, 6))
     curvature = _spread(argument(frame, 6), like, side * side).reshape((count, side, side))
-    d_pi = fresh_rows(result(frame, 0), d * n)
+    d_pi = _fresh_rows(result(frame, 0), d * n)
     return (
         pi, step, eps, log_prior, log_weights, level, over_p, curvature, cotangent,
-        d_pi.reshape((d_pi.shape[0], d, n)), fresh_rows(result(frame, 1), d),
+        d_pi.reshape((d_pi.shape[0], d, n)), _fresh_rows(result(frame, 1), d),
         rows_of(like, 1).reshape(count), rows_of(result(frame, 3), n),
     )  # fmt: skip
 

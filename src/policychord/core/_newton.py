@@ -27,6 +27,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
 from . import regularisers as reg
+from ._convex_verbs import certificate_from, judge, over_batch
 from ._method import (
     ARMIJO,
     BACKTRACK,
@@ -39,28 +40,29 @@ from ._method import (
     UNIT_ROUNDOFF,
     Outcome,
 )
-from .convex import ConvexProblem, Mixture, Own, certificate_from, judge, over_batch
+from .complexities import Mixture, Own
+from .convex import ConvexProblem
 
-DENSE_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
-MAX_PASSES = 2000
-PATIENCE = 3  # rejections before the first hot start, where steps in ln w are cut off and may still be too long
-SHORTENED = 9  # rejections before the step towards the response
-SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
-SHRINKINGS = 30  # before the search is stuck
-RETRY_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
-FINISHING_PASSES = 1  # beyond the tolerance, for weights that are right to all digits
-STIRRED = 1e-9  # share of the prior in the start
-SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser allows it
-OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
-PROBES = 4  # points at which a user's function is tested for convexity
-BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
-NEXT_TO = 1e-5  # a bound
-ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there on F is a logarithm of its weight
-LOG_STEP = 100.0  # of a weight in one pass
-ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
-LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
-ENERGY_ROUNDING = 64.0 * UNIT_ROUNDOFF  # of a sum, as it usually is
-SUDDEN, SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
+_FORMED_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
+_MOST_PASSES = 2000
+_PATIENCE = 3  # rejections before the first hot start, where steps in ln w are cut off and may still be too long
+_SHORTENED = 9  # rejections before the step towards the response
+_SHRINK = 0.2  # of that step: optimal weights may be as small as the tangent of p ln p allows, 1e-20
+_SHRINKINGS = 30  # before the search is stuck
+_RESTART_AFTER = 500  # passes; then, or when it is stuck, start once more, hot, and cool gently
+_EXTRA_PASSES = 1  # beyond the tolerance, for weights that are right to all digits
+_STIRRED = 1e-9  # share of the prior in the start
+_SILENT = 1e-25  # a weight that falls below this is zero, if the regulariser allows it
+_OFF_SIMPLEX = 1e-12  # by which the weights of a trial point may miss a sum of one
+_PROBES = 4  # points at which a user's function is tested for convexity
+_BENT = 1e-9  # a violation of convexity, relative to the terms that it is made of
+_NEXT_TO = 1e-5  # a bound
+_ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there on F is a logarithm of its weight
+_LOG_STEP = 100.0  # of a weight in one pass
+_ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
+_LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
+_ENERGY_ROUNDING = 64.0 * UNIT_ROUNDOFF  # of a sum, as it usually is
+_SUDDEN, _SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
 
 class _Point(NamedTuple):
@@ -93,21 +95,23 @@ class _State(NamedTuple):
     outcome: Any
 
 
-def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """Solve one problem from the weights `start`: (weights, gap, passes, outcome)."""
-    one = one._replace(parameters=one.complexity.centre(one.parameters))
-    eps, lean = one.eps, reg.tilt(one.log_prior, one.alpha)
-    hot_w = _fit(one, jnp.exp(one.log_prior))
-    hottest = _hottest(one, hot_w)
-    bent = _is_bent(one)
+    problem = problem._replace(parameters=problem.complexity.centre(problem.parameters))
+    eps, lean = problem.eps, reg.tilt(problem.log_prior, problem.alpha)
+    hot_w = _fit(problem, jnp.exp(problem.log_prior))
+    hottest = _hottest(problem, hot_w)
+    bent = _is_bent(problem)
 
     def turn(state: _State) -> _State:
         kept, temperature = state.kept, state.temperature
-        complexity, g, rounding, curvature = one.complexity.see(one.parameters, state.w, start.size <= DENSE_UP_TO)
-        gap, floor, response, noise = judge(one, state.w, temperature, g, rounding)
-        energy = complexity + temperature * reg.value(state.w, one.log_prior, one.alpha)
-        blur = noise + ENERGY_ROUNDING * (jnp.abs(complexity) + jnp.abs(energy))
-        whole = jnp.abs(jnp.sum(state.w) - 1.0) <= OFF_SIMPLEX
+        complexity, g, rounding, curvature = problem.complexity.see(
+            problem.parameters, state.w, start.size <= _FORMED_UP_TO
+        )
+        gap, floor, response, noise = judge(problem, state.w, temperature, g, rounding)
+        energy = complexity + temperature * reg.value(state.w, problem.log_prior, problem.alpha)
+        blur = noise + _ENERGY_ROUNDING * (jnp.abs(complexity) + jnp.abs(energy))
+        whole = jnp.abs(jnp.sum(state.w) - 1.0) <= _OFF_SIMPLEX
         broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
         length, towards = _length(state.rejections)
         slope = jnp.where(towards, -kept.gap, kept.slope)
@@ -122,15 +126,15 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         moved = state.w - kept.w
         predicted = kept.complexity + kept.g @ moved
         scale = jnp.abs(kept.complexity) + jnp.abs(complexity) + jnp.abs(kept.g) @ jnp.abs(moved)
-        concave = ~state.unconditional & ~broken & (predicted - complexity > BENT * scale + blur)
+        concave = ~state.unconditional & ~broken & (predicted - complexity > _BENT * scale + blur)
 
         # accepted: cool, and aim anew
         cooling = jnp.where(state.attempt == 2, GENTLE_COOLING, COOLING)
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
-            one, state.w, g, rounding, complexity, cooling, temperature, gap, floor, response, energy
+            problem, state.w, g, rounding, complexity, cooling, temperature, gap, floor, response, energy
         )
         step, slope_now, free, stiff, curved = _aim(
-            one, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
+            problem, state.w, cool_response, curvature, rho(g, state.w, cooled), cooled, cool_gap
         )
         point = _Point(
             state.w, g, complexity, cool_energy, cool_gap, cool_floor, cool_response, step, slope_now, free, stiff
@@ -140,22 +144,24 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         before, kept = kept.g, _select(accepted, point, kept)
         temperature = jnp.where(accepted, cooled, temperature)
         rejections = jnp.where(accepted, 0, state.rejections + 1)
-        settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > FINISHING_PASSES))
+        settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > _EXTRA_PASSES))
         settled = settled | ((state.finishing > 0) & ~accepted)
 
         # rejected, although there is somewhere hotter to begin
-        stuck = ~accepted & (rejections >= SHORTENED + SHRINKINGS)
-        again = (state.attempt < 2) & (stuck | (state.passes == RETRY_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
-        patience = 1 if one.alpha is None else PATIENCE
+        stuck = ~accepted & (rejections >= _SHORTENED + _SHRINKINGS)
+        again = (
+            (state.attempt < 2) & (stuck | (state.passes == _RESTART_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
+        )
+        patience = 1 if problem.alpha is None else _PATIENCE
         first = ~accepted & (state.attempt == 0) & (hottest > eps) & (rejections >= patience)
         restart = (first | again) & (state.finishing == 0)
         stuck = stuck & ~restart
         hopeless = state.unconditional & broken
-        w = jnp.where(restart, hot_w, _trial(one, kept, rejections))
-        bad_curve = (concave | (accepted & curved)) & isinstance(one.complexity, Own)
-        jump = (jnp.max(jnp.abs(moved)) < SHORT) & (jnp.max(jnp.abs(g - before)) > SUDDEN * jnp.max(jnp.abs(g)))
-        kinked = state.kinked | (jump & ~state.unconditional & isinstance(one.complexity, Own))
-        stuck = stuck | (kinked & (state.passes >= RETRY_AFTER))
+        w = jnp.where(restart, hot_w, _trial(problem, kept, rejections))
+        bad_curve = (concave | (accepted & curved)) & isinstance(problem.complexity, Own)
+        jump = (jnp.max(jnp.abs(moved)) < _SHORT) & (jnp.max(jnp.abs(g - before)) > _SUDDEN * jnp.max(jnp.abs(g)))
+        kinked = state.kinked | (jump & ~state.unconditional & isinstance(problem.complexity, Own))
+        stuck = stuck | (kinked & (state.passes >= _RESTART_AFTER))
         outcome = jnp.select(
             [hopeless, bad_curve, settled, kinked, stuck & (kept.floor >= ROUNDING_SHARE * kept.gap)],
             [_code(Outcome.BAD_INPUT), _code(Outcome.NOT_CONVEX), _code(Outcome.CONVERGED),
@@ -169,12 +175,12 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         )  # fmt: skip
 
     def rho(g: Any, w: Any, temperature: Any) -> jax.Array:
-        return g + temperature * (reg.link(reg.floored_log(w), one.alpha) - lean)
+        return g + temperature * (reg.link(reg.floored_log(w), problem.alpha) - lean)
 
     fine = (eps > 0.0) & jnp.all(jnp.isfinite(start))
     begin = jnp.where(fine, start, 1.0 / start.size)
     # a little of everything: a primitive that is alone somewhere never has no weight
-    w = _fit(one, begin + STIRRED * (hot_w - begin))
+    w = _fit(problem, begin + _STIRRED * (hot_w - begin))
     zero, none = jnp.zeros_like(eps), jnp.zeros_like(w)
     nowhere = _Point(w, none, zero, zero + jnp.inf, zero + jnp.inf, zero, w, none, zero, none > 0.0, none > 0.0)
     no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
@@ -182,12 +188,12 @@ def descend(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
         w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
         jnp.where(bent, _code(Outcome.NOT_CONVEX), _code(Outcome.BAD_INPUT)),
     )  # fmt: skip
-    last = lax.while_loop(lambda s: ~s.done & (s.passes < MAX_PASSES), turn, first)
+    last = lax.while_loop(lambda s: ~s.done & (s.passes < _MOST_PASSES), turn, first)
     judged = (last.outcome != Outcome.BAD_INPUT) & (last.outcome != Outcome.NOT_CONVEX)
     known = judged & (last.temperature <= eps) & (last.passes > 0)
-    known = known & one.complexity.convex
+    known = known & problem.complexity.convex
     outcome = jnp.where(
-        (last.outcome == Outcome.CONVERGED) & (not one.complexity.convex), _code(Outcome.LOCAL), last.outcome
+        (last.outcome == Outcome.CONVERGED) & (not problem.complexity.convex), _code(Outcome.LOCAL), last.outcome
     )
     weights = jnp.where(outcome == Outcome.BAD_INPUT, jnp.nan, last.kept.w)
     return weights, jnp.where(known, last.kept.gap, jnp.inf), last.passes, outcome
@@ -201,9 +207,9 @@ def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
-def _fit(one: ConvexProblem, w: Any) -> jax.Array:
+def _fit(problem: ConvexProblem, w: Any) -> jax.Array:
     """Weights on the simplex and below the caps: a common factor for all that are not capped."""
-    factor, caps = 1.0 / jnp.sum(w), one.caps
+    factor, caps = 1.0 / jnp.sum(w), problem.caps
     if caps is None:
         return w * factor
 
@@ -219,78 +225,78 @@ def _fit(one: ConvexProblem, w: Any) -> jax.Array:
     filled = jnp.minimum(factor * w, caps)
     # if all that have any weight are full, the others take what is left
     left, room = 1.0 - jnp.sum(filled), caps - filled
-    return jnp.where(left > OFF_SIMPLEX, filled + left * room / jnp.maximum(jnp.sum(room), OFF_SIMPLEX), filled)
+    return jnp.where(left > _OFF_SIMPLEX, filled + left * room / jnp.maximum(jnp.sum(room), _OFF_SIMPLEX), filled)
 
 
 def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
     """The length of the present trial step, and whether it is one towards the response."""
-    towards = rejections >= SHORTENED
-    return jnp.where(towards, SHRINK ** (rejections - SHORTENED), BACKTRACK**rejections), towards
+    towards = rejections >= _SHORTENED
+    return jnp.where(towards, _SHRINK ** (rejections - _SHORTENED), BACKTRACK**rejections), towards
 
 
-def _trial(one: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
+def _trial(problem: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     length, towards = _length(rejections)
     log_w = reg.floored_log(kept.w)
     step = length * kept.newton
-    rate = step if one.alpha is None else step * jnp.exp((1.0 - one.alpha) * log_w)
-    positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, LOG_CEILING))
+    rate = step if problem.alpha is None else step * jnp.exp((1.0 - problem.alpha) * log_w)
+    positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, _LOG_CEILING))
     between = kept.w + length * (kept.response - kept.w)
-    if one.alpha is None:
-        return _fit(one, jnp.where(towards, between, positive))
-    positive = jnp.where((one.alpha > 1.0) & (positive < SILENT), 0.0, positive)
-    straight = reg.unlink(reg.link(log_w, one.alpha) + step, one.alpha)[0]
-    straight = jnp.minimum(straight, jnp.where(kept.free | (kept.w > NEXT_TO), 2.0, kept.w + ENTRY))
+    if problem.alpha is None:
+        return _fit(problem, jnp.where(towards, between, positive))
+    positive = jnp.where((problem.alpha > 1.0) & (positive < _SILENT), 0.0, positive)
+    straight = reg.unlink(reg.link(log_w, problem.alpha) + step, problem.alpha)[0]
+    straight = jnp.minimum(straight, jnp.where(kept.free | (kept.w > _NEXT_TO), 2.0, kept.w + _ENTRY))
     in_logs = kept.free & (kept.bent | (rejections % 2 == 1))
-    return _fit(one, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
+    return _fit(problem, jnp.where(towards, between, jnp.where(in_logs, positive, straight)))
 
 
-def _scaling(one: ConvexProblem, w: Any) -> jax.Array:
+def _scaling(problem: ConvexProblem, w: Any) -> jax.Array:
     """D = dw/du: zero on the bounds."""
-    return jnp.where(reg.below_caps(w, one.caps), reg.curvature_inverse(w, one.alpha), 0.0)
+    return jnp.where(reg.below_caps(w, problem.caps), reg.curvature_inverse(w, problem.alpha), 0.0)
 
 
-def _held(one: ConvexProblem, w: Any, target: Any, bent: Any) -> Any:
+def _held(problem: ConvexProblem, w: Any, target: Any, bent: Any) -> Any:
     """Which weights are next to a bound that their target is on: a long step of theirs would cut the others' short."""
-    at_zero = (w <= NEXT_TO) & (target <= 0.0) & ~bent
-    at_cap = ~reg.below_caps(w / (1.0 - NEXT_TO), one.caps) & ~reg.below_caps(target, one.caps)
+    at_zero = (w <= _NEXT_TO) & (target <= 0.0) & ~bent
+    at_cap = ~reg.below_caps(w / (1.0 - _NEXT_TO), problem.caps) & ~reg.below_caps(target, problem.caps)
     return at_zero | at_cap
 
 
-def _aim(one: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
+def _aim(problem: ConvexProblem, w, response, curvature, rho, temperature, gap) -> tuple[jax.Array, ...]:
     """The Newton step in u, the energy's slope along it, what it moves, where F bends, whether wrongly."""
-    d, own = _scaling(one, w), 0.0 if curvature is None else jnp.diagonal(curvature)
+    d, own = _scaling(problem, w), 0.0 if curvature is None else jnp.diagonal(curvature)
     stiff = own * d > temperature
-    bent = stiff & (own * w > ALONE)
+    bent = stiff & (own * w > _ALONE)
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
 
     def step(d):
-        return _solve_system(one, w, curvature, d, rho, temperature, forcing, bent)
+        return _solve_system(problem, w, curvature, d, rho, temperature, forcing, bent)
 
-    if one.alpha is not None:  # what F does not bend goes where the response is, the rest where Newton's step leads
-        d = jnp.where(_held(one, w, response, bent) & ~stiff, 0.0, d)
+    if problem.alpha is not None:  # what F does not bend goes where the response is, the rest where Newton's step leads
+        d = jnp.where(_held(problem, w, response, bent) & ~stiff, 0.0, d)
         if curvature is not None:
-            d = jnp.where(_held(one, w, w + step(d)[1], bent), 0.0, d)
+            d = jnp.where(_held(problem, w, w + step(d)[1], bent), 0.0, d)
     v, moved, bend = step(d)
     concave = jnp.zeros((), bool)
-    if isinstance(one.complexity, Own):
-        size = jnp.abs(moved) @ jnp.abs(one.complexity.along(one.parameters, w, jnp.abs(moved)))
-        concave = (moved @ bend < -BENT * size) & jnp.all(jnp.isfinite(v))
+    if isinstance(problem.complexity, Own):
+        size = jnp.abs(moved) @ jnp.abs(problem.complexity.along(problem.parameters, w, jnp.abs(moved)))
+        concave = (moved @ bend < -_BENT * size) & jnp.all(jnp.isfinite(v))
     return jnp.where(jnp.isfinite(v), v, 0.0), rho @ moved, d > 0.0, bent, concave
 
 
-def _damping(one: ConvexProblem, w, bent, rho) -> Any:
-    """What is added to the curvature so that no step in ln w is longer than `LOG_STEP`; it vanishes at the optimum.
+def _damping(problem: ConvexProblem, w, bent, rho) -> Any:
+    """What is added to the curvature so that no step in ln w is longer than `_LOG_STEP`; it vanishes at the optimum.
 
     Without the entropy nothing but F bounds such a step, and F may bend little here and much nearer zero.
     """
-    if one.alpha is None:
+    if problem.alpha is None:
         return jnp.zeros_like(w)
-    free = reg.below_caps(w, one.caps) * w  # what a cap holds back says nothing about the others
-    excess = jnp.abs(rho - free @ rho / jnp.maximum(jnp.sum(free), SILENT))
-    return jnp.where(bent & (w > 0.0) & (one.alpha > 1.0), excess / (LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
+    free = reg.below_caps(w, problem.caps) * w  # what a cap holds back says nothing about the others
+    excess = jnp.abs(rho - free @ rho / jnp.maximum(jnp.sum(free), _SILENT))
+    return jnp.where(bent & (w > 0.0) & (problem.alpha > 1.0), excess / (_LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
 
 
-def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent: Any = None):
+def _solve_system(problem: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent: Any = None):
     """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v.
 
     Sums over all weights are balanced by how far each would move alone, since a small weight that F holds
@@ -298,7 +304,7 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
     """
     q, inside = jnp.sqrt(d), d > 0.0
     own = jnp.zeros_like(w) if curvature is None else jnp.diagonal(curvature)
-    damping = jnp.zeros_like(w) if bent is None else _damping(one, w, bent, rho)
+    damping = jnp.zeros_like(w) if bent is None else _damping(problem, w, bent, rho)
     ease = d / (temperature + (own + damping) * d)
     total = jnp.sum(ease)
     share = ease / jnp.where(total > 0.0, total, 1.0)
@@ -319,10 +325,10 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
 
         def times(x):
             x = project(x)
-            return project(q * one.complexity.along(one.parameters, w, q * x)) + temperature * x
+            return project(q * problem.complexity.along(problem.parameters, w, q * x)) + temperature * x
 
         moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
-        bend = one.complexity.along(one.parameters, w, moved)
+        bend = problem.complexity.along(problem.parameters, w, moved)
     v = moved / jnp.where(inside, d, 1.0)
     after = rho + bend
     balanced = jnp.sum(share * (after + temperature * v + damping * moved))
@@ -330,60 +336,60 @@ def _solve_system(one: ConvexProblem, w, curvature, d, rho, temperature, reducti
     return jnp.where(inside, v, (mu - after) / temperature), moved, bend
 
 
-def _cool(one: ConvexProblem, w, g, rounding, complexity, cooling, *now):
+def _cool(problem: ConvexProblem, w, g, rounding, complexity, cooling, *now):
     """Lower the temperature of the homotopy while the point is good enough for it."""
 
     def warm(carry):
         temperature, gap, floor, *_ = carry
-        return (temperature > one.eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
+        return (temperature > problem.eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
 
     def cooler(carry):
-        temperature = jnp.maximum(one.eps, cooling * carry[0])
-        gap, floor, response, _ = judge(one, w, temperature, g, rounding)
+        temperature = jnp.maximum(problem.eps, cooling * carry[0])
+        gap, floor, response, _ = judge(problem, w, temperature, g, rounding)
         return temperature, gap, floor, response, complexity + temperature * divergence
 
-    divergence = reg.value(w, one.log_prior, one.alpha)
+    divergence = reg.value(w, problem.log_prior, problem.alpha)
     return lax.while_loop(warm, cooler, now)
 
 
-def _hottest(one: ConvexProblem, w: Any) -> jax.Array:
+def _hottest(problem: ConvexProblem, w: Any) -> jax.Array:
     """A temperature as large as the curvature at the prior, by a few turns of power iteration."""
-    if isinstance(one.complexity, Mixture):
-        return jnp.maximum(1.0, one.eps)
-    q = jnp.sqrt(_scaling(one, w))
+    if isinstance(problem.complexity, Mixture):
+        return jnp.maximum(1.0, problem.eps)
+    q = jnp.sqrt(_scaling(problem, w))
     x = q * jnp.cos(jnp.arange(w.size) * 1.7)
-    norm = jnp.zeros_like(one.eps)
+    norm = jnp.zeros_like(problem.eps)
     for _ in range(4):
         x = x / jnp.maximum(jnp.linalg.norm(x), 1e-300)
-        x = q * one.complexity.along(one.parameters, w, q * x)
+        x = q * problem.complexity.along(problem.parameters, w, q * x)
         norm = jnp.linalg.norm(x)
-    return jnp.maximum(jnp.where(jnp.isfinite(norm), norm, 1.0), one.eps)
+    return jnp.maximum(jnp.where(jnp.isfinite(norm), norm, 1.0), problem.eps)
 
 
-def _is_bent(one: ConvexProblem) -> jax.Array:
+def _is_bent(problem: ConvexProblem) -> jax.Array:
     """Whether a user's function is seen not to be convex at some points, by its curvature or between two of them."""
-    n = one.log_prior.size
-    if not isinstance(one.complexity, Own):
+    n = problem.log_prior.size
+    if not isinstance(problem.complexity, Own):
         return jnp.zeros((), bool)
-    points = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(n), PROBES))
-    drawn = np.random.default_rng(1).normal(size=(PROBES, n))
+    points = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(n), _PROBES))
+    drawn = np.random.default_rng(1).normal(size=(_PROBES, n))
     directions = jnp.asarray(drawn - drawn.mean(axis=1, keepdims=True))
 
     def bends(w, direction):
-        if n > DENSE_UP_TO:
-            bend = one.complexity.along(one.parameters, w, direction)
-            return direction @ bend < -BENT * (jnp.abs(direction) @ jnp.abs(bend))
-        curvature = one.complexity.curvature(one.parameters, w)
+        if n > _FORMED_UP_TO:
+            bend = problem.complexity.along(problem.parameters, w, direction)
+            return direction @ bend < -_BENT * (jnp.abs(direction) @ jnp.abs(bend))
+        curvature = problem.complexity.curvature(problem.parameters, w)
         along = curvature - jnp.mean(curvature, axis=0)
         along = along - jnp.mean(along, axis=1, keepdims=True)
         along = jnp.where(jnp.all(jnp.isfinite(along)), 0.5 * (along + along.T), 0.0)
-        return jnp.linalg.eigvalsh(along)[0] < -BENT * jnp.max(jnp.abs(curvature))
+        return jnp.linalg.eigvalsh(along)[0] < -_BENT * jnp.max(jnp.abs(curvature))
 
-    values = jax.vmap(lambda w: one.complexity.value(one.parameters, w))
+    values = jax.vmap(lambda w: problem.complexity.value(problem.parameters, w))
     next_points = jnp.roll(points, 1, axis=0)
     ends, others, middle = (values(w) for w in (points, next_points, 0.5 * (points + next_points)))
     size = jnp.abs(ends) + jnp.abs(others) + jnp.abs(middle)
-    above = 2.0 * middle - ends - others > BENT * size
+    above = 2.0 * middle - ends - others > _BENT * size
     return jnp.any(jax.vmap(bends)(points, directions)) | jnp.any(above)
 
 
@@ -391,59 +397,59 @@ def _is_bent(one: ConvexProblem) -> jax.Array:
 
 
 @jax.custom_jvp
-def solve_one(one: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
-    """`descend`, with the implicit derivative of the weights."""
-    return descend(one, start, tol)
+def _solve_one(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+    """`_descend`, with the implicit derivative of the weights."""
+    return _descend(problem, start, tol)
 
 
-@solve_one.defjvp
-def _solve_one_jvp(given: Any, tangents: Any) -> Any:
-    one, start, tol = given
-    found = solve_one(one, start, tol)
-    change = tangent(one, found[0], tangents[0])
-    still = [np.zeros(a.shape, jax.dtypes.float0) for a in found[2:]]
-    return found, (change, jnp.zeros_like(found[1]), *still)
+@_solve_one.defjvp
+def _solve_one_jvp(primals: Any, tangents: Any) -> Any:
+    problem, start, tol = primals
+    solution = _solve_one(problem, start, tol)
+    change = _tangent(problem, solution[0], tangents[0])
+    still = [np.zeros(a.shape, jax.dtypes.float0) for a in solution[2:]]
+    return solution, (change, jnp.zeros_like(solution[1]), *still)
 
 
-def tangent(one: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
+def _tangent(problem: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array:
     """dw: rho + d rho + H dw + eps v = mu with dw = D v inside the bounds and d caps on the caps."""
-    if not one.complexity.convex:
+    if not problem.complexity.convex:
         raise ValueError("derivatives through solve need a convex complexity: a local answer may jump.")
-    d = _scaling(one, w)
+    d = _scaling(problem, w)
     capped = (w > 0.0) & (d == 0.0)
     pushed = jnp.zeros_like(w) if change.caps is None else jnp.where(capped, change.caps, 0.0)
 
     def gradient(parameters):
-        return jax.grad(one.complexity.value, argnums=1)(parameters, w)
+        return jax.grad(problem.complexity.value, argnums=1)(parameters, w)
 
     dg = jnp.zeros_like(w)
-    if one.parameters is not None:
-        dg = jax.jvp(gradient, (one.parameters,), (change.parameters,))[1]
-    u, lean = reg.link(reg.floored_log(w), one.alpha), reg.tilt(one.log_prior, one.alpha)
+    if problem.parameters is not None:
+        dg = jax.jvp(gradient, (problem.parameters,), (change.parameters,))[1]
+    u, lean = reg.link(reg.floored_log(w), problem.alpha), reg.tilt(problem.log_prior, problem.alpha)
     d_rho: Any = dg + change.eps * (u - lean)
-    if one.alpha is None or change.alpha is None:
-        d_rho = d_rho - one.eps * change.log_prior
+    if problem.alpha is None or change.alpha is None:
+        d_rho = d_rho - problem.eps * change.log_prior
     else:
-        prior = jnp.exp((one.alpha - 1.0) * one.log_prior) * change.log_prior
-        by_alpha = reg.link_by_alpha(w, one.alpha) - reg.link_by_alpha(jnp.exp(one.log_prior), one.alpha)
-        d_rho = d_rho + one.eps * (change.alpha * by_alpha - prior)
-    d_rho = d_rho + one.complexity.along(one.parameters, w, pushed)
+        prior = jnp.exp((problem.alpha - 1.0) * problem.log_prior) * change.log_prior
+        by_alpha = reg.link_by_alpha(w, problem.alpha) - reg.link_by_alpha(jnp.exp(problem.log_prior), problem.alpha)
+        d_rho = d_rho + problem.eps * (change.alpha * by_alpha - prior)
+    d_rho = d_rho + problem.complexity.along(problem.parameters, w, pushed)
     # what the caps give or take is made up by the others, first evenly in D, then by the system
     total = jnp.sum(d)
     fill = -d * jnp.sum(pushed) / jnp.where(total > 0.0, total, 1.0)
-    d_rho = d_rho + one.complexity.along(one.parameters, w, fill) + one.eps * jnp.where(
+    d_rho = d_rho + problem.complexity.along(problem.parameters, w, fill) + problem.eps * jnp.where(
         d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
     )  # fmt: skip
-    curvature = one.complexity.curvature(one.parameters, w) if w.size <= DENSE_UP_TO else None
-    return _solve_system(one, w, curvature, d, d_rho, one.eps, 1e-13)[1] + fill + pushed
+    curvature = problem.complexity.curvature(problem.parameters, w) if w.size <= _FORMED_UP_TO else None
+    return _solve_system(problem, w, curvature, d, d_rho, problem.eps, 1e-13)[1] + fill + pushed
 
 
 @jax.jit
-def solve_convex(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+def solve_convex(problems: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """A batch: weights, certificate, passes, outcome."""
 
-    def one_by_one(one: ConvexProblem, begin: Any) -> Any:
-        w, gap, passes, outcome = solve_one(one, begin, jnp.asarray(tol))
-        return w, certificate_from(one, lax.stop_gradient(gap)), passes, outcome
+    def solve_each(problem: ConvexProblem, begin: Any) -> Any:
+        w, gap, passes, outcome = _solve_one(problem, begin, jnp.asarray(tol))
+        return w, certificate_from(problem, lax.stop_gradient(gap)), passes, outcome
 
-    return over_batch(one_by_one, problem, lax.stop_gradient(start))
+    return over_batch(solve_each, problems, lax.stop_gradient(start))

@@ -11,7 +11,7 @@ from .._types import Scalars, is_traced, namespace, require_float64
 from ._checks import check_number
 from .equilibrium import ConvergenceError
 
-Record = TypeVar("Record")
+_Record = TypeVar("_Record")
 
 
 def check_times(t1: float, tau: float, save: int) -> None:
@@ -21,7 +21,7 @@ def check_times(t1: float, tau: float, save: int) -> None:
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 
 
-def integrated(name: str, integrate: Callable[[], Record], problem: Any, *others) -> Record:
+def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others) -> _Record:
     """Run an integration in float64 and return it in kind: NumPy for NumPy, JAX for JAX."""
     arrays = [*jax.tree.leaves(problem), *others]
     if is_traced(*arrays):

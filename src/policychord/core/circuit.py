@@ -17,13 +17,13 @@ from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
 from ._paths import check_times, integrated
 from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, require_problem, spread_over
 
-RTOL, ATOL = 1e-6, 1e-9
+_RTOL, _ATOL = 1e-6, 1e-9
 # Full Newton steps converge quadratically, so a loose test leaves an exact answer; a tight one trips over rounding,
 # which the fastest layer magnifies by t1/tau_g, and sends the step size to zero.
-NEWTON_RTOL, NEWTON_ATOL = 1e-3, 1e-5
-MAX_STEPS = 1 << 16
+_NEWTON_RTOL, _NEWTON_ATOL = 1e-3, 1e-5
+_MAX_STEPS = 1 << 16
 
-Velocity = Callable[[Any, Any, Any], tuple[Any, ...]]  # of (time, layers, nothing)
+_Velocity = Callable[[Any, Any, Any], tuple[Any, ...]]  # of (time, layers, nothing)
 
 
 class TimeScales(NamedTuple):
@@ -127,7 +127,7 @@ def check_scales(scales: TimeScales) -> TimeScales:
 
 def _refuse_if_too_stiff(scales: TimeScales, t1: float) -> None:
     """Rounding is magnified by t1/tau_g; beyond what Newton's method tolerates, the step size would go to zero."""
-    fastest, shortest = float(np.min(scales.hidden, initial=np.inf)), t1 * UNIT_ROUNDOFF / NEWTON_ATOL
+    fastest, shortest = float(np.min(scales.hidden, initial=np.inf)), t1 * UNIT_ROUNDOFF / _NEWTON_ATOL
     if fastest < shortest:
         raise ValueError(
             f"time_scales.hidden = {fastest:.3g} is too short to be integrated to t1 = {t1:g} (limit {shortest:.1e}): "
@@ -157,10 +157,10 @@ def _circuit(
     first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
     constants = [jnp.broadcast_to(jnp.asarray(t, jnp.float64), batch) for t in scales]
     times = jnp.linspace(0.0, t1, save)
-    one = partial(_integrate, _reduced_circuit if reduced else _full_circuit)
+    integrate = partial(_integrate, _reduced_circuit if reduced else _full_circuit)
     a_out, b_out = ("(m,n)", "(m,n)") if reduced else ("(m,d)", "(m,d)")
     signature = f"(d,n),(d),(),(n),(),(),(),(),(n),(m)->{a_out},{b_out},(m,n),(m),(m,n),(m,n)"
-    layers = Layers(*jnp.vectorize(one, signature=signature)(*problem, *constants, first, times))
+    layers = Layers(*jnp.vectorize(integrate, signature=signature)(*problem, *constants, first, times))
     paths = along_path(problem)
     if reduced:
         layers = layers._replace(a=jnp.einsum("...dn,...mn->...md", problem.pi, layers.a))
@@ -168,22 +168,22 @@ def _circuit(
     return CircuitPath(times, weights, layers, certificate_at(paths, weights))
 
 
-def _integrate(build: Callable[..., Any], *given: jax.Array) -> Any:
+def _integrate(build: Callable[..., Any], *operands: jax.Array) -> Any:
     import diffrax  # slow to import, and only the two integrators need it
     import optimistix
 
-    *problem, hidden, gradient, softmax, tau, first, times = given
+    *problem, hidden, gradient, softmax, tau, first, times = operands
     velocity, begin = build(Problem(*problem), TimeScales(hidden, gradient, softmax, tau), first)
     return diffrax.diffeqsolve(
         diffrax.ODETerm(velocity),
-        diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=NEWTON_RTOL, atol=NEWTON_ATOL)),
+        diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=_NEWTON_RTOL, atol=_NEWTON_ATOL)),
         t0=times[0],
         t1=times[-1],
         dt0=None,
         y0=begin,
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
-        max_steps=MAX_STEPS,
+        stepsize_controller=diffrax.PIDController(rtol=_RTOL, atol=_ATOL),
+        max_steps=_MAX_STEPS,
         throw=False,
     ).ys
 
@@ -207,7 +207,7 @@ def _at_rest(problem: Problem, first: Any) -> tuple[Any, ...]:
     return y, logsumexp(y), y - logsumexp(y), first
 
 
-def _full_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[Velocity, tuple[Any, ...]]:
+def _full_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[_Velocity, tuple[Any, ...]]:
     pi, s, eps, log_prior = problem
 
     def velocity(t: Any, layers: Any, _: Any) -> tuple[Any, ...]:
@@ -220,7 +220,7 @@ def _full_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[Vel
     return velocity, (a, _log(a), *_at_rest(problem, first))
 
 
-def _reduced_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[Velocity, tuple[Any, ...]]:
+def _reduced_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[_Velocity, tuple[Any, ...]]:
     """With a = Pi v: tau_g dv/dt = w - v, and beta = Pi^T b obeys tau_g dbeta/dt = -beta + Pi^T ln(Pi v)."""
     pi, s, eps, log_prior = problem
     drive = s @ pi - eps * log_prior

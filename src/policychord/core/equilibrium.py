@@ -23,7 +23,7 @@ One pass over the primitives gives everything a turn needs. Two implementations 
 
 from functools import partial
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,10 +35,15 @@ from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_trace
 from . import _descent, _implicit
 from ._checks import check_number, check_simplex, joint_batch, shown
 from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES, Outcome
-from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, general, spread_over
+from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, require_convex, spread_over
+
+if TYPE_CHECKING:
+    from .convex import ConvexProblem
+else:  # loaded when it is first needed
+    ConvexProblem = Any
 
 Route = Literal["auto", "compiled", "jax"]
-Arrays = tuple[jax.Array, ...]
+_Arrays = tuple[jax.Array, ...]
 
 
 class Equilibrium(NamedTuple):
@@ -85,13 +90,13 @@ def solve(
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
     if not isinstance(problem, Problem):
-        general(problem)
+        require_convex(problem)
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
-    if not isinstance(problem, Problem):
-        return _solve_general(problem, tol, start)
-    return _solve_paper(problem, tol, start, route)
+    if isinstance(problem, Problem):
+        return _solve_paper(problem, tol, start, route)
+    return _solve_general(problem, tol, start)
 
 
 def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route) -> Equilibrium:
@@ -107,28 +112,29 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
     if is_traced(*problem, log_start, tol):
         require_float64()
         # inside a trace the platform decides, when it is lowered, so "compiled" means "auto"
-        found = _traced("jax" if route == "jax" else "auto", tol, *problem, log_start)
-        return _equilibrium(jnp, problem.eps, *found)
+        solution = _traced("jax" if route == "jax" else "auto", tol, *problem, log_start)
+        return _equilibrium(jnp, problem.eps, *solution)
 
     if route == "jax" or (route == "auto" and not _on_cpu(*problem)):
         with jax.enable_x64(True):
-            found = jax.tree.map(xp.asarray, _jitted("jax", tol, *problem, log_start))
+            solution = jax.tree.map(xp.asarray, _jitted("jax", tol, *problem, log_start))
     else:
         from ._kernels import solve_batch  # numba is loaded when it is first needed
 
-        found = solve_batch(*problem, log_start, tol, MAX_PASSES)
-        found = found if xp is np else tuple(xp.asarray(a) for a in found)
-    answer = _equilibrium(xp, problem.eps, *found)
+        solution = solve_batch(*problem, log_start, tol, MAX_PASSES)
+        solution = solution if xp is np else tuple(xp.asarray(a) for a in solution)
+    answer = _equilibrium(xp, problem.eps, *solution)
     _raise_unless_converged(problem, answer, tol)
     return answer
 
 
-def _solve_general(problem: Any, tol: Any, start: ArrayLike | None) -> Equilibrium:
+def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None) -> Equilibrium:
     """`solve` for another complexity or regulariser."""
-    convex = general(problem)
-    problem = convex.checked(problem)
+    from ._convex_verbs import in_kind  # these three are loaded when they are first needed
     from ._newton import solve_convex
+    from .convex import checked_convex
 
+    problem = checked_convex(problem)
     begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(
         "start", start, problem.log_prior
     )  # fmt: skip
@@ -139,7 +145,7 @@ def _solve_general(problem: Any, tol: Any, start: ArrayLike | None) -> Equilibri
         log_weights = jnp.where(alive, jnp.log(jnp.where(alive, weights, 1.0)), -jnp.inf)
         return Equilibrium(weights, log_weights, certificate, passes, outcome)
 
-    answer: Equilibrium = convex.in_kind(run, problem, begin, tol)
+    answer = in_kind(run, problem, begin, tol)
     if not is_traced(answer.weights):
         outcome = np.asarray(answer.outcome)
         bad = (outcome != Outcome.CONVERGED) & (outcome != Outcome.LOCAL)
@@ -195,96 +201,96 @@ def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, c
 
 def _traced(
     route: Route, tol: ArrayLike, pi: Array, cost: Array, eps: Scalars, log_prior: Array, log_start: Array | None
-) -> Arrays:
+) -> _Arrays:
     log_start = log_prior if log_start is None else log_start
-    given = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
+    fields = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
     aside = [lax.stop_gradient(jnp.asarray(a, jnp.float64)) for a in (log_start, tol)]
-    return (_solve_in_jax if route == "jax" else _solve_anywhere)(*given, *aside)
+    return (_solve_in_jax if route == "jax" else _solve_anywhere)(*fields, *aside)
 
 
 _jitted = jax.jit(_traced, static_argnums=0)
 
 
-def _by_jax(*given: jax.Array) -> Arrays:
-    one = partial(_descent.descend, max_passes=MAX_PASSES)
-    vectorised = jnp.vectorize(one, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
-    return vectorised(*given)
+def _by_jax(*operands: jax.Array) -> _Arrays:
+    descend = partial(_descent.descend, max_passes=MAX_PASSES)
+    vectorised = jnp.vectorize(descend, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
+    return vectorised(*operands)
 
 
-def _by_kernel(keep: bool, *given: jax.Array) -> Arrays:
+def _by_kernel(keep: bool, *operands: jax.Array) -> _Arrays:
     """The compiled solver on XLA's own buffers; a callback would copy them and hold up Python."""
     from ._native import target_for
 
-    target = target_for(given[0].shape[-1])
+    target = target_for(operands[0].shape[-1])
     if target is None:
-        return _by_callback(keep, *given)
-    call = jax.ffi.ffi_call(target, _answers(keep, *given), vmap_method="expand_dims")
-    return tuple(call(*given))
+        return _by_callback(keep, *operands)
+    call = jax.ffi.ffi_call(target, _answers(keep, *operands), vmap_method="expand_dims")
+    return tuple(call(*operands))
 
 
-def _answers(keep: bool, *given: jax.Array) -> list[jax.ShapeDtypeStruct]:
+def _answers(keep: bool, *operands: jax.Array) -> list[jax.ShapeDtypeStruct]:
     """Log-weights, gap, passes, outcome and, to keep for a derivative, ln p + s, 1/p and the curvature."""
-    pi, _, eps, log_prior, _, _ = given
+    pi, _, eps, log_prior, _, _ = operands
     batch, (d, n) = eps.shape, pi.shape[-2:]
     side = n if n <= DENSE_UP_TO else 0
     shapes = [(log_prior.shape, np.float64), (batch, np.float64), (batch, np.int64), (batch, np.int8)]
     shapes += [((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side)) if keep]
-    return [jax.ShapeDtypeStruct(*one) for one in shapes]
+    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
 
 
-def _by_callback(keep: bool, *given: jax.Array) -> Arrays:
+def _by_callback(keep: bool, *operands: jax.Array) -> _Arrays:
     def host(*arrays: Any) -> Any:
         from ._kernels import solve_batch
 
         pi, cost, eps, log_prior, log_start, tol = arrays
         return solve_batch(pi, cost, eps, log_prior, log_start, float(np.min(tol)), MAX_PASSES, keep)
 
-    return jax.pure_callback(host, tuple(_answers(keep, *given)), *given, vmap_method="expand_dims")
+    return jax.pure_callback(host, tuple(_answers(keep, *operands)), *operands, vmap_method="expand_dims")
 
 
 @jax.custom_jvp
-def _solve_in_jax(*given: jax.Array) -> Arrays:
-    return _by_jax(*given)
+def _solve_in_jax(*operands: jax.Array) -> _Arrays:
+    return _by_jax(*operands)
 
 
 @_solve_in_jax.defjvp
-def _solve_in_jax_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
-    found = _solve_in_jax(*given)
+def _solve_in_jax_jvp(primals: _Arrays, tangents: Any) -> tuple[_Arrays, Any]:
+    solution = _solve_in_jax(*primals)
     signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
-    change = jnp.vectorize(_descent.tangent, signature=signature)(*given[:4], found[0], *tangents[:4])
-    return found, (change, *_still(found))
+    change = jnp.vectorize(_descent.tangent, signature=signature)(*primals[:4], solution[0], *tangents[:4])
+    return solution, (change, *_still(solution))
 
 
 @jax.custom_jvp
-def _solve_anywhere(*given: jax.Array) -> Arrays:
-    return lax.platform_dependent(*given, cpu=partial(_by_kernel, False), default=_by_jax)
+def _solve_anywhere(*operands: jax.Array) -> _Arrays:
+    return lax.platform_dependent(*operands, cpu=partial(_by_kernel, False), default=_by_jax)
 
 
 @partial(_solve_anywhere.defjvp, symbolic_zeros=True)
-def _solve_anywhere_jvp(given: Arrays, tangents: Any) -> tuple[Arrays, Any]:
-    found = _solve_and_keep(*given)
-    pi, _, eps, log_prior, *_ = given
-    kept = _implicit.Kept._make((pi, eps, log_prior, found[0], *found[4:]))
+def _solve_anywhere_jvp(primals: _Arrays, tangents: Any) -> tuple[_Arrays, Any]:
+    solution = _solve_and_keep(*primals)
+    pi, _, eps, log_prior, *_ = primals
+    kept = _implicit.Kept._make((pi, eps, log_prior, solution[0], *solution[4:]))
     moved = tuple(not isinstance(t, SymbolicZero) for t in tangents[:4])
     moving = tuple(t for t, has in zip(tangents, moved, strict=False) if has)
-    change = _implicit.push(kept, moving, moved) if any(moved) else jnp.zeros_like(found[0])
-    return found[:4], (change, *_still(found))
+    change = _implicit.push(kept, moving, moved) if any(moved) else jnp.zeros_like(solution[0])
+    return solution[:4], (change, *_still(solution))
 
 
 @jax.custom_jvp
-def _solve_and_keep(*given: jax.Array) -> Arrays:
-    def by_jax(*given: jax.Array) -> Arrays:
-        found = _by_jax(*given)
-        return *found, *_implicit.mixture(given[0], given[1], found[0])
+def _solve_and_keep(*operands: jax.Array) -> _Arrays:
+    def by_jax(*operands: jax.Array) -> _Arrays:
+        solution = _by_jax(*operands)
+        return *solution, *_implicit.mixture(operands[0], operands[1], solution[0])
 
-    return lax.platform_dependent(*given, cpu=partial(_by_kernel, True), default=by_jax)
+    return lax.platform_dependent(*operands, cpu=partial(_by_kernel, True), default=by_jax)
 
 
 @_solve_and_keep.defjvp
-def _solve_and_keep_jvp(given: Arrays, tangents: Any) -> Any:
+def _solve_and_keep_jvp(primals: _Arrays, tangents: Any) -> Any:
     raise TypeError(_implicit.NO_SECOND_DERIVATIVE)
 
 
-def _still(found: Arrays) -> Any:
+def _still(solution: _Arrays) -> Any:
     """Tangents of gap, passes and outcome."""
-    return jnp.zeros_like(found[1]), *(np.zeros(a.shape, dtypes.float0) for a in found[2:4])
+    return jnp.zeros_like(solution[1]), *(np.zeros(a.shape, dtypes.float0) for a in solution[2:4])

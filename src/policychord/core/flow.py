@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +19,23 @@ from .objective import (
     along_path,
     certificate_at,
     checked,
+    dispatch,
     energy,
     gate,
-    general,
     primitive_cost,
+    require_convex,
     spread_over,
 )
 
+if TYPE_CHECKING:
+    from .convex import ConvexProblem
+else:  # loaded when it is first needed
+    ConvexProblem = Any
+
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
-RTOL, ATOL = 1e-10, 1e-13
-MAX_STEPS = 1 << 20
-MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
+_RTOL, _ATOL = 1e-10, 1e-13
+_MAX_STEPS = 1 << 20
+_MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
 
 
 class Path(NamedTuple):
@@ -54,13 +60,13 @@ def flow(
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
     check_times(t1, tau, save)
-    problem = checked(problem) if isinstance(problem, Problem) else _checked(problem)
-    n = problem.log_prior.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
-    batch = joint_batch("start", first, problem.log_prior)
-    if not isinstance(problem, Problem):
-        return integrated("flow", lambda: _general_flow(problem, first, t1, tau, save), problem, first)
-    return integrated("flow", lambda: _flow(problem, first, t1, tau, save, batch), problem, first)
+    posed = checked(problem) if isinstance(problem, Problem) else _checked_general(problem)
+    n = posed.log_prior.shape[-1]
+    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, posed.log_prior)
+    batch = joint_batch("start", first, posed.log_prior)
+    if isinstance(posed, Problem):
+        return integrated("flow", lambda: _flow(posed, first, t1, tau, save, batch), posed, first)
+    return integrated("flow", lambda: _general_flow(posed, first, t1, tau, save), posed, first)
 
 
 def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -> Scalars:
@@ -68,9 +74,9 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
 
     `tau` is a number, or an array that broadcasts with the batch axes.
     """
-    tau = check_tau(tau)
+    tau = _check_tau(tau)
     if not isinstance(problem, Problem):
-        return general(problem).dissipation(problem, weights, 1.0) / tau
+        return dispatch("dissipation", problem, weights, 1.0) / tau
     problem = checked(problem)
     weights = check_weights("weights", weights, problem.log_prior)
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
@@ -84,7 +90,7 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
     return -problem.eps / tau * xp.sum(apart, axis=-1)
 
 
-def check_tau(tau: Any) -> Any:
+def _check_tau(tau: Any) -> Any:
     """Positive, finite time constants: a number, or arrays that broadcast with the problems."""
     values = as_floats("tau", tau)
     if not is_traced(values) and not np.all(np.isfinite(values) & (np.asarray(values) > 0)):
@@ -92,9 +98,12 @@ def check_tau(tau: Any) -> Any:
     return values
 
 
-def _checked(problem: Any) -> Any:
+def _checked_general(problem: Any) -> ConvexProblem:
     """The problem, if it is one and its flow goes where the theory says."""
-    problem = general(problem).checked(problem)
+    problem = require_convex(problem)
+    from .convex import checked_convex
+
+    problem = checked_convex(problem)
     if not problem.complexity.convex:
         raise ValueError(
             'the flow has a theory for convex complexities, and that of combine="local product" is not convex: use '
@@ -104,20 +113,20 @@ def _checked(problem: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="save")
-def _general_flow(problem: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
-    from . import convex
+def _general_flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
+    from ._convex_verbs import certificate_of, dissipation_of, energy_of, gate_of, over_batch
 
     times = jnp.linspace(0.0, t1, save)
 
-    def one_path(one: Any, begin: jax.Array) -> Any:
-        weights = _follow(lambda w: convex.gate_of(one, w), begin, times, tau, MAX_STEPS_GENERAL)
+    def one_path(problem: Any, begin: jax.Array) -> Any:
+        weights = _follow(lambda w: gate_of(problem, w), begin, times, tau, _MAX_STEPS_GENERAL)
 
         def look(w: jax.Array) -> Any:
-            return convex.energy_of(one, w), convex.dissipation_of(one, w, tau), convex.certificate_of(one, w)
+            return energy_of(problem, w), dissipation_of(problem, w, tau), certificate_of(problem, w)
 
         return weights, *jax.vmap(look)(weights)
 
-    return Path(times, *convex.over_batch(one_path, problem, first))
+    return Path(times, *over_batch(one_path, problems, first))
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))
@@ -133,10 +142,10 @@ def _flow(problem: Problem, first: Weights, t1: Any, tau: Any, save: int, batch:
     )
 
 
-def _integrate(*given: jax.Array) -> jax.Array:
-    *problem, first, times, tau = given
-    one = Problem(*problem)
-    return _follow(lambda w: gate(one, w), first, times, tau, MAX_STEPS)
+def _integrate(*operands: jax.Array) -> jax.Array:
+    *fields, first, times, tau = operands
+    problem = Problem(*fields)
+    return _follow(lambda w: gate(problem, w), first, times, tau, _MAX_STEPS)
 
 
 def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, tau: Any, max_steps: int) -> jax.Array:
@@ -150,7 +159,7 @@ def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, t
         dt0=None,
         y0=first,
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
+        stepsize_controller=diffrax.PIDController(rtol=_RTOL, atol=_ATOL),
         max_steps=max_steps,
         throw=False,
     ).ys

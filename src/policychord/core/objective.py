@@ -1,7 +1,8 @@
 """The variational objective: one gating problem, its energy, its gate and its certificate."""
 
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from ._certificate import bounded_gap, gradient_rounding, relative_rounding
 from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from .regularisers import Regulariser
-else:  # loaded when it is first needed
-    Regulariser = Any
+    from .convex import ConvexProblem
+    from .regularisers import Entropy, Regulariser, Tsallis
+else:  # loaded when they are first needed
+    ConvexProblem = Entropy = Regulariser = Tsallis = Any
 
-AnyProblem = Any  # a Problem, or a ConvexProblem (`convex.py`), with which all verbs work
 Combine = Literal["mixture", "product", "local product"]
 
 
@@ -39,6 +40,9 @@ class Problem(NamedTuple):
             return xp.log(self.pi)
 
 
+AnyProblem: TypeAlias = Problem | ConvexProblem  # all verbs work with both; the second is in `convex.py`
+
+
 class Certificate(NamedTuple):
     """How far weights can be from optimal: V(w) - V* <= gap and ||w - w*||_1 <= distance."""
 
@@ -51,6 +55,31 @@ class Certificate(NamedTuple):
         return ()
 
 
+@overload
+def problem(
+    *, pi: ArrayLike = ..., log_pi: ArrayLike = ..., action_cost: ArrayLike, eps: ArrayLike, prior: ArrayLike = ...,
+    log_prior: ArrayLike = ..., regulariser: None = None, combine: Literal["mixture"] = "mixture",
+) -> Problem: ...  # fmt: skip
+@overload
+def problem(
+    *, pi: ArrayLike = ..., log_pi: ArrayLike = ..., action_cost: ArrayLike, eps: ArrayLike, prior: ArrayLike = ...,
+    log_prior: ArrayLike = ..., regulariser: Tsallis, combine: str = "mixture",
+) -> ConvexProblem: ...  # fmt: skip
+@overload
+def problem(
+    *, pi: ArrayLike = ..., log_pi: ArrayLike = ..., action_cost: ArrayLike, eps: ArrayLike, prior: ArrayLike = ...,
+    log_prior: ArrayLike = ..., regulariser: Regulariser | None = None, combine: Literal["product", "local product"],
+) -> ConvexProblem: ...  # fmt: skip
+@overload
+def problem(
+    *, complexity: Callable[..., Any], n: Any, eps: ArrayLike, prior: ArrayLike = ...,
+    regulariser: Regulariser | None = None, parameters: Any = None,
+) -> ConvexProblem: ...  # fmt: skip
+@overload  # the entropy with caps is beyond the paper's problem, without them it is not
+def problem(
+    *, pi: ArrayLike = ..., log_pi: ArrayLike = ..., action_cost: ArrayLike, eps: ArrayLike, prior: ArrayLike = ...,
+    log_prior: ArrayLike = ..., regulariser: Regulariser | None = None, combine: str = "mixture",
+) -> Problem | ConvexProblem: ...  # fmt: skip
 def problem(
     *,
     pi: ArrayLike | None = None,
@@ -64,7 +93,7 @@ def problem(
     complexity: Any = None,
     n: Any = None,
     parameters: Any = None,
-) -> Any:
+) -> AnyProblem:
     """Build a `Problem` from NumPy or JAX arrays, or say what is wrong with them.
 
     `pi` (or `log_pi`) has shape (..., d, n): a column for each primitive, over d actions. `action_cost` is
@@ -81,44 +110,45 @@ def problem(
     a new one, to use its compiled solver again. These three make a `ConvexProblem`, with which all verbs work.
     """
     if complexity is not None:
-        if any(given is not None for given in (pi, log_pi, action_cost, log_prior)) or not _is_mixture(combine):
+        if any(argument is not None for argument in (pi, log_pi, action_cost, log_prior)) or not _is_mixture(combine):
             raise ValueError("complexity takes the place of pi, action_cost and combine: pass one or the other.")
         from .convex import own_problem  # loaded when it is first needed
 
         return own_problem(complexity, n, eps, prior, regulariser, parameters)
     if n is not None or parameters is not None:
         raise ValueError("n and parameters belong to a complexity: pass complexity=..., a function of the weights.")
-    given = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
-    return generalise(given, regulariser, combine, log_pi)
+    mixture = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
+    return _generalise(mixture, regulariser, combine, log_pi)
 
 
 def _is_mixture(combine: Any) -> bool:
     return isinstance(combine, str) and combine == "mixture"
 
 
-def generalise(
-    given: Problem, regulariser: Regulariser | None, combine: str = "mixture", log_pi: ArrayLike | None = None
-) -> Any:
+def _generalise(
+    mixture: Problem, regulariser: Regulariser | None, combine: str = "mixture", log_pi: ArrayLike | None = None
+) -> AnyProblem:
     """The same problem with another regulariser, or a product in place of the mixture.
 
-    `log_pi` may go on where the probabilities of `given` underflow: a product takes their logarithms.
+    `log_pi` may go on where the probabilities of `mixture` underflow: a product takes their logarithms.
     """
     if _is_mixture(combine) and regulariser is None:
-        return given
-    from .convex import COMBINE, pose, product_problem
+        return mixture
+    from .complexities import COMBINE
+    from .convex import pose, product_problem
     from .regularisers import alpha_and_caps, is_plain
 
     if not isinstance(combine, str) or combine not in COMBINE:
         raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
     if combine == "mixture" and is_plain(regulariser):
-        return given
-    alpha, caps = alpha_and_caps(regulariser, given.pi.shape[-1])
-    batch = checks.joint_axes({"the problem": given.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
-    pi, cost, eps, log_prior = spread_over(given, batch)
+        return mixture
+    alpha, caps = alpha_and_caps(regulariser, mixture.pi.shape[-1])
+    batch = checks.joint_axes({"the problem": mixture.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
+    pi, cost, eps, log_prior = spread_over(mixture, batch)
     if combine == "mixture":
         return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
     if log_pi is None:
-        log_columns = given.log_pi
+        log_columns = mixture.log_pi
     else:
         log_columns = checks.as_floats("log_pi", log_pi)
         xp = namespace(log_columns)
@@ -192,23 +222,32 @@ def require_problem(value: Any, verb: str) -> Problem:
     """The paper's problem, checked; anything else is refused with what stands in the way of this verb."""
     if isinstance(value, Problem):
         return checked(value)
-    extra = general(value).beyond_paper(value)
+    from .convex import beyond_paper
+
+    extra = beyond_paper(require_convex(value))
     raise ValueError(
         f"{verb} is made for a mixture with the entropy, but this problem has {extra}: leave that out, or use `solve`, "
         "which takes every problem."
     )
 
 
-def general(problem: Any) -> ModuleType:
-    """The module that answers for problems with another complexity or regulariser; refuses what is no problem."""
-    from . import convex
+def require_convex(value: Any) -> ConvexProblem:
+    """A problem with another complexity or regulariser; refuses what is no problem."""
+    from .convex import ConvexProblem  # loaded when it is first needed
 
-    if not isinstance(problem, convex.ConvexProblem):
+    if not isinstance(value, ConvexProblem):
         raise ValueError(
-            f"expected a Problem but got {type(problem).__name__}: build one with "
+            f"expected a Problem but got {type(value).__name__}: build one with "
             "problem(pi=..., action_cost=..., eps=...)."
         )
-    return convex
+    return value
+
+
+def dispatch(verb: str, problem: Any, weights: ArrayLike, *more: Any) -> Any:
+    """The answer of a verb that is given weights to a problem that is not the paper's own, or a refusal."""
+    from ._convex_verbs import VERBS  # loaded when it is first needed
+
+    return VERBS[verb](require_convex(problem), weights, *more)
 
 
 def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
@@ -228,7 +267,7 @@ def along_path(problem: Problem) -> Problem:
 def primitive_cost(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
     if not isinstance(problem, Problem):
-        return general(problem).slope(problem, weights)
+        return dispatch("primitive_cost", problem, weights)
     problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
@@ -237,7 +276,7 @@ def primitive_cost(problem: AnyProblem, weights: ArrayLike) -> Weights:
 def complexity(problem: AnyProblem, weights: ArrayLike) -> Scalars:
     """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
     if not isinstance(problem, Problem):
-        return general(problem).complexity(problem, weights)
+        return dispatch("complexity", problem, weights)
     problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     pi, s, _, _ = problem
@@ -248,7 +287,7 @@ def complexity(problem: AnyProblem, weights: ArrayLike) -> Scalars:
 def energy(problem: AnyProblem, weights: ArrayLike) -> Scalars:
     """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a ) on the simplex, and +inf off it (the entropic barrier)."""
     if not isinstance(problem, Problem):
-        return general(problem).energy(problem, weights)
+        return dispatch("energy", problem, weights)
     problem = checked(problem)
     weights = checks.check_weights("weights", weights, problem.log_prior)
     xp = namespace(*problem, weights)
@@ -260,7 +299,7 @@ def energy(problem: AnyProblem, weights: ArrayLike) -> Scalars:
 def gate(problem: AnyProblem, weights: ArrayLike) -> Weights:
     """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
     if not isinstance(problem, Problem):
-        return general(problem).gate(problem, weights)
+        return dispatch("gate", problem, weights)
     problem = checked(problem)
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
     xp = namespace(y)
@@ -272,11 +311,11 @@ def certify(problem: AnyProblem, weights: ArrayLike) -> Certificate:
     """Bound the suboptimality of any weights, whoever made them, from one gradient.
 
     gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
-    rounding may have hidden. With another complexity or regulariser see `convex.py`; `assumes` says what the bounds
-    are conditional on.
+    rounding may have hidden. With another complexity or regulariser see `_convex_verbs.py`; `assumes` says what the
+    bounds are conditional on.
     """
     if not isinstance(problem, Problem):
-        return general(problem).certify(problem, weights)
+        return dispatch("certify", problem, weights)
     problem = checked(problem)
     return certificate_at(problem, checks.check_simplex("weights", weights, problem.log_prior))
 
@@ -298,7 +337,7 @@ def certificate_at(problem: Problem, weights: Weights) -> Certificate:
     return certificate_from_gap(xp.where(xp.any(weights < 0.0, axis=-1), np.inf, gap), eps)
 
 
-class CentredCost(NamedTuple):
+class _CentredCost(NamedTuple):
     """The linear part of the gradient, and what its rounding is made of."""
 
     linear: Weights  # Pi^T (s - centre)
@@ -307,7 +346,7 @@ class CentredCost(NamedTuple):
     relative: Array  # rounding of sums over the actions, and by how much a column misses one, (..., 1)
 
 
-def centred_cost(pi: Primitives, action_cost: ActionValues) -> CentredCost:
+def centred_cost(pi: Primitives, action_cost: ActionValues) -> _CentredCost:
     """The cost less what the first primitive expects to pay: a constant moves no weight and only adds rounding.
 
     A column that misses one by a little lets a constant count by as much: it and the centre are in the rounding.
@@ -317,7 +356,7 @@ def centred_cost(pi: Primitives, action_cost: ActionValues) -> CentredCost:
     s = action_cost - centre
     # a negative entry makes it infinite
     amiss = xp.max(xp.abs(xp.sum(xp.where(pi >= 0.0, pi, np.inf), axis=-2) - 1.0), axis=-1, keepdims=True)
-    return CentredCost(
+    return _CentredCost(
         linear=_columns_times(pi, s),
         magnitude=_columns_times(pi, xp.abs(s)),
         offset=1.0 + xp.abs(centre),

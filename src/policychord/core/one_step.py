@@ -10,8 +10,8 @@ from .._types import Weights, namespace
 from ._checks import check_weights
 from .objective import Problem, require_problem
 
-RELAXATION = 10.0  # time, in units of tau, for which the scripts integrate towards a gate that they hold fixed
-FLOOR = 1e-8  # added to q = exp(-s) and to the mixture
+_RELAXATION = 10.0  # time, in units of tau, for which the scripts integrate towards a gate that they hold fixed
+_FLOOR = 1e-8  # added to q = exp(-s) and to the mixture
 
 
 def one_step(problem: Problem, weights: Weights) -> Weights:
@@ -20,8 +20,8 @@ def one_step(problem: Problem, weights: Weights) -> Weights:
     weights = check_weights("weights", weights, log_prior)
     xp = namespace(*problem, weights)
     mixture = (pi @ weights[..., None])[..., 0]
-    surprise = xp.log(mixture + FLOOR) - xp.logaddexp(-s, np.log(FLOOR))  # exp(-s) may be too large to write down
+    surprise = xp.log(mixture + _FLOOR) - xp.logaddexp(-s, np.log(_FLOOR))  # exp(-s) may be too large to write down
     y = log_prior - (surprise[..., None, :] @ pi)[..., 0, :] / eps[..., None]
     response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
     response = response / xp.sum(response, axis=-1, keepdims=True)
-    return response + np.exp(-RELAXATION) * (weights - response)
+    return response + np.exp(-_RELAXATION) * (weights - response)

@@ -20,9 +20,9 @@ from .._types import Array, ArrayLike, Weights, is_traced, namespace
 from ._checks import as_floats, check_eps, joint_axes, normalised_prior, sum_tolerance
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
-SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
-UNDERFLOW = -745.0  # ln of the least positive number
-ROOT_TURNS = 200  # of the search for the level; bisection alone would need about 100
+_SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
+_UNDERFLOW = -745.0  # ln of the least positive number
+_ROOT_TURNS = 200  # of the search for the level; bisection alone would need about 100
 
 
 class Entropy(NamedTuple):
@@ -91,11 +91,11 @@ def best_response(
     lead = {"cost": cost.shape[:-1], "eps": temperature.shape, "prior": log_prior.shape[:-1]}
     joint_axes(lead | {"alpha": alpha.shape, "caps": caps.shape[:-1]})
     xp = namespace(cost, temperature, log_prior, alpha, caps)
-    given = (cost, temperature, log_prior, alpha, caps)
-    if is_traced(*given):
-        return _responses(*given)
+    arguments = (cost, temperature, log_prior, alpha, caps)
+    if is_traced(*arguments):
+        return _responses(*arguments)
     with jax.enable_x64(True):
-        return xp.asarray(_responses(*given))
+        return xp.asarray(_responses(*arguments))
 
 
 def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
@@ -109,10 +109,10 @@ def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
 
 @jax.jit
 def _responses(cost: Any, eps: Any, log_prior: Any, alpha: Any, caps: Any) -> jax.Array:
-    def one(cost, eps, log_prior, alpha, caps):
+    def response(cost, eps, log_prior, alpha, caps):
         return respond(tilt(log_prior, alpha) - cost / eps, caps, alpha)[0]
 
-    return jnp.vectorize(one, signature="(n),(),(n),(),(n)->(n)")(cost, eps, log_prior, alpha, caps)
+    return jnp.vectorize(response, signature="(n),(),(n),(),(n)->(n)")(cost, eps, log_prior, alpha, caps)
 
 
 # ------------------------------------------------------------------------------- one vector
@@ -122,20 +122,20 @@ def link(log_weights: Any, alpha: Any) -> jax.Array:
     """l(w) = (w^k - 1)/k with k = alpha - 1, from ln w; ln w itself at k = 0."""
     if alpha is None:
         return log_weights
-    k, one = _order(alpha)
-    return jnp.where(one, log_weights, jnp.expm1(k * log_weights) / k)
+    k, entropic = _order(alpha)
+    return jnp.where(entropic, log_weights, jnp.expm1(k * log_weights) / k)
 
 
 def unlink(u: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     """The inverse of the link, w = (1 + k u)_+^(1/k) or exp(u) at k = 0, and its slope w^(2 - alpha) = w/(1 + k u)."""
-    k, one = _order(alpha)
-    base = jnp.where(one, 1.0, 1.0 + k * u)
-    powered = jnp.exp(jnp.where(one, jnp.minimum(u, 700.0), log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k))
+    k, entropic = _order(alpha)
+    base = jnp.where(entropic, 1.0, 1.0 + k * u)
+    powered = jnp.exp(jnp.where(entropic, jnp.minimum(u, 700.0), _log1p(jnp.maximum(k * u, -1.0 + UNIT_ROUNDOFF)) / k))
     w = jnp.where(base > 0.0, powered, 0.0)
     return w, w / jnp.where(base > 0.0, base, 1.0)
 
 
-def log1p(x: Any) -> jax.Array:
+def _log1p(x: Any) -> jax.Array:
     """ln(1 + x) to a dozen roundings; that of XLA misses some hundred for x near -0.4."""
     small = jnp.abs(x) < 0.1
     return jnp.where(small, jnp.log1p(jnp.where(small, x, 0.0)), jnp.log(jnp.where(small, 1.0, 1.0 + x)))
@@ -189,7 +189,7 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
     Newton on l(sum w) = 0, which is convex without caps and linear at alpha = 1 and 2 between kinks; bisection where
     Newton leaves the bracket.
     """
-    k, one = _order(alpha)
+    k, entropic = _order(alpha)
     top = jnp.max(y)
     capped = jnp.any(caps < 1.0)
     all_caps, caps = caps, jnp.where(caps < 1.0, caps, 2.0)  # one is no cap: what would reach it is free
@@ -207,16 +207,16 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
         slope = jnp.sum(slopes)
         low, high = jnp.where(total >= 1.0, level, low), jnp.where(total >= 1.0, high, level)
         grown = jnp.log(total)
-        step = jnp.where(one, total * grown, total * -jnp.expm1(-k * grown) / k)
+        step = jnp.where(entropic, total * grown, total * -jnp.expm1(-k * grown) / k)
         newton = level + step / jnp.where(slope > 0.0, slope, 1.0)
         inside = (slope > 0.0) & (newton >= low) & (newton <= high)
         # every fourth turn halves the bracket, so that kinks at the caps cannot hold it up
         after = jnp.where(inside & (turn % 4 < 3), newton, 0.5 * (low + high))
-        done = (jnp.abs(total - 1.0) <= SUMMED * UNIT_ROUNDOFF) | (after == level) | (high <= low)
+        done = (jnp.abs(total - 1.0) <= _SUMMED * UNIT_ROUNDOFF) | (after == level) | (high <= low)
         return jnp.where(done, level, after), low, high, turn + 1, done
 
     begin = (low, low, high, 0, jnp.zeros((), bool))
-    level = lax.while_loop(lambda c: ~c[4] & (c[3] < ROOT_TURNS), refine, begin)[0]
+    level = lax.while_loop(lambda c: ~c[4] & (c[3] < _ROOT_TURNS), refine, begin)[0]
     w, total, slopes = excess(level)
     slope = jnp.sum(slopes)
     # what rounding left of the sum goes to the free weights: the level may be too large a number to be moved so little
@@ -225,8 +225,8 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
 
 
 @_search.defjvp
-def _search_jvp(given: Any, tangents: Any) -> Any:
-    y, caps, alpha = given
+def _search_jvp(primals: Any, tangents: Any) -> Any:
+    y, caps, alpha = primals
     dy, d_caps, d_alpha = tangents
     w, level = _search(y, caps, alpha)
     free = below_caps(w, caps)
@@ -246,7 +246,7 @@ def link_by_alpha(weights: Any, alpha: Any) -> jax.Array:
     return jnp.where(near, series, exact)
 
 
-class FenchelGap(NamedTuple):
+class _FenchelGap(NamedTuple):
     """max_s <y, s - w> - R(s) + R(w), and what its rounding depends on."""
 
     gap: Any
@@ -256,7 +256,7 @@ class FenchelGap(NamedTuple):
     slope: Any  # sum_a w_a |l(w_a) - u_a|: what it costs that the weights miss one
 
 
-def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> FenchelGap:
+def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> _FenchelGap:
     """T times it is the certificate G, y = tilt - grad F/T.
 
     Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level. For w near s it is the divergence
@@ -267,13 +267,13 @@ def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> FenchelGap:
     near = (s > 0.0) & (jnp.abs(weights - s) <= 0.5 * s)
     some = jnp.where(near, s, 1.0)
     relative = jnp.where(near, (weights - s) / some, 0.0)
-    grown = (1.0 + relative) * link(log1p(relative), alpha) - relative
+    grown = (1.0 + relative) * link(_log1p(relative), alpha) - relative
     scale, order = (1.0, 1.0) if alpha is None else (some ** (alpha - 1.0), alpha)
     held = jnp.where(below_caps(s, caps), 0.0, (link(jnp.log(some), alpha) - u) * (weights - s))
     close = s * scale * jnp.maximum(grown, 0.0) / order + jnp.maximum(held, 0.0)
     far = _potential(weights, alpha) - _potential(s, alpha) - jnp.where(weights == s, 0.0, u * (weights - s))
     slope = jnp.sum(weights * jnp.abs(link(floored_log(weights), alpha) - u))
-    return FenchelGap(
+    return _FenchelGap(
         gap=jnp.sum(jnp.where(near, close, jnp.maximum(far, 0.0))),
         response=s,
         mismatch=jnp.sum(jnp.abs(weights - s)),
@@ -285,7 +285,7 @@ def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> FenchelGap:
 def _least_link(alpha: Any) -> Any:
     """The link of the least weight that counts: of zero, -1/k, or of a number that underflows."""
     k = 0.0 if alpha is None else alpha - 1.0
-    return -1.0 / jnp.maximum(k, -1.0 / UNDERFLOW)
+    return -1.0 / jnp.maximum(k, -1.0 / _UNDERFLOW)
 
 
 def _potential(weights: Any, alpha: Any) -> jax.Array:
@@ -297,5 +297,5 @@ def _potential(weights: Any, alpha: Any) -> jax.Array:
 def _order(alpha: Any) -> tuple[jax.Array, jax.Array]:
     """k = alpha - 1, made harmless where it is zero, and whether it is."""
     k = jnp.asarray(alpha) - 1.0
-    one = k <= 0.0
-    return jnp.where(one, 1.0, k), one
+    entropic = k <= 0.0
+    return jnp.where(entropic, 1.0, k), entropic

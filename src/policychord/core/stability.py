@@ -12,8 +12,10 @@ from .circuit import time_scales as ladder
 from .equilibrium import solve
 from .objective import Problem, require_problem
 
+__all__ = ["Stability", "circuit_stability", "curvatures"]
+
 # Integrating an oscillation that dies out this slowly would look unstable as well.
-MARGIN = 1e-9
+_MARGIN = 1e-9
 
 
 class Stability(NamedTuple):
@@ -44,7 +46,7 @@ def circuit_stability(problem: Problem, time_scales: TimeScales | None = None) -
     mass = _roots(_mass_loop(eps, scales))
     spectrum = np.concatenate([modes.reshape((*batch, 5 * mu.shape[-1])), mass], axis=-1)
     growth = spectrum.real.max(axis=-1)
-    return Stability(np.asarray(growth < -MARGIN), growth, spectrum)
+    return Stability(np.asarray(growth < -_MARGIN), growth, spectrum)
 
 
 def curvatures(problem: Problem) -> np.ndarray:

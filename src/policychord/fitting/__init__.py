@@ -6,7 +6,7 @@ models). For composed agents: `decisions` (their likelihood and their rivals), `
 """
 
 from .decisions import Family, Observations, from_dataset, from_trace, observations
-from .fits import Fit, Rival, fit
+from .fits import Fit, Rival, fit, likelihood_of, sentence_of
 from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
 from .likelihoods import Likelihood, likelihood
 from .optimise import Optimum, maximise
@@ -58,6 +58,7 @@ __all__ = [
     "from_trace",
     "information",
     "likelihood",
+    "likelihood_of",
     "maximise",
     "model_frequencies",
     "needed_for",
@@ -66,6 +67,7 @@ __all__ = [
     "positive",
     "real",
     "recover",
+    "sentence_of",
     "simplex",
     "to_datatree",
     "verdicts",

@@ -11,18 +11,15 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import custom_derivatives
-from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int, Shaped
 
 from .._types import Array, ArrayLike, Observation, in_native_order
 from ..actions import AbstractActions, Grid
 from ..agent import Composer
-from ..core._method import LOG_FLOOR, MIXTURE_FLOOR
 from ..core.equilibrium import solve
 from ..core.objective import Problem
-from ..envs.base import AbstractEnv
+from ..loops.environment import AbstractEnv
 from ..loops.trace import Trace
 from ..primitives.base import AbstractPrimitive
 from ..primitives.gaussian import Gaussian
@@ -31,7 +28,6 @@ from .parameters import Parameter, Theta, bounded, real, simplex
 LEAST = -690.0  # ln of the probability below which an action counts as unheard of, not as impossible
 TOL = 1e-12
 ON_POINT = 1e-9  # how far from a point of the set an action may be that was taken from it
-DIRECT_UP_TO = 6  # primitives up to which a linear system is solved by written-out elimination
 By = Literal["index", "density"]  # how the action was observed
 Posing = Callable[[Observation, Any], Problem]
 
@@ -162,83 +158,10 @@ def from_dataset(dataset: Any, env: AbstractEnv) -> Observations:
     return Observations(flat, action[alive].reshape(-1, *action.shape[3:]), *labels)
 
 
-# ------------------------------------------------------------------------------------- weights with derivatives
-
-
-@jax.custom_jvp
-def log_weights(pi: Any, cost: Any, eps: Any, log_prior: Any) -> tuple[Any, Any]:
-    """(ln w*, gap) of one gating problem, with first derivatives by the implicit function theorem.
-
-    The solver runs as it is. Its derivative is linear in the change dg of the gradient at fixed weights:
-    (S K S + eps I) y = -S (dg - w.dg), d ln w = y/S. A cost enters dg only as Pi^T ds, so no array with a parameter
-    axis beside the action axis is ever made.
-    """
-    found = solve(Problem(pi, cost, eps, log_prior), tol=TOL)
-    return found.log_weights, found.certificate.gap
-
-
-@partial(log_weights.defjvp, symbolic_zeros=True)
-def _log_weights_jvp(given: Any, tangents: Any) -> Any:
-    pi, cost, eps, log_prior = given
-    found, gap = log_weights(pi, cost, eps, log_prior)
-    z = jnp.maximum(found, LOG_FLOOR)
-    w, root = jnp.exp(z), jnp.exp(0.5 * z)
-    p = jnp.maximum(_mixture(pi, w), MIXTURE_FLOOR)
-    d_pi, d_cost, d_eps, d_log_prior = (
-        None if isinstance(one, custom_derivatives.SymbolicZero) else one for one in tangents
-    )
-    dg = jnp.zeros_like(w)
-    if d_cost is not None:
-        dg = dg + _expect(pi, d_cost)
-    if d_pi is not None:
-        dg = dg + _expect(pi, _mixture(d_pi, w) / p) + _expect(d_pi, jnp.log(p) + cost)
-    if d_eps is not None:
-        dg = dg + d_eps * (z - log_prior)
-    if d_log_prior is not None:
-        dg = dg - eps * d_log_prior
-    force = -root * (dg - jnp.sum(w * dg))
-    change = _solve_positive(_curvature(pi, p, root), eps, force) / root
-    return (found, gap), (change, jnp.zeros_like(gap))
-
-
-def _mixture(pi: Any, w: Any) -> Any:
-    """Pi w, column by column while they are few: XLA then makes one loop over the actions."""
-    n = pi.shape[-1]
-    return sum(pi[:, a] * w[a] for a in range(n)) if n <= DIRECT_UP_TO else pi @ w
-
-
-def _expect(pi: Any, values: Any) -> Any:
-    """Pi^T values."""
-    n = pi.shape[-1]
-    return jnp.stack([jnp.sum(pi[:, a] * values) for a in range(n)]) if n <= DIRECT_UP_TO else values @ pi
-
-
-def _curvature(pi: Any, p: Any, root: Any) -> Any:
-    """S K S, K = Pi^T diag(1/p) Pi."""
-    n = pi.shape[-1]
-    if n > DIRECT_UP_TO:
-        scaled = pi * root
-        return scaled.T @ (scaled / p[:, None])
-    entry = {(a, b): root[a] * root[b] * jnp.sum(pi[:, a] * pi[:, b] / p) for a in range(n) for b in range(a + 1)}
-    return jnp.stack([jnp.stack([entry[max(a, b), min(a, b)] for b in range(n)]) for a in range(n)])
-
-
-def _solve_positive(matrix: Any, eps: Any, right: Any) -> Any:
-    """(matrix + eps I)^-1 right for a positive semidefinite matrix."""
-    n = right.shape[0]
-    if n > DIRECT_UP_TO:
-        return cho_solve(cho_factor(matrix + eps * jnp.eye(n)), right)
-    rows = [[matrix[i, j] + (eps if i == j else 0.0) for j in range(n)] for i in range(n)]
-    b = [right[i] for i in range(n)]
-    for i in range(n):
-        for j in range(i + 1, n):
-            factor = rows[j][i] / rows[i][i]
-            rows[j] = [rows[j][m] - factor * rows[i][m] for m in range(n)]
-            b[j] = b[j] - factor * b[i]
-    answer: list[Any] = [0.0] * n
-    for i in reversed(range(n)):
-        answer[i] = (b[i] - sum(rows[i][j] * answer[j] for j in range(i + 1, n))) / rows[i][i]
-    return jnp.stack(answer)
+def log_weights(problem: Problem) -> tuple[Any, Any]:
+    """(ln w*, gap) of one gating problem; ln w* has derivatives, those of `solve`."""
+    equilibrium = solve(problem, tol=TOL)
+    return equilibrium.log_weights, jax.lax.stop_gradient(equilibrium.certificate.gap)
 
 
 # ------------------------------------------------------------------------------------------- one decision
@@ -325,7 +248,7 @@ def _log_density(
     return primitive.log_prob(actions, seen, k)[nearest] - jnp.log(cell)
 
 
-def by_weights(here: Choice, log_w: Any) -> Any:
+def _by_weights(here: Choice, log_w: Any) -> Any:
     """ln of the mixture at the observed action."""
     return logsumexp(here.log_at + log_w)
 
@@ -338,7 +261,7 @@ def composed(family: Family, free: Sequence[Parameter], fixed: Theta, by: By) ->
 
     def log_prob(theta: Theta, unit: Any) -> Any:
         here = choice(family.build({**fixed, **theta}), by, unit)
-        return by_weights(here, log_weights(*here.problem)[0])
+        return _by_weights(here, log_weights(here.problem)[0])
 
     return Account("composed", tuple(free), log_prob, "weights that the gate chooses at every decision")
 
@@ -379,24 +302,24 @@ def rivals(
         return here(theta, unit).log_chance
 
     def constant(theta: Theta, unit: Any) -> Any:
-        return by_weights(here(theta, unit), jnp.log(theta["weights"]))
+        return _by_weights(here(theta, unit), jnp.log(theta["weights"]))
 
     def alone(a: int, theta: Theta, unit: Any) -> Any:
         return here(theta, unit).log_at[a]
 
     def cheapest(theta: Theta, unit: Any) -> Any:
         now = here(theta, unit)
-        first = jnp.argmin(_expect(now.problem.pi, now.problem.action_cost))
+        first = jnp.argmin(now.problem.action_cost @ now.problem.pi)
         return _lapsing(theta["lapse"], now.log_at[first], now.log_chance)
 
     def softmax_gate(theta: Theta, unit: Any) -> Any:
         matrix = jnp.reshape(theta["gate"], (len(names) - 1, features + 1))
         logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
-        return by_weights(here(theta, unit), jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
+        return _by_weights(here(theta, unit), jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
 
     def lapsing(theta: Theta, unit: Any) -> Any:
         now = here(theta, unit)
-        return _lapsing(theta["lapse"], by_weights(now, log_weights(*now.problem)[0]), now.log_chance)
+        return _lapsing(theta["lapse"], _by_weights(now, log_weights(now.problem)[0]), now.log_chance)
 
     lapse = bounded("lapse", 0.0, 1.0, 0.05)
     found = [Account("chance", (), chance, "all actions alike")]

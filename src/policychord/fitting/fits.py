@@ -53,7 +53,7 @@ class Rival(NamedTuple):
 class Fit(NamedTuple):
     """What a fit found. Numbers on natural scales are in `theta`, `errors` and `intervals`, by parameter."""
 
-    family: str
+    family: Family
     primitives: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     fixed: dict[str, Any]
@@ -71,7 +71,6 @@ class Fit(NamedTuple):
     held_out: float  # nats a decision, each under estimates without its fold
     held_out_by: str  # what the folds keep together
     rivals: tuple[Rival, ...]
-    sentence: str  # whether gating is needed
     weights: Float[np.ndarray, "N n"]  # of the primitives, at every decision
     gap: Float[np.ndarray, " N"]  # certificate of the weights: V(w) - V* <= gap
     distance: Float[np.ndarray, " N"]  # certificate: |w - w*|_1 <= distance
@@ -79,7 +78,6 @@ class Fit(NamedTuple):
     optimum: Optimum
     group: GroupFit | None  # with groups: mean, covariance and everybody's estimate
     notes: tuple[str, ...]
-    likelihood: Likelihood
     complete: bool = True  # False if Ctrl-C left something out: the notes say what
 
     @property
@@ -117,6 +115,30 @@ def fit(
     - `progress(what, done, total)` is told how far it is. Ctrl-C gives the best so far, with a note on what is missing
       (`complete` is False then); `resume=found.optimum` goes on from there.
     """
+    found, _ = fit_with_likelihood(
+        family, observations, free, fixed, groups, starts, method=method, hold_out=hold_out, compare=compare,
+        profiles=profiles, seed=seed, progress=progress, resume=resume,
+    )  # fmt: skip
+    return found
+
+
+def fit_with_likelihood(
+    family: Family | Callable[[Theta], Any],
+    observations: Observations,
+    free: Sequence[Any] | None = None,
+    fixed: Theta | None = None,
+    groups: Literal["subject"] | None = None,
+    starts: int = 8,
+    *,
+    method: Literal["ml", "map"] = "ml",
+    hold_out: Held = "auto",
+    compare: bool = True,
+    profiles: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+    resume: Optimum | None = None,
+) -> tuple[Fit, Likelihood]:
+    """`fit`, and the likelihood with its compiled programs, for those who go on with it."""
     require_float64()
     if not isinstance(observations, Observations):
         raise ValueError(
@@ -127,7 +149,7 @@ def fit(
     _check_request(groups, hold_out, method, chosen)
     setup = setup_of(known, chosen, rest, observations)
     account = composed(known, chosen, rest, setup.by)
-    given = likelihood_of(account, setup, observations)
+    given = likelihood_of_account(account, setup, observations)
     labels, what = _labels(observations, hold_out, groups)
     fold = _folds(labels, observations, groups) if compare else None
     _check_start(given, observations)
@@ -164,13 +186,36 @@ def fit(
         notes, complete = [*notes, *stopped], not stopped
     theta = _theta(chosen, z)
     count = size(chosen) * (1 if group is None else given.groups)
-    return Fit(
-        known.name, setup.names, chosen, {name: np.asarray(value) for name, value in rest.items()}, method,
-        observations.size, theta, *_scales(chosen, z, sure, group), sure, told,
-        float(log_p.sum()), count * np.log(observations.size) - 2 * float(log_p.sum()), log_p, held_out, what, others,
-        _sentence(others, weights, what), weights, gap, distance, observations, best, group, tuple(notes), given,
-        complete,
-    )  # fmt: skip
+    errors, robust_errors, intervals = _scales(chosen, z, sure, group)
+    estimated = Fit(
+        family=known,
+        primitives=setup.names,
+        parameters=chosen,
+        fixed={name: np.asarray(value) for name, value in rest.items()},
+        method=method,
+        decisions=observations.size,
+        theta=theta,
+        errors=errors,
+        robust_errors=robust_errors,
+        intervals=intervals,
+        uncertainty=sure,
+        verdicts=told,
+        log_likelihood=float(log_p.sum()),
+        bic=count * np.log(observations.size) - 2 * float(log_p.sum()),
+        pointwise=log_p,
+        held_out=held_out,
+        held_out_by=what,
+        rivals=others,
+        weights=weights,
+        gap=gap,
+        distance=distance,
+        observations=observations,
+        optimum=best,
+        group=group,
+        notes=tuple(notes),
+        complete=complete,
+    )
+    return estimated, given
 
 
 def _check_request(groups: Any, hold_out: Any, method: str, free: Sequence[Parameter]) -> None:
@@ -274,7 +319,13 @@ def _names(family: Family, count: int) -> tuple[str, ...]:
     return labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
 
 
-def likelihood_of(account: Account, setup: _Setup, seen: Observations) -> Likelihood:
+def likelihood_of(fit: Fit) -> Likelihood:
+    """The likelihood that was climbed, anew: `log_prob(theta, unit)` for one decision, and the data."""
+    setup = setup_of(fit.family, fit.parameters, fit.fixed, fit.observations)
+    return likelihood_of_account(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
+
+
+def likelihood_of_account(account: Account, setup: _Setup, seen: Observations) -> Likelihood:
     return likelihood(account.log_prob, setup.data, account.parameters, groups=seen.subject, at_once=setup.at_once)
 
 
@@ -433,7 +484,7 @@ def _score(
     account: Account, setup: _Setup, seen: Observations, how: _Comparing
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """(held-out ln p of each decision, log-likelihood with all data, estimates) of one explanation."""
-    given = likelihood_of(account, setup, seen)
+    given = likelihood_of_account(account, setup, seen)
     if not account.parameters:
         log_p = pointwise(given, np.zeros(0))
         return log_p, float(log_p.sum()), np.zeros(0)
@@ -452,8 +503,9 @@ def _whole_group(given: Likelihood, rounds: int) -> GroupFit:
     return found
 
 
-def _sentence(others: Sequence[Rival], weights: np.ndarray, what: str) -> str:
+def sentence_of(fit: Fit) -> str:
     """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
+    others, weights, what = fit.rivals, fit.weights, fit.held_out_by
     constant = next((one for one in others if one.name == "constant weights"), None)
     if constant is None:
         return "Gating was not compared with constant weights."

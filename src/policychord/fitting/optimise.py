@@ -268,10 +268,10 @@ def _line(objective: _Best, here: Point, step: np.ndarray, uphill: np.ndarray) -
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:
-    return inverses(spread[None])[0]
+    return _inverses(spread[None])[0]
 
 
-def inverses(spread: np.ndarray) -> Float[np.ndarray, "groups K K"]:
+def _inverses(spread: np.ndarray) -> Float[np.ndarray, "groups K K"]:
     """Inverses of the scores' products; directions of which the data say next to nothing get a bounded one."""
     values, vectors = np.linalg.eigh(spread)
     least = np.maximum(1e-10 * values.max(axis=-1, keepdims=True, initial=0.0), 1e-12)
@@ -358,8 +358,8 @@ def climb_groups(
     far = np.full(count, bool(products) and inverse is None)  # the top is: products say where it lies
     fresh = np.full(count, inverse is None) & ~far
     if far.any():
-        metric = inverses(products[0])
-    metric = conditional(metric, held)
+        metric = _inverses(products[0])
+    metric = _conditional(metric, held)
     length, converged, stuck = np.ones(count), np.zeros(count, bool), np.zeros(count, int)
     left = np.full(count, np.inf)  # squared distance from the top in standard errors
     for _ in range(turns):
@@ -367,7 +367,7 @@ def climb_groups(
         active = np.flatnonzero(~converged & (stuck < 25))
         if active.size == 0:
             break
-        free_metric, inward = pinned(metric[active], z[active], gradient[active])
+        free_metric, inward = _pinned(metric[active], z[active], gradient[active])
         step = np.einsum("gij,gj->gi", free_metric, inward)
         uphill = np.einsum("gi,gi->g", step, inward)
         lost = (uphill <= 0) | ~np.isfinite(uphill)
@@ -395,10 +395,10 @@ def climb_groups(
         metric[won] = _bfgs(metric[won], moved[good], gradient[won] - slope[good], fresh[won])
         fresh[won] = False
         if products and (scored := good & far[active]).any():
-            metric[active[scored]] = conditional(inverses(products[0][scored]), held)
+            metric[active[scored]] = _conditional(_inverses(products[0][scored]), held)
         z[won], value[won], gradient[won] = aim[good], trial[good], slope[good]
         again = active[stuck[active] == 8]
-        metric[again] = conditional(np.tile(np.eye(free), (again.size, 1, 1)), held)
+        metric[again] = _conditional(np.tile(np.eye(free), (again.size, 1, 1)), held)
         length[again], fresh[again], far[again] = 1.0, True, False
     return Climbed(z, value, metric, converged)
 
@@ -426,7 +426,7 @@ def _inward(z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return np.where((np.abs(z) >= FARTHEST) & (z * gradient > 0), 0.0, gradient)
 
 
-def pinned(inverse: np.ndarray, z: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pinned(inverse: np.ndarray, z: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inverse curvatures and gradients of the numbers that may move: those at the border stay there."""
     inward = _inward(z, gradient)
     at_border = inward != gradient
@@ -435,11 +435,11 @@ def pinned(inverse: np.ndarray, z: np.ndarray, gradient: np.ndarray) -> tuple[np
         for j in range(z.shape[1]):
             rows = np.flatnonzero(at_border[:, j])
             if rows.size:
-                inverse[rows] = conditional(inverse[rows], j)
+                inverse[rows] = _conditional(inverse[rows], j)
     return inverse, inward
 
 
-def conditional(inverse: np.ndarray, held: int) -> np.ndarray:
+def _conditional(inverse: np.ndarray, held: int) -> np.ndarray:
     """The inverse curvature of the others while one number is held: S - S_j S_j^T / S_jj, with zeros for it."""
     if held < 0:
         return inverse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .fits import Fit
+from .fits import Fit, likelihood_of, sentence_of
 from .likelihoods import pointwise
 from .parameters import natural
 from .recovery import Information, Recovery, coverage
@@ -50,7 +50,8 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
         own = np.stack([_draws(rng, *person, CHAINS * each) for person in people], axis=1)
         posterior |= _natural_draws(found, own, "_person", ("person",))
         entries["person"] = np.unique(found.observations.subject)
-    log_p = without_rounding(np.stack([pointwise(found.likelihood, row) for row in own])).reshape(CHAINS, each, -1)
+    posed = likelihood_of(found)
+    log_p = without_rounding(np.stack([pointwise(posed, row) for row in own])).reshape(CHAINS, each, -1)
     chains = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     seen = found.observations
     constant: dict[str, Any] = {
@@ -62,7 +63,7 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
         name = jax.tree_util.keystr(path).strip(".[]'") or "observation"
         constant[name] = (("decision", *(f"{name}_axis_{i}" for i in range(leaf.ndim - 1))), leaf)
     action_axes = tuple(f"action_axis_{i}" for i in range(np.ndim(seen.action) - 1))
-    described = {"family": found.family, "method": found.method, "sentence": found.sentence}
+    described = {"family": found.family.name, "method": found.method, "sentence": sentence_of(found)}
     return xr.DataTree.from_dict(
         {
             "posterior": xr.Dataset(posterior, chains | entries, described | {"approximation": "Laplace"}),
@@ -239,7 +240,7 @@ def describe(found: Fit) -> str:
              f"{row['held_out']:.4f}", "" if row["gain"] is None else f"{row['gain']:+.4f} ± {row['gain_error']:.4f}"]
             for row in rival_rows(found)
         ]  # fmt: skip
-        lines += ["", "## Is gating needed?", "", found.sentence, "", *table(
+        lines += ["", "## Is gating needed?", "", sentence_of(found), "", *table(
             ["account", "parameters", "log-likelihood", "BIC", "held out", "the composed agent gains"], others
         ), "", "Held out: nats a decision, under estimates without the decision's fold. Gains are paired over the same "
         f"decisions, with errors over {found.held_out_by}s."]  # fmt: skip

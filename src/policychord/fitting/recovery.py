@@ -15,7 +15,7 @@ from scipy.stats import binomtest, chi2, norm
 
 from .._types import require_float64
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
-from .fits import likelihood_of, reasons_of, setup_of
+from .fits import likelihood_of_account, reasons_of, setup_of
 from .optimise import NEAR_A_HILL, Climbed, Objective, Progress, climb_groups, of_groups
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
 from .uncertainty import (
@@ -86,7 +86,7 @@ class Recovery(NamedTuple):
     @property
     def pairs(self) -> tuple[tuple[str, str, float], ...]:
         """Parameters that cannot be told apart well: |correlation| beyond .9."""
-        return pairs_of(self.names, self.correlations)
+        return _pairs_of(self.names, self.correlations)
 
 
 class Coverage(NamedTuple):
@@ -124,7 +124,7 @@ class Information(NamedTuple):
     @property
     def pairs(self) -> tuple[tuple[str, str, float], ...]:
         """Parameters that cannot be told apart well."""
-        return pairs_of(self.names, self.correlation)
+        return _pairs_of(self.names, self.correlation)
 
 
 def needed_for(known: Recovery | Information, error: float) -> Float[np.ndarray, " K"]:
@@ -164,7 +164,7 @@ def recover(
     seen = design(theta, decisions * repeats, seed)
     seen = seen._replace(subject=np.arange(seen.size) // decisions)
     setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of(composed(known, chosen, rest, setup.by), setup, seen)
+    given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
     objective = of_groups(given, products=True)
     names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
     if unknown := sorted({*profiles, *tests} - set(names)):
@@ -261,7 +261,7 @@ def information(
 
     def log_mixture(z: Any, unit: Any) -> Any:
         here = choice(known.build({**rest, **natural(chosen, z)}), "index", unit).problem
-        p = here.pi @ jnp.exp(log_weights(*here)[0])
+        p = here.pi @ jnp.exp(log_weights(here)[0])
         return jnp.log(jnp.maximum(p, 1e-300))
 
     def of_unit(unit: Any) -> Any:
@@ -297,7 +297,7 @@ def _check_theta(free: Sequence[Parameter], theta: Theta) -> None:
         raise ValueError(f"theta has no {', '.join(missing)}: it needs a value for everything that is free.")
 
 
-def pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:
+def _pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:
     """Pairs whose correlation is beyond .9, strongest first."""
     found = [
         (names[i], names[j], float(correlation[i, j]))

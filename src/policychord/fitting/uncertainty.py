@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
 
 
 class Uncertainty(NamedTuple):
-    """Errors of z. `covariance` is the inverse curvature, `sandwich` allows for dependence within clusters."""
+    """Errors of z. `covariance` is the inverse curvature, `_sandwich` allows for dependence within clusters."""
 
     curvature: Float[np.ndarray, "K K"]
     covariance: Float[np.ndarray, "K K"]
@@ -101,7 +101,7 @@ def correlation_of(covariance: np.ndarray) -> np.ndarray:
     return covariance / np.outer(sd, sd)
 
 
-def sandwich(given: Likelihood, z: np.ndarray, covariance: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+def _sandwich(given: Likelihood, z: np.ndarray, covariance: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """H^-1 ( sum over clusters of s_c s_c^T ) H^-1 C/(C - 1), with s_c the sum of a cluster's scores."""
     index = np.unique(clusters, return_inverse=True)[1].reshape(-1)
     count = int(index.max()) + 1
@@ -234,12 +234,12 @@ def uncertainty(
     found: `higher` is such a point.
     """
     highest = np.array(z)
-    value = posterior_of(given, method)(z[None], np.zeros(1, int))[0]
+    value = _posterior_of(given, method)(z[None], np.zeros(1, int))[0]
     top = float(value[0])
 
     def objective(points: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         nonlocal highest, top
-        found = posterior_of(given, method)(points, which)
+        found = _posterior_of(given, method)(points, which)
         if found[0][0] > top:
             highest, top = np.array(points[0]), float(found[0][0])
         return found
@@ -249,7 +249,7 @@ def uncertainty(
     clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
     wide = norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
     intervals = [Interval(float(a), float(b)) for a, b in zip(z - wide, z + wide, strict=True)]
-    robust = sandwich(given, z, covariance[0], clusters)
+    robust = _sandwich(given, z, covariance[0], clusters)
     done: list[int] = []
     wanted = range(len(z)) if profiles is None else profiles
     try:
@@ -265,7 +265,7 @@ def uncertainty(
     return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done), higher)
 
 
-def posterior_of(given: Likelihood, method: str) -> Objective:
+def _posterior_of(given: Likelihood, method: str) -> Objective:
     """One likelihood (with its priors if `map`) as the objective of a single group."""
 
     def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:

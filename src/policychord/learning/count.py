@@ -40,7 +40,9 @@ def columns(agent: Composer, data: Observations, most: int = SITUATIONS) -> Floa
     """The primitives in some of the situations of the data, evenly spread over it."""
     rows = np.unique(np.linspace(0, data.size - 1, min(most, data.size)).round().astype(int))
     seen = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[rows], data.observation)
-    program = jax.jit(lambda seen, k: jax.lax.map(lambda one: agent.problem(*one).pi, (seen, k), batch_size=32))
+    program = jax.jit(
+        lambda seen, k: jax.lax.map(lambda situation: agent.problem(*situation).pi, (seen, k), batch_size=32)
+    )
     return np.asarray(program(seen, data.k[rows]))
 
 
@@ -54,10 +56,10 @@ def match(learned: Composer, other: Composer, data: Observations) -> Matching:
             f"the other agent has {len(other.names)} primitives, the learned one {len(learned.names)}: pass them the "
             "other way round."
         )
-    return match_columns(columns(learned, data), columns(other, data))
+    return _match_columns(columns(learned, data), columns(other, data))
 
 
-def match_columns(learned: Float[np.ndarray, "S d n"], other: Float[np.ndarray, "S d m"]) -> Matching:
+def _match_columns(learned: Float[np.ndarray, "S d n"], other: Float[np.ndarray, "S d m"]) -> Matching:
     """`match` for columns that are known."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
@@ -70,30 +72,30 @@ def match_columns(learned: Float[np.ndarray, "S d n"], other: Float[np.ndarray, 
 # ------------------------------------------------------------------------------------------ degenerate answers
 
 
-def degenerate(found: Learned, data: Observations) -> tuple[str, ...]:
+def degenerate(learned: Learned, data: Observations) -> tuple[str, ...]:
     """What is wrong with an answer, in sentences; none if nothing is.
 
     Equal primitives, unused ones, one that explains everything, weights that do not move, numbers at a bound.
     """
-    names, mean = found.agent.names, found.weights.mean(axis=0)
-    pi, said = columns(found.agent, data), []
+    names, mean = learned.agent.names, learned.weights.mean(axis=0)
+    pi, problems = columns(learned.agent, data), []
     for a, b in combinations(range(len(names)), 2):
         apart = float(0.5 * np.abs(pi[..., a] - pi[..., b]).sum(axis=1).mean())
         if apart < EQUAL:
-            said.append(f"{names[a]} and {names[b]} are equal (total variation {apart:.3f}): fewer primitives do.")
-    for one in np.flatnonzero(mean < UNUSED) if len(names) > 1 else ():
-        said.append(f"{names[one]} is unused (mean weight {mean[one]:.4f}): its numbers mean nothing.")
+            problems.append(f"{names[a]} and {names[b]} are equal (total variation {apart:.3f}): fewer primitives do.")
+    for primitive in np.flatnonzero(mean < UNUSED) if len(names) > 1 else ():
+        problems.append(f"{names[primitive]} is unused (mean weight {mean[primitive]:.4f}): its numbers mean nothing.")
     if len(names) > 1 and mean.max() > ALONE:
-        said.append(f"{names[int(mean.argmax())]} explains everything (mean weight {mean.max():.4f}).")
-    moved = float(found.weights.std(axis=0).max())
-    if len(names) > 1 and moved < LEAST_MOVEMENT and found.mixing != "constant":
+        problems.append(f"{names[int(mean.argmax())]} explains everything (mean weight {mean.max():.4f}).")
+    moved = float(learned.weights.std(axis=0).max())
+    if len(names) > 1 and moved < LEAST_MOVEMENT and learned.mixing != "constant":
         why = "their mixture alone lowers the energy, and one primitive can be that mixture."
-        if found.objective == "likelihood":
+        if learned.objective == "likelihood":
             why = "the data tell the mixture, not the primitives it is made of."
-        said.append(f"the weights do not move (sd {moved:.4f}): {why}")
-    if np.abs(found.z).max(initial=0.0) >= FARTHEST:
-        said.append("some numbers are at a bound: no finite ones are best, or none matter.")
-    return tuple(said)
+        problems.append(f"the weights do not move (sd {moved:.4f}): {why}")
+    if np.abs(learned.z).max(initial=0.0) >= FARTHEST:
+        problems.append("some numbers are at a bound: no finite ones are best, or none matter.")
+    return tuple(problems)
 
 
 # --------------------------------------------------------------------------------------------------- how many
@@ -104,7 +106,7 @@ class Number(NamedTuple):
 
     n: int
     parameters: int
-    found: Learned  # from all decisions
+    learned: Learned  # from all decisions
     held_out: float  # nats a decision
     each: Float[np.ndarray, " N"]
     behind: Difference  # of the best number over this one, nats a decision, with its error over subjects
@@ -148,60 +150,60 @@ def how_many(
         posed = pose(make(n), "likelihood", data, free, mixing, features)
         points = spread_starts(posed.likelihood, starts, seed)
         if rows and rows[-1][0] < n:
-            points = np.concatenate([points, grown(rows[-1][1].theta, posed)[None]])
-        found = climb(posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
-        finished(found.optimum)  # Ctrl-C ends the search for the number, not only this climb
-        rows.append((n, found, held_out(posed, fold, found.z), degenerate(found, data)))
-    return choose(rows, data.subject)
+            points = np.concatenate([points, _grown(rows[-1][1].theta, posed)[None]])
+        learned = climb(posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
+        finished(learned.optimum)  # Ctrl-C ends the search for the number, not only this climb
+        rows.append((n, learned, held_out(posed, fold, learned.z), degenerate(learned, data)))
+    return _choose(rows, data.subject)
 
 
-def grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
+def _grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
     """z where a climb can begin that should not end lower than fewer primitives do, from what these have learned.
 
     Primitives that were there keep their numbers, new ones have those of the agent and 1% of prior or learned weights.
     """
     theta: dict[str, np.ndarray] = {}
-    for one in posed.parameters:
-        if one.name not in fewer:
+    for parameter in posed.parameters:
+        if parameter.name not in fewer:
             continue
-        old = np.asarray(fewer[one.name], dtype=float)
-        if one.transform == "simplex":
-            new = np.concatenate([old, np.full(len(one.labels) - len(old), SHARE)])
-            theta[one.name] = np.maximum(new, LEAST) / np.maximum(new, LEAST).sum()
-        elif one.name == "softmax":  # logits over the last primitive, which is a new one now
-            count = len(one.labels) // (len(posed.agent.names) - 1)
+        old = np.asarray(fewer[parameter.name], dtype=float)
+        if parameter.transform == "simplex":
+            new = np.concatenate([old, np.full(len(parameter.labels) - len(old), SHARE)])
+            theta[parameter.name] = np.maximum(new, LEAST) / np.maximum(new, LEAST).sum()
+        elif parameter.name == "softmax":  # logits over the last primitive, which is a new one now
+            count = len(parameter.labels) // (len(posed.agent.names) - 1)
             logits = np.zeros((len(posed.agent.names) - 1, count))
             known = old.reshape(-1, count)
             logits[: len(known)] = known
             logits[: len(known) + 1, 0] += np.log(1.0 / SHARE)
-            theta[one.name] = logits.reshape(-1)
+            theta[parameter.name] = logits.reshape(-1)
         else:
-            theta[one.name] = old
+            theta[parameter.name] = old
     return np.clip(unconstrained(posed.parameters, theta), -FARTHEST, FARTHEST)
 
 
 def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " N"]:
     """ln p of each decision under numbers that were learned without its fold; the climbs begin at z."""
     scores = np.empty(len(posed.situation))
-    for one in np.unique(fold):
-        trained = improve(among(posed, fold != one).likelihood, z, MOST_TURNS, NEAR)
-        scores[fold == one] = log_prob(among(posed, fold == one), trained)
+    for held in np.unique(fold):
+        trained = improve(among(posed, fold != held).likelihood, z, MOST_TURNS, NEAR)
+        scores[fold == held] = log_prob(among(posed, fold == held), trained)
     return scores
 
 
-def choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
+def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
     """The numbers beside each other, and which one is chosen."""
     top = max(rows, key=lambda row: row[2].mean())
     tried = []
-    for n, found, each, said in rows:
+    for n, learned, each, problems in rows:
         behind = paired(top[2], each, subject)
-        tried.append(Number(n, len(found.z), found, float(each.mean()), each, behind, said))
-    good = [one.n for one in tried if one.n == top[0] or one.behind.mean <= one.behind.error]
+        tried.append(Number(n, len(learned.z), learned, float(each.mean()), each, behind, problems))
+    good = [number.n for number in tried if number.n == top[0] or number.behind.mean <= number.behind.error]
     chosen = min(good)
     words = f"{chosen} primitive{'s' if chosen > 1 else ''} explain held-out decisions"
     if chosen == top[0]:
         words += f" best ({top[2].mean():.4f} nats a decision)."
     else:
-        gap = next(one.behind for one in tried if one.n == chosen)
+        gap = next(number.behind for number in tried if number.n == chosen)
         words += f" as well as {top[0]} do ({top[0]} are ahead by {gap.mean:.4f} ± {gap.error:.4f} nats a decision)."
     return Numbers(tuple(tried), top[0], chosen, words)

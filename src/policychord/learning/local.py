@@ -97,25 +97,25 @@ def _drift(
         step = blame * (jax.nn.one_hot(u, len(s))[:, None] - pi)
         return (rows - rate * step, w, usual + 0.02 * (g[u] - usual), key), None
 
-    def one(rows: Any, key: Any) -> Any:
+    def from_start(rows: Any, key: Any) -> Any:
         def over(state: Any, key: Any) -> Any:
             state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
-            return state, mean_energy(state[0], cost, eps, log_prior)
+            return state, _mean_energy(state[0], cost, eps, log_prior)
 
         begin: Any = (rows, jnp.exp(log_prior), jnp.asarray(0.0), key)
         end, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
         return end[0], path
 
-    return jax.vmap(one)(logits, keys)
+    return jax.vmap(from_start)(logits, keys)
 
 
-def mean_energy(logits: Any, cost: Any, eps: Any, log_prior: Any) -> Any:
+def _mean_energy(logits: Any, cost: Any, eps: Any, log_prior: Any) -> Any:
     """The mean of V* over situations, for logits (d, n)."""
     pi = jax.nn.softmax(logits, axis=0)
 
     def of(s: Any) -> Any:
-        given = Problem(pi, s, jnp.asarray(eps), log_prior)
-        return energy(given, solve(given).weights)
+        problem = Problem(pi, s, jnp.asarray(eps), log_prior)
+        return energy(problem, solve(problem).weights)
 
     return jnp.mean(jax.vmap(of)(cost))
 
@@ -177,29 +177,29 @@ def _in_circuit(
         return (*fast, *_slow_layers(scales, y, log_m, r, w), -rate * w * pi * ((b + s)[:, None] - heard))
 
     def meet(state: Any, situation: Any) -> Any:
-        found = diffrax.diffeqsolve(
+        end = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=1e-3, atol=1e-5)),
             t0=0.0, t1=hold, dt0=None, y0=state, args=cost[situation],
             stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL), max_steps=4096, throw=False,
         )  # fmt: skip
-        return jax.tree_util.tree_map(lambda leaf: leaf[0], found.ys), None
+        return jax.tree_util.tree_map(lambda leaf: leaf[0], end.ys), None
 
-    def one(rows: Any, key: Any) -> Any:
+    def from_start(rows: Any, key: Any) -> Any:
         pi, w = jax.nn.softmax(rows, axis=0), jnp.exp(log_prior)
         a = pi @ w
         y = log_prior - (jnp.log(a) @ pi) / eps
 
         def over(state: Any, key: Any) -> Any:
             state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
-            return state, mean_energy(state[-1], cost, eps, log_prior)
+            return state, _mean_energy(state[-1], cost, eps, log_prior)
 
         begin = (a, jnp.log(a), y, logsumexp(y), y - logsumexp(y), w, rows)
         state, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
         return state[-1], path
 
     # one after another: together, every start would take as many steps as the one that needs most
-    return jax.lax.map(lambda given: one(*given), (logits, keys))
+    return jax.lax.map(lambda arguments: from_start(*arguments), (logits, keys))
 
 
 def _checked(cost: ArrayLike, logits: ArrayLike, prior: ArrayLike | None) -> tuple[Any, Any, Any]:

@@ -26,13 +26,13 @@ from ..agent import Composer
 from ..agent.gates import AtEquilibrium
 from ..core.equilibrium import solve
 from ..core.objective import energy
-from ..envs.base import AbstractEnv
 from ..fitting.decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
 from ..fitting.likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
 from ..fitting.optimise import Optimum, Progress, maximise
 from ..fitting.parameters import Parameter, Theta, natural, real, simplex
+from ..loops.environment import AbstractEnv
 from ..loops.rollout import rollout
-from .files import read, write
+from .files import read_optimum, write_optimum
 from .parts import ALL, family_of_agent, rebuild
 
 Objective = Literal["likelihood", "energy"]
@@ -125,8 +125,8 @@ def climb(
     keep = None
     if file is not None:
         if resume is None and Path(file).exists():
-            resume = read(Path(file), posed.likelihood)
-        keep = partial(write, Path(file), posed.likelihood)
+            resume = read_optimum(Path(file), posed.likelihood)
+        keep = partial(write_optimum, Path(file), posed.likelihood)
     method = "secants" if posed.objective == "energy" else "ml"
     best = maximise(posed.likelihood, starts=starts, method=method, seed=seed, progress=progress, resume=resume,
                     keep=keep, near=NEAR)  # fmt: skip
@@ -162,7 +162,7 @@ def pose(
     weigh = partial(_log_weights, agent, family, mixing)
     at_once = size_of_chunk(d * n, len(units["k"]))
     score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
-    given = likelihood(score, units, parameters, at_once=at_once)
+    scored = likelihood(score, units, parameters, at_once=at_once)
     every = likelihood(partial(_log_mixture, weigh), units, parameters, at_once=at_once)
 
     def weights(z: Any, unit: Any) -> Any:
@@ -170,7 +170,19 @@ def pose(
         return jnp.exp(log_w), gap
 
     program = jax.jit(lambda z, rows: jax.lax.map(partial(weights, z), rows, batch_size=at_once))
-    return Posed(agent, objective, mixing, family, parameters, given, every, program, situation, action, data.subject)
+    return Posed(
+        agent=agent,
+        objective=objective,
+        mixing=mixing,
+        family=family,
+        parameters=parameters,
+        likelihood=scored,
+        every=every,
+        weigh=program,
+        situation=situation,
+        action=action,
+        subject=data.subject,
+    )
 
 
 def size_of_chunk(entries: int, units: int) -> int:
@@ -210,13 +222,22 @@ def log_prob(posed: Posed, z: np.ndarray) -> Float[np.ndarray, " N"]:
 
 def _learned(posed: Posed, best: Optimum, notes: tuple[str, ...]) -> Learned:
     theta = {name: np.asarray(value) for name, value in natural(posed.parameters, best.z).items()}
-    of_agent = {one.name: theta[one.name] for one in posed.family.parameters}
+    of_agent = {parameter.name: theta[parameter.name] for parameter in posed.family.parameters}
     weights, gap = (np.asarray(part)[posed.situation] for part in posed.weigh(best.z, posed.likelihood.data))
     scale = (-1.0 if posed.objective == "energy" else 1.0) / float(posed.likelihood.data["count"].sum())
     return Learned(
-        rebuild(posed.agent, posed.family, of_agent), posed.objective, posed.mixing, scale * best.log_likelihood, theta,
-        weights, gap, tuple(scale * path for path in best.paths), best, posed, notes,
-    )  # fmt: skip
+        agent=rebuild(posed.agent, posed.family, of_agent),
+        objective=posed.objective,
+        mixing=posed.mixing,
+        value=scale * best.log_likelihood,
+        theta=theta,
+        weights=weights,
+        gap=gap,
+        paths=tuple(scale * path for path in best.paths),
+        optimum=best,
+        posed=posed,
+        notes=notes,
+    )
 
 
 # ------------------------------------------------------------------------------------------- one situation
@@ -224,22 +245,22 @@ def _learned(posed: Posed, best: Optimum, notes: tuple[str, ...]) -> Learned:
 
 def _log_weights(agent: Composer, family: Family, mixing: Mixing, theta: Theta, unit: Any) -> Any:
     """(the problem of a situation, ln w, certified gap)."""
-    given = family.build(theta).problem(unit["observation"], unit["k"])
+    problem = family.build(theta).problem(unit["observation"], unit["k"])
     unknown = jnp.asarray(jnp.nan)
     if len(agent.names) == 1:
-        return given, jnp.zeros(1), jnp.zeros(())
+        return problem, jnp.zeros(1), jnp.zeros(())
     if mixing == "constant":
-        return given, jnp.log(theta["weights"]), unknown
+        return problem, jnp.log(theta["weights"]), unknown
     if mixing == "softmax":
         matrix = jnp.reshape(theta["softmax"], (len(agent.names) - 1, -1))
         logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
-        return given, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])), unknown
-    return given, *log_weights(*given)
+        return problem, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])), unknown
+    return problem, *log_weights(problem)
 
 
 def _log_mixture(weigh: Any, theta: Theta, unit: Any) -> Any:
-    given, log_w, _ = weigh(theta, unit)
-    return jnp.log(jnp.maximum(given.pi @ jnp.exp(log_w), LEAST))
+    problem, log_w, _ = weigh(theta, unit)
+    return jnp.log(jnp.maximum(problem.pi @ jnp.exp(log_w), LEAST))
 
 
 def _score(weigh: Any, theta: Theta, unit: Any) -> Any:
@@ -248,9 +269,9 @@ def _score(weigh: Any, theta: Theta, unit: Any) -> Any:
 
 def _energy(family: Family, theta: Theta, unit: Any) -> Any:
     """-V* times how often the situation was met; the weights stand still under differentiation."""
-    given = family.build(theta).problem(unit["observation"], unit["k"])
-    best = jax.lax.stop_gradient(solve(jax.lax.stop_gradient(given), tol=TOL).weights)
-    return -jnp.sum(unit["count"]) * energy(given, best)
+    problem = family.build(theta).problem(unit["observation"], unit["k"])
+    best = jax.lax.stop_gradient(solve(jax.lax.stop_gradient(problem), tol=TOL).weights)
+    return -jnp.sum(unit["count"]) * energy(problem, best)
 
 
 # --------------------------------------------------------------------------------------------- what is given

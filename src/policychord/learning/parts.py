@@ -60,14 +60,16 @@ def family_of_agent(agent: Composer, free: Sequence[str] = (ALL,)) -> Family:
             f"free has {', '.join(map(repr, missing))}, which is no array of this agent: use {ALL!r}, or names of "
             f"fields that hold arrays ({', '.join(known) or 'there are none'})."
         )
-    parameters = tuple(one for place in places for one in place.parameters)
-    return Family("learned", partial(_build, agent, tuple(places)), parameters, tuple(one.name for one in parameters))
+    parameters = tuple(parameter for place in places for parameter in place.parameters)
+    return Family(
+        "learned", partial(_build, agent, tuple(places)), parameters, tuple(parameter.name for parameter in parameters)
+    )
 
 
 def of_primitives(agent: Composer, free: Sequence[str]) -> tuple[str, ...]:
     """Those of the names in `free` that belong to primitives: what is left to learn where there is no gate."""
     free = (free,) if isinstance(free, str) else tuple(free)
-    names = {word: [one.name for one in family_of_agent(agent, (word,)).parameters] for word in free}
+    names = {word: [parameter.name for parameter in family_of_agent(agent, (word,)).parameters] for word in free}
     return tuple(word for word, of in names.items() if of and not _beside(of))
 
 
@@ -78,7 +80,7 @@ def _beside(names: Sequence[str]) -> bool:
 def _build(agent: Composer, places: tuple[_Place, ...], theta: Theta) -> Composer:
     leaves, structure = jax.tree_util.tree_flatten(agent)
     for place in places:
-        values = [jnp.asarray(theta[one.name]) for one in place.parameters]
+        values = [jnp.asarray(theta[parameter.name]) for parameter in place.parameters]
         whole = jnp.stack(values) if len(values) > 1 else values[0]
         leaves[place.leaf] = jnp.reshape(jnp.log(whole) if place.logs else whole, place.shape)
     rebuilt: Composer = jax.tree_util.tree_unflatten(structure, leaves)

@@ -54,7 +54,7 @@ class Hidden(NamedTuple):
     sequence: Int[np.ndarray, " N"]
 
 
-class Expected(NamedTuple):
+class _Expected(NamedTuple):
     """What the E-step gives."""
 
     each: Any  # (Q, T) ln p of a decision, given those before
@@ -85,7 +85,7 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
 
 
 def learn_markov(
-    given: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: Markov | None = None
+    hidden: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: Markov | None = None
 ) -> Markov:
     """The most likely hidden-Markov mixture, by EM from several starts.
 
@@ -93,56 +93,56 @@ def learn_markov(
     uphill on the expected log-likelihood: so the likelihood never falls. `begin` is where it goes on from instead.
     """
     if begin is not None:
-        return _climb(given, begin.z, begin.start, begin.transition, rounds)
-    n = len(given.agent.names)
+        return _climb(hidden, begin.z, begin.start, begin.transition, rounds)
+    n = len(hidden.agent.names)
     leaves = (1 - STAYS) / max(n - 1, 1)
     first = np.full(n, 1.0 / n), _share(np.full((n, n), leaves) + (STAYS - leaves) * np.eye(n))
-    ends = [_climb(given, z, *first, rounds) for z in spread_starts(given.emission, starts, seed)]
-    return max(ends, key=lambda one: one.log_likelihood)
+    ends = [_climb(hidden, z, *first, rounds) for z in spread_starts(hidden.emission, starts, seed)]
+    return max(ends, key=lambda markov: markov.log_likelihood)
 
 
-def _climb(given: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
-    place = _places(given.sequence)
+def _climb(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
+    place = _places(hidden.sequence)
     path: list[float] = []
     while True:
-        here = expect(pointwise(given.emission, z), place, start, move)
+        here = expect(pointwise(hidden.emission, z), place, start, move)
         path.append(float(np.where(place >= 0, here.each, 0.0).sum()))
         if len(path) > rounds or (len(path) > 1 and path[-1] - path[-2] < NEAR):
             break
         belief = _rows(here.belief, place)
-        shared = given.shared._replace(data={**given.shared.data, "share": belief})
+        shared = hidden.shared._replace(data={**hidden.shared.data, "share": belief})
         z = improve(shared, z, turns=1)
         start = _share(np.asarray(here.start))
         move = _share(np.asarray(here.transition))
-    theta = {name: np.asarray(value) for name, value in natural(given.family.parameters, z).items()}
-    return Markov(rebuild(given.agent, given.family, theta), start, move, z, path[-1], np.array(path),
+    theta = {name: np.asarray(value) for name, value in natural(hidden.family.parameters, z).items()}
+    return Markov(rebuild(hidden.agent, hidden.family, theta), start, move, z, path[-1], np.array(path),
                   _rows(here.each, place), _rows(here.belief, place))  # fmt: skip
 
 
-def predict_markov(given: Hidden, found: Markov) -> Float[np.ndarray, " N"]:
+def predict_markov(hidden: Hidden, markov: Markov) -> Float[np.ndarray, " N"]:
     """ln p of each decision given those before it, with numbers that are known."""
-    place = _places(given.sequence)
-    return _rows(expect(pointwise(given.emission, found.z), place, found.start, found.transition).each, place)
+    place = _places(hidden.sequence)
+    return _rows(expect(pointwise(hidden.emission, markov.z), place, markov.start, markov.transition).each, place)
 
 
-def among_hidden(given: Hidden, rows: np.ndarray) -> Hidden:
+def _among_hidden(hidden: Hidden, rows: np.ndarray) -> Hidden:
     """Some of the decisions (a mask), in whole sequences."""
-    return given._replace(
-        emission=restrict(given.emission, rows), shared=restrict(given.shared, rows), sequence=given.sequence[rows]
+    return hidden._replace(
+        emission=restrict(hidden.emission, rows), shared=restrict(hidden.shared, rows), sequence=hidden.sequence[rows]
     )
 
 
 def expect(
     log_b: Float[np.ndarray, "N n"], place: Int[np.ndarray, "Q T"], start: np.ndarray, transition: np.ndarray
-) -> Expected:
+) -> _Expected:
     """The E-step: filter forwards, smooth backwards. `place` has the row of each moment, -1 where there is none."""
     padded = np.where((place >= 0)[..., None], log_b[np.maximum(place, 0)], 0.0)
-    found = _expect(padded, place >= 0, np.log(start), np.log(transition))
-    return Expected(*(np.asarray(part) for part in found))
+    expected = _expect(padded, place >= 0, np.log(start), np.log(transition))
+    return _Expected(*(np.asarray(part) for part in expected))
 
 
 @jax.jit
-def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> Expected:
+def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> _Expected:
     def of_sequence(log_b: Any, there: Any) -> Any:
         def forwards(before: Any, now: Any) -> Any:
             log_b, there = now
@@ -167,7 +167,7 @@ def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> Expected:
         return each, belief, belief[0], jnp.sum(jnp.where(there[1:, None, None], shares, 0.0), axis=0)
 
     each, belief, first, pairs = jax.vmap(of_sequence)(log_b, there)
-    return Expected(each, belief, jnp.sum(first, axis=0), jnp.sum(pairs, axis=0))
+    return _Expected(each, belief, jnp.sum(first, axis=0), jnp.sum(pairs, axis=0))
 
 
 def _places(sequence: np.ndarray) -> Int[np.ndarray, "Q T"]:
@@ -232,19 +232,21 @@ def compare(
         progress("markov", len(ways), len(ways) + 1)
     hidden = hide(agent, data, free)
     n = len(agent.names)
-    scored.append(("markov", size(hidden.emission.parameters) + n * n - 1, held_out_markov(hidden, fold, starts, seed)))
+    scored.append(
+        ("markov", size(hidden.emission.parameters) + n * n - 1, _held_out_markov(hidden, fold, starts, seed))
+    )
     own = scored[0][2]
     rows = [Score(name, k, float(each.mean()), each, paired(own, each, data.subject)) for name, k, each in scored]
-    return tuple(sorted(rows, key=lambda one: -one.held_out))
+    return tuple(sorted(rows, key=lambda row: -row.held_out))
 
 
-def held_out_markov(
-    given: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
+def _held_out_markov(
+    hidden: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
 ) -> Float[np.ndarray, " N"]:
     """ln p of each decision, given those before it, under numbers that were learned without its fold."""
-    whole = learn_markov(given, starts=starts, seed=seed, rounds=rounds)
+    whole = learn_markov(hidden, starts=starts, seed=seed, rounds=rounds)
     scores = np.empty(len(fold))
-    for one in np.unique(fold):
-        trained = learn_markov(among_hidden(given, fold != one), begin=whole, rounds=rounds)
-        scores[fold == one] = predict_markov(among_hidden(given, fold == one), trained)
+    for held in np.unique(fold):
+        trained = learn_markov(_among_hidden(hidden, fold != held), begin=whole, rounds=rounds)
+        scores[fold == held] = predict_markov(_among_hidden(hidden, fold == held), trained)
     return scores

@@ -36,9 +36,9 @@ class Contest(NamedTuple):
         own, rows = self.returns[self.ours], []
         for name, values in self.returns.items():
             gain = own - values
-            beside = (float(gain.mean()), half_interval(gain), int(np.sum(gain > 0)), int(np.sum(gain < 0)))
-            told = (None,) * 4 if name == self.ours else beside
-            rows.append(Row(name, float(values.mean()), half_interval(values), *told))
+            beside = (float(gain.mean()), _half_interval(gain), int(np.sum(gain > 0)), int(np.sum(gain < 0)))
+            cells = (None,) * 4 if name == self.ours else beside
+            rows.append(Row(name, float(values.mean()), _half_interval(values), *cells))
         return rows
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ def _short(number: float) -> str:
     return f"{number:.1f}" if size >= 10 else f"{number:.2f}" if size >= 0.1 or size == 0 else f"{number:.2g}"
 
 
-def half_interval(values: ArrayLike, level: float = 0.95) -> float:
+def _half_interval(values: ArrayLike, level: float = 0.95) -> float:
     """Half the width of Student's confidence interval of a mean; infinite for a single number."""
     from scipy.special import stdtrit  # slow to import, and only this needs it
 

@@ -28,15 +28,15 @@ def step_in_turn(agents: Any, env: Any, streams: Streams, carry: Carry, k: Time)
     below `env.boids`, of which the first `env.agents` decide. The episode is over once it is over for a member.
     """
 
-    def one(state: Any, given: tuple[jax.Array, Any]) -> tuple[Any, tuple[Any, jax.Array, Record]]:
-        i, memory = given
+    def move_member(state: Any, turn: tuple[jax.Array, Any]) -> tuple[Any, tuple[Any, jax.Array, Record]]:
+        i, memory = turn
         after, record = step(_Member(agents, i), env.only(i), streams, Carry(state, memory, carry.alive), k)
         return after.state, (after.memory, after.alive, record._replace(state=None))
 
     def other(state: Any, i: jax.Array) -> tuple[Any, None]:
         return env.only(i).step(jax.random.fold_in(streams.environment, k), state, None, k).state, None
 
-    state, (memory, alive, records) = jax.lax.scan(one, carry.state, (jnp.arange(env.agents), carry.memory))
+    state, (memory, alive, records) = jax.lax.scan(move_member, carry.state, (jnp.arange(env.agents), carry.memory))
     if env.agents < env.boids:
         state, _ = jax.lax.scan(other, state, jnp.arange(env.agents, env.boids))
     record = records._replace(state=carry.state, reward=jnp.sum(records.reward), alive=carry.alive)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Action, ArrayLike, Observation, Time, in_native_order
 from ..agent import Composer, Decision, Memory, remember
-from ..envs.base import Step, Variable
+from .environment import Step, Variable
 from .step import NO_STREAMS, Carry, Record, step
 from .trace import Labels, Trace, trace_of
 

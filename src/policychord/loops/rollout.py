@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..agent import Agent
-from ..envs.base import AbstractEnv
+from .environment import AbstractEnv
 from .in_turn import step_in_turn
 from .step import Record, begin, step, streams_of
 from .trace import Labels, Trace, trace_of
@@ -35,8 +35,8 @@ def rollout(
     """
     if not isinstance(env, AbstractEnv):
         raise ValueError(
-            f"env is a {type(env).__name__}: rollout compiles one of policychord.envs; for a Gymnasium environment use "
-            "policychord.gym.play."
+            f"env is a {type(env).__name__}: rollout compiles one of policychord.worlds; for a Gymnasium environment "
+            "use policychord.gym.play."
         )
     numbers = episode_numbers(episodes)
     if not (isinstance(steps, int | np.integer) and steps >= 1):

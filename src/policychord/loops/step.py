@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from .._types import ArrayLike, Time, namespace
 from ..agent import Agent, Decides
-from ..envs.base import Moves
+from .environment import Moves
 
 Stream = Any  # a random key, from which each step makes its own; None where nothing is drawn
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
 from ..agent.arguments import warn_of_grid
-from ..envs.base import Variable
+from .environment import Variable
 from .step import Record
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # how files say what the numbers of a variable stand for
 OUTCOMES = {
     "long_name": "how the weights were found",
-    "flag_values": [int(one) for one in Outcome],
-    "flag_meanings": " ".join(one.name.lower() for one in Outcome),
+    "flag_values": [int(outcome) for outcome in Outcome],
+    "flag_meanings": " ".join(outcome.name.lower() for outcome in Outcome),
 }
 
 

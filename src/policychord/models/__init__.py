@@ -9,7 +9,7 @@ from .reference import Reference
 from .riccati import Regulator, linearise, riccati
 from .rollouts import Rollouts
 from .total import Sum
-from .worlds import AbstractOutcomes, BlackBox, Random, Tabular
+from .transitions import AbstractOutcomes, BlackBox, Random, Tabular
 
 __all__ = [
     "AbstractModel",

@@ -11,7 +11,7 @@ from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time
 from ..actions import AbstractActions
 from .base import AbstractModel, Terms
-from .worlds import AbstractOutcomes
+from .transitions import AbstractOutcomes
 
 
 class Cost(AbstractModel):

@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
             lines.append("horizon and selection: not known until the cost counts")
         else:
             lines += [f"horizon: {horizon}{moved}", f"selection: {self.suits} suits ({dear})"]
-        return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
+        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
 
 
 def diagnose(
@@ -61,7 +61,7 @@ def diagnose(
     if (actions is None) != (following is None):
         raise ValueError("actions and following belong together: what was done in each state, and what came of it.")
     states, actions, following = in_native_order((states, actions, following))
-    weigh = eqx.filter_jit(lambda one, x: jax.vmap(lambda state: one.weigh(state, k).weights)(x))
+    weigh = eqx.filter_jit(lambda composer, x: jax.vmap(lambda state: composer.weigh(state, k).weights)(x))
     weights = np.asarray(weigh(agent, states))
     steps, longer = _horizon(agent)
     moved = None if longer is None else float(np.mean(np.max(np.abs(weigh(longer, states) - weights), axis=1)))
@@ -72,55 +72,71 @@ def diagnose(
     hollow, contrast, cost_of = _selections(agent, states, k)
     suits = min(cost_of, key=lambda name: cost_of[name])
     cut = _cut(agent, states, k)
-    found = Diagnosis(steps, moved, by_cost, contrast, error, hollow, cost_of, suits, cut, ())
-    return found._replace(warnings=_warnings(agent, found))
+    diagnosis = Diagnosis(
+        steps=steps,
+        moved=moved,
+        moved_by_cost=by_cost,
+        contrast=contrast,
+        model_error=error,
+        hollow=hollow,
+        cost_of=cost_of,
+        suits=suits,
+        cut=cut,
+        warnings=(),
+    )
+    return diagnosis._replace(warnings=_warnings(agent, diagnosis))
 
 
-def _warnings(agent: Any, found: Diagnosis) -> tuple[str, ...]:
-    said, steps = [], found.steps
+def _warnings(agent: Any, diagnosis: Diagnosis) -> tuple[str, ...]:
+    warnings, steps = [], diagnosis.steps
     if steps is None and isinstance(agent.model, Cost) and agent.model.state_cost is not None:
-        said.append("the model sees one step: if what is good shows later, give it cost_to_go=Rollouts(...).")
-    if found.moved is not None and found.moved > MOVES:
-        said.append(
-            f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {found.moved:.2f}. Raise steps."
+        warnings.append("the model sees one step: if what is good shows later, give it cost_to_go=Rollouts(...).")
+    if diagnosis.moved is not None and diagnosis.moved > MOVES:
+        warnings.append(
+            f"{steps} steps are too few: with {2 * (steps or 0)} the weights move by {diagnosis.moved:.2f}. "
+            "Raise steps."
         )
-    flat = found.contrast > SAME and found.moved_by_cost < FLAT  # else the primitives are equally good here
+    flat = diagnosis.contrast > SAME and diagnosis.moved_by_cost < FLAT  # else the primitives are equally good here
     if flat:
-        remedy = f"Multiply all costs by about {1 / found.contrast:.1g}." if found.contrast < 1 else "Lower eps."
-        said.append(
-            f"the cost hardly counts: it differs by {found.contrast:.2g} nats between primitives, so prior and "
+        remedy = (
+            f"Multiply all costs by about {1 / diagnosis.contrast:.1g}." if diagnosis.contrast < 1 else "Lower eps."
+        )
+        warnings.append(
+            f"the cost hardly counts: it differs by {diagnosis.contrast:.2g} nats between primitives, so prior and "
             f"entropies set the weights. {remedy}"
         )
-    if found.model_error is not None and found.model_error > WRONG:
-        said.append(
-            f"the model is off: its error is {found.model_error:.0%} of what a step changes. Correct predict, or its "
-            "time step."
+    if diagnosis.model_error is not None and diagnosis.model_error > WRONG:
+        warnings.append(
+            f"the model is off: its error is {diagnosis.model_error:.0%} of what a step changes. Correct predict, or "
+            "its time step."
         )
-    hollow = found.hollow > OFTEN and found.cost_of["mode"] < found.cost_of.get("mean", -np.inf)
+    hollow = diagnosis.hollow > OFTEN and diagnosis.cost_of["mode"] < diagnosis.cost_of.get("mean", -np.inf)
     if agent.selection == "mean" and hollow and not flat:
-        said.append(
-            f"in {found.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, and by "
-            "the model it costs more: use selection='mode', or 'sample'."
+        warnings.append(
+            f"in {diagnosis.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, "
+            "and by the model it costs more: use selection='mode', or 'sample'."
         )
-    for name, share in found.cut.items():
+    for name, share in diagnosis.cut.items():
         if share > OFTEN and not agent.actions.saturates:
-            said.append(
+            warnings.append(
                 f"in {share:.0%} of the states the grid cuts primitive {name!r} off, or is too coarse for it: use a "
                 "finer grid, a wider one, or Sampled actions."
             )
-    return tuple(said)
+    return tuple(warnings)
 
 
 def _cut(agent: Any, states: Observation, k: int) -> dict[str, float]:
     """How often the grid spoils each Gaussian primitive, of those that it does at all."""
     if not isinstance(agent.actions, Grid):
         return {}
-    found = {}
+    cut = {}
     for name, primitive in zip(agent.names, agent.primitives, strict=True):
         if isinstance(primitive, Gaussian):
-            spoiled = eqx.filter_jit(lambda one, x: jax.vmap(lambda state: one.spoiled_by(agent.actions, state, k))(x))
-            found[name] = float(np.mean(spoiled(primitive, states)))
-    return {name: share for name, share in found.items() if share > 0}
+            spoiled = eqx.filter_jit(
+                lambda gaussian, x: jax.vmap(lambda state: gaussian.spoiled_by(agent.actions, state, k))(x)
+            )
+            cut[name] = float(np.mean(spoiled(primitive, states)))
+    return {name: share for name, share in cut.items() if share > 0}
 
 
 def _horizon(agent: Any) -> tuple[int | None, Any]:
@@ -133,7 +149,7 @@ def _horizon(agent: Any) -> tuple[int | None, Any]:
         old.primitives, old.actions, old.predict, old.stage_cost,
         steps=2 * old.steps, follow=old.follow, reduce=old.reduce,
     )  # fmt: skip
-    return old.steps, agent.replace(model=eqx.tree_at(lambda one: one.cost_to_go, model, to_go))
+    return old.steps, agent.replace(model=eqx.tree_at(lambda tree: tree.cost_to_go, model, to_go))
 
 
 def _model_error(agent: Any, states: Observation, actions: Any, following: Observation, k: int) -> float:
@@ -142,11 +158,11 @@ def _model_error(agent: Any, states: Observation, actions: Any, following: Obser
         raise ValueError(
             "the agent's model predicts no next state, so it cannot be compared with one: leave out actions."
         )
-    told = jax.jit(jax.vmap(lambda x, u: predict(x, u, k)))(states, jnp.asarray(actions))
+    predicted = jax.jit(jax.vmap(lambda x, u: predict(x, u, k)))(states, jnp.asarray(actions))
     flat = [np.concatenate([np.asarray(a).reshape(len(a), -1) for a in jax.tree_util.tree_leaves(tree)], axis=1)
-            for tree in (states, told, following)]  # fmt: skip
-    before, said, after = flat
-    return float(np.sqrt(np.mean((said - after) ** 2) / max(float(np.mean((after - before) ** 2)), 1e-300)))
+            for tree in (states, predicted, following)]  # fmt: skip
+    before, expected, after = flat
+    return float(np.sqrt(np.mean((expected - after) ** 2) / max(float(np.mean((after - before) ** 2)), 1e-300)))
 
 
 def _selections(agent: Any, states: Observation, k: int) -> tuple[float, float, dict[str, float]]:
@@ -173,5 +189,5 @@ def _selections(agent: Any, states: Observation, k: int) -> tuple[float, float, 
     return (
         float(np.mean(hollow)),
         float(np.mean(contrast)),
-        {name: float(np.mean(one - least)) for name, one in costs.items()},
+        {name: float(np.mean(cost - least)) for name, cost in costs.items()},
     )

@@ -62,8 +62,8 @@ def fit_cost_to_go(
     if len(train) < 2:
         raise ValueError(f"states has {count} rows: pass at least 4, and rather a thousand.")
     chosen = _Powers(degree) if features is None else features
-    x = np.asarray(jax.vmap(lambda one: jnp.asarray(call("features", chosen, one), dtype=float))(states))
-    y = np.asarray(jax.jit(jax.vmap(lambda one: rollouts.each(one, 0)))(states))
+    x = np.asarray(jax.vmap(lambda state: jnp.asarray(call("features", chosen, state), dtype=float))(states))
+    y = np.asarray(jax.jit(jax.vmap(lambda state: rollouts.each(state, 0)))(states))
     if not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
         raise ValueError("from some of the states features or rollouts are not finite numbers: leave these out.")
     scale = np.stack([x[train].mean(axis=0), x[train].std(axis=0) + 1e-12])
@@ -117,5 +117,5 @@ def _train(x: np.ndarray, y: np.ndarray, hidden: int, seed: int) -> tuple[tuple[
         return (at - LEARNING_RATE * (1 - i / TRAINING) * step, mean, square), None
 
     zero = jnp.zeros_like(begin)
-    (found, _, _), _ = jax.jit(lambda: jax.lax.scan(advance, (begin, zero, zero), jnp.arange(TRAINING)))()
-    return unravel(found)
+    (trained, _, _), _ = jax.jit(lambda: jax.lax.scan(advance, (begin, zero, zero), jnp.arange(TRAINING)))()
+    return unravel(trained)

@@ -60,8 +60,8 @@ class GaussianTarget(AbstractModel):
             mean = jnp.atleast_1d(call("predict", self.predict, observation, action, k))
             if mean.shape != target.shape:
                 raise ValueError(f"predict gives shape {mean.shape} but the target has shape {target.shape}.")
-            given = self.covariance(observation, action, k) if callable(self.covariance) else self.covariance
-            return _terms(mean - target, _cholesky(given, target.shape[0]), root)
+            covariance = self.covariance(observation, action, k) if callable(self.covariance) else self.covariance
+            return _terms(mean - target, _cholesky(covariance, target.shape[0]), root)
 
         distance, spread = jax.vmap(for_action)(actions.points)
         return {"distance": distance, "spread": spread}

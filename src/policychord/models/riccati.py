@@ -28,7 +28,7 @@ def riccati(A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike) -> Regulator
     `Cost(lambda x, u, k: u @ R @ u, predict=..., cost_to_go=P)` is a receding horizon in one matrix; differences to a
     target take its place in `target`.
     """
-    A, B, Q, R = (np.asarray(one, dtype=float) for one in (A, B, Q, R))
+    A, B, Q, R = (np.asarray(matrix, dtype=float) for matrix in (A, B, Q, R))
     states, actions = B.shape if B.ndim == 2 else (0, 0)
     for name, matrix, shape in (("A", A, (states, states)), ("Q", Q, (states, states)), ("R", R, (actions, actions))):
         if matrix.shape != shape or not states:

@@ -16,7 +16,7 @@ from .._types import Action, ArrayLike, Observation, Time
 from ..actions import AbstractActions, Finite, Sampled
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.columns import drawable
-from .worlds import Random, Tabular
+from .transitions import Random, Tabular
 
 Follow = Literal["each", "prior"]
 Reduce = Literal["min", "softmin"]

@@ -30,7 +30,7 @@ class Columns(NamedTuple):
     """All primitives on a fixed set of actions."""
 
     pi: Float[Array, "d n"]
-    well: Bool[Array, " n"]  # which are numbers; the others are filled with the first that is
+    valid: Bool[Array, " n"]  # which are numbers; the others are filled with the first that is
     cut: Bool[Array, " n"] | None  # which the grid cuts off, or is too coarse for; None unless it should be said
     log_pi: Float[Array, "d n"] | None = None  # goes on where probabilities underflow; None if taken by axes
 
@@ -43,8 +43,8 @@ def columns(
     by_axes: bool,
 ) -> Float[Array, "d n"]:
     """Pi: a column of probabilities for each primitive. `by_axes` is what `separable` says, asked once."""
-    found = filled_columns(primitives, actions, observation, k, by_axes)
-    return jnp.where(found.well, found.pi, jnp.nan)
+    filled = filled_columns(primitives, actions, observation, k, by_axes)
+    return jnp.where(filled.valid, filled.pi, jnp.nan)
 
 
 def filled_columns(
@@ -60,37 +60,37 @@ def filled_columns(
     """
     if not by_axes:
         log_pi = [[p.log_prob(actions, observation, k)] for p in primitives]
-        well = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
-        filled = _filled(log_pi, well)
+        valid = [~jnp.isnan(jnp.sum(column)) for (column,) in log_pi]
+        filled = _filled(log_pi, valid)
         stacked = jnp.stack([column for (column,) in filled], axis=-1)
         cut = None
         if isinstance(actions, Grid) and not actions.saturates:
             no = jnp.asarray(False)
-            told = [p.spoiled_by(actions, observation, k) if isinstance(p, Gaussian) else no for p in primitives]
-            cut = jnp.stack(told) & jnp.stack(well)
-        return Columns(jnp.exp(stacked), jnp.stack(well), cut, stacked)
+            spoiled = [p.spoiled_by(actions, observation, k) if isinstance(p, Gaussian) else no for p in primitives]
+            cut = jnp.stack(spoiled) & jnp.stack(valid)
+        return Columns(jnp.exp(stacked), jnp.stack(valid), cut, stacked)
     assert isinstance(actions, Grid)
     parts = [p for p in primitives if isinstance(p, Gaussian)]
     placed = [p.placed(actions, observation, k) for p in parts]
-    well = [jnp.isfinite(sum(anchor[i] + beyond[i] for i in range(len(actions.axes)))) for anchor, beyond, _ in placed]
-    found = [factors(actions, *one) for one in _filled(placed, well)]
+    valid = [jnp.isfinite(sum(anchor[i] + beyond[i] for i in range(len(actions.axes)))) for anchor, beyond, _ in placed]
+    factored = [factors(actions, *place) for place in _filled(placed, valid)]
     # all primitives at once: one pass over the matrix instead of one for each column and one to stack them
-    along = [jnp.stack(axis, axis=-1) for axis in zip(*(axes for axes, _ in found), strict=True)]
+    along = [jnp.stack(axis, axis=-1) for axis in zip(*(axes for axes, _ in factored), strict=True)]
     pi, cut = product_of(along, actions), None
     if not actions.saturates:
-        told = [p.at(observation, k).spoiled(actions, mass) for p, (_, mass) in zip(parts, found, strict=True)]
-        cut = jnp.stack(told) & jnp.stack(well)
-    return Columns(pi, jnp.stack(well), cut)
+        spoiled = [p.at(observation, k).spoiled(actions, mass) for p, (_, mass) in zip(parts, factored, strict=True)]
+        cut = jnp.stack(spoiled) & jnp.stack(valid)
+    return Columns(pi, jnp.stack(valid), cut)
 
 
-def _filled(columns: list[list[Array]], well: list[Array]) -> list[list[Array]]:
-    """Columns, each given by one or several vectors, with those that are not well like the first that is."""
+def _filled(columns: list[list[Array]], valid: list[Array]) -> list[list[Array]]:
+    """Columns, each given by one or several vectors, with those that are not valid like the first that is."""
     first = columns[-1]
-    for column, fine in zip(columns[-2::-1], well[-2::-1], strict=True):
+    for column, fine in zip(columns[-2::-1], valid[-2::-1], strict=True):
         first = [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
     return [
         [jnp.where(fine, own, other) for own, other in zip(column, first, strict=True)]
-        for column, fine in zip(columns, well, strict=True)
+        for column, fine in zip(columns, valid, strict=True)
     ]
 
 
@@ -130,22 +130,30 @@ def draw_columns(
     blocks = [actions.uniforms[:, i * each : (i + 1) * each].reshape(-1, dim) for i in range(n)]
     parts = [p for p in primitives if isinstance(p, Draws)]
     own = [[p.sample(u, actions, observation, k)] for p, u in zip(parts, blocks, strict=True)]
-    well = [jnp.all(jnp.isfinite(points)) for (points,) in own]
+    valid = [jnp.all(jnp.isfinite(points)) for (points,) in own]
     # the points of one scramble stay together: (scramble, primitive, point)
-    apart = [points.reshape(scrambles, each, dim) for (points,) in _filled(own, well)]
+    apart = [points.reshape(scrambles, each, dim) for (points,) in _filled(own, valid)]
     together = jnp.stack(apart, axis=1).reshape(-1, dim)
     densities = [[p.log_density(together, actions, observation, k)] for p in parts]
-    log_pi = jnp.stack([column for (column,) in _filled(densities, well)], axis=-1)
+    log_pi = jnp.stack([column for (column,) in _filled(densities, valid)], axis=-1)
     log_q = logsumexp(log_pi, axis=-1) - np.log(n)
     ratio = jnp.exp(log_pi - log_q[:, None])
     sums = jnp.mean(ratio, axis=0)
     pi, placed = ratio / (len(ratio) * sums), actions.at_points(together)
     nothing = jnp.zeros(n)
     drawn = Drawn(
-        placed, together, log_pi, log_q, log_q + np.log(len(log_q)) - actions.log_stretch(together), jnp.log(sums),
-        pi.T @ ratio / n, pi.T @ placed.points, jnp.zeros_like(pi), nothing,
-    )  # fmt: skip
-    return pi, jnp.stack(well), drawn
+        actions=placed,
+        own=together,
+        log_pi=log_pi,
+        log_q=log_q,
+        offset=log_q + np.log(len(log_q)) - actions.log_stretch(together),
+        log_sums=jnp.log(sums),
+        blame=pi.T @ ratio / n,
+        means=pi.T @ placed.points,
+        residual=jnp.zeros_like(pi),
+        correction=nothing,
+    )
+    return pi, jnp.stack(valid), drawn
 
 
 def control(
@@ -175,10 +183,10 @@ def control(
         residual.append(unseen)
         correction.append(moments.log_density + expect(moments) - pi[:, i] @ (drawn.log_pi[:, i] + fitted))
         means.append(drawn.means[i] if actions.squash else moments.first)
-    found = jnp.stack(correction) + drawn.blame @ drawn.log_sums
+    corrected = jnp.stack(correction) + drawn.blame @ drawn.log_sums
     means = [jnp.where(jnp.all(jnp.isfinite(mean)), mean, drawn.means[i]) for i, mean in enumerate(means)]
     return drawn._replace(
-        residual=jnp.stack(residual, axis=-1), correction=jnp.where(jnp.isfinite(found), found, 0.0),
+        residual=jnp.stack(residual, axis=-1), correction=jnp.where(jnp.isfinite(corrected), corrected, 0.0),
         means=jnp.stack(means),
     )  # fmt: skip
 

@@ -63,7 +63,7 @@ class Gaussian(AbstractPrimitive):
             return self
         sd = jnp.asarray(call("sd", self.sd, observation, k), dtype=float)
         whole = jnp.where(jnp.all(jnp.isfinite(sd) & (sd > 0)), sd, jnp.nan)
-        return eqx.tree_at(lambda one: one.sd, self, whole)
+        return eqx.tree_at(lambda gaussian: gaussian.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
         """The mean for this observation, where it will be used: of squashed actions before they are squashed."""
@@ -239,7 +239,10 @@ def factors(
     axes = [jnp.exp(z - top) for z, top in zip(exponents, tops, strict=True)]
     if actions.kept is None:
         sums = [jnp.sum(axis) for axis in axes]
-        along, total = [axis / one for axis, one in zip(axes, sums, strict=True)], jnp.prod(jnp.stack(sums))
+        along, total = (
+            [axis / norm for axis, norm in zip(axes, sums, strict=True)],
+            jnp.prod(jnp.stack(sums)),
+        )
     else:
         total = jnp.asarray(actions.mask)
         for axis in reversed(axes):

@@ -14,7 +14,7 @@ from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite, Sampled
 from .base import AbstractPrimitive
 from .gaussian import Gaussian
-from .trained import Own, own_distribution
+from .trained import OwnDistribution, own_distribution
 
 
 class Policy(AbstractPrimitive):
@@ -115,17 +115,22 @@ class Policy(AbstractPrimitive):
             )
 
     def _ask(
-        self, observation: Observation, k: Time, shape: tuple[int, ...], dtype: np.dtype, own: Own | None = None
+        self,
+        observation: Observation,
+        k: Time,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        own: OwnDistribution | None = None,
     ) -> Array:
         """The policy's answer: an action, or the numbers of its own distribution."""
         seen = observation if self.observe is None else self.observe(observation, k)
         state = None if self.state is None else tuple(self.state(observation, k))
-        given = jax.tree_util.tree_map(jnp.asarray, (seen, state))
-        ndim = jax.tree_util.tree_map(jnp.ndim, given)
+        arguments = jax.tree_util.tree_map(jnp.asarray, (seen, state))
+        ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
         ask = _Asker(self.policy.value, own, ndim, shape, dtype)
-        if not is_traced(*jax.tree_util.tree_leaves(given)):
-            return jnp.asarray(ask(*given))  # an error in the policy arrives as it was raised
-        return jax.pure_callback(ask, jax.ShapeDtypeStruct(shape, dtype), *given, vmap_method="broadcast_all")
+        if not is_traced(*jax.tree_util.tree_leaves(arguments)):
+            return jnp.asarray(ask(*arguments))  # an error in the policy arrives as it was raised
+        return jax.pure_callback(ask, jax.ShapeDtypeStruct(shape, dtype), *arguments, vmap_method="broadcast_all")
 
 
 class _Same:
@@ -144,14 +149,14 @@ class _Same:
 class _Asker:
     """Calls the policy with NumPy observations: many at once if it has `predict`, else one by one."""
 
-    def __init__(self, policy: Any, own: Own | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype):
+    def __init__(self, policy: Any, own: OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype):
         self.policy, self.own, self.ndim, self.shape, self.dtype = policy, own, ndim, shape, dtype
 
     def __call__(self, observation: Any, state: Any) -> np.ndarray:
-        given = jax.tree_util.tree_map(np.asarray, (observation, state))
-        first, ndim = jax.tree_util.tree_leaves(given)[0], jax.tree_util.tree_leaves(self.ndim)[0]
+        arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
+        first, ndim = jax.tree_util.tree_leaves(arguments)[0], jax.tree_util.tree_leaves(self.ndim)[0]
         batch = first.shape[: first.ndim - ndim]
-        flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), given, self.ndim)
+        flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, self.ndim)
         many, count = flat[0], int(np.prod(batch))
         state = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
         if self.own is not None or hasattr(self.policy, "predict"):

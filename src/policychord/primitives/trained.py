@@ -17,7 +17,7 @@ from ..actions import AbstractActions, Finite, Grid, Sampled
 Kind = Literal["labels", "values", "clipped", "squashed"]
 
 
-class Own(NamedTuple):
+class OwnDistribution(NamedTuple):
     """What kind of distribution a trained policy has. `parameters` gives its numbers for given observations.
 
     `labels`: logits of each label. `values`: Q of each label, for a softmax of Q / temperature. `clipped`: u = y, cut
@@ -43,16 +43,16 @@ class Own(NamedTuple):
                 return network.q_net(seen).double().cpu().numpy()
             if hasattr(network, "actor"):
                 mean, log_sd, more = network.actor.get_action_dist_params(seen)
-                found = network.actor.action_dist.proba_distribution(mean, log_sd, **more)
+                distribution = network.actor.action_dist.proba_distribution(mean, log_sd, **more)
             elif state is None:
-                found = network.get_distribution(seen)
+                distribution = network.get_distribution(seen)
             else:
                 state = tuple(
                     torch.as_tensor(np.array(part), dtype=torch.float32, device=network.device) for part in state
                 )
                 begun = torch.zeros(state[0].shape[1], device=network.device)
-                found = network.get_distribution(seen, state, begun)[0]
-            inner = found.distribution
+                distribution = network.get_distribution(seen, state, begun)[0]
+            inner = distribution.distribution
             numbers = inner.logits if self.kind == "labels" else torch.stack([inner.mean, inner.stddev], -2)
             return numbers.double().cpu().numpy()
 
@@ -138,7 +138,7 @@ class Own(NamedTuple):
         whole = jnp.zeros(1)
         for i, axis in enumerate(grid.axes):
             edges = (axis[1:] + axis[:-1]) / 2
-            side = Own(self.kind, None, (2, 1), self.low[i], self.high[i])
+            side = OwnDistribution(self.kind, None, (2, 1), self.low[i], self.high[i])
             z = (side.inner(edges) - mean[i]) / sd[i]
             if self.kind == "clipped":  # what is cut to a limit lies there, in the cell of the limit
                 z = jnp.where(edges >= self.high[i], jnp.inf, jnp.where(edges < self.low[i], -jnp.inf, z))
@@ -147,7 +147,7 @@ class Own(NamedTuple):
         return whole if grid.kept is None else _normalised(whole[grid.kept])
 
 
-def own_distribution(policy: Any) -> Own:
+def own_distribution(policy: Any) -> OwnDistribution:
     """The distribution that this policy has, or why it has none that a composer can use."""
     network = getattr(policy, "policy", policy)  # an algorithm has a policy; a policy is one
     name = type(policy).__name__
@@ -157,11 +157,11 @@ def own_distribution(policy: Any) -> Own:
     if hasattr(space, "n") and hasattr(space, "start") and (has_values or hasattr(network, "get_distribution")):
         kind: Kind = "values" if has_values else "labels"
         first = np.asarray(int(space.start))
-        return Own(kind, network, (int(space.n),), first, first)
+        return OwnDistribution(kind, network, (int(space.n),), first, first)
     if hasattr(space, "low") and (has_actor or hasattr(network, "get_distribution")):
         low, high = (np.asarray(end, dtype=float).ravel() for end in (space.low, space.high))
         kind = "squashed" if has_actor or network.squash_output else "clipped"
-        return Own(kind, network, (2, len(low)), low, high)
+        return OwnDistribution(kind, network, (2, len(low)), low, high)
     raise ValueError(
         f"policy is a {name} with actions {space}: distribution='own' reads policies of Stable-Baselines3 for labels "
         "or for numbers between limits (PPO, A2C, SAC, DQN and their like). Give another one a spread instead."

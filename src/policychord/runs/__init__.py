@@ -1,1 +1,29 @@
-"""Running studies: what to do in which order, and where results are kept."""
+"""Many runs: results on disk, workers here or on a cluster, sweeps over plans, and the page that results end in."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .._types import Watch
+    from .cache import FOLDER, MissingError, Result, forget_others, load_result, save_result, step_files
+    from .compiled import keep_programs
+    from .doctor import devices, hardware, packages
+    from .engine import available_cores, processes
+    from .formatting import Quantity, all_digits, duration, number, plain
+    from .page import Embedded, PageFigure, embedded, inline, markdown, page_style, page_templates, render_page
+    from .store import note_earlier, prepare, save_animation, save_figure, write_dataset, write_json, write_text
+    from .versions import code_version, our_packages, used_by
+
+_HOME = {
+    "cache": ("FOLDER", "MissingError", "Result", "forget_others", "load_result", "step_files", "save_result"),
+    "compiled": ("keep_programs",),
+    "doctor": ("devices", "hardware", "packages"),
+    "engine": ("available_cores", "processes"),
+    "formatting": ("Quantity", "duration", "all_digits", "number", "plain"),
+    "page": ("PageFigure", "Embedded", "embedded", "inline", "markdown", "page_style", "page_templates", "render_page"),
+    "._types": ("Watch",),
+    "versions": ("code_version", "our_packages", "used_by"),
+    "store": ("note_earlier", "prepare", "save_animation", "save_figure", "write_dataset", "write_json", "write_text"),
+}
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..studies import load_episodes, studies_with_episodes
-from ..studies.episodes import Episodes, Measured
+from .._plugins import EPISODES, installed
 from ..wording import cut, nearest
-from .cache import code_version
-from .plan import Plan, Point, points_of
+from ..worlds.episodes import Episodes, Measured
+from .plan import Point, SweepPlan, points_of
+from .versions import code_version
 
 # settings of a study for which a plan has a word of its own
 PLANNED = {"seed": "seed", "seeds": "episodes"}
@@ -39,12 +39,17 @@ class Batch(NamedTuple):
 
 def episodes_of(study: str) -> Episodes:
     """What a study offers to sweeps."""
-    if study not in (known := studies_with_episodes()):
+    if study not in (known := installed(EPISODES)):
         raise ValueError(f"study = {cut(repr(study))}: sweeps are for {' and '.join(known)}.")
-    return load_episodes(study)
+    return known[study].load()
 
 
-def check(plan: Plan) -> None:
+def version_of(plan: SweepPlan) -> str:
+    """The version of the code that the episodes of a plan depend on."""
+    return code_version(__name__, installed(EPISODES)[plan.study].module)
+
+
+def check_plan(plan: SweepPlan) -> None:
     """Say what is wrong with a plan before anything is computed: its study, metrics, and settings at every point."""
     offered = episodes_of(plan.study)
     for name in plan.metrics:
@@ -58,12 +63,12 @@ def check(plan: Plan) -> None:
         if name not in offered.names:
             raise ValueError(f"{cut(name)} is no setting of the {plan.study}: {nearest(cut(name), offered.names)}")
     for point in points_of(plan):
-        offered.settings(**_told(plan, point))
+        offered.settings(**_settings_at(plan, point))
 
 
-def batches_of(plan: Plan, version: str = "") -> list[Batch]:
+def batches_of(plan: SweepPlan, version: str = "") -> list[Batch]:
     """All units of work, in an order and with ids that depend on the plan and the code alone (this, or `version`)."""
-    points, version = points_of(plan), version or code_version()
+    points, version = points_of(plan), version or version_of(plan)
     spans = [
         Span(number, first, min(plan.batch, plan.episodes - first))
         for number in range(len(points))
@@ -78,13 +83,13 @@ def batches_of(plan: Plan, version: str = "") -> list[Batch]:
     return [Batch(_identity(plan, points, group, version), tuple(group)) for group in groups]
 
 
-def _identity(plan: Plan, points: Sequence[Point], spans: Sequence[Span], version: str) -> str:
-    told = [[_told(plan, points[span.point]), span.first, span.size] for span in spans]
-    whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, told]
+def _identity(plan: SweepPlan, points: Sequence[Point], spans: Sequence[Span], version: str) -> str:
+    work = [[_settings_at(plan, points[span.point]), span.first, span.size] for span in spans]
+    whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, work]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _told(plan: Plan, point: Point) -> dict[str, Any]:
+def _settings_at(plan: SweepPlan, point: Point) -> dict[str, Any]:
     return plan.settings | point | {"seed": plan.seed}
 
 
@@ -95,14 +100,14 @@ class Computed(NamedTuple):
     trajectories: dict[str, Any]
 
 
-def compute(plan: Plan, batch: Batch) -> Computed:
+def compute(plan: SweepPlan, batch: Batch) -> Computed:
     """Every episode of a batch."""
     offered, points = episodes_of(plan.study), points_of(plan)
     tables, trajectories = [], {}
     for span in batch.spans:
         point = points[span.point]
         numbers = np.arange(span.first, span.first + span.size)
-        measured = offered.run(offered.settings(**_told(plan, point)), numbers.tolist())
+        measured = offered.run(offered.settings(**_settings_at(plan, point)), numbers.tolist())
         columns = {"point": span.point, "episode": numbers} | point
         wanted = plan.metrics or tuple(offered.metrics)
         tables.append(pd.DataFrame(columns | {name: np.asarray(measured.metrics[name]) for name in wanted}))
@@ -124,7 +129,7 @@ class Again(NamedTuple):
         return {name: float(np.asarray(values)[self.place]) for name, values in self.measured.metrics.items()}
 
 
-def again(plan: Plan, point: int, episode: int) -> Again:
+def again(plan: SweepPlan, point: int, episode: int) -> Again:
     """Compute an episode once more, bit for bit as in the sweep: its neighbours are computed too.
 
     Sums are taken in another order in a batch of another size, and a flock is chaotic: alone, it would fly elsewhere.
@@ -138,6 +143,6 @@ def again(plan: Plan, point: int, episode: int) -> Again:
         span for batch in batches_of(plan) for span in batch.spans
         if span.point == point and span.first <= episode < span.first + span.size
     )  # fmt: skip
-    settings = offered.settings(**_told(plan, points[point]))
+    settings = offered.settings(**_settings_at(plan, points[point]))
     measured = offered.run(settings, list(range(span.first, span.first + span.size)))
     return Again(settings, measured, episode - span.first)

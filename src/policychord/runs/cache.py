@@ -4,16 +4,13 @@ Files are data: one npz with the arrays and, as JSON, how they are put together.
 that does not have this form, or names what is not a record of this package, counts as missing.
 """
 
-import ast
 import hashlib
 import io
 import json
 import re
 import sys
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +18,11 @@ import numpy as np
 
 from .._files import load_arrays
 from .store import write_bytes
+from .versions import code_version, our_packages
 
 FOLDER = ".work"
 FORMAT = 1  # of the files; those of another format are made again
 STRUCTURE = "structure"
-PACKAGE = __package__.split(".")[0]
-PACKAGES = ("jax", "jaxlib", "numba", "numpy", "scipy", "statsmodels", "matplotlib")
 RECORD, ARRAY, SCALAR, TUPLE, TABLE = "record", "array", "scalar", "tuple", "dict"  # what stands for what JSON lacks
 
 
@@ -41,28 +37,29 @@ class Result(NamedTuple):
     seconds: float
 
 
-def places(out: Path, study: str, steps: Iterable[str], *settings: Any) -> dict[str, Path]:
-    """The file of each step; another seed, setting, data file or version of the code is another file.
+def step_files(out: Path, study: str, steps: Mapping[str, Sequence[str]], *settings: Any) -> dict[str, Path]:
+    """The file of each step, which is named with the modules that it uses.
 
-    Steps that depend on results of other studies have the settings of those behind their own.
+    Another seed, setting, data file or version of their code is another file. Steps that depend on results of other
+    studies have the settings of those behind their own.
     """
-    common = [code_version(), study, *(one.model_dump_json() for one in settings)]
-    common += [text for one in settings for text in _contents(one)]
+    common = [study, *(part.model_dump_json() for part in settings)]
+    common += [text for part in settings for text in _contents(part)]
 
-    def place(step: str) -> Path:
-        digest = hashlib.sha256("\0".join([step, *common]).encode()).hexdigest()[:16]
+    def place(step: str, modules: Sequence[str]) -> Path:
+        digest = hashlib.sha256("\0".join([step, code_version(*modules), *common]).encode()).hexdigest()[:16]
         words = re.sub(r"[^a-zA-Z0-9.]+", "-", step).strip("-")
         return out / FOLDER / study / f"{words}-{digest}.npz"
 
-    return {step: place(step) for step in steps}
+    return {step: place(step, modules) for step, modules in steps.items()}
 
 
-def save(path: Path, step: str, result: Result) -> None:
+def save_result(path: Path, step: str, result: Result) -> None:
     """Write the result of a step. Raises TypeError, with the place in the result, if it is not plain data."""
     write_bytes(path, as_bytes(result, f"the result of step {step!r}"))
 
 
-def load(path: Path) -> Result:
+def load_result(path: Path) -> Result:
     """The result in a file."""
     try:
         if not path.is_file():  # a pipe would never end
@@ -133,7 +130,7 @@ def _encode(value: Any, where: str, arrays: list[np.ndarray]) -> Any:
     if not known:
         raise TypeError(
             f"{where} is a {kind.__name__} ({kind.__module__}): return plain data, which are numbers, text, arrays, "
-            f"lists, tuples, dictionaries and NamedTuples of {PACKAGE}."
+            f"lists, tuples, dictionaries and NamedTuples of {' or '.join(sorted(our_packages()))}."
         )
     fields = {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in value._fields}
     return {RECORD: name, "fields": fields}
@@ -161,10 +158,10 @@ def _decode(value: Any, arrays: Any) -> Any:
 
 
 def _record(name: str) -> Any:
-    """A NamedTuple class of this package by `module:Class`; nothing else is ever looked up."""
+    """A NamedTuple class of our packages by `module:Class`; nothing else is ever looked up."""
     module, _, qualname = name.partition(":")
-    if module.split(".")[0] != PACKAGE or "__" in name:
-        raise ValueError(f"{name} is not in {PACKAGE}")
+    if module.split(".")[0] not in our_packages() or "__" in name:
+        raise ValueError(f"{name} is in none of {sorted(our_packages())}")
     kind: Any = import_module(module)
     for part in qualname.split("."):
         kind = getattr(kind, part, None)
@@ -173,32 +170,11 @@ def _record(name: str) -> Any:
     return kind
 
 
-@cache
-def code_version() -> str:
-    """Changes with the code of the package and with the packages that compute, not with comments or docstrings."""
-    source = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(source.rglob("*.py")):
-        digest.update(str(path.relative_to(source)).encode() + _code_of(path.read_text(encoding="utf-8")).encode())
-    for name in PACKAGES:
-        digest.update(f"{name}=={version(name)}".encode())
-    return digest.hexdigest()
-
-
-def _code_of(text: str) -> str:
-    """What a source file does, without its comments, layout and docstrings."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
-    return ast.dump(tree)
-
-
 def _contents(settings: Any) -> list[str]:
     """Digests of the files that settings point to."""
-    found = []
+    digests = []
     for value in dict(settings).values():
         if isinstance(value, Path):
             files = sorted(value.iterdir()) if value.is_dir() else [value]
-            found += [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
-    return found
+            digests += [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
+    return digests

@@ -69,7 +69,7 @@ def devices() -> list[str]:
     return [f"{d.platform}:{d.id}" + (f" {d.device_kind}" if d.platform != "cpu" else "") for d in jax.devices()]
 
 
-def examine() -> list[Check]:
+def examine_machine() -> list[Check]:
     """Everything, one line each; the solve comes last, because it may have to compile."""
     return [*_installed(), *_machine(), *_data(), *_tools(), _self_test()]
 
@@ -131,8 +131,8 @@ def _tools() -> Iterator[Check]:
         ("ffmpeg", ("ffmpeg",), "only for films as MP4; GIFs need nothing"),
         ("chromium", BROWSERS, "only for pictures of the report; any browser opens it"),
     ):
-        found = next(filter(None, map(shutil.which, names)), None)
-        yield Check(name, "ok", found) if found else Check(name, "missing", "not found", f"install it ({use})")
+        path = next(filter(None, map(shutil.which, names)), None)
+        yield Check(name, "ok", path) if path else Check(name, "missing", "not found", f"install it ({use})")
 
 
 def _compile_cache() -> Check:
@@ -191,12 +191,12 @@ def _named() -> dict[str, list[str]]:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:  # run from a folder, without having been installed
         return {}
-    found: dict[str, list[str]] = {}
+    packages_of: dict[str, list[str]] = {}
     for line in lines:
         name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)", line)
-        found.setdefault(extra[1] if extra else "", []).append(name[0] if name else line)
+        packages_of.setdefault(extra[1] if extra else "", []).append(name[0] if name else line)
     order = ["", *PURPOSE]
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
+    return dict(sorted(packages_of.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def _version(name: str) -> str:

@@ -74,8 +74,10 @@ def _start_trackers() -> None:
     """Start the processes that remove what workers leave behind, before there are workers.
 
     Python unblocks SIGINT when it starts its own, so that a worker started next would hear Ctrl-C. Ctrl-C pressed twice
-    leaves semaphores to them: they remove these without a warning.
+    leaves semaphores to them: they remove these without a warning. Windows has neither.
     """
+    if os.name == "nt":
+        return
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
     try:
@@ -201,7 +203,7 @@ def _is_missing_package(error: BaseException) -> bool:
 
 def _joined(client: Any, scheduler: str) -> Cluster:
     _wait_for_workers(client, scheduler)
-    began = client.run(begin, on_error="return")  # those that are there; tasks see to those that join later
+    began = client.run(begin_worker, on_error="return")  # those that are there; tasks see to those that join later
     for address, error in began.items():
         if isinstance(error, BaseException):
             obstacle = "has no policychord" if _is_missing_package(error) else "cannot begin"
@@ -221,8 +223,8 @@ def _wait_for_workers(client: Any, scheduler: str) -> None:
     try:
         client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
     except TimeoutError:
-        said = f"policychord: {none} no workers yet; waiting for one for up to {limit}. {start}"
-        print(said, file=sys.stderr, flush=True)
+        notice = f"policychord: {none} no workers yet; waiting for one for up to {limit}. {start}"
+        print(notice, file=sys.stderr, flush=True)
         try:
             client.wait_for_workers(1, timeout=MOST_WITHOUT_WORKERS)
         except TimeoutError:
@@ -235,7 +237,7 @@ def _begin(log: str, parent: int) -> None:
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
-    begin()
+    begin_worker()
 
 
 def _exit_with_parent(parent: int) -> None:
@@ -245,7 +247,7 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def begin() -> None:
+def begin_worker() -> None:
     """Set up any process that computes, before it computes anything."""
     for name, value in WORKER.items():  # in a worker of somebody else's, who did not set these
         os.environ.setdefault(name, value)

@@ -8,27 +8,22 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jinja2 import Environment as Templates
-from jinja2 import PackageLoader, StrictUndefined
-from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
-from .. import __version__
+from .._types import Watch
+from ..drawing import styled
 from ..fitting import output
 from ..fitting.decisions import Family, Observations, family_of
-from ..fitting.fits import Fit, fit
+from ..fitting.families import FAMILIES, of_choices
+from ..fitting.fits import Fit, fit, sentence_of
 from ..fitting.optimise import Optimum
 from ..fitting.parameters import Normal, free_names
 from ..fitting.recovery import Design, Information, Recovery, information, recover
-from ..studies.drawing import styled
-from ..studies.families import FAMILIES, of_choices
 from ..wording import in_words
 from .formatting import plain
-from .records import Drawn
-from .report import embedded, inline, markdown
+from .page import PageFigure, render_page
 from .store import check_text, prepare, read_settings, save_figure, write_dataset, write_json, write_text
 
-Watch = Callable[[str, int, int], None]
 RECORD = "fit.json"
 
 
@@ -36,21 +31,21 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Simulated(_Checked):
+class SimulationPlan(_Checked):
     """Decisions of a simulated agent, where there are no data."""
 
     decisions: int = Field(default=1000, ge=10, le=1_000_000)
     theta: dict[str, float | list[float]] = Field(default={}, description="the truth; the others at their defaults")
 
 
-class Recovered(_Checked):
+class RecoveryPlan(_Checked):
     """Simulate and refit, many times."""
 
     repeats: int = Field(default=20, ge=2, le=10_000)
     profiles: tuple[str, ...] = Field(default=(), description="free numbers whose profile is found, such as 'ln eps'")
 
 
-class Believed(_Checked):
+class PriorPlan(_Checked):
     """A normal prior on the unconstrained scale: of ln eps, of log ratios of a simplex, of the logit of a share."""
 
     mean: float = Field(allow_inf_nan=False)
@@ -65,14 +60,14 @@ class FitPlan(_Checked):
     free: tuple[str, ...] = Field(default=(), description="parameters; those that the family recommends unless named")
     fixed: dict[str, float | list[float]] = Field(default={}, description="values of others")
     data: str | None = Field(default=None, description="a Zarr folder, or a CSV file of choices")
-    simulate: Simulated | None = None
-    recover: Recovered | None = None
+    simulate: SimulationPlan | None = None
+    recover: RecoveryPlan | None = None
     groups: Literal["subject"] | None = None
     hold_out: Literal["auto", "subject", "block", "time"] = Field(
         default="auto", description="what cross-validation keeps together"
     )
     method: Literal["ml", "map"] = Field(default="ml", description="maximum likelihood, or with the priors below")
-    prior: dict[str, Believed] = Field(default={}, description="of free parameters, for method = 'map'")
+    prior: dict[str, PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
     draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -86,7 +81,7 @@ class FitPlan(_Checked):
         return self
 
 
-class Fitted(NamedTuple):
+class FitResult(NamedTuple):
     """What a plan gave."""
 
     fit: Fit
@@ -97,14 +92,14 @@ class Fitted(NamedTuple):
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
-    given = read_settings(path)
+    contents = read_settings(path)
     try:
-        return FitPlan.model_validate(given)
+        return FitPlan.model_validate(contents)
     except ValidationError as error:
         raise ValueError(f"{path}: {in_words(error, FitPlan, part_of='part of a plan')}") from None
 
 
-def design_of(plan: FitPlan, entry: str | None) -> Design:
+def _design_of(plan: FitPlan, entry: str | None) -> Design:
     """The family of a plan. A function of the user's own is imported only if the command line names it."""
     if (plan.family == "python") != (entry is not None):
         raise ValueError(
@@ -135,24 +130,24 @@ def _options(made: Callable[..., Any]) -> str:
     return f"Its options: {', '.join(inspect.signature(made).parameters) or 'none'}."
 
 
-def believed(plan: FitPlan, family: Family) -> Family:
+def _believed(plan: FitPlan, family: Family) -> Family:
     """The family with the priors of the plan."""
-    known = [one.name for one in family.parameters]
+    known = [parameter.name for parameter in family.parameters]
     if unknown := [name for name in plan.prior if name not in known]:
         raise ValueError(f"prior.{unknown[0]}: the family {family.name} declares {', '.join(known)}.")
     with_priors = [
-        one._replace(prior=Normal(plan.prior[one.name].mean, plan.prior[one.name].sd))
-        if one.name in plan.prior
-        else one
-        for one in family.parameters
+        parameter._replace(prior=Normal(plan.prior[parameter.name].mean, plan.prior[parameter.name].sd))
+        if parameter.name in plan.prior
+        else parameter
+        for parameter in family.parameters
     ]
     return family._replace(parameters=tuple(with_priors))
 
 
-def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
+def _observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     """The decisions of a plan: read from data, or simulated."""
     if plan.data is None:
-        how = plan.simulate or Simulated()
+        how = plan.simulate or SimulationPlan()
         return design.simulate(how.theta, how.decisions, plan.seed)
     if design.read is None:
         raise ValueError(f"data = {plan.data!r}: the design has no function `read`: give it one, or use [simulate].")
@@ -163,7 +158,7 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
         from ..choices.beliefs import believe
         from ..choices.data import Task, read_choices
 
-        variance: Any = plan.options.get("variance", [100.0, 100.0])  # `design_of` has looked at it
+        variance: Any = plan.options.get("variance", [100.0, 100.0])  # `_design_of` has looked at it
         return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))
     import xarray as xr
 
@@ -178,10 +173,10 @@ def observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     return design.read(dataset)
 
 
-def pose(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str, ...]]:
+def pose_fit(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str, ...]]:
     """(the family of a plan with its priors, the names of its free numbers), or a sentence about what is wrong."""
-    design = design_of(plan, entry)
-    design = design._replace(family=believed(plan, design.family))
+    design = _design_of(plan, entry)
+    design = design._replace(family=_believed(plan, design.family))
     _, chosen, _ = family_of(design.family, plan.free or None, plan.fixed)
     numbers = free_names(chosen)
     if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(numbers))):
@@ -197,44 +192,44 @@ def run_fit(
     entry: str | None = None,
     beside: Path = Path(),
     resume: bool = False,
-) -> Fitted:
+) -> FitResult:
     """Fit, judge, draw and write: a summary, the labelled tree, figures and a page.
 
     Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
     """
-    design, numbers = pose(plan, entry)
+    design, numbers = pose_fit(plan, entry)
     free = plan.free or None
-    seen = observed(plan, design, beside)
-    before = earlier(plan, out / RECORD, len(numbers)) if resume else None
+    seen = _observed(plan, design, beside)
+    before = _earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
-    found = fit(
+    fitted = fit(
         design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, hold_out=plan.hold_out,
         seed=plan.seed, progress=watch, resume=before,
     )  # fmt: skip
     watch("what the experiment can tell", 0, 2)
-    theta = {**{name: value.tolist() for name, value in found.theta.items()}, **plan.fixed}
+    theta = {**{name: value.tolist() for name, value in fitted.theta.items()}, **plan.fixed}
     some = seen._replace(**{name: _part(getattr(seen, name)) for name in seen._fields})
     known = information(design.family, theta, some, free=free)
     again = None
-    if plan.recover is not None and found.complete:
+    if plan.recover is not None and fitted.complete:
         truth = theta if plan.simulate is None else {**_defaults(design.family), **plan.fixed, **plan.simulate.theta}
         again = recover(
-            design.family, truth, design.simulate, plan.recover.repeats, decisions=min(found.decisions, 2000),
+            design.family, truth, design.simulate, plan.recover.repeats, decisions=min(fitted.decisions, 2000),
             free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=watch,
         )  # fmt: skip
     watch("writing and drawing", 1, 2)
-    files = _write(plan, design, found, known, again, out)
-    return Fitted(found, known, again, files)
+    files = _write(plan, design, fitted, known, again, out)
+    return FitResult(fitted, known, again, files)
 
 
-def earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
+def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     """Where an earlier fit of the same plan was when it ended, from what it wrote."""
     check_text(path)
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        same = FitPlan.model_validate(given["plan"]) == plan
-        so_far = {name: np.array(given["climbs"][name], dtype=float) for name in ("z", "starts", "tried", "heights")}
-        value, evaluations = float(given["climbs"]["log_posterior"]), int(given["climbs"]["evaluations"])
+        record = json.loads(path.read_text(encoding="utf-8"))
+        same = FitPlan.model_validate(record["plan"]) == plan
+        so_far = {name: np.array(record["climbs"][name], dtype=float) for name in ("z", "starts", "tried", "heights")}
+        value, evaluations = float(record["climbs"]["log_posterior"]), int(record["climbs"]["evaluations"])
     except FileNotFoundError:
         raise ValueError(f"--resume: there is no {path}: leave --resume out, or name the folder by --out.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -257,56 +252,56 @@ def _part(leaf: Any) -> Any:
 
 
 def _defaults(family: Family) -> dict[str, Any]:
-    return {one.name: one.start for one in family.parameters}
+    return {parameter.name: parameter.start for parameter in family.parameters}
 
 
 def _write(
-    plan: FitPlan, design: Design, found: Fit, known: Information, again: Recovery | None, out: Path
+    plan: FitPlan, design: Design, fitted: Fit, known: Information, again: Recovery | None, out: Path
 ) -> list[Path]:
-    shared = "" if found.group is None else " that all people share"
+    shared = "" if fitted.group is None else " that all people share"
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "estimates": (output.draw_estimates, (found,), f"Estimates{shared} with their 95% intervals. An arrow is an "
+        "estimates": (output.draw_estimates, (fitted,), f"Estimates{shared} with their 95% intervals. An arrow is an "
                       "open end: the data do not say where it stops."),
-        "weights": (output.draw_weights, (found,), "Weights of the primitives over all decisions, each certified."),
+        "weights": (output.draw_weights, (fitted,), "Weights of the primitives over all decisions, each certified."),
         "identifiability": (
             output.draw_correlations, (known.names, known.correlation, known.needed),
             "What the experiment can tell at the estimates, from the Fisher information of its situations alone. "
             "Bold: pairs that cannot be told apart well.",
         ),
     }  # fmt: skip
-    if found.rivals:
-        pictures["rivals"] = (output.draw_rivals, (found,), "What the composed agent gains over other accounts, with "
+    if fitted.rivals:
+        pictures["rivals"] = (output.draw_rivals, (fitted,), "What the composed agent gains over other accounts, with "
                               "95% intervals. Grey: no clear difference.")  # fmt: skip
-    if found.group is not None:
-        pictures["people"] = (output.draw_people, (found,), "Everybody's estimates, shrunk towards the group's mean.")
+    if fitted.group is not None:
+        pictures["people"] = (output.draw_people, (fitted,), "Everybody's estimates, shrunk towards the group's mean.")
     if again is not None:
         pictures["recovery"] = (output.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
     files, drawn = [], []
-    for name, (draw, given, caption) in pictures.items():
-        files += save_figure(out / "figures" / name, styled(draw, *given))
-        drawn.append(Drawn(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
-    words = _words(design, found, known, again)
+    for name, (draw, arguments, caption) in pictures.items():
+        files += save_figure(out / "figures" / name, styled(draw, *arguments))
+        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    words = _words(design, fitted, known, again)
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
-        "plan": plan.model_dump(), "estimates": output.estimate_rows(found), "accounts": output.rival_rows(found),
-        "sentence": found.sentence, "verdicts": [verdict._asdict() for verdict in found.verdicts],
-        "people": output.person_rows(found), "notes": found.notes, "complete": found.complete,
-        "climbs": plain(found.optimum, finite=True),
+        "plan": plan.model_dump(), "estimates": output.estimate_rows(fitted), "accounts": output.rival_rows(fitted),
+        "sentence": sentence_of(fitted), "verdicts": [verdict._asdict() for verdict in fitted.verdicts],
+        "people": output.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
+        "climbs": plain(fitted.optimum, finite=True),
     }  # fmt: skip
     return [
-        write_text(out / "report.html", page(f"{design.family.name}: {found.sentence}", words, drawn, out)),
+        write_text(out / "report.html", render_page(f"{design.family.name}: {sentence_of(fitted)}", words, drawn, out)),
         write_text(out / "summary.md", f"# A fit of {design.family.name}\n\n{text}\n"),
         write_json(out / RECORD, record),
-        write_dataset(out / "fit.zarr", output.to_datatree(found, plan.draws, plan.seed)),
+        write_dataset(out / "fit.zarr", output.to_datatree(fitted, plan.draws, plan.seed)),
         *files,
     ]
 
 
-def _words(design: Design, found: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
-    told = output.describe(found).split("\n## Is gating needed?\n")
-    words = [("Estimates", told[0])]
-    if len(told) > 1:
-        words.append(("Is gating needed?", told[1]))
+def _words(design: Design, fitted: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
+    parts = output.describe(fitted).split("\n## Is gating needed?\n")
+    words = [("Estimates", parts[0])]
+    if len(parts) > 1:
+        words.append(("Is gating needed?", parts[1]))
     pairs = "".join(f"\n\n**{a} and {b} cannot be told apart well** (correlation {r:+.2f})." for a, b, r in known.pairs)
     rows = "\n".join(output.table(output.INFORMATION_COLUMNS, output.information_rows(known)))
     words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "
@@ -317,21 +312,3 @@ def _words(design: Design, found: Fit, known: Information, again: Recovery | Non
             ("Recovery", f"{len(again.estimates)} simulated experiments of {again.decisions} decisions.\n\n{rows}")
         )
     return words
-
-
-def page(title: str, words: list[tuple[str, str]], figures: list[Drawn], folder: Path) -> str:
-    """One self-contained page of sections and figures, in the style of the report."""
-    templates = Templates(
-        loader=PackageLoader("policychord.runs"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    templates.filters |= {"markdown": markdown, "inline": inline}
-    source = Path(__file__).parent / "templates"
-    style = "".join((source / name).read_text(encoding="utf-8") for name in ("tokens.css", "report.css"))
-    shown = [
-        {"name": figure.name.replace("_", " "), "image": image, "caption": figure.caption}
-        for figure, image in zip(figures, embedded(figures, folder), strict=True)
-    ]
-    return templates.get_template("fit.html.j2").render(
-        title=title, words=words, figures=shown, version=__version__, style=Markup(style)
-    )

@@ -3,15 +3,22 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
-
-from ..studies.claim import Quantity
+from typing import Any, NamedTuple
 
 SIGNIFICANT = 4
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+class Quantity(NamedTuple):
+    """A measured number. `unit` is "" for pure numbers and "share" for shares, which are written in percent."""
+
+    value: float
+    unit: str = ""
+    of: int | None = None  # the total, where the value is a count out of it
+    interval: tuple[float, float] | None = None  # 95%
 
 
 def plain(value: Any, finite: bool = False) -> Any:
@@ -33,7 +40,7 @@ def plain(value: Any, finite: bool = False) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def exact(value: Any) -> str:
+def all_digits(value: Any) -> str:
     """All digits, as in claims.json."""
     value = value.value if isinstance(value, Quantity) else value
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)

@@ -46,19 +46,19 @@ class Range(_Checked):
         return self.low + share * (self.high - self.low)
 
 
-def _axis(given: Any) -> Range | list[Value]:
+def _axis(axis: Any) -> Range | list[Value]:
     """What may stand behind a name in [grid]; told here, because a union of types would speak of types."""
-    if isinstance(given, dict | Range):
-        return Range.model_validate(given)
-    if not isinstance(given, list) or not given:
+    if isinstance(axis, dict | Range):
+        return Range.model_validate(axis)
+    if not isinstance(axis, list) or not axis:
         raise PydanticCustomError(
             "axis",
             "pass a list of values, such as [0.1, 1.0], or a range, such as { low = 0.1, high = 1.0, points = 5 }",
         )
-    for value in given:
+    for value in axis:
         if not isinstance(value, Value):
             raise PydanticCustomError("axis", "in a list, every value must be a number, a text, true or false")
-    return given
+    return axis
 
 
 Axis = Annotated[Range | list[Value], BeforeValidator(_axis)]
@@ -72,7 +72,7 @@ class RandomDesign(_Checked):
     design: Literal["latin-hypercube", "sobol", "uniform"] = "latin-hypercube"
 
 
-class Plan(_Checked):
+class SweepPlan(_Checked):
     """A sweep. Settings that vary are named in `grid` or in `random`, those that do not in `settings`."""
 
     study: str
@@ -86,7 +86,7 @@ class Plan(_Checked):
     trajectories: int = Field(default=0, ge=0, description="episodes of every point that are kept in full")
 
     @model_validator(mode="after")
-    def _one_design(self) -> "Plan":
+    def _one_design(self) -> "SweepPlan":
         if bool(self.grid) == bool(self.random):
             raise ValueError("a plan has either a [grid] or a [random] design: name what varies in one of them.")
         for name, axis in self.grid.items():
@@ -114,7 +114,7 @@ class Plan(_Checked):
         return tuple(self.grid) if self.random is None else tuple(self.random.over)
 
 
-def points_of(plan: Plan) -> list[Point]:
+def points_of(plan: SweepPlan) -> list[Point]:
     """Every point of the design, in an order that depends on the plan alone."""
     if plan.random is None:
         values = [_values(axis) for axis in plan.grid.values()]
@@ -138,16 +138,16 @@ def _length(axis: Range | list[Value]) -> int:
 def _values(axis: Range | list[Value]) -> list[Value]:
     if isinstance(axis, list):
         return axis
-    found = axis.at(np.linspace(0.0, 1.0, axis.points or 2))
+    values = axis.at(np.linspace(0.0, 1.0, axis.points or 2))
     # ten digits: a grid through 0.1 has 0.1 in it, and not its neighbour
-    return [float(f"{value:.10g}") for value in found]
+    return [float(f"{value:.10g}") for value in values]
 
 
-def read_plan(path: str | Path) -> Plan:
+def read_sweep_plan(path: str | Path) -> SweepPlan:
     """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
     path = Path(path)
-    given = read_settings(path)
+    contents = read_settings(path)
     try:
-        return Plan.model_validate(given)
+        return SweepPlan.model_validate(contents)
     except ValidationError as error:
-        raise ValueError(f"{path}: {in_words(error, Plan, part_of='part of a plan')}") from None
+        raise ValueError(f"{path}: {in_words(error, SweepPlan, part_of='part of a plan')}") from None

@@ -103,7 +103,7 @@ def save_animation(path: Path, animation: Any, fps: float) -> Path:
 
 def save_figure(stem: Path, figure: Any) -> list[Path]:
     """A figure as SVG, for print, and as PNG, for everything else."""
-    from ..studies.drawing import save
+    from ..drawing import save
 
     svg = partial(save, figure, format="svg", metadata={"Date": None})  # no date: the same figure, the same file
     png = partial(save, figure, format="png", dpi=200)
@@ -139,7 +139,8 @@ def _whole(path: Path, write: Callable[[Path], Any], ending: str = "", folder: b
         target = part_beside(path, ending, folder)
         write(target)
         for written in [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]:
-            with open(written, "rb") as file:
+            # Windows makes only those files durable that are open for writing
+            with open(written, "r+b" if os.name == "nt" else "rb") as file:
                 os.fsync(file.fileno())
         target.replace(path)
     except OSError as error:
@@ -167,6 +168,12 @@ def _clear(folder: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
+    if os.name == "nt":  # signal 0 would be Ctrl-C there
+        try:
+            import psutil
+        except ImportError:
+            return True  # nobody says: what may be in use stays
+        return psutil.pid_exists(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from .._files import PART
-from ..studies.drawing import styled
-from .batches import Batch, Computed, again, batches_of, check, compute
-from .cache import code_version
-from .engine import begin
-from .plan import Plan, points_of, read_plan
+from ..drawing import styled
+from .batches import Batch, Computed, again, batches_of, check_plan, compute, version_of
+from .engine import begin_worker
+from .plan import SweepPlan, points_of, read_sweep_plan
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
@@ -47,45 +46,47 @@ class Shard(NamedTuple):
 
 
 WHOLE = Shard()
-Watcher = Callable[[Batch], None]
+BatchWatcher = Callable[[Batch], None]
 
 
-def open_sweep(plan: Plan, out: Path) -> None:
+def open_sweep(plan: SweepPlan, out: Path) -> None:
     """Make the folder of a sweep, or find that it is the folder of this plan."""
-    check(plan)
+    check_plan(plan)
     prepare(out / BATCHES)
-    given = plan.model_dump(mode="json")
+    contents = plan.model_dump(mode="json")
     if (out / PLAN).exists():
         there = load_plan(out)
         if there != plan:
-            differing = [name for name in given if getattr(there, name) != getattr(plan, name)]
+            differing = [name for name in contents if getattr(there, name) != getattr(plan, name)]
             raise ValueError(
                 f"{out} holds the sweep of another plan (they differ in {', '.join(differing)}): "
                 "choose another folder with --out, or remove this one."
             )
     else:
-        write_json(out / PLAN, given)
+        write_json(out / PLAN, contents)
 
 
-def load_plan(out: Path) -> Plan:
+def load_plan(out: Path) -> SweepPlan:
     """The plan of a folder."""
     if not (out / PLAN).is_file():
         raise ValueError(f"{out} is not the folder of a sweep (no {PLAN}): begin one with  policychord sweep run")
     try:
-        return read_plan(out / PLAN)
+        return read_sweep_plan(out / PLAN)
     except ValueError as error:
         raise ValueError(f"{error} Restore it, or begin in another folder.") from None
 
 
-def missing(plan: Plan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
+def missing(plan: SweepPlan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
     """Batches that are not there yet."""
     return [batch for batch in shard.mine(batches_of(plan)) if not _is_whole(_file(out, batch))]
 
 
-def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Watcher) -> None:
+def run_batches(
+    plan: SweepPlan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: BatchWatcher
+) -> None:
     """Compute batches on a pool and write each when it comes back."""
     waiting, running = list(todo)[::-1], dict["Future[Computed]", Batch]()
-    version = code_version()
+    version = version_of(plan)
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
             batch = waiting.pop()
@@ -93,27 +94,27 @@ def run(plan: Plan, out: Path, pool: Executor, workers: int, todo: Iterable[Batc
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in ready:
             batch = running.pop(future)
-            keep(out, batch, future.result())
+            _keep(out, batch, future.result(), version)
             watch(batch)
 
 
-def _compute(plan: Plan, batch: Batch, version: str) -> Computed:
+def _compute(plan: SweepPlan, batch: Batch, version: str) -> Computed:
     """In a worker, which may be elsewhere and have another version of the code."""
-    if code_version() != version:
+    if version_of(plan) != version:
         raise ValueError(
             "a worker runs another version of policychord, or of a package that computes, than this program: install "
             "the same ones for both and start the workers again."
         )
-    begin()  # it may have joined after the others were set up
+    begin_worker()  # it may have joined after the others were set up
     return compute(plan, batch)
 
 
-def keep(out: Path, batch: Batch, computed: Computed) -> None:
+def _keep(out: Path, batch: Batch, computed: Computed, version: str) -> None:
     """Trajectories first: where the table is, all of the batch is."""
     for name, dataset in computed.trajectories.items():
         write_dataset(out / TRAJECTORIES / f"{name}-{batch.id}.zarr", dataset)
     table = computed.table.copy()
-    table.attrs["code"] = code_version()  # goes into the file with it
+    table.attrs["code"] = version  # goes into the file with it
     write_table(_file(out, batch), table)
 
 
@@ -124,17 +125,17 @@ class _Files(NamedTuple):
     stray: list[Path]
 
 
-def _files(plan: Plan, out: Path) -> _Files:
+def _files(plan: SweepPlan, out: Path) -> _Files:
     """Which file is which batch. The plan and the version that a file says it is from give its name, so that neither
     a copy nor a file of another sweep can count."""
-    present = code_version()
+    present = version_of(plan)
     named = {present: {f"{batch.id}.parquet": batch for batch in batches_of(plan, present)}}
     versions: dict[str, dict[Path, Batch]] = {}
     stray = []
     for path in sorted((out / BATCHES).glob("*")):
         if PART.fullmatch(path.name):  # being written
             continue
-        version = present if path.name in named[present] else _version_of(path)
+        version = present if path.name in named[present] else _made_by(path)
         if version and version not in named:
             named[version] = {f"{batch.id}.parquet": batch for batch in batches_of(plan, version)}
         if not version or path.name not in named[version]:
@@ -144,7 +145,7 @@ def _files(plan: Plan, out: Path) -> _Files:
     return _Files(versions, stray)
 
 
-def _version_of(path: Path) -> str:
+def _made_by(path: Path) -> str:
     """The version of the code that a batch says it was made by; none of what is no batch."""
     import pyarrow.parquet as pq
 
@@ -155,13 +156,13 @@ def _version_of(path: Path) -> str:
         return ""
 
 
-def status(plan: Plan, out: Path) -> Status:
+def sweep_status(plan: SweepPlan, out: Path) -> Status:
     """How far the sweep in a folder is."""
-    batches, found = batches_of(plan), _files(plan, out)
-    done = list(found.versions.pop(code_version(), {}).values())
+    batches, files = batches_of(plan), _files(plan, out)
+    done = list(files.versions.pop(version_of(plan), {}).values())
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
-    outdated = sum(map(len, found.versions.values()))
-    return Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in found.stray))
+    outdated = sum(map(len, files.versions.values()))
+    return Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in files.stray))
 
 
 class Results(NamedTuple):
@@ -171,12 +172,12 @@ class Results(NamedTuple):
     notes: list[str]
 
 
-def results(plan: Plan, out: Path) -> Results:
+def results(plan: SweepPlan, out: Path) -> Results:
     """What is there: of this version of the code or, if it has made nothing, of the one that made most."""
     versions, stray = _files(plan, out)
     if not versions:
         raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
-    present = code_version()
+    present = version_of(plan)
     chosen = present if present in versions else max(
         versions, key=lambda code: sum(batch.episodes for batch in versions[code].values())
     )  # fmt: skip
@@ -211,19 +212,19 @@ class Rerun(NamedTuple):
     files: list[Path]
 
 
-def rerun(plan: Plan, point: int, episode: int, out: Path) -> Rerun:
+def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> Rerun:
     """Run one episode again and write all of it: data, settings and metrics, a figure."""
-    found = again(plan, point, episode)
-    record = {"settings": found.settings.model_dump(mode="json"), "metrics": found.metrics}
+    repeated = again(plan, point, episode)
+    record = {"settings": repeated.settings.model_dump(mode="json"), "metrics": repeated.metrics}
     files = [
-        write_dataset(out / "data.zarr", found.measured.dataset([found.place])),
+        write_dataset(out / "data.zarr", repeated.measured.dataset([repeated.place])),
         write_json(out / "episode.json", record),
-        *save_figure(out / "episode", styled(found.measured.draw, found.place)),
+        *save_figure(out / "episode", styled(repeated.measured.draw, repeated.place)),
     ]
-    return Rerun(found.metrics, files)
+    return Rerun(repeated.metrics, files)
 
 
-def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> list[str]:
+def differing(plan: SweepPlan, out: Path, point: int, episode: int, rerun: Rerun) -> list[str]:
     """What to say if the sweep had found other numbers for an episode that was run again."""
     if not _files(plan, out).versions:
         return []
@@ -231,7 +232,7 @@ def differing(plan: Plan, out: Path, point: int, episode: int, found: Rerun) -> 
     lines = table[(table.point == point) & (table.episode == episode)].to_dict("records")
     if not lines:
         return ["The sweep has not come to this episode yet."]
-    moved = [name for name in found.metrics if name in lines[0] and lines[0][name] != found.metrics[name]]
+    moved = [name for name in rerun.metrics if name in lines[0] and lines[0][name] != rerun.metrics[name]]
     if not moved:
         return ["Bit for bit what the sweep found."]
     were = ", ".join(f"{name} = {lines[0][name]:.6g}" for name in moved)
@@ -251,7 +252,7 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def _read(path: Path, plan: Plan, batch: Batch) -> pd.DataFrame:
+def _read(path: Path, plan: SweepPlan, batch: Batch) -> pd.DataFrame:
     try:
         table = pd.read_parquet(path)
     except (OSError, ValueError) as error:

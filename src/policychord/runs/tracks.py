@@ -3,18 +3,17 @@
 A file that cannot be read leaves nothing behind.
 """
 
-import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .._types import Watch
+from ..drawing import film_endings, styled
 from ..fitting import fit, output
-from ..studies.drawing import styled
-from ..studies.flock.animation import endings
 from ..tracks.compare import Answer, answer, score_rows
 from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
 from ..tracks.family import family_of, weigh
@@ -24,15 +23,14 @@ from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
-from .fit import page
-from .records import Drawn
+from .memory import peak_megabytes
+from .page import PageFigure, render_page
 from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong account"}  # fmt: skip
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
-Watch = Callable[[str, int, int], None]
 Files = Path | Sequence[Path]
 
 
@@ -62,24 +60,24 @@ class Explained(NamedTuple):
     card: Card
     predicted: tuple[Predicted, ...]
     seconds: float
-    megabytes: float  # the most memory that the process has held
+    megabytes: float | None  # the most memory that the process has held, where the system says
     files: list[Path]
     notes: list[str]
 
 
-def read_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
+def read_track_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
     """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
-    given: dict[str, Any] = {} if path is None else read_settings(path)
+    contents: dict[str, Any] = {} if path is None else read_settings(path)
     for name, value in changes.items():
         inner, _, field = name.rpartition(".")
-        (given.setdefault(inner, {}) if inner else given)[field] = value
+        (contents.setdefault(inner, {}) if inner else contents)[field] = value
     try:
-        return TrackPlan.model_validate(given)
+        return TrackPlan.model_validate(contents)
     except ValidationError as error:
         raise ValueError(in_words(error, TrackPlan)) from None
 
 
-def load(files: Files, plan: TrackPlan) -> tuple[Tracks, Motion]:
+def load_motion(files: Files, plan: TrackPlan) -> tuple[Tracks, Motion]:
     """The tracks of a file, or of several, and their motion."""
     tracks = read_tracks(files, rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
     return tracks, move(tracks, plan.smoothing)
@@ -89,7 +87,7 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
     """The card of a file; with a folder also as a figure and a record."""
     from ..tracks.figures import draw_card
 
-    tracks, motion = load(files, plan)
+    tracks, motion = load_motion(files, plan)
     card = card_of(tracks, motion)
     if out is None:
         return card, []
@@ -101,29 +99,30 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
 def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
-    tracks, motion = load(files, plan)
+    tracks, motion = load_motion(files, plan)
     every = decide(motion, plan.forces)
-    given = thin(every, plan.most)
+    decisions = thin(every, plan.most)
     prepare(out)
-    found = answer(given, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
+    comparison = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("simulating groups with the estimates", 0, 2)
-    predicted, notes = _predicted(motion, given, found, plan)
+    predicted, notes = _predicted(motion, decisions, comparison, plan)
     card = card_of(tracks, motion)
     watch("drawing and writing", 1, 2)
     spent = time.process_time() - begin
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    if given.size < every.size:
-        notes.append(f"{given.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
-    made = Explained(found, card, predicted, spent, memory, [], notes)
+    if decisions.size < every.size:
+        notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
+    made = Explained(comparison, card, predicted, spent, peak_megabytes(), [], notes)
     return made._replace(files=_write(made, motion, plan, out))
 
 
 def _predicted(
-    motion: Motion, given: Decisions, found: Answer, plan: TrackPlan
+    motion: Motion, decisions: Decisions, comparison: Answer, plan: TrackPlan
 ) -> tuple[tuple[Predicted, ...], list[str]]:
     try:
-        theta = {name: np.asarray(value) for name, value in found.fit.theta.items()}
-        return predict(motion, given, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed), []
+        theta = {name: np.asarray(value) for name, value in comparison.fit.theta.items()}
+        return predict(
+            motion, decisions, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed
+        ), []
     except ValueError as error:
         return (), [f"No groups were simulated: {error}"]
 
@@ -132,22 +131,22 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
     """A film of one trial in the colours of the fitted weights."""
     from ..tracks.figures import FRAMES_PER_SECOND, film
 
-    _, motion = load(files, plan)
+    _, motion = load_motion(files, plan)
     if not 0 <= trial < len(motion.trials):
         raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
-    given = decide(motion, plan.forces)
+    decisions = decide(motion, plan.forces)
     prepare(out)
-    some = thin(given, plan.most)
-    found = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, method="map", hold_out="block",
+    some = thin(decisions, plan.most)
+    fitted = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, method="map", hold_out="block",
                 compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
     watch("filming", 0, 1)
-    shown = of_trial(given, trial)
+    shown = of_trial(decisions, trial)
     if not shown.size:
         raise ValueError(f"--trial {trial}: nobody is followed long enough in it to decide; choose another.")
-    weights, _ = weigh(shown, found.theta)
+    weights, _ = weigh(shown, fitted.theta)
     return [
         save_animation(out / f"film{ending}", film(shown, weights, motion, trial), FRAMES_PER_SECOND)
-        for ending in endings()
+        for ending in film_endings()
     ]
 
 
@@ -157,20 +156,20 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks import figures as draw
 
-    found = made.answer
+    comparison = made.answer
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "accounts": (draw.draw_scores, (found,), "What each account explains of decisions that it had not seen, with "
-                     "95% intervals over blocks."),
-        "estimates": (output.draw_estimates, (found.fit,), "Estimates of the composed agent with 95% intervals from "
-                      "the curvature of the likelihood, on the scales on which they are free."),
-        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions in the account "
-                    f"\"composed\", each certified. {_standing(found)}The simplex has the three forces whose weights "
-                    "move most; the orange point is their mean."),
-        "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a mixture "
-                   "of the forces' colours by its weights in the account \"composed\", and the mean weights of all "
-                   "individuals in time."),
-        "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, rings are "
-                       "quantiles of distance, the outermost one with its number. Bins with fewer than "
+        "accounts": (draw.draw_scores, (comparison,), "What each account explains of decisions that it had not seen, "
+                     "with 95% intervals over blocks."),
+        "estimates": (output.draw_estimates, (comparison.fit,), "Estimates of the composed agent with 95% intervals "
+                      "from the curvature of the likelihood, on the scales on which they are free."),
+        "weights": (draw.draw_weights, (comparison,), "Weights of the forces over all decisions in the account "
+                    f"\"composed\", each certified. {_standing(comparison)}The simplex has the three forces whose "
+                    "weights move most; the orange point is their mean."),
+        "tracks": (draw.draw_tracks, (comparison, motion), "The first trial: every decision where it was made, in a "
+                   "mixture of the forces' colours by its weights in the account \"composed\", and the mean weights of "
+                   "all individuals in time."),
+        "neighbours": (draw.draw_map, (comparison,), "Mean weight by where the nearest neighbour is: ahead is up, "
+                       "rings are quantiles of distance, the outermost one with its number. Bins with fewer than "
                        f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (made.card, motion), "The file itself."),
@@ -179,108 +178,118 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         pictures["predictions"] = (draw.draw_predicted, (made.predicted,), "Groups that start where the data were, "
                                    "simulated with the estimates, and the data of the same seconds.")  # fmt: skip
     files, drawn = [], []
-    for name, (drawing, given, caption) in pictures.items():
-        files += save_figure(out / "figures" / name, styled(drawing, *given))
-        drawn.append(Drawn(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
-    words = words_of(made)
+    for name, (drawing, arguments, caption) in pictures.items():
+        files += save_figure(out / "figures" / name, styled(drawing, *arguments))
+        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    words = _words_of(made)
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
-        "plan": plan.model_dump(), "sentence": found.sentence, "call": found.call, "accounts": score_rows(found),
-        "gain_over_constant": found.gain._asdict(), "judged": _judged(found),
-        "estimates": output.estimate_rows(found.fit),
-        "predicted": [{"measure": one.name, "distance": one.distance, "inside": one.inside} for one in made.predicted],
-        "decisions": found.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
+        "plan": plan.model_dump(), "sentence": comparison.sentence, "call": comparison.call,
+        "accounts": score_rows(comparison),
+        "gain_over_constant": comparison.gain._asdict(), "judged": _judged(comparison),
+        "estimates": output.estimate_rows(comparison.fit),
+        "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
+                      for measure in made.predicted],
+        "decisions": comparison.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
     return [
-        write_text(out / "report.html", page(f"{made.card.source}: {HEADLINES[found.call]}", words, drawn, out)),
-        write_text(out / "summary.md", f"# {made.card.source}: {HEADLINES[found.call]}\n\n{text}\n"),
+        write_text(
+            out / "report.html", render_page(f"{made.card.source}: {HEADLINES[comparison.call]}", words, drawn, out)
+        ),
+        write_text(out / "summary.md", f"# {made.card.source}: {HEADLINES[comparison.call]}\n\n{text}\n"),
         write_json(out / "tracks.json", record),
-        write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
+        write_dataset(out / "fit.zarr", output.to_datatree(comparison.fit, 20, plan.seed)),
         *files,
     ]
 
 
-def _judged(found: Answer) -> dict[str, Any]:
-    one = found.judged
-    return {**one._asdict(), "gain": one.gain._asdict(), "other": None if one.other is None else one.other._asdict()}
+def _judged(comparison: Answer) -> dict[str, Any]:
+    verdict = comparison.judged
+    return {
+        **verdict._asdict(),
+        "gain": verdict.gain._asdict(),
+        "other": None if verdict.other is None else verdict.other._asdict(),
+    }
 
 
-def _standing(found: Answer) -> str:
+def _standing(comparison: Answer) -> str:
     """What the verdict means for figures of the composed agent's weights."""
-    if found.call == "gating" and found.judged.acts == "by sample":
+    if comparison.call == "gating" and comparison.judged.acts == "by sample":
         return ""
     return "Another account explains these decisions as well or better: see the table. "
 
 
-def _forces(found: Answer) -> str:
+def _forces(comparison: Answer) -> str:
     """What each force is worth, in the accounts that have a number for it."""
-    by_name = {one.name: one for one in found.scores}
-    slopes, weights = np.atleast_1d(by_name["regression"].theta["slope"]), found.fit.weights.mean(axis=0)
+    by_name = {score.name: score for score in comparison.scores}
+    slopes, weights = np.atleast_1d(by_name["regression"].theta["slope"]), comparison.fit.weights.mean(axis=0)
     rows = []
-    for i, name in enumerate(found.decisions.names):
+    for i, name in enumerate(comparison.decisions.names):
         alone = by_name[f"{name} alone"].over_random_walk
         rows.append([name, f"{slopes[i]:+.3f}", f"{alone.mean:+.4f} ± {alone.error:.4f}", f"{weights[i]:.2f}"])
-    told = output.table(
+    table = output.table(
         ["force", "slope in the regression", "alone, above a random walk", "mean weight, composed"], rows
     )
-    return "\n".join(told) + (
+    return "\n".join(table) + (
         "\n\nThe slope is the change of velocity, in usual changes, for a force of length one: positive if they follow "
         "it. ± is one standard error."
     )
 
 
-def _estimates(found: Answer) -> str:
+def _estimates(comparison: Answer) -> str:
     """A table of the composed agent's parameters."""
     rows = [
         [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in output.estimate_rows(found.fit)
+        for row in output.estimate_rows(comparison.fit)
     ]  # fmt: skip
-    told = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
-    return "\n".join(told) + (
+    table = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
+    return "\n".join(table) + (
         '\n\nThese are parameters of the account "composed": gain is how strongly a force is followed while it is, sd '
         "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
         "the degrees of freedom of Student's t, eps the temperature. Gains and sd are in usual changes of velocity. "
         "Errors are from the curvature of the likelihood with its "
-        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is relative "
-        "to the cost's fixed scale."
+        f"weak priors, and from its sandwich over the {PLURAL[comparison.decisions.held_out_by]}. Temperature is "
+        "relative to the cost's fixed scale."
     )
 
 
-def words_of(made: Explained) -> list[tuple[str, str]]:
+def _words_of(made: Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
-    found, given = made.answer, made.answer.decisions
-    layout = given.layout
+    comparison, decisions = made.answer, made.answer.decisions
+    layout = decisions.layout
     accounts = [
         [row["account"], str(row["parameters"]), f"{row['held_out']:.4f}",
          f"{row['over_random_walk']:+.4f} ± {row['error']:.4f}", row["description"]]
-        for row in score_rows(found)
+        for row in score_rows(comparison)
     ]  # fmt: skip
     zones = layout.zones
+    memory = "" if made.megabytes is None else f", {made.megabytes:.0f} MB"
     how = (
-        f"{given.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, {zones.alignment:.4g} "
-        f"and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} {made.card.unit}/s, usual change "
-        f"of velocity {layout.change:.3g} {made.card.unit}/s. {100 * given.clipped:.1f}% of the changes lie outside of "
-        f"the grid and count in its outermost cells. Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
-        f"{made.seconds:.0f} s of processor time, {made.megabytes:.0f} MB."
+        f"{decisions.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, "
+        f"{zones.alignment:.4g} and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} "
+        f"{made.card.unit}/s, usual change of velocity {layout.change:.3g} {made.card.unit}/s. "
+        f"{100 * decisions.clipped:.1f}% of the changes lie outside of the grid and count in its outermost cells. "
+        f"Largest certified gap of the weights: {comparison.fit.gap.max():.1e}. "
+        f"{made.seconds:.0f} s of processor time{memory}."
     )
     columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
     table = "\n".join(output.table(columns, accounts))
     errors = (
         "Held out: nats a decision, under estimates without the decision's fold; errors over the "
-        f"{PLURAL[given.held_out_by]}, which all individuals share."
+        f"{PLURAL[decisions.held_out_by]}, which all individuals share."
     )
     words = [
-        ("Do they gate?", "\n\n".join([found.sentence, how, table, errors])),
-        ("Which forces?", _forces(found)),
-        ("Estimates", _estimates(found)),
+        ("Do they gate?", "\n\n".join([comparison.sentence, how, table, errors])),
+        ("Which forces?", _forces(comparison)),
+        ("Estimates", _estimates(comparison)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
     if made.predicted:
-        rows = [[one.name, f"{np.median(one.data):.3g}", f"{np.median(one.simulated):.3g}", f"{one.distance:.2f}"]
-                for one in made.predicted]  # fmt: skip
-        told = output.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
-        off = [one.name for one in made.predicted if one.distance > FAR_OFF]
+        rows = [[measure.name, f"{np.median(measure.data):.3g}", f"{np.median(measure.simulated):.3g}",
+                 f"{measure.distance:.2f}"] for measure in made.predicted]  # fmt: skip
+        lines = output.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
+        off = [measure.name for measure in made.predicted if measure.distance > FAR_OFF]
         verdict = (
             f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "
             "(walls? `--arena`)." if off else "Simulated groups are like the data in all of these."
@@ -288,6 +297,6 @@ def words_of(made: Explained) -> list[tuple[str, str]]:
         explained = (
             "The largest difference is that of the two cumulative distributions (Kolmogorov and Smirnov), from 0 to 1. "
         )
-        words.append(("What the estimates predict", "\n".join(told) + f"\n\n{explained}{verdict}"))
+        words.append(("What the estimates predict", "\n".join(lines) + f"\n\n{explained}{verdict}"))
     notes = [*made.card.notes, *made.notes]
     return [*words, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else words

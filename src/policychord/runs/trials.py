@@ -8,7 +8,7 @@ it is there: the same command goes on with those that are missing.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -16,22 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._types import Watch
 from ..choices.data import as_csv
+from ..drawing import styled
 from ..fitting import output
-from ..studies.drawing import styled
 from ..tracks.compare import CONSTANT, gating
 from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.motion import Motion
-from .cache import FOLDER, MissingError, Result, code_version
-from .cache import load as load_result
-from .cache import save as save_result
-from .engine import begin
+from .cache import FOLDER, MissingError, Result, load_result, save_result
+from .engine import begin_worker
 from .store import prepare, save_figure, write_json, write_text
 from .tracks import TrackPlan
+from .versions import code_version
 
 LEAST = 100  # decisions of a trial that can be fitted
 AHEAD = 2  # trials for each worker that wait in the queue
-Watch = Callable[[str, int, int], None]
 
 
 class TrialFit(NamedTuple):
@@ -50,7 +49,7 @@ class TrialFit(NamedTuple):
     cpu_seconds: float
 
 
-class Trials(NamedTuple):
+class TrialResults(NamedTuple):
     """What was found in all trials."""
 
     rows: list[TrialFit]
@@ -59,10 +58,10 @@ class Trials(NamedTuple):
     files: list[Path]
 
 
-def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> Trials:
+def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> TrialResults:
     """Fit the trials that are not there yet on a pool, and write a table, a figure and a summary of all."""
     every = decide(motion, plan.forces)
-    names = [one.name for one in motion.trials]
+    names = [trial.name for trial in motion.trials]
     parts = {name: thin(of_trial(every, number), plan.most) for number, name in enumerate(names)}
     fitted = {name: part for name, part in parts.items() if part.size >= LEAST}
     if not fitted:
@@ -75,31 +74,31 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
     if len(fitted) < len(parts):
         notes.append(f"{len(parts) - len(fitted)} of {len(parts)} trials have fewer than {LEAST} decisions and are "
                      "left out.")  # fmt: skip
-    words = sentence(rows)
-    return Trials(rows, words, notes, _write(rows, words, notes, plan, out))
+    words = _sentence(rows)
+    return TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
 
 
-def fit_trial(plan: TrackPlan, name: str, given: Decisions, version: str) -> TrialFit:
+def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -> TrialFit:
     """One trial, in a worker that may be elsewhere and have another version of the code."""
-    if code_version() != version:
+    if code_version(gating.__module__) != version:
         raise ValueError(
             "a worker runs another version of policychord, or of a package that computes, than this program: install "
             "the same ones for both and start the workers again."
         )
-    begin()
+    begin_worker()
     before = time.process_time()
-    found = gating(given, free=plan.free, starts=plan.starts, seed=plan.seed)
-    judged, scores = found.judged, {one.name: one for one in found.scores}
-    theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
-    return TrialFit(name, given.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
-                    {name: one.held_out for name, one in scores.items()}, theta,
+    gates = gating(decisions, free=plan.free, starts=plan.starts, seed=plan.seed)
+    judged, scores = gates.judged, {score.name: score for score in gates.scores}
+    theta = {name: np.asarray(value).tolist() for name, value in gates.fit.theta.items()}
+    return TrialFit(name, decisions.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
+                    {name: score.held_out for name, score in scores.items()}, theta,
                     np.asarray(scores[CONSTANT].theta["weights"]).tolist(), time.process_time() - before)  # fmt: skip
 
 
-def _identity(plan: TrackPlan, name: str, given: Decisions) -> str:
+def _identity(plan: TrackPlan, name: str, decisions: Decisions) -> str:
     """All that a trial's fit depends on: code, plan and decisions."""
-    digest = hashlib.sha256(json.dumps([code_version(), name, plan.model_dump(mode="json")]).encode())
-    for array in (*given.seen, given.action, given.block, given.cells.points):
+    digest = hashlib.sha256(json.dumps([code_version(gating.__module__), name, plan.model_dump(mode="json")]).encode())
+    for array in (*decisions.seen, decisions.action, decisions.block, decisions.cells.points):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
@@ -110,14 +109,18 @@ def _compute(
     rows: dict[str, TrialFit] = {}
     for name, place in places.items():
         with suppress(MissingError):
-            found = load_result(place).value
-            if isinstance(found, TrialFit) and found.trial == name:  # else somebody else's file: fitted again
-                rows[name] = found
-    waiting, running, version = [name for name in fitted if name not in rows][::-1], dict[Any, str](), code_version()
+            earlier = load_result(place).value
+            if isinstance(earlier, TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
+                rows[name] = earlier
+    waiting, running, version = (
+        [name for name in fitted if name not in rows][::-1],
+        dict[Any, str](),
+        code_version(gating.__module__),
+    )
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
             name = waiting.pop()
-            running[pool.submit(fit_trial, plan, name, fitted[name], version)] = name
+            running[pool.submit(_fit_trial, plan, name, fitted[name], version)] = name
         watch("fitting trials", len(rows), len(fitted))
         for future in wait(running, return_when=FIRST_COMPLETED)[0]:
             name = running.pop(future)
@@ -126,20 +129,20 @@ def _compute(
     return [rows[name] for name in fitted]
 
 
-def sentence(rows: Sequence[TrialFit]) -> str:
+def _sentence(rows: Sequence[TrialFit]) -> str:
     """How many trials gate, and what all of them say together."""
     calls = [row.call for row in rows]
-    told = f"Called gating in {calls.count('gating')} of {len(rows)} trials"
+    sentence = f"Called gating in {calls.count('gating')} of {len(rows)} trials"
     worse = calls.count("worse than constant")
-    told += f", worse than constant weights in {worse}." if worse else "."
+    sentence += f", worse than constant weights in {worse}." if worse else "."
     gains = np.array([row.gain for row in rows])
     if len(rows) > 1:
         error = gains.std(ddof=1) / np.sqrt(len(gains))
-        told += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats a decision, over trials."
-    return told
+        sentence += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats a decision, over trials."
+    return sentence
 
 
-def table_of(rows: Sequence[TrialFit]) -> str:
+def _table_of(rows: Sequence[TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
     lines: list[dict[str, Any]] = []
     for row in rows:
@@ -147,7 +150,7 @@ def table_of(rows: Sequence[TrialFit]) -> str:
         line: dict[str, Any] = {name: getattr(row, name) for name in names}
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
         for name, value in row.theta.items():
-            line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": one for k, one in enumerate(value)}
+            line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": part for k, part in enumerate(value)}
         lines.append(line)
     return as_csv(lines)
 
@@ -156,15 +159,17 @@ def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, 
     from ..tracks.figures import draw_trials
 
     record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
-    told = output.table(
+    table = output.table(
         ["trial", "decisions", "call", "acts", "gain", "error", "sd of weights"],
         [[row.trial, str(row.decisions), row.call, row.acts, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
          for row in rows],
     )  # fmt: skip
     gains = [(row.trial, row.gain, row.error, row.call) for row in rows]
     return [
-        write_text(out / "trials.csv", table_of(rows)),
+        write_text(out / "trials.csv", _table_of(rows)),
         write_json(out / "trials.json", record),
-        write_text(out / "trials.md", "\n\n".join(["# Every trial for itself", words, *notes, "\n".join(told)]) + "\n"),
+        write_text(
+            out / "trials.md", "\n\n".join(["# Every trial for itself", words, *notes, "\n".join(table)]) + "\n"
+        ),
         *save_figure(out / "figures" / "trials", styled(draw_trials, gains)),
     ]

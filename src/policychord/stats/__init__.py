@@ -1,7 +1,7 @@
 """Statistics that the studies need and that stand on their own: arrays in, records out."""
 
 from .effect_size import EffectSize, Spread, cliffs_delta, effect_size, spread
-from .glm import ChoiceFit, fit_choices, log_choice_prob
+from .glm import ChoiceFit, Link, fit_choices, log_choice_prob
 from .model_selection import (
     ConditionComparison,
     Frequencies,
@@ -24,6 +24,7 @@ __all__ = [
     "EffectSize",
     "Frequencies",
     "GroupComparison",
+    "Link",
     "ModelSelection",
     "Power",
     "Spread",

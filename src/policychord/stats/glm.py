@@ -120,8 +120,8 @@ def _separable(x: np.ndarray, y: np.ndarray) -> bool:
     """
     chosen = np.take_along_axis(x, y[:, None, None], axis=1)
     others = (chosen - x)[np.arange(x.shape[1]) != y[:, None]]
-    found = linprog(-others.sum(0), A_ub=-others, b_ub=np.zeros(len(others)), bounds=(-1.0, 1.0))
-    return bool(found.status == 0 and -found.fun > _SEPARATES)
+    program = linprog(-others.sum(0), A_ub=-others, b_ub=np.zeros(len(others)), bounds=(-1.0, 1.0))
+    return bool(program.status == 0 and -program.fun > _SEPARATES)
 
 
 def _by_scoring(

@@ -105,7 +105,7 @@ def compare_groups(groups: Mapping[str, ArrayLike], *, tol: float = 1e-6) -> Gro
         raise ValueError(f"groups has {len(checked)} entries with {sorted(sizes)} models: pass two or more groups with "
                          "the same models.")  # fmt: skip
     tol = _positive("tol", tol)
-    alone = [(select_models(one, tol=tol), _log_group(one, tol)) for one in checked.values()]
+    alone = [(select_models(evidence, tol=tol), _log_group(evidence, tol)) for evidence in checked.values()]
     everybody = np.concatenate(list(checked.values()))
     log_same, log_different = _log_group(everybody, tol), float(sum(value for _, value in alone))
     return GroupComparison(
@@ -145,8 +145,8 @@ def compare_conditions(conditions: Mapping[str, ArrayLike], *, tol: float = 1e-3
         raise ValueError(f"{models} models in {len(checked)} conditions: pass two or more models, and at most "
                          f"{_MOST_TUPLES} combinations of them.")  # fmt: skip
     tuples = tuple(product(range(models), repeat=len(checked)))
-    evidence = np.stack([sum(stacked[c][:, k] for c, k in enumerate(one)) for one in tuples], axis=1)
-    same = [i for i, one in enumerate(tuples) if len(set(one)) == 1]
+    evidence = np.stack([sum(stacked[c][:, k] for c, k in enumerate(models)) for models in tuples], axis=1)
+    same = [i for i, models in enumerate(tuples) if len(set(models)) == 1]
     other = [i for i in range(len(tuples)) if i not in same]
     families = select_families(evidence, {"same": same, "different": other}, tol=tol)
     members = np.zeros((len(tuples), 2))
@@ -155,7 +155,7 @@ def compare_conditions(conditions: Mapping[str, ArrayLike], *, tol: float = 1e-3
     alpha = _posterior(evidence, prior, tol)[0]
     return ConditionComparison(
         tuple(checked), float(families.expected[0]), float(families.xp[0]), float(families.pxp[0]), families.bor,
-        tuples, alpha / alpha.sum(), tuple(select_models(one, tol=tol) for one in checked.values()),
+        tuples, alpha / alpha.sum(), tuple(select_models(evidence, tol=tol) for evidence in checked.values()),
     )  # fmt: skip
 
 
@@ -190,13 +190,13 @@ def power(
         raise ValueError(f"sizes = {tuple(sizes)}, draws = {draws}, threshold = {threshold}: pass sizes and draws "
                          "of at "
                          "least 1, and a probability.")  # fmt: skip
-    found = []
+    rates = []
     for size in sizes:
         rng = np.random.default_rng((seed, size))
         pxp = np.stack([select_models(evidence[rng.integers(0, len(evidence), size)]).pxp for _ in range(draws)])
         others = np.delete(pxp, model, axis=1).max(1, initial=0.0)
-        found.append((np.mean(pxp[:, model] > threshold), np.mean(others > threshold)))
-    share, wrong = (np.array(column) for column in zip(*found, strict=True))
+        rates.append((np.mean(pxp[:, model] > threshold), np.mean(others > threshold)))
+    share, wrong = (np.array(column) for column in zip(*rates, strict=True))
     good = np.flatnonzero(share >= 0.8)
     return Power(np.asarray(sizes), share, np.sqrt(share * (1 - share) / draws), wrong,
                  int(sizes[good[0]]) if len(good) else None)  # fmt: skip

@@ -27,12 +27,12 @@ class Input(NamedTuple):
 
 def describe_inputs(models: Sequence[type[BaseModel]], inputs: Sequence[Input]) -> list[dict[str, Any]]:
     """What the page builds its inputs from; descriptions and choices come from the models."""
-    return [{**one._asdict(), **_from_model(models, one)} for one in inputs]
+    return [{**control._asdict(), **_from_model(models, control)} for control in inputs]
 
 
-def _from_model(models: Sequence[type[BaseModel]], one: Input) -> dict[str, Any]:
-    field = next(model.model_fields[one.name] for model in models if one.name in model.model_fields)
-    text = field.description or one.label
+def _from_model(models: Sequence[type[BaseModel]], control: Input) -> dict[str, Any]:
+    field = next(model.model_fields[control.name] for model in models if control.name in model.model_fields)
+    text = field.description or control.label
     text = text[:1].upper() + text[1:]
     if field.annotation is str:  # the room's own page has a place for it
         return {"kind": "text", "description": text}
@@ -45,7 +45,7 @@ def _from_model(models: Sequence[type[BaseModel]], one: Input) -> dict[str, Any]
 
 def check_names(inputs: Sequence[Input], changes: Mapping[str, Any]) -> None:
     """Refuse what has no input: nothing else can be set from the page."""
-    names = [one.name for one in inputs]
+    names = [control.name for control in inputs]
     for name in changes:
         if name not in names:
             raise ValueError(f"{str(name)[:60]} is not a setting of this room: it has {', '.join(names)}.")
@@ -53,11 +53,11 @@ def check_names(inputs: Sequence[Input], changes: Mapping[str, Any]) -> None:
 
 def check_limits(inputs: Sequence[Input], settings: BaseModel, names: Sequence[str]) -> None:
     """Refuse values outside the limits of the inputs: a study takes more, but the page must answer soon."""
-    for one in inputs:
-        value = getattr(settings, one.name, None) if one.name in names else None
+    for control in inputs:
+        value = getattr(settings, control.name, None) if control.name in names else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if not one.low <= value <= one.high:
-            limits = f"{one.low:g} to {one.high:g} {one.unit}".strip()
+        if not control.low <= value <= control.high:
+            limits = f"{control.low:g} to {control.high:g} {control.unit}".strip()
             shown = f"{value:g}" if abs(value) <= LARGEST else f"{str(value)[:20]}..."
-            raise ValueError(f"{one.name} = {shown}: the studio takes {limits}.")
+            raise ValueError(f"{control.name} = {shown}: the studio takes {limits}.")

@@ -60,7 +60,7 @@ def _tracks() -> Reader:
 
     def read(content: bytes, name: str, options: dict[str, Any]) -> Any:
         tracks = parse_tracks(content, name, **options)
-        places = sum(one.position.shape[0] * one.position.shape[1] for one in tracks.trials)
+        places = sum(trial.position.shape[0] * trial.position.shape[1] for trial in tracks.trials)
         if places > MOST_PLACES or len(tracks.trials) > MOST_TRIALS:
             raise ValueError(
                 f"{name} has {len(tracks.trials):,} trials with {places:,} places: the studio takes up to "
@@ -98,11 +98,11 @@ def _limit_memory() -> None:
         held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     except OSError:  # no Linux: what was mapped is not known
         held = 4 * MEMORY
-    with suppress(ValueError, OSError):  # some systems know the limit and refuse it
+    with suppress(AttributeError, ValueError, OSError):  # some systems do not know the limit, or refuse it
         resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
 
 
-def main() -> None:
+def answer_request() -> None:
     """Read a request, answer it, and end."""
     asked = from_bytes(sys.stdin.buffer.read()).value
     reader = READERS[asked["reader"]]()
@@ -120,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer_request()

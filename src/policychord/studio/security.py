@@ -29,7 +29,7 @@ def cookie_name(port: int) -> str:
     return f"policychord-{port}"
 
 
-def headers(port: int) -> dict[str, str]:
+def _headers(port: int) -> dict[str, str]:
     """What the browser is told to refuse. Charts set styles from their script, hence the one exception."""
     sockets = f"ws://{ADDRESS}:{port} ws://localhost:{port}"
     policy = {
@@ -47,30 +47,30 @@ def headers(port: int) -> dict[str, str]:
     }
 
 
-def refusal(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | None:
+def _refusal(scope: Mapping[str, Any], token: str, port: int) -> tuple[int, str] | None:
     """Why a request or socket is refused (status, text), or None. Nothing of a body has been read yet."""
-    given = Headers(scope=scope)  # type: ignore[arg-type]
-    if given.getlist("host") not in ([f"{name}:{port}"] for name in (ADDRESS, "localhost")):
+    headers = Headers(scope=scope)  # type: ignore[arg-type]
+    if headers.getlist("host") not in ([f"{name}:{port}"] for name in (ADDRESS, "localhost")):
         return 403, REFUSED_HOST  # another name that leads here: a page elsewhere tries to pass as ours
-    origin = given.get("origin")
+    origin = headers.get("origin")
     if origin not in (f"http://{ADDRESS}:{port}", f"http://localhost:{port}", None):
         return 403, REFUSED_ORIGIN
     if origin is None and scope["type"] == "websocket":
         return 403, REFUSED_ORIGIN  # browsers always say where a socket comes from
-    if not _has_token(scope, given, token, port):
+    if not _has_token(scope, headers, token, port):
         return 403, REFUSED_TOKEN
-    if "transfer-encoding" in given:
+    if "transfer-encoding" in headers:
         return 411, NO_LENGTH
-    length = given.get("content-length", "0")
+    length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit() and len(length) < 16):
         return 400, NO_LENGTH
     return (413, TOO_LARGE) if int(length) > LARGEST_BODY else None
 
 
-def _has_token(scope: Mapping[str, Any], given: Headers, token: str, port: int) -> bool:
+def _has_token(scope: Mapping[str, Any], headers: Headers, token: str, port: int) -> bool:
     """By its cookie; the first page, and it alone, by its address."""
     try:
-        cookie = SimpleCookie(given.get("cookie", "")).get(cookie_name(port))
+        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(port))
     except CookieError:
         cookie = None
     if cookie is not None and _same(cookie.value, token):
@@ -79,8 +79,8 @@ def _has_token(scope: Mapping[str, Any], given: Headers, token: str, port: int) 
     return scope["type"] == "http" and scope["path"] == "/" and _same(asked, token)
 
 
-def _same(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+def _same(text: str, token: str) -> bool:
+    return secrets.compare_digest(text.encode("utf-8", "replace"), token.encode())
 
 
 class Guard:
@@ -88,13 +88,13 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str, port: int):
         self.app, self.token, self.port = app, token, port
-        self.extra = [(name.encode(), value.encode()) for name, value in headers(port).items()]
+        self.extra = [(name.encode(), value.encode()) for name, value in _headers(port).items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        refused = refusal(scope, self.token, self.port)
+        refused = _refusal(scope, self.token, self.port)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -35,18 +35,20 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 def _static() -> dict[str, Traversable]:
     """Every file that can be asked for, by name."""
-    table = {one.name: one for one in _PAGE.iterdir() if one.name.endswith((".js", ".css"))}
+    table = {file.name: file for file in _PAGE.iterdir() if file.name.endswith((".js", ".css"))}
     table["tokens.css"] = _REPORT / "tokens.css"  # colours and type are those of the report
     return {**table, "plotly.js": files("plotly") / "package_data" / "plotly.min.js"}
 
 
 def _index() -> str:
     """The page, with a template for each room from a file of the room's name."""
-    rooms = (f'<template id="{name}">\n{(_PAGE / f"{name}.html").read_text()}</template>' for name in ROOMS)
-    return (_PAGE / "index.html").read_text().replace("<!-- rooms -->", "\n".join(rooms))
+    rooms = (
+        f'<template id="{name}">\n{(_PAGE / f"{name}.html").read_text(encoding="utf-8")}</template>' for name in ROOMS
+    )
+    return (_PAGE / "index.html").read_text(encoding="utf-8").replace("<!-- rooms -->", "\n".join(rooms))
 
 
-def create_app(token: str, port: int) -> FastAPI:
+def _create_app(token: str, port: int) -> FastAPI:
     """The application, for whoever knows the token, at this port of this machine."""
     app = FastAPI(title="policychord studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
@@ -67,7 +69,7 @@ def create_app(token: str, port: int) -> FastAPI:
 
     @app.get("/rooms")
     def rooms() -> list[dict[str, str]]:
-        return [{"name": one.name, "title": one.title} for one in ROOMS.values()]
+        return [{"name": room.name, "title": room.title} for room in ROOMS.values()]
 
     @app.post("/upload")
     async def upload(request: Request) -> Response:
@@ -84,7 +86,7 @@ def create_app(token: str, port: int) -> FastAPI:
     def elsewhere(name: str) -> Response:
         if name in ROOMS:
             return RedirectResponse(f"/#{name}", 303)
-        rooms = ", ".join(f"/#{one}" for one in ROOMS)
+        rooms = ", ".join(f"/#{room}" for room in ROOMS)
         return PlainTextResponse(f"There is no room here. The rooms of the studio are {rooms}.", 404)
 
     @app.websocket("/ws/{name}")
@@ -149,26 +151,26 @@ class _Protocol(H11Protocol):
             self.loop.call_later(HEADERS_WITHIN, self._check, self.cycle)
 
 
-def configure(token: str, port: int) -> uvicorn.Config:
+def _configure(token: str, port: int) -> uvicorn.Config:
     """How the application is served: to this machine alone, quietly, and with small messages."""
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     return uvicorn.Config(
-        create_app(token, port), host=ADDRESS, port=port, http=_Protocol, ws_max_size=LARGEST_MESSAGE,
+        _create_app(token, port), host=ADDRESS, port=port, http=_Protocol, ws_max_size=LARGEST_MESSAGE,
         ws_per_message_deflate=False, proxy_headers=False, timeout_graceful_shutdown=1, **options,
     )  # fmt: skip
 
 
 def serve(listener: socket.socket, token: str, address: str = "") -> None:
     """Serve on a socket that is bound already, until Ctrl-C; open the address in the browser if there is one."""
-    with private_link(address) if address else nullcontext() as link:
+    with _private_link(address) if address else nullcontext() as link:
         if link:
             webbrowser.open(link)
-        uvicorn.Server(configure(token, listener.getsockname()[1])).run(sockets=[listener])
+        uvicorn.Server(_configure(token, listener.getsockname()[1])).run(sockets=[listener])
     raise KeyboardInterrupt  # uvicorn repeats the signal, but a process that ignores it would go on
 
 
 @contextmanager
-def private_link(address: str) -> Iterator[str]:
+def _private_link(address: str) -> Iterator[str]:
     """A file that leads to the address and that only its owner can read: a process list shows only the file's name."""
     with tempfile.TemporaryDirectory(prefix="policychord-") as folder:  # 0700
         path, target = Path(folder) / "studio.html", html.escape(address)

@@ -48,8 +48,8 @@ class Session:
     def take(self) -> list[str | bytes]:
         """What is to be sent now: texts in order, then the latest frame of each part."""
         with self._changed:
-            said = [_too_many(self._lost)] if self._lost else []
-            ready: list[str | bytes] = [*said, *self._texts, *self._frames.values()]
+            notices = [_too_many(self._lost)] if self._lost else []
+            ready: list[str | bytes] = [*notices, *self._texts, *self._frames.values()]
             self._lost = 0
             self._texts.clear()
             self._frames.clear()
@@ -124,17 +124,17 @@ class Session:
         self._send_text(text)
         return changed
 
-    def _apply(self, state: Any, message: str) -> Any:
-        given = read_message(message)
-        if "set" in given:
-            state = self._room.change(state, given["set"])
-        if "act" in given:
-            act = given["act"]  # the page knows only the number of a file, the room gets the file
+    def _apply(self, state: Any, text: str) -> Any:
+        message = read_message(text)
+        if "set" in message:
+            state = self._room.change(state, message["set"])
+        if "act" in message:
+            act = message["act"]  # the page knows only the number of a file, the room gets the file
             state = self._room.act(state, {**act, "file": self._uploads.take(act["file"])} if "file" in act else act)
-        if given.get("do") == "restart":
+        if message.get("do") == "restart":
             state = self._room.restart(state)
-        elif "do" in given:
-            self._hidden = given["do"] == "rest"  # a hidden tab needs no frames
+        elif "do" in message:
+            self._hidden = message["do"] == "rest"  # a hidden tab needs no frames
         return state
 
     def _settings(self, state: Any) -> str:

@@ -34,10 +34,10 @@ class Uploads:
 
     def take(self, number: object) -> Upload:
         with self._lock:
-            found = self._waiting.pop(number, None) if isinstance(number, str) else None
-        if found is None:
+            upload = self._waiting.pop(number, None) if isinstance(number, str) else None
+        if upload is None:
             raise ValueError("this file is no longer here: upload it once more.")
-        return found
+        return upload
 
     def __len__(self) -> int:
         return len(self._waiting)

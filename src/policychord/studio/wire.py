@@ -39,7 +39,7 @@ def pack(frame: Frame) -> bytes:
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
 
 
-def unpack(data: bytes) -> Frame:
+def _unpack(data: bytes) -> Frame:
     """The frame that `pack` was given, as the page reads it; bytes that are no frame are a ValueError."""
     try:
         (length,) = struct.unpack_from("<I", data)
@@ -64,19 +64,19 @@ def as_json(value: Any) -> str:
 def read_message(text: str) -> dict[str, Any]:
     """What the page asks for, as names with values; every number in it is finite and moderate."""
     try:
-        given = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_number)
+        message = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_number)
     except json.JSONDecodeError as error:
         raise ValueError(f"this message is not JSON: {error}.") from None
     except RecursionError:
         raise ValueError("this message is nested too deeply.") from None
-    if not (isinstance(given, dict) and given and set(given) <= {"set", "act", "do"}):
+    if not (isinstance(message, dict) and message and set(message) <= {"set", "act", "do"}):
         raise ValueError('a message is {"set": {name: value}}, {"act": {name: value}} or {"do": what}.')
     for word in ("set", "act"):
-        if not isinstance(given.get(word, {}), dict):
-            raise ValueError(f"{word} = {str(given[word])[:60]}: pass names with values.")
-    if given.get("do", "restart") not in ("restart", "rest", "wake"):
-        raise ValueError(f"do = {str(given['do'])[:60]}: use restart, rest or wake.")
-    return given
+        if not isinstance(message.get(word, {}), dict):
+            raise ValueError(f"{word} = {str(message[word])[:60]}: pass names with values.")
+    if message.get("do", "restart") not in ("restart", "rest", "wake"):
+        raise ValueError(f"do = {str(message['do'])[:60]}: use restart, rest or wake.")
+    return message
 
 
 def _number(text: str) -> int | float:

@@ -16,44 +16,6 @@ if TYPE_CHECKING:
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
     from .simulate import as_tracks, blank_decisions, predict, simulate_group
 
-__all__ = [
-    "USUAL",
-    "Answer",
-    "Card",
-    "Decisions",
-    "ForceSettings",
-    "Gating",
-    "HeavyTailed",
-    "Judged",
-    "Layout",
-    "Motion",
-    "Seen",
-    "Sight",
-    "Smoothing",
-    "TrackError",
-    "Tracks",
-    "Trial",
-    "accounts_of",
-    "answer",
-    "as_tracks",
-    "blank_decisions",
-    "call_of",
-    "card_of",
-    "cells_of",
-    "decide",
-    "describe",
-    "family_of",
-    "gating",
-    "move",
-    "of_trial",
-    "parse_tracks",
-    "predict",
-    "read_tracks",
-    "simulate_group",
-    "thin",
-    "weigh",
-]
-
 _HOME = {
     "reading": ("TrackError", "Tracks", "Trial", "parse_tracks", "read_tracks"),
     "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "move"),
@@ -63,4 +25,4 @@ _HOME = {
     "compare": ("Answer", "Gating", "Judged", "answer", "call_of", "gating"),
     "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
 }
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -8,7 +8,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..fitting import Family, Fit, Likelihood, Parameter, cross_validate, fit, folds_of, likelihood, maximise, paired
+from ..fitting import Family, Fit, Likelihood, Parameter, cross_validate, folds_of, likelihood, maximise, paired
+from ..fitting.fits import fit_with_likelihood
 from ..fitting.parameters import natural, size, unconstrained
 from ..fitting.uncertainty import LEAST_MOVEMENT
 from ..fitting.validate import Difference
@@ -88,7 +89,7 @@ def gating(
     accounts = [one for one in accounts_of(given, family, fixed or {}) if one.name in wanted]
     found, scores = _fit_and_score(given, family, accounts, fixed, starts, False, seed, progress)
     judged = _judge(given, found, scores, fixed)
-    return Gating(found, scores, judged, sentence(scores, judged, given))
+    return Gating(found, scores, judged, _sentence(scores, judged, given))
 
 
 def answer(
@@ -108,7 +109,7 @@ def answer(
     judged = _judge(given, found, scores, fixed)
     by_name = {one.name: one.each for one in scores}
     gain = paired(by_name[COMPOSED], by_name[CONSTANT], given.block)
-    return Answer(given, family, found, scores, gain, judged.call, sentence(scores, judged, given), judged)
+    return Answer(given, family, found, scores, gain, judged.call, _sentence(scores, judged, given), judged)
 
 
 def _judge(given: Decisions, found: Fit, scores: Sequence[Scored], fixed: dict[str, Any] | None) -> Judged:
@@ -142,8 +143,10 @@ def _fit_and_score(
     progress: Progress | None,
 ) -> tuple[Fit, tuple[Scored, ...]]:
     """The composed agent's fit, and scores of it and of other accounts on the same folds of blocks, best first."""
-    found = fit(family, to_observations(given), None, fixed, starts=starts, method="map", hold_out="block",
-                compare=False, profiles=profiles, seed=seed, progress=progress)  # fmt: skip
+    found, posed = fit_with_likelihood(
+        family, to_observations(given), None, fixed, starts=starts, method="map", hold_out="block", compare=False,
+        profiles=profiles, seed=seed, progress=progress,
+    )  # fmt: skip
     units, fold = units_of(given), folds_of(given.block)
 
     def tell(name: str, done: int) -> None:
@@ -151,14 +154,14 @@ def _fit_and_score(
             progress(f"held out: {name}", done, len(accounts) + 1)
 
     tell(COMPOSED, 0)
-    own = cross_validate(found.likelihood, fold, method="map", start=found.z)
+    own = cross_validate(posed, fold, method="map", start=found.z)
     rows = [(COMPOSED, COMPOSED_WORDS, found.parameters, found.z, found.log_likelihood, own)]
     for i, account in enumerate(accounts, start=1):
         tell(account.name, i)
         begin = _from_composed(account, found) if account.name == CONSTANT else None
         begin = found.z[None] if account.name == BY_MEAN else begin
         of_account = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
-        rows.append((account.name, account.description, account.parameters, *score_one(of_account, fold, begin)))
+        rows.append((account.name, account.description, account.parameters, *_score_one(of_account, fold, begin)))
     walk = next(row[-1] for row in rows if row[0] == "random walk")
     scored = [
         Scored(name, words, size(parameters), _theta(parameters, z), total, float(each.mean()),
@@ -168,7 +171,7 @@ def _fit_and_score(
     return found, tuple(sorted(scored, key=lambda one: -one.held_out))
 
 
-def score_one(
+def _score_one(
     given: Likelihood, fold: np.ndarray, begin: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
     """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
@@ -208,7 +211,7 @@ def call_of(gain: Difference, moved: float) -> Call:
     return "gating" if gain.mean > 0 else "worse than constant"
 
 
-def sentence(scores: Sequence[Scored], judged: Judged, given: Decisions) -> str:
+def _sentence(scores: Sequence[Scored], judged: Judged, given: Decisions) -> str:
     """The answer in words, made of the numbers."""
     gain, moved = judged.gain, judged.moved
     amount = _amount(gain)

@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
-from ..envs.neighbours import Zones
 from ..fitting import Observations
 from ..fitting import observations as checked
+from ..worlds.flock.neighbours import Zones
 from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, as_pairs, forces_of, see
 from .motion import Motion, Moved
 from .reading import TrackError, in_order
@@ -77,7 +77,7 @@ def decide(
     forces = forces_of(settings, own)
     step = max(1, round(settings.every * motion.rate))
     members = [members_of(one, settings) for one in motion.trials]
-    layout = layout_of(motion, settings, step, members) if layout is None else layout
+    layout = _layout_of(motion, settings, step, members) if layout is None else layout
     parts = []
     for number, (one, group) in enumerate(zip(motion.trials, members, strict=True)):
         if (rows := _of_trial(one, group, settings, forces, layout, step)) is not None:
@@ -103,7 +103,7 @@ def members_of(one: Moved, settings: ForceSettings) -> np.ndarray:
     return np.array([i for i, name in enumerate(one.ids) if name not in marked], dtype=int)
 
 
-def layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[np.ndarray]) -> Layout:
+def _layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[np.ndarray]) -> Layout:
     """Radii, usual speed and usual change, from the data where the settings do not say."""
     known = {name for one in motion.trials for name in one.ids}
     for name in filter(None, (settings.predator, settings.leader, *settings.leave_out)):

@@ -198,11 +198,11 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
 
     def composed(theta: Theta, unit: Any) -> Any:
         posed = family.build(whole(theta)).problem(unit["seen"], 0)
-        return logsumexp(jnp.log(jnp.maximum(posed.pi[unit["action"]], 1e-300)) + log_weights(*posed)[0])
+        return logsumexp(jnp.log(jnp.maximum(posed.pi[unit["action"]], 1e-300)) + log_weights(posed)[0])
 
     def by_mean(theta: Theta, unit: Any) -> Any:
         theta = whole(theta)
-        w = jnp.exp(log_weights(*family.build(theta).problem(unit["seen"], 0))[0])
+        w = jnp.exp(log_weights(family.build(theta).problem(unit["seen"], 0))[0])
         return around(theta, unit, (w * theta["gain"]) @ unit["seen"].force)
 
     looks = [*(f"strength of {name}" for name in names), "speed", "distance from the wanted velocity"]

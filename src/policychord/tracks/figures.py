@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from ..studies.drawing import COLOURS, blank
+from ..drawing import COLOURS, blank
 from .compare import Answer
 from .decisions import Decisions
 from .leadership import Leadership
@@ -90,12 +90,12 @@ def draw_weights(found: Answer) -> Figure:
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
-def liveliest(weights: np.ndarray) -> np.ndarray:
+def _liveliest(weights: np.ndarray) -> np.ndarray:
     """The three forces whose weights move most over the decisions, for a simplex."""
     return np.argsort(-weights.std(axis=0), kind="stable")[:3]
 
 
-def on_simplex(weights: np.ndarray) -> np.ndarray:
+def _on_simplex(weights: np.ndarray) -> np.ndarray:
     """Places of weights of three forces in the plane, as shares of what the three have."""
     return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-12) @ CORNERS
 
@@ -111,9 +111,9 @@ def _frame_simplex(ax: Any, names: list[str]) -> None:
 
 
 def _draw_simplex(ax: Any, weights: np.ndarray, names: Sequence[str]) -> None:
-    order = liveliest(weights)
+    order = _liveliest(weights)
     _frame_simplex(ax, [names[a] for a in order])
-    places = on_simplex(weights[:, order])
+    places = _on_simplex(weights[:, order])
     some = places[np.random.default_rng(0).permutation(len(places))[:3000]]
     ax.scatter(*some.T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
     ax.plot(*places.mean(axis=0), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
@@ -129,7 +129,7 @@ def draw_tracks(found: Answer, motion: Motion, trial: int = 0) -> Figure:
     for i in range(len(one.ids)):
         left.plot(*one.position[:, i].T, linewidth=0.4, color=GREY, alpha=0.6, zorder=0)
     some = rows if len(rows) <= MOST_DOTS else rows[np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int)]
-    left.scatter(*given.position[some].T, s=5, c=colours_of(weights[some]), linewidths=0, rasterized=True)
+    left.scatter(*given.position[some].T, s=5, c=_colours_of(weights[some]), linewidths=0, rasterized=True)
     left.set(aspect="equal", xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})", title=f"Trial {one.name}")
     frames, index = np.unique(given.frame[rows], return_inverse=True)
     count = np.bincount(index)
@@ -218,7 +218,7 @@ def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
     return figure
 
 
-def colours_of(weights: np.ndarray) -> np.ndarray:
+def _colours_of(weights: np.ndarray) -> np.ndarray:
     """A colour for each row of weights: a mixture of the forces' colours, sharpened so that it is no grey."""
     tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[-1])])
     share = weights**2 / np.maximum((weights**2).sum(axis=-1, keepdims=True), 1e-12)
@@ -233,7 +233,7 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
     one = motion.trials[trial]
     held = _held(given, weights, one, trial)
     known = np.isfinite(held[..., 0])
-    tint = np.where(known[..., None], colours_of(np.nan_to_num(held)), to_rgb(GREY))
+    tint = np.where(known[..., None], _colours_of(np.nan_to_num(held)), to_rgb(GREY))
     shown = np.arange(0, len(one.position), -(-len(one.position) // MOST_FRAMES))
     simplex = len(given.names) > 2
     figure = blank(8.6 if simplex else 5.0, 5.2)
@@ -253,9 +253,9 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
     clock = ax.set_title("", loc="left")
     dots = None
     if simplex:
-        order = liveliest(weights)
+        order = _liveliest(weights)
         _frame_simplex(panels[1], [given.names[a] for a in order])
-        places = on_simplex(held[..., order])
+        places = _on_simplex(held[..., order])
         dots = panels[1].scatter(*np.zeros((2, len(one.ids))), s=22, linewidths=0.4, edgecolors="white")
 
     def draw(number: int) -> list[Any]:

@@ -1,8 +1,8 @@
 """Social forces in body coordinates: what an individual sees of its group, and where each force would push it.
 
-Neighbours, zones, separation, alignment and cohesion are those of the flock (`envs/neighbours.py`). One thing differs:
-a flock's speed limit takes away what alignment adds along the own heading, and tracks have no such limit, so the own
-heading is taken off. Forces have no unit; lengths are in those of the file.
+Neighbours, zones, separation, alignment and cohesion are those of the flock (`worlds/flock/neighbours.py`). One thing
+differs: a flock's speed limit takes away what alignment adds along the own heading, and tracks have no such limit, so
+the own heading is taken off. Forces have no unit; lengths are in those of the file.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .._calls import call
 from .._types import Array
-from ..envs.neighbours import View, Zones, look, unit
+from ..worlds.flock.neighbours import View, Zones, look, unit
 
 CROWD = 6  # closest neighbours in the separation zone that the collision term counts
 FAR = 1e9  # where those who are not there are put: outside of every zone

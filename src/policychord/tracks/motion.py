@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy.signal import savgol_coeffs, savgol_filter
 from scipy.spatial import cKDTree
 
-from ..studies.flock.measures import milling, polarization
+from ..worlds.flock.measures import milling, polarization
 from .reading import TrackError, Tracks
 
 EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
@@ -62,7 +62,7 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
     A causal polynomial ends at its moment, so the first frames of a stretch have no velocity yet.
     """
     how = Smoothing() if smoothing is None else smoothing
-    window = window_of(how, tracks.rate)
+    window = _window_of(how, tracks.rate)
     longest = int(np.floor(how.longest_gap * tracks.rate + 1e-9))
     counts = np.zeros(3, int)  # gaps, filled, dropped
     moved = []
@@ -83,7 +83,7 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
     return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, *(int(count) for count in counts))
 
 
-def window_of(how: Smoothing, rate: float) -> int:
+def _window_of(how: Smoothing, rate: float) -> int:
     """Frames under the polynomial: odd, and more than its order."""
     least = how.order + 1 if how.causal else how.order + 1 + how.order % 2
     frames = max(3, round(how.window * rate), least)

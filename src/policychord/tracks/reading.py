@@ -57,7 +57,7 @@ class TrackError(ValueError):
     """A file of tracks cannot be used; the message names the file, what is wrong, and the remedy."""
 
 
-class Source(NamedTuple):
+class _Source(NamedTuple):
     """A file on disk, or the content of one: what a reader opens, and what messages call it."""
 
     name: str
@@ -129,10 +129,10 @@ def parse_tracks(
     columns: Mapping[str, str] | None = None,
 ) -> Tracks:
     """Tracks from the content of a file with this name, as `read_tracks` reads it from a disk."""
-    return _parse(Source(name, content), rate=rate, scale=scale, unit=unit, columns=columns)
+    return _parse(_Source(name, content), rate=rate, scale=scale, unit=unit, columns=columns)
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path) -> _Source:
     """A file, or the file that is meant by a folder of idtracker.ai."""
     if not path.exists():
         raise TrackError(f"{_shown(path)} does not exist: check the path.")
@@ -144,7 +144,7 @@ def _source(path: Path) -> Source:
         path = inside
     if not path.is_file():
         raise TrackError(f"{_shown(path)} is a pipe or a device: pass a file.")
-    return Source(str(path), path)
+    return _Source(str(path), path)
 
 
 def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
@@ -157,7 +157,7 @@ def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
                              "--unit if they are the same.")  # fmt: skip
     whole = [path.resolve().with_suffix("") for path in paths]
     shared = Path(os.path.commonpath(whole))
-    names = [tidied(str(path.relative_to(shared)) if path != shared else path.name) for path in whole]
+    names = [_tidied(str(path.relative_to(shared)) if path != shared else path.name) for path in whole]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TrackError(f"{twice} is named twice: pass every file once.")
@@ -170,7 +170,7 @@ def _together(paths: list[Path], read: list[Tracks]) -> Tracks:
     return Tracks(f"{len(paths)} files", tuple(trials), first.rate, first.unit, tuple(dict.fromkeys(notes)))
 
 
-def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns: Mapping[str, str] | None) -> Tracks:
+def _parse(path: _Source, *, rate: float | None, scale: float, unit: str, columns: Mapping[str, str] | None) -> Tracks:
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise TrackError(f"rate = {rate!r}: pass frames a second, from {RATES[0]:g} to {RATES[1]:g}.")
     if not SCALES[0] <= scale <= SCALES[1]:
@@ -194,16 +194,16 @@ def _parse(path: Source, *, rate: float | None, scale: float, unit: str, columns
     if rate is not None and found_rate is not None and abs(found_rate / rate - 1) > 0.01:
         notes.append(f"The file says {found_rate:g} frames a second; {rate:g} were asked for and are used.")
     scaled = tuple(trial._replace(position=trial.position * scale) for trial in trials)
-    found_unit = tidied((unit or found_unit) if scale == 1.0 else unit) or "units"
-    return Tracks(tidied(Path(path.name).name), scaled, frames_a_second, found_unit, tuple(map(tidied, notes)))
+    found_unit = _tidied((unit or found_unit) if scale == 1.0 else unit) or "units"
+    return Tracks(_tidied(Path(path.name).name), scaled, frames_a_second, found_unit, tuple(map(_tidied, notes)))
 
 
 Found = tuple[list[Trial], float | None, str, list[str]]  # trials, rate and unit as the file says, notes
 
 
-def _usable(path: Source, trials: list[Trial], scale: float, notes: list[str]) -> list[Trial]:
+def _usable(path: _Source, trials: list[Trial], scale: float, notes: list[str]) -> list[Trial]:
     """The trials from which motion can be found, under names to show; the others are left out, which is said."""
-    trials = [trial._replace(name=tidied(trial.name), ids=tuple(map(tidied, trial.ids))) for trial in trials]
+    trials = [trial._replace(name=_tidied(trial.name), ids=tuple(map(_tidied, trial.ids))) for trial in trials]
     for trial in trials:
         largest = np.nanmax(np.abs(trial.position), initial=0.0)
         if np.isinf(largest):
@@ -225,13 +225,13 @@ def _usable(path: Source, trials: list[Trial], scale: float, notes: list[str]) -
     return fine
 
 
-def tidied(text: str) -> str:
+def _tidied(text: str) -> str:
     """Text of a file to show in terminals, figures, pages and tables: nothing invisible, no markup."""
     return "".join(c if c.isprintable() and c not in MARKUP else "_" for c in text)
 
 
-def _shown(path: Path | Source) -> str:
-    name = path.name if isinstance(path, Source) else str(path)
+def _shown(path: Path | _Source) -> str:
+    name = path.name if isinstance(path, _Source) else str(path)
     return "".join(c if c.isprintable() else "?" for c in name)[:1000]
 
 
@@ -243,7 +243,7 @@ def _quoted(text: object) -> str:
 # ----------------------------------------------------------------------------------------------- arrays
 
 
-def _read_npy(path: Source, columns: dict[str, str]) -> Found:
+def _read_npy(path: _Source, columns: dict[str, str]) -> Found:
     try:  # from a disk without reading it yet: its size is checked first
         array = np.load(path.opened(), mmap_mode="r" if isinstance(path.held, Path) else None, allow_pickle=False)
     except ValueError as error:
@@ -260,7 +260,7 @@ def _read_npy(path: Source, columns: dict[str, str]) -> Found:
     return [_of_array(path, np.asarray(array), "the array")], None, "", []
 
 
-def _of_array(path: Source, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
+def _of_array(path: _Source, array: np.ndarray, what: str, ids: tuple[str, ...] | None = None) -> Trial:
     """One trial from an array of any numbers with axes (frame, individual, x and y)."""
     _check_numbers(path, array, what)
     names = tuple(str(i) for i in range(array.shape[1])) if ids is None else ids
@@ -272,14 +272,14 @@ def _without_halves(position: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(position).any(axis=-1, keepdims=True), np.nan, position)
 
 
-def _check_size(path: Source, frames: int, count: int) -> None:
+def _check_size(path: _Source, frames: int, count: int) -> None:
     if frames * count > MOST_PLACES:
         raise TrackError(f"{_shown(path)} has {frames} frames of {count} individuals: more than {MOST_PLACES:,} places "
                          "in one trial; split it into trials.")  # fmt: skip
 
 
 @contextmanager
-def _opened(path: Source, kind: str) -> Iterator[None]:
+def _opened(path: _Source, kind: str) -> Iterator[None]:
     """What libraries say about broken files, in our words."""
     try:
         yield
@@ -291,7 +291,7 @@ def _opened(path: Source, kind: str) -> Iterator[None]:
         raise TrackError(f"{_shown(path)} is not a whole {kind} file ({_quoted(error)}): save it once more.") from None
 
 
-def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
+def _read_hdf5(path: _Source, columns: dict[str, str]) -> Found:
     with _opened(path, "HDF5"):
         import h5py
 
@@ -313,7 +313,7 @@ def _read_hdf5(path: Source, columns: dict[str, str]) -> Found:
     return [trial], rate, "px", notes
 
 
-def _check_content(path: Source, file: Any) -> None:
+def _check_content(path: _Source, file: Any) -> None:
     """Refuse an HDF5 file with anything but plain datasets, reached by hard links, that unpack to what memory holds.
 
     The whole file is walked before anything in it is read: whoever follows one of its names afterwards, a library too,
@@ -337,7 +337,7 @@ def _check_content(path: Source, file: Any) -> None:
             waiting += [(f"{name}/{inner}", _linked(path, part, inner)) for inner in part]
 
 
-def _linked(path: Source, group: Any, name: str) -> Any:
+def _linked(path: _Source, group: Any, name: str) -> Any:
     """What a group holds itself under a name."""
     import h5py
 
@@ -350,7 +350,7 @@ def _linked(path: Source, group: Any, name: str) -> Any:
     )
 
 
-def _check_dataset(path: Source, name: str, dataset: Any) -> None:
+def _check_dataset(path: _Source, name: str, dataset: Any) -> None:
     import h5py
 
     if dataset.external or dataset.is_virtual:
@@ -381,7 +381,7 @@ def _is_plain(kind: Any) -> bool:
     )
 
 
-def _check_attributes(path: Source, name: str, part: Any) -> None:
+def _check_attributes(path: _Source, name: str, part: Any) -> None:
     """Refuse attributes that are large, or refer to anything but the axes of a netCDF variable."""
     import h5py
 
@@ -396,7 +396,7 @@ def _check_attributes(path: Source, name: str, part: Any) -> None:
                              "leave it out.")  # fmt: skip
 
 
-def _check_numbers(path: Source, array: Any, what: str) -> None:
+def _check_numbers(path: _Source, array: Any, what: str) -> None:
     """Refuse what is no track before it takes memory."""
     if array.dtype.kind not in "iuf":
         raise TrackError(f"{_shown(path)}: {what} has entries of type {array.dtype}: numbers are needed.")
@@ -424,7 +424,7 @@ def _number(file: Any, name: str) -> float | None:
     return number if np.isfinite(number) and number > 0 else None
 
 
-def _read_netcdf(path: Source, columns: dict[str, str]) -> Found:
+def _read_netcdf(path: _Source, columns: dict[str, str]) -> Found:
     """A dataset of the package `movement`: position with time, space, individual(s), and perhaps keypoint(s)."""
     with _opened(path, "netCDF"):
         import xarray as xr
@@ -489,7 +489,7 @@ def _rate_from(times: np.ndarray) -> float | None:
 # ----------------------------------------------------------------------------------------------- tables
 
 
-def _read_table(path: Source, columns: dict[str, str]) -> Found:
+def _read_table(path: _Source, columns: dict[str, str]) -> Found:
     raw = path.content(LARGEST_TABLE)
     if b"\0" in raw[:4096]:
         raise TrackError(f"{_shown(path)} is not text: pass a table of tracks.")
@@ -541,7 +541,7 @@ def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
     return found
 
 
-def _wide(path: Source, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> Found:
+def _wide(path: _Source, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> Found:
     _check_size(path, len(table), len(pairs))
     position = np.stack(
         [np.stack([_numbers(path, table[x]), _numbers(path, table[y])], axis=-1) for _, x, y in pairs], axis=1
@@ -552,7 +552,7 @@ def _wide(path: Source, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) 
     return [_of_array(path, position, "the table", tuple(number for number, _, _ in pairs))], rate, "px", notes
 
 
-def _rate_beside(path: Source, name: str) -> tuple[float | None, list[str]]:
+def _rate_beside(path: _Source, name: str) -> tuple[float | None, list[str]]:
     """(frames a second, notes) from the attributes that idtracker.ai writes beside a table."""
     beside = path.held.parent / name if isinstance(path.held, Path) else None
     if beside is None or not beside.is_file() or beside.stat().st_size >= 1_000_000:
@@ -564,7 +564,7 @@ def _rate_beside(path: Source, name: str) -> tuple[float | None, list[str]]:
     return rate, [f"The frame rate is that of {name}."]
 
 
-def _long(path: Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
+def _long(path: _Source, table: pd.DataFrame, columns: dict[str, str]) -> Found:
     names = _column_names(path, list(table.columns), columns)
     notes = [f"{ours} is the column {theirs!r}." for ours, theirs in names.items() if ours != theirs.lower()]
     x, y = (_numbers(path, table[names[axis]]) for axis in ("x", "y"))
@@ -614,7 +614,7 @@ def _rate_of_frames(moment: np.ndarray, time: pd.Series, notes: list[str]) -> fl
     return rate
 
 
-def _column_names(path: Source, header: list[str], given: dict[str, str]) -> dict[str, str]:
+def _column_names(path: _Source, header: list[str], given: dict[str, str]) -> dict[str, str]:
     known = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in reversed(header)}
     found = {}
     for ours, theirs in given.items():
@@ -635,7 +635,7 @@ def _column_names(path: Source, header: list[str], given: dict[str, str]) -> dic
     return found
 
 
-def _numbers(path: Source, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
+def _numbers(path: _Source, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
     """A column as numbers; what is neither a number nor missing is an error with its line."""
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     empty = cells.str.strip().str.lower().isin(MISSING).to_numpy()
@@ -656,7 +656,7 @@ def in_order(name: str) -> tuple[bool, int, str]:
     return not number, int(name) if number else 0, name
 
 
-def _one_trial(path: Source, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
+def _one_trial(path: _Source, name: str, moment: np.ndarray, who: np.ndarray, place: np.ndarray) -> tuple[Trial, int]:
     """(a trial, how many frame numbers lie between two frames)."""
     ids, column = np.unique(who, return_inverse=True)
     order = sorted(range(len(ids)), key=lambda i: in_order(str(ids[i])))

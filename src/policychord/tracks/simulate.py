@@ -12,8 +12,8 @@ from jaxtyping import Float
 from .._types import require_float64
 from ..agent import Composer
 from ..core.equilibrium import solve
-from ..envs.neighbours import unit
-from ..studies.flock.measures import polarization, spread
+from ..worlds.flock.measures import flock_spread, polarization
+from ..worlds.flock.neighbours import unit
 from .decisions import Cells, Decisions, corners_of, marked
 from .family import family_of
 from .forces import FAR, Force, ForceSettings, Layout, NamedForces, World, absent_far, as_pairs, forces_of, see, to_body
@@ -193,7 +193,7 @@ def _measured(position: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarra
     turn = np.abs((np.diff(angle, axis=0) + np.pi) % (2 * np.pi) - np.pi)
     return {
         "polarization": polarization(velocity[None])[0],
-        "spread": spread(position[None])[0],
+        "spread": flock_spread(position[None])[0],
         "speed": np.linalg.norm(velocity, axis=-1).ravel(),
         "turning (rad)": turn.ravel(),
     }

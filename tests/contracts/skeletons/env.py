@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from policychord.envs import AbstractEnv, Box, Spaces, Step, Variable
+from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
 
 
 class PuckState(NamedTuple):

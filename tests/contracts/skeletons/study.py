@@ -1,7 +1,7 @@
 """A study to copy: does the mirror step lower the energy at every turn, whatever the problem?
 
-In the package a study is a folder in `studies/` with the files settings, agents, experiments, measures, claims, figures
-and report. Here everything stands in one file.
+A study of the paper is a folder in `policychord_paper/` with the files settings, agents, experiments, measures,
+claims, figures and report. Here everything stands in one file.
 """
 
 from functools import partial
@@ -12,9 +12,10 @@ import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field
 
 from policychord import energy, primitive_cost, problem
-from policychord.studies.claim import Claim, Condition, Quantity, all_of
-from policychord.studies.drawing import blank
-from policychord.studies.study import Study, StudyFigure
+from policychord.drawing import blank
+from policychord.runs.formatting import Quantity
+from policychord_paper.claim import Claim, Condition, all_of
+from policychord_paper.study import Study, StudyFigure
 
 
 class MirrorSettings(BaseModel):

@@ -8,7 +8,7 @@ from ..wire import Frame
 FRAMES_PER_SECOND = 30  # pictures that a room is asked for, at most
 
 
-def nothing_to_do(state: Any, act: Mapping[str, Any]) -> Any:
+def _nothing_to_do(state: Any, act: Mapping[str, Any]) -> Any:
     raise ValueError(f"act = {str(dict(act))[:60]}: in this room there is nothing to do but to change its settings.")
 
 
@@ -24,4 +24,4 @@ class Room(NamedTuple):
     describe: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
     frame: Callable[[Any], tuple[Any, Frame]]  # the next thing to draw
     settled: Callable[[Any], bool]  # whether nothing new will be drawn until something is changed
-    act: Callable[[Any, Mapping[str, Any]], Any] = nothing_to_do  # what happens once and is no setting
+    act: Callable[[Any, Mapping[str, Any]], Any] = _nothing_to_do  # what happens once and is no setting

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...envs.flock import Flock
 from ...loops import Carry, begin, step, step_in_turn, streams_of
-from ...studies.flock import measures
-from ...studies.flock.agents import FORCES, flock, world
-from ...studies.flock.measures import Numbers
-from ...studies.flock.settings import FlockSettings, Scenario, scenario
+from ...worlds.flock import measures
+from ...worlds.flock.agents import FORCES, flock_agents, flock_world
+from ...worlds.flock.measures import Numbers
+from ...worlds.flock.physics import Flock
+from ...worlds.flock.settings import FlockSettings, Scenario, scenario
 from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
 from ..uploads import Upload
 from ..wire import Frame
@@ -61,7 +61,7 @@ INPUTS = (
 )
 
 
-class Live(NamedTuple):
+class LiveFlock(NamedTuple):
     """A flock in flight."""
 
     settings: FlockSettings
@@ -78,46 +78,46 @@ class Live(NamedTuple):
 
 
 @eqx.filter_jit
-def advance(
+def _advance(
     agents: Any, env: Flock, in_turn: bool, seed: jax.Array, carry: Carry, k: jax.Array, steps: jax.Array
 ) -> tuple[Carry, jax.Array, jax.Array]:
     """`steps` steps of episode `EPISODE` of `rollout`: (carry, weights of the last, its worst certificate)."""
     streams = streams_of(jax.random.key(seed), EPISODE)
     move = step_in_turn if in_turn else step
 
-    def one(i: Any, given: tuple[Carry, Any, Any]) -> tuple[Carry, Any, Any]:
-        carry, record = move(agents, env, streams, given[0], k + i)
+    def advance(i: Any, before: tuple[Carry, Any, Any]) -> tuple[Carry, Any, Any]:
+        carry, record = move(agents, env, streams, before[0], k + i)
         return carry, record.weights, jnp.max(record.gap, initial=0.0)
 
     weights = jnp.zeros((env.agents, len(FORCES)))
-    return jax.lax.fori_loop(0, steps, one, (carry, weights, jnp.zeros(())))
+    return jax.lax.fori_loop(0, steps, advance, (carry, weights, jnp.zeros(())))
 
 
-def launch(settings: FlockSettings, view: FlockView) -> Live:
+def _launch(settings: FlockSettings, view: FlockView) -> LiveFlock:
     """A flock at its start."""
     agents, env = _parts(settings)
     carry = begin(agents, env, streams_of(jax.random.key(settings.seed), EPISODE))
     weights = np.full((env.agents, len(FORCES)), 1 / len(FORCES))
-    return Live(settings, view, agents, env, carry, 0, weights, 0.0, False)
+    return LiveFlock(settings, view, agents, env, carry, 0, weights, 0.0, False)
 
 
 def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
-    env = world(settings)
-    return flock(settings, env), env
+    env = flock_world(settings)
+    return flock_agents(settings, env), env
 
 
-def fly(live: Live) -> Live:
+def _fly_on(live: LiveFlock) -> LiveFlock:
     """The flock some steps later."""
     in_turn = live.settings.update == "sequential"
     # numbers as arrays: a new one needs no new program
     seed, k, pace = (jnp.asarray(number) for number in (live.settings.seed, live.k, live.view.pace))
-    carry, weights, gap = advance(live.agents, live.env, in_turn, seed, live.carry, k, pace)
+    carry, weights, gap = _advance(live.agents, live.env, in_turn, seed, live.carry, k, pace)
     return live._replace(
         carry=carry, k=live.k + live.view.pace, weights=np.asarray(weights), gap=float(gap), drawn=False
     )
 
 
-def picture(live: Live) -> Frame:
+def _picture(live: LiveFlock) -> Frame:
     """Where the boids are, what they weigh, and how orderly they are."""
     position, velocity = (np.asarray(array) for array in live.carry.state)
     p, v = position[None, None], velocity[None, None]
@@ -133,7 +133,7 @@ def picture(live: Live) -> Frame:
     return Frame("flock", header, {"position": position, "velocity": velocity, "weights": live.weights})
 
 
-def snippet(live: Live) -> str:
+def _snippet(live: LiveFlock) -> str:
     """The same flight in Python."""
     changed = _differences(live) | {"steps": max(live.k, 1)}
     words = "".join(f", {name}={value!r}" for name, value in changed.items())
@@ -141,15 +141,13 @@ def snippet(live: Live) -> str:
 import jax
 
 jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
-from policychord.studies.flock import measures
-from policychord.studies.flock.experiments import simulate
-from policychord.studies.flock.settings import scenario
+from policychord.worlds.flock import milling, polarization, scenario, simulate_flock
 
 settings = scenario({live.view.scenario!r}{words})
-trace = simulate(settings, episodes=[{EPISODE}])
+trace = simulate_flock(settings, episodes=[{EPISODE}])
 position, velocity = trace.state
-print("polarization", measures.polarization(velocity)[0, -1].round(3))
-print("milling", measures.milling(position, velocity)[0, -1].round(3))
+print("polarization", polarization(velocity)[0, -1].round(3))
+print("milling", milling(position, velocity)[0, -1].round(3))
 """
 
 
@@ -158,7 +156,7 @@ print("milling", measures.milling(position, velocity)[0, -1].round(3))
 _OWN = set(FlockView.model_fields)
 
 
-def change(live: Live, changes: Mapping[str, Any]) -> Live:
+def _change(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
     """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
     check_names(INPUTS, changes)
     live = _change_tracks(live, changes)
@@ -179,11 +177,11 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     anew = ("boids", "seed", "start", "start_size", "start_pace", "followers", "update")
     same = all(getattr(settings, name) == getattr(live.settings, name) for name in anew)
     if "scenario" in changes or not same or env.agents != live.env.agents:
-        return launch(settings, view)._replace(tracks=live.tracks, file=live.file)
+        return _launch(settings, view)._replace(tracks=live.tracks, file=live.file)
     return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
 
 
-def _change_tracks(live: Live, changes: Mapping[str, Any]) -> Live:
+def _change_tracks(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
     try:
         view = tracks.as_changes(live.tracks, changes)
         check_limits(INPUTS, view, list(changes))
@@ -195,7 +193,7 @@ def _change_tracks(live: Live, changes: Mapping[str, Any]) -> Live:
     return live._replace(tracks=view, file=file, drawn=False)
 
 
-def act(live: Live, what: Mapping[str, Any]) -> Live:
+def _act(live: LiveFlock, what: Mapping[str, Any]) -> LiveFlock:
     """Take a file of tracks, or go back to the boids."""
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
@@ -205,12 +203,12 @@ def act(live: Live, what: Mapping[str, Any]) -> Live:
     raise ValueError(f"act = {str(dict(what))[:60]}: use file or boids.")
 
 
-def _differences(live: Live) -> dict[str, Any]:
+def _differences(live: LiveFlock) -> dict[str, Any]:
     standard = scenario(live.view.scenario)
     return {name: value for name, value in live.settings.model_dump().items() if value != getattr(standard, name)}
 
 
-def describe(live: Live) -> dict[str, Any]:
+def _describe(live: LiveFlock) -> dict[str, Any]:
     names = {control.name for control in INPUTS}
     standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump(), **TracksView().model_dump()}
     # a scenario is chosen, not deviated from, so it has no value to go back to
@@ -218,28 +216,28 @@ def describe(live: Live) -> dict[str, Any]:
     now = {**live.settings.model_dump(), **live.view.model_dump(), **live.tracks.model_dump()}
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
-        "snippet": snippet(live) if live.file is None else tracks.snippet(live.file, live.tracks),
+        "snippet": _snippet(live) if live.file is None else tracks.tracks_snippet(live.file, live.tracks),
     }  # fmt: skip
 
 
-def frame(live: Live) -> tuple[Live, Frame]:
+def _frame(live: LiveFlock) -> tuple[LiveFlock, Frame]:
     """The start is shown first, then where the flock is after each bout of steps."""
     if live.file is not None:
         file = tracks.go_on(live.file, live.tracks, live.view.pace, live.view.playing)
         return live._replace(file=file, drawn=True), tracks.picture(file, live.tracks, live.view.selected)
     if live.drawn and live.view.playing:
-        live = fly(live)
-    return live._replace(drawn=True), picture(live)
+        live = _fly_on(live)
+    return live._replace(drawn=True), _picture(live)
 
 
-def restart(live: Live) -> Live:
+def _restart(live: LiveFlock) -> LiveFlock:
     """The same flock from its start, or the file from its first frame."""
     if live.file is not None:
         return live._replace(file=live.file._replace(time=0.0, begun=None), drawn=False)
-    return launch(live.settings, live.view)._replace(tracks=live.tracks)
+    return _launch(live.settings, live.view)._replace(tracks=live.tracks)
 
 
-def settled(live: Live) -> bool:
+def _settled(live: LiveFlock) -> bool:
     """Whether nothing new will be drawn until something is changed."""
     if live.file is not None:
         return live.drawn and tracks.settled(live.file, live.view.playing)
@@ -250,11 +248,11 @@ FLOCK = Room(
     name="flock",
     title="Flock",
     inputs=lambda: describe_inputs([FlockSettings, FlockView, TracksView], INPUTS),
-    begin=lambda: launch(scenario("polarization"), FlockView()),
-    change=change,
-    restart=restart,
-    describe=describe,
-    frame=frame,
-    settled=settled,
-    act=act,
+    begin=lambda: _launch(scenario("polarization"), FlockView()),
+    change=_change,
+    restart=_restart,
+    describe=_describe,
+    frame=_frame,
+    settled=_settled,
+    act=_act,
 )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ...core.circuit import TimeScales, circuit, time_scales
 from ...core.equilibrium import solve
 from ...core.flow import flow
-from ...core.objective import AnyProblem, energy, problem
+from ...core.objective import AnyProblem, Problem, energy, problem
 from ...core.regularisers import Tsallis
 from ...core.stability import circuit_stability
 from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
@@ -96,7 +96,7 @@ def actions() -> np.ndarray:
     return np.linspace(-REACH, REACH, POINTS)
 
 
-def pose(settings: GateSettings) -> AnyProblem:
+def gate_problem(settings: GateSettings) -> AnyProblem:
     """The gating problem that the settings describe."""
     u = actions()[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
@@ -104,11 +104,11 @@ def pose(settings: GateSettings) -> AnyProblem:
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
     return problem(
         pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum(),
-        regulariser=Tsallis(settings.alpha) if sparse(settings) else None,
+        regulariser=Tsallis(settings.alpha) if _sparse(settings) else None,
     )  # fmt: skip
 
 
-def sparse(settings: GateSettings) -> bool:
+def _sparse(settings: GateSettings) -> bool:
     """Whether weights may be exactly zero."""
     return settings.regulariser == "Tsallis"
 
@@ -117,7 +117,7 @@ def _three(settings: GateSettings, name: str) -> np.ndarray:
     return np.array([getattr(settings, f"{name}_{i}") for i in (1, 2, 3)])
 
 
-def simplex_grid(rows: int = ROWS) -> np.ndarray:
+def _simplex_grid(rows: int = ROWS) -> np.ndarray:
     """Weights on a triangular grid, row by row: row i has i + 1 points."""
     return np.array([[rows - i, i - j, j] for i in range(rows + 1) for j in range(i + 1)]) / rows
 
@@ -128,49 +128,50 @@ def start(settings: GateSettings) -> np.ndarray:
     return inside / inside.sum()
 
 
-def scales(settings: GateSettings) -> TimeScales:
+def _scales(settings: GateSettings) -> TimeScales:
     """The circuit's time constants: the library's stable ladder, or the same ratios whatever the temperature."""
     return time_scales(settings.eps if settings.ladder == "stable" else 1.0, settings.tau)
 
 
-def equilibrium_frame(settings: GateSettings) -> Frame:
+def _equilibrium_frame(settings: GateSettings) -> Frame:
     """Primitives, cost, the optimal mixture with its certificate, and the energy of every mixture."""
-    one = pose(settings)
-    best = solve(one)
-    grid = simplex_grid()
+    posed = gate_problem(settings)
+    best = solve(posed)
+    grid = _simplex_grid()
     header: dict[str, Any] = {
         "gap": float(best.certificate.gap), "distance": float(best.certificate.distance), "passes": int(best.passes),
-        "energy": float(energy(one, best.weights)), "eps": settings.eps, "rows": ROWS,
+        "energy": float(energy(posed, best.weights)), "eps": settings.eps, "rows": ROWS,
         "zeros": [bool(zero) for zero in best.weights == 0.0],  # exact ones: the arrays below are rounded to float32
     }  # fmt: skip
     arrays = {
-        "actions": actions(), "pi": one.pi.T, "cost": one.action_cost, "mixture": one.pi @ best.weights,
-        "weights": best.weights, "prior": np.exp(one.log_prior), "grid": grid,
-        "landscape": energy(one, grid) - header["energy"],
+        "actions": actions(), "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
+        "weights": best.weights, "prior": np.exp(posed.log_prior), "grid": grid,
+        "landscape": energy(posed, grid) - header["energy"],
     }  # fmt: skip
     return Frame("gate", header, arrays)
 
 
-def flow_frame(settings: GateSettings) -> Frame:
+def _flow_frame(settings: GateSettings) -> Frame:
     """The flow from where it was clicked: it only loses energy."""
-    one = pose(settings)
-    path = flow(one, HORIZON * settings.tau, start(settings), settings.tau, SAVED)
-    lowest = energy(one, solve(one).weights)
+    posed = gate_problem(settings)
+    path = flow(posed, HORIZON * settings.tau, start(settings), settings.tau, SAVED)
+    lowest = energy(posed, solve(posed).weights)
     return Frame("flow", {"tau": settings.tau}, {
         "times": path.times, "weights": path.weights, "energy": path.energy - lowest,
     })  # fmt: skip
 
 
-def circuit_frame(settings: GateSettings) -> Frame:
+def _circuit_frame(settings: GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
-    if sparse(settings):
+    if _sparse(settings):
         raise ValueError(
             "These layers compute a softmax, so they are drawn for the entropy only. The documentation of the circuit "
             "has one for sparsemax."
         )
-    one, ladder = pose(settings), scales(settings)
-    verdict = circuit_stability(one, ladder)
-    path = circuit(one, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
+    posed, ladder = gate_problem(settings), _scales(settings)
+    assert isinstance(posed, Problem)  # with the entropy it is the paper's own
+    verdict = circuit_stability(posed, ladder)
+    path = circuit(posed, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
     layers = path.layers
     header = {
         "stable": bool(verdict.stable), "growth": float(verdict.growth), "ladder": settings.ladder,
@@ -183,14 +184,14 @@ def circuit_frame(settings: GateSettings) -> Frame:
     return Frame("circuit", header, arrays)
 
 
-def snippet(settings: GateSettings) -> str:
+def _snippet(settings: GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
-    ladder = "one.eps" if settings.ladder == "stable" else "1.0"
-    names = "Tsallis, flow, problem, solve" if sparse(settings) else (
+    ladder = "posed.eps" if settings.ladder == "stable" else "1.0"
+    names = "Tsallis, flow, problem, solve" if _sparse(settings) else (
         "circuit, circuit_stability, flow, problem, solve, time_scales"
     )  # fmt: skip
-    regulariser = f", regulariser=Tsallis({settings.alpha})" if sparse(settings) else ""
+    regulariser = f", regulariser=Tsallis({settings.alpha})" if _sparse(settings) else ""
     text = f"""\
 import numpy as np
 from policychord import {names}
@@ -200,30 +201,30 @@ position, spread = np.array({lists["position"]}), np.array({lists["spread"]})
 prior = np.array({lists["prior"]})
 pi = np.exp(-0.5 * ((u[:, None] - position) / spread) ** 2)
 cost = {settings.depth} * (1 - np.exp(-0.5 * ((u - {settings.valley}) / {settings.width}) ** 2))
-one = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, prior=prior / prior.sum(){regulariser})
+posed = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, prior=prior / prior.sum(){regulariser})
 
-best = solve(one)
+best = solve(posed)
 print("weights", best.weights.round(4), "proved within", best.certificate.gap)
 
 start = np.array({start(settings).tolist()})
-path = flow(one, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
+path = flow(posed, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
 print("the flow ends at", path.weights[-1].round(4))
 """
-    return text if sparse(settings) else text + f"""
+    return text if _sparse(settings) else text + f"""
 scales = time_scales({ladder}, tau={settings.tau})
-print("the circuit settles:", bool(circuit_stability(one, scales).stable))
-layers = circuit(one, t1={HORIZON * settings.tau}, time_scales=scales, start=start).layers
+print("the circuit settles:", bool(circuit_stability(posed, scales).stable))
+layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=start).layers
 """  # fmt: skip
 
 
 # ------------------------------------------------------------------ as a room
 
 
-def begin() -> Gate:
+def _begin() -> Gate:
     return Gate(GateSettings(), PARTS)
 
 
-def change(state: Gate, changes: Mapping[str, Any]) -> Gate:
+def _change(state: Gate, changes: Mapping[str, Any]) -> Gate:
     check_names(INPUTS, changes)
     try:
         settings = GateSettings(**{**state.settings.model_dump(), **changes})
@@ -233,8 +234,8 @@ def change(state: Gate, changes: Mapping[str, Any]) -> Gate:
     return state if settings == state.settings else Gate(settings, PARTS)
 
 
-def frame(state: Gate) -> tuple[Gate, Frame]:
-    make = {"gate": equilibrium_frame, "flow": flow_frame, "circuit": circuit_frame}
+def _frame(state: Gate) -> tuple[Gate, Frame]:
+    make = {"gate": _equilibrium_frame, "flow": _flow_frame, "circuit": _circuit_frame}
     part, *left = state.left
     try:
         return state._replace(left=tuple(left)), make[part](state.settings)
@@ -245,11 +246,11 @@ def frame(state: Gate) -> tuple[Gate, Frame]:
         return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
 
 
-def describe(state: Gate) -> dict[str, Any]:
+def _describe(state: Gate) -> dict[str, Any]:
     default = GateSettings()
     return {
         "settings": state.settings.model_dump(), "defaults": default.model_dump(),
-        "snippet": snippet(state.settings),
+        "snippet": _snippet(state.settings),
     }  # fmt: skip
 
 
@@ -257,10 +258,10 @@ GATE = Room(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([GateSettings], INPUTS),
-    begin=begin,
-    change=change,
-    restart=lambda state: begin(),
-    describe=describe,
-    frame=frame,
+    begin=_begin,
+    change=_change,
+    restart=lambda state: _begin(),
+    describe=_describe,
+    frame=_frame,
     settled=lambda state: not state.left,
 )

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...studies.flock.measures import polarization, spread
 from ...tracks.compare import Gating, gating
 from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
 from ...tracks.family import weigh
@@ -16,6 +15,7 @@ from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.motion import Motion, Smoothing, move
 from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
+from ...worlds.flock.measures import flock_spread, polarization
 from ..parser import parse
 from ..uploads import Upload
 from ..wire import Frame
@@ -71,7 +71,7 @@ class Played(NamedTuple):
     motion: Motion | None = None
     every: Decisions | None = None
     fitting: Future[Gating] | None = None
-    found: Gating | None = None
+    gating: Gating | None = None
     weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
     begun: Begun | None = None
     time: float = 0.0  # s into the trial
@@ -82,7 +82,7 @@ def open_file(upload: Upload, view: TracksView) -> Played:
     """Read a file and find its decisions; what is wrong with it is kept as a sentence."""
     try:
         tracks = parse("tracks", upload, {"rate": view.rate or None})
-        most = max(int(np.isfinite(one.position[..., 0]).sum(axis=1).max()) for one in tracks.trials)
+        most = max(int(np.isfinite(trial.position[..., 0]).sum(axis=1).max()) for trial in tracks.trials)
         if most > MOST_PLACES:
             raise ValueError(f"{upload.name} has {most} individuals at once: the studio takes up to {MOST_PLACES}; "
                              "policychord tracks fit  takes more.")  # fmt: skip
@@ -96,7 +96,7 @@ def open_file(upload: Upload, view: TracksView) -> Played:
 def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
     """Refuse what would take minutes: everybody sees everybody at every decision."""
     step = max(1, round(view.every * tracks.rate))
-    pairs = sum(len(one.position) // step * len(one.ids) ** 2 for one in tracks.trials)
+    pairs = sum(len(trial.position) // step * len(trial.ids) ** 2 for trial in tracks.trials)
     if pairs > MOST_PAIRS:
         raise ValueError(f"{name} has {pairs:,} pairs of individuals over all decisions: the studio takes up to "
                          f"{MOST_PAIRS:,}; set Decisions farther apart, or use  policychord tracks fit")  # fmt: skip
@@ -121,7 +121,7 @@ def seen_by(view: TracksView, played: Played, before: TracksView) -> Played:
 
 def settled(played: Played, playing: bool) -> bool:
     """Whether nothing new comes until something is changed; asked after a picture."""
-    return bool(played.fault) or (played.found is not None and played.begun is not None and not playing)
+    return bool(played.fault) or (played.gating is not None and played.begun is not None and not playing)
 
 
 def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
@@ -130,11 +130,11 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
         return played
     if not played.announced:
         return played._replace(announced=True)
-    if played.found is None:
+    if played.gating is None:
         if played.fitting is None:
             fitting = _in_background(gating, thin(played.every, MOST_DECISIONS), starts=1)
             return played._replace(fitting=fitting)
-        return played._replace(found=played.fitting.result()) if played.fitting.done() else played
+        return played._replace(gating=played.fitting.result()) if played.fitting.done() else played
     if played.weights is None:
         return played._replace(weights=_weights(played, view), begun=None)
     if playing:
@@ -146,13 +146,13 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     return played
 
 
-def _in_background(function: Callable[..., Any], *given: Any, **more: Any) -> Future[Any]:
+def _in_background(function: Callable[..., Any], *arguments: Any, **more: Any) -> Future[Any]:
     """Its answer, later: a fit takes half a minute, and messages of the page must not wait for it."""
     later: Future[Any] = Future()
 
     def run() -> None:
         try:
-            later.set_result(function(*given, **more))
+            later.set_result(function(*arguments, **more))
         except BaseException as error:
             later.set_exception(error)
 
@@ -174,13 +174,13 @@ def _weights(played: Played, view: TracksView) -> np.ndarray:
     """Weights of everybody in the trial from decision to decision, (moment, id, n); NaN where there is none."""
     assert played.motion is not None
     assert played.every is not None
-    assert played.found is not None
+    assert played.gating is not None
     number = _trial(played, view)
-    one, given = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
-    moments = len(one.position) // given.step + 1
-    held = np.full((moments, len(one.ids), len(given.names)), np.nan)
-    if given.size:
-        held[given.frame // given.step, given.individual] = weigh(given, played.found.fit.theta)[0]
+    trial, decisions = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
+    moments = len(trial.position) // decisions.step + 1
+    held = np.full((moments, len(trial.ids), len(decisions.names)), np.nan)
+    if decisions.size:
+        held[decisions.frame // decisions.step, decisions.individual] = weigh(decisions, played.gating.fit.theta)[0]
     for moment in range(1, moments):  # a decision holds until the next
         held[moment] = np.where(np.isfinite(held[moment]), held[moment], held[moment - 1])
     return held
@@ -188,22 +188,22 @@ def _weights(played: Played, view: TracksView) -> np.ndarray:
 
 def _start(played: Played, view: TracksView) -> Begun:
     """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
-    motion, every, found = played.motion, played.every, played.found
+    motion, every, fitted = played.motion, played.every, played.gating
     assert motion is not None
     assert every is not None
-    assert found is not None
-    settings, one = view.forces, motion.trials[_trial(played, view)]
-    frame = min(int(played.time * motion.rate), len(one.position) - 1)
-    members = members_of(one, settings)
-    there = members[np.isfinite(one.velocity[frame, members]).all(axis=-1)]
-    places = max(int(np.isfinite(one.velocity[:, members, 0]).sum(axis=1).max()), 1)
+    assert fitted is not None
+    settings, trial = view.forces, motion.trials[_trial(played, view)]
+    frame = min(int(played.time * motion.rate), len(trial.position) - 1)
+    members = members_of(trial, settings)
+    there = members[np.isfinite(trial.velocity[frame, members]).all(axis=-1)]
+    places = max(int(np.isfinite(trial.velocity[:, members, 0]).sum(axis=1).max()), 1)
     position, velocity = far_apart(places), np.zeros((places, 2))
-    position[: len(there)], velocity[: len(there)] = one.position[frame, there], one.velocity[frame, there]
+    position[: len(there)], velocity[: len(there)] = trial.position[frame, there], trial.velocity[frame, there]
     steps = int(np.ceil(view.follow / every.layout.every)) + 2
-    rows = np.minimum(frame + every.step * np.arange(steps), len(one.position) - 1)
-    marks = marked(one, rows, settings.predator), marked(one, rows, None)
+    rows = np.minimum(frame + every.step * np.arange(steps), len(trial.position) - 1)
+    marks = marked(trial, rows, settings.predator), marked(trial, rows, None)
     group = simulate_group(
-        every, found.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks
+        every, fitted.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks
     )
     return Begun(frame / motion.rate, group, len(there))
 
@@ -217,25 +217,25 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
     if played.motion is None or played.every is None:
         return Frame("tracks", header, {})
     number = _trial(played, view)
-    one, n = played.motion.trials[number], len(played.every.names)
-    place, velocity = _between(one.position, played), _between(one.velocity, played)
-    weights = np.full((len(one.ids), n), np.nan)
+    trial, n = played.motion.trials[number], len(played.every.names)
+    place, velocity = _between(trial.position, played), _between(trial.velocity, played)
+    weights = np.full((len(trial.ids), n), np.nan)
     if played.weights is not None:
         moment = min(int(played.time * played.motion.rate) // played.every.step, len(played.weights) - 1)
         weights = np.where(np.isfinite(velocity[:, :1]), played.weights[moment], np.nan)
-    chosen = min(selected, len(one.ids) - 1)
-    member = np.isin(np.arange(len(one.ids)), members_of(one, view.forces))
+    chosen = min(selected, len(trial.ids) - 1)
+    member = np.isin(np.arange(len(trial.ids)), members_of(trial, view.forces))
     header |= {
-        "time": played.time, "trial": one.name, "trials": len(played.motion.trials), "unit": played.motion.unit,
-        "names": list(played.every.names), "selected": chosen, "who": one.ids[chosen],
+        "time": played.time, "trial": trial.name, "trials": len(played.motion.trials), "unit": played.motion.unit,
+        "names": list(played.every.names), "selected": chosen, "who": trial.ids[chosen],
         "present": int((np.isfinite(velocity[:, 0]) & member).sum()), "decisions": played.every.size,
         "radii": list(played.every.layout.zones[:3]), "duration": _length(played, view),
         "order": _order(place[member], velocity[member]),
     }  # fmt: skip
     arrays = {"position": place, "velocity": velocity, "weights": weights, "member": member.astype(float)}
-    if played.found is not None:
-        theta = {name: np.asarray(value).tolist() for name, value in played.found.fit.theta.items()}
-        header |= {"sentence": played.found.sentence, "theta": theta, "fitted": played.found.fit.decisions}
+    if played.gating is not None:
+        theta = {name: np.asarray(value).tolist() for name, value in played.gating.fit.theta.items()}
+        header |= {"sentence": played.gating.sentence, "theta": theta, "fitted": played.gating.fit.decisions}
     if played.begun is not None:
         since = (played.time - played.begun.time) / played.every.layout.every
         group, count = played.begun.group, played.begun.there
@@ -251,7 +251,7 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
 def _stage(played: Played) -> str:
     if played.fault:
         return "fault"
-    return "playing" if played.begun is not None else "fitting" if played.found is None else "simulating"
+    return "playing" if played.begun is not None else "fitting" if played.gating is None else "simulating"
 
 
 def _between(values: np.ndarray, played: Played) -> np.ndarray:
@@ -268,11 +268,11 @@ def _order(place: np.ndarray, velocity: np.ndarray) -> dict[str, float]:
     if there.sum() < 2:
         return {"polarization": float("nan"), "spread": float("nan"), "speed": float("nan")}
     p, v = place[there][None, None], velocity[there][None, None]
-    return {"polarization": float(polarization(v)[0, 0]), "spread": float(spread(p)[0, 0]),
+    return {"polarization": float(polarization(v)[0, 0]), "spread": float(flock_spread(p)[0, 0]),
             "speed": float(np.linalg.norm(v, axis=-1).mean())}  # fmt: skip
 
 
-def snippet(played: Played, view: TracksView) -> str:
+def tracks_snippet(played: Played, view: TracksView) -> str:
     """The same in Python."""
     forces = {"predator": view.forces.predator, "leave_out": view.forces.leave_out or None, "every": view.every}
     words = [f"{name}={value!r}" for name, value in forces.items() if value is not None]
@@ -287,10 +287,10 @@ settings = pc.tracks.ForceSettings({", ".join(words)})
 tracks = pc.tracks.read_tracks({played.upload.name!r}{rate})
 motion = pc.tracks.move(tracks, pc.tracks.Smoothing(window={view.smooth:g}))
 decisions = pc.tracks.thin(pc.tracks.decide(motion, settings), {MOST_DECISIONS})
-found = pc.tracks.gating(decisions, starts=1)
-print(found.sentence)
-for one in pc.tracks.predict(motion, decisions, found.fit.theta, settings, seconds={view.follow:g}):
-    print(one.name, "largest difference of the distributions", round(one.distance, 2))
+gating = pc.tracks.gating(decisions, starts=1)
+print(gating.sentence)
+for measure in pc.tracks.predict(motion, decisions, gating.fit.theta, settings, seconds={view.follow:g}):
+    print(measure.name, "largest difference of the distributions", round(measure.distance, 2))
 """
 
 

@@ -25,7 +25,7 @@ from ....choices.report import (
 )
 from ....choices.simulate import SYNTHETIC
 from ....choices.tables import NAMES, NEEDED, DataError, guess_columns, header_of, parse_columns
-from ....runs.report import markdown
+from ....runs.page import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame
 from .state import Fitting, State
@@ -56,12 +56,12 @@ def data_frame(state: State) -> Frame:
         "people": len(state.fitting.people), "trials": len(choices.choice), "left_out": choices.left_out,
         "notes": [*choices.said, *choices.notes],
         "task": choices.task.name, "arms": choices.task.arms, "experiment": state.view.experiment,
-        "about": describe_task(choices.task), "largest": LARGEST_BODY, "table": table_of(state),
+        "about": describe_task(choices.task), "largest": LARGEST_BODY, "table": _table_of(state),
     }  # fmt: skip
     return Frame("data", header, {})
 
 
-def table_of(state: State) -> dict[str, Any]:
+def _table_of(state: State) -> dict[str, Any]:
     """The columns of the file that is there or was refused, and which of them is taken for which of ours."""
     upload = state.broken or state.upload
     if upload is None:
@@ -99,65 +99,65 @@ def progress_frame(fitting: Fitting) -> Frame:
     return Frame("progress", {"words": words, "done": done, "of": people + 1}, {})
 
 
-def group_frame(state: State, found: Analysis) -> Frame:
+def group_frame(state: State, analysis: Analysis) -> Frame:
     """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
-    selection, against = found.everything.selection, found.against_hybrid
+    selection, against = analysis.everything.selection, analysis.against_hybrid
     models = [
         {
             "name": name, "parameters": model.parameters, "log_evidence": float(model.log_evidence.sum()),
             "log_likelihood": float(model.log_likelihood.sum()), "bic": float(model.bic.sum()),
             "frequency": float(selection.expected[k]), "xp": float(selection.xp[k]), "pxp": float(selection.pxp[k]),
         }
-        for k, (name, model) in enumerate(found.models.items())
+        for k, (name, model) in enumerate(analysis.models.items())
     ]  # fmt: skip
     best = selection.responsibilities.argmax(1)
-    names = list(found.models)
+    names = list(analysis.models)
     header = {
-        "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(found),
-        "warnings": warnings_of(state, found), "groups": list(describe_groups(state.fitting.choices, found)),
-        "reference": found.reference,
+        "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis),
+        "warnings": _warnings_of(state, analysis), "groups": list(describe_groups(state.fitting.choices, analysis)),
+        "reference": analysis.reference,
         "against_hybrid": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
-        "subjects": found.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
-        "primitives": list(found.primitives), "eps": found.eps, "link": found.link,
-        "distance": float(found.composition.distance.max()),
+        "subjects": analysis.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
+        "primitives": list(analysis.primitives), "eps": analysis.eps, "link": analysis.link,
+        "distance": float(analysis.composition.distance.max()),
     }  # fmt: skip
-    numbers, mean = weights_by_trial(found)
-    evidence = np.stack([model.log_evidence for model in found.models.values()], axis=1)
+    numbers, mean = weights_by_trial(analysis)
+    evidence = np.stack([model.log_evidence for model in analysis.models.values()], axis=1)
     return Frame("group", header, {"trial": numbers, "mean_weights": mean, "log_evidence": evidence,
                                    "responsibilities": selection.responsibilities})  # fmt: skip
 
 
-def warnings_of(state: State, found: Analysis) -> list[str]:
+def _warnings_of(state: State, analysis: Analysis) -> list[str]:
     """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
     if state.upload is None:
         return []
     plan = state.view.plan(state.fitting.choices.task)
-    return list(examine(state.fitting.choices, found, plan).warnings)
+    return list(examine(state.fitting.choices, analysis, plan).warnings)
 
 
-def recovery_frame(state: State, found: Analysis) -> Frame:
+def recovery_frame(state: State, analysis: Analysis) -> Frame:
     """People simulated by every fitted model on this task, and fitted again: what can be found?"""
     plan = state.view.plan(state.fitting.choices.task)
-    again = recover(state.fitting.choices, plan, found.models, cohorts=1)
+    again = recover(state.fitting.choices, plan, analysis.models, cohorts=1)
     header = {
         "models": list(again.models), "best": again.best.tolist(),
         "coefficients": [
-            {"model": one.model, "name": one.coefficient, "bias": float(one.bias), "rmse": float(one.rmse),
-             "correlation": None if np.isnan(one.correlation) else float(one.correlation)}
-            for one in again.parameters
+            {"model": row.model, "name": row.coefficient, "bias": float(row.bias), "rmse": float(row.rmse),
+             "correlation": None if np.isnan(row.correlation) else float(row.correlation)}
+            for row in again.parameters
         ],
     }  # fmt: skip
     return Frame("recovery", header, {})
 
 
-def ppc_frame(state: State, found: Analysis) -> Frame:
+def ppc_frame(state: State, analysis: Analysis) -> Frame:
     """Do the fitted models repeat, stay, shift and find the best arm as often as these people do?"""
     plan = state.view.plan(state.fitting.choices.task)
-    checked = check_predictions(plan.everything, found.models, found.trials)
+    checked = check_predictions(plan.everything, analysis.models, analysis.trials)
     rows = [("people", checked.observed), *zip(checked.models, checked.expected, strict=True)]
     header = {
         "statistics": list(checked.statistics),
-        "rows": [{"who": who, "shares": [_share(one) for one in values.T]} for who, values in rows],
+        "rows": [{"who": who, "shares": [_share(shares) for shares in values.T]} for who, values in rows],
     }
     return Frame("ppc", header, {})
 
@@ -168,44 +168,46 @@ def _share(values: np.ndarray) -> float | None:
     return float(there.mean()) if there.size else None
 
 
-def person_frame(state: State, found: Analysis) -> Frame:
+def person_frame(state: State, analysis: Analysis) -> Frame:
     """One person: beliefs, choices, weights and certificates at every trial."""
     people, choices = state.fitting.people, state.fitting.choices
     at = min(state.view.participant, len(people)) - 1
-    rows = np.flatnonzero(found.trials.subject == people[at])
-    chosen = found.trials.choice[rows]
-    names = list(found.models)
-    share = found.everything.selection.responsibilities[at]
+    rows = np.flatnonzero(analysis.trials.subject == people[at])
+    chosen = analysis.trials.choice[rows]
+    names = list(analysis.models)
+    share = analysis.everything.selection.responsibilities[at]
     header = {
         "participant": at + 1, "subject": people[at].item(), "people": len(people),
-        "primitives": list(found.primitives),
+        "primitives": list(analysis.primitives),
         "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
         "best": names[int(share.argmax())],
-        "alone": max(names, key=lambda name: found.models[name].log_evidence[at]),
-        "models": [{"name": name, "share": float(share[k]), "log_evidence": float(found.models[name].log_evidence[at])}
+        "alone": max(names, key=lambda name: analysis.models[name].log_evidence[at]),
+        "models": [{"name": name, "share": float(share[k]),
+                    "log_evidence": float(analysis.models[name].log_evidence[at])}
                    for k, name in enumerate(names)],
-        "distance": float(found.composition.distance[rows].max()),
-        "separated": [name for name in names if found.models[name].separated[at]],
+        "distance": float(analysis.composition.distance[rows].max()),
+        "separated": [name for name in names if analysis.models[name].separated[at]],
     }  # fmt: skip
     arrays = {
-        "block": found.trials.block[rows], "trial": found.trials.trial[rows], "choice": chosen + 1,
-        "reward": choices.reward[rows], "mean": found.trials.mean[rows], "sd": np.sqrt(found.trials.variance[rows]),
-        "weights": found.composition.weights[rows], "p_choice": np.exp(found.composition.log_prob[rows, chosen]),
-        "distance": found.composition.distance[rows],
+        "block": analysis.trials.block[rows], "trial": analysis.trials.trial[rows], "choice": chosen + 1,
+        "reward": choices.reward[rows], "mean": analysis.trials.mean[rows],
+        "sd": np.sqrt(analysis.trials.variance[rows]),
+        "weights": analysis.composition.weights[rows], "p_choice": np.exp(analysis.composition.log_prob[rows, chosen]),
+        "distance": analysis.composition.distance[rows],
     }  # fmt: skip
     return Frame("person", header, arrays)
 
 
-def report_page(state: State, found: Analysis) -> str:
+def report_page(state: State, analysis: Analysis) -> str:
     """What `policychord bandit fit` writes to a folder, in one page that fetches nothing."""
     from ....choices import figures  # matplotlib takes a second
 
     choices = state.fitting.choices
     plan = state.view.plan(choices.task)
-    examined = None if state.upload is None else examine(choices, found, plan)
-    said = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, found))
-    rivals = fit_rivals(found.trials, found.link, found.eps, primitives=plan.primitives, plan=plan)
-    words = describe(found, rivals, examined, said)
+    examined = None if state.upload is None else examine(choices, analysis, plan)
+    remarks = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, analysis))
+    rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, primitives=plan.primitives, plan=plan)
+    words = describe(analysis, rivals, examined, remarks)
     title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
     tables: dict[str, Callable[..., Any]] = {
         "models.csv": model_table,
@@ -213,13 +215,13 @@ def report_page(state: State, found: Analysis) -> str:
         "weights.csv": weight_table,
     }
     links = "".join(
-        f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(found)).encode())}">{name}</a></li>'
+        f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(analysis)).encode())}">{name}</a></li>'
         for name, table in tables.items()
     )
     shown = {"Protected exceedance probability of every model": figures.comparison,
              "Weights in the course": figures.weights}  # fmt: skip
     drawn = "".join(
-        f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, found))}"></figure>'
+        f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, analysis))}"></figure>'
         for alt, draw in shown.items()
     )
     first, *rest = (markdown(text) for text in parts[::2])
@@ -232,11 +234,11 @@ def report_page(state: State, found: Analysis) -> str:
     )
 
 
-def _svg(draw: Any, found: Analysis) -> bytes:
-    from ....studies.drawing import save, styled
+def _svg(draw: Any, analysis: Analysis) -> bytes:
+    from ....drawing import save, styled
 
     target = io.BytesIO()
-    save(styled(draw, found), target, format="svg", metadata={"Date": None})
+    save(styled(draw, analysis), target, format="svg", metadata={"Date": None})
     return target.getvalue()
 
 

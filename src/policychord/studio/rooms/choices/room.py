@@ -22,27 +22,27 @@ from .state import (
     start_fitting,
     suited,
 )
-from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, ChoicesView, snippet
+from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, ChoicesView, choices_snippet
 
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
 
-def begin() -> State:
+def _begin() -> State:
     view = ChoicesView()
     return State(view, start_fitting(simulate_cohort(view), view))
 
 
-def change(state: State, changes: Mapping[str, Any]) -> State:
+def _change(state: State, changes: Mapping[str, Any]) -> State:
     """New fits only where the choices or the link are new."""
     named = tidy(changes["file"]) if changes.get("file") else ""
     numbers = {name: value for name, value in changes.items() if name != "file"}
     check_names(INPUTS, numbers)
     try:
-        given = {**state.view.model_dump(), **numbers}
-        if given["experiment"] != "custom":  # known tasks have their own arms
-            given |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
-        given |= _suitable_primitives(state.view, given, numbers)
-        view = ChoicesView(**given)
+        values = {**state.view.model_dump(), **numbers}
+        if values["experiment"] != "custom":  # known tasks have their own arms
+            values |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
+        values |= _suitable_primitives(state.view, values, numbers)
+        view = ChoicesView(**values)
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
     check_limits(INPUTS, view, list(numbers))
@@ -54,10 +54,10 @@ def change(state: State, changes: Mapping[str, Any]) -> State:
     return _updated(state, view)
 
 
-def _suitable_primitives(old: ChoicesView, given: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, bool]:
+def _suitable_primitives(old: ChoicesView, values: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, bool]:
     """Seeking and avoiding uncertainty mean nothing to a learner without one: the usual primitives change with it."""
     usual = {True: ("exploit", "uncertainty", "risk"), False: ("exploit", "repeat", "random")}
-    before, now = old.learner in LEARNS_UNCERTAINTY, given["learner"] in LEARNS_UNCERTAINTY
+    before, now = old.learner in LEARNS_UNCERTAINTY, values["learner"] in LEARNS_UNCERTAINTY
     every = {name for names in usual.values() for name in names}
     if before == now or set(old.primitives) != set(usual[before]) or every & set(asked):
         return {}
@@ -99,9 +99,9 @@ def _updated(old: State, view: ChoicesView) -> State:
             missing=state.missing, fault=state.fault, broken=state.broken
         )
     if any(getattr(view, name) != getattr(old.view, name) for name in ("link", "models", "learner")):
-        return state._replace(fitting=start_fitting(state.fitting.choices, view), found=None, left=EVERYTHING)
+        return state._replace(fitting=start_fitting(state.fitting.choices, view), analysis=None, left=EVERYTHING)
     if view.eps != old.view.eps or view.primitives != old.view.primitives:
-        return state._replace(found=None, left=_with(state.left, "fit", "group", "person"))
+        return state._replace(analysis=None, left=_with(state.left, "fit", "group", "person"))
     if view != old.view:
         return state._replace(left=_with(state.left, "person"))
     return state
@@ -116,7 +116,7 @@ def _with_choices(state: State, choices: Choices, upload: Upload | None) -> Stat
     return State(state.view, start_fitting(choices, state.view), upload)
 
 
-def act(state: State, what: Mapping[str, Any]) -> State:
+def _act(state: State, what: Mapping[str, Any]) -> State:
     """Take a file, go back to simulated people, make the report, simulate and refit, or check predictions."""
     view = state.view.model_copy(update={"participant": 1, "moment": 1})
     match dict(what):
@@ -134,28 +134,28 @@ def act(state: State, what: Mapping[str, Any]) -> State:
     raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort, report, recovery or ppc.")
 
 
-def frame(state: State) -> tuple[State, Frame]:
+def _frame(state: State) -> tuple[State, Frame]:
     """The next part; of the fits, one person after another."""
     part, *rest = state.left
     drawn = state._replace(left=tuple(rest))
     if part == "data":
         return drawn, data_frame(state)
-    if state.found is None:
+    if state.analysis is None:
         if state.fitting.done:
-            found = finish_fitting(state.fitting, state.view)
-            return drawn._replace(found=found), progress_frame(state.fitting)
+            analysis = finish_fitting(state.fitting, state.view)
+            return drawn._replace(analysis=analysis), progress_frame(state.fitting)
         fitting = fit_next(state.fitting)
         return state._replace(fitting=fitting), progress_frame(fitting)
     if part == "report":
-        return drawn, Frame("report", {"html": report_page(state, state.found)}, {})
+        return drawn, Frame("report", {"html": report_page(state, state.analysis)}, {})
     if part in ("recovery", "ppc"):
-        return drawn, (recovery_frame if part == "recovery" else ppc_frame)(state, state.found)
+        return drawn, (recovery_frame if part == "recovery" else ppc_frame)(state, state.analysis)
     if part == "person":
-        return drawn, person_frame(state, state.found)
-    return drawn, group_frame(state, state.found) if part == "group" else progress_frame(state.fitting)
+        return drawn, person_frame(state, state.analysis)
+    return drawn, group_frame(state, state.analysis) if part == "group" else progress_frame(state.fitting)
 
 
-def restart(state: State) -> State:
+def _restart(state: State) -> State:
     """Everything as it was at first; a file stays, with the task it was read for."""
     view = ChoicesView()
     if state.upload is not None:
@@ -166,7 +166,7 @@ def restart(state: State) -> State:
     return _updated(state._replace(missing="", fault="", broken=None), view)._replace(left=EVERYTHING)
 
 
-def describe(state: State) -> dict[str, Any]:
+def _describe(state: State) -> dict[str, Any]:
     standard = {**ChoicesView().model_dump(), "file": ""}
     now = {**state.view.model_dump(), "file": state.upload.name if state.upload else state.missing}
     people = state.fitting.people
@@ -174,7 +174,7 @@ def describe(state: State) -> dict[str, Any]:
     names = [*(control.name for control in INPUTS), "file"]
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
-        "snippet": snippet(state.view, state.upload.name if state.upload else "", person),
+        "snippet": choices_snippet(state.view, state.upload.name if state.upload else "", person),
     }  # fmt: skip
 
 
@@ -182,11 +182,11 @@ CHOICES = Room(
     name="choices",
     title="Choices",
     inputs=lambda: describe_inputs([ChoicesView], INPUTS),
-    begin=begin,
-    change=change,
-    restart=restart,
-    describe=describe,
-    frame=frame,
+    begin=_begin,
+    change=_change,
+    restart=_restart,
+    describe=_describe,
+    frame=_frame,
     settled=lambda state: not state.left,
-    act=act,
+    act=_act,
 )

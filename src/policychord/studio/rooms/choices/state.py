@@ -49,7 +49,7 @@ class State(NamedTuple):
     broken: Upload | None = None  # what could not be read, in case another task makes sense of it
     fault: str = ""  # and why
     missing: str = ""  # the file that a link was made with
-    found: Analysis | None = None
+    analysis: Analysis | None = None
     left: tuple[str, ...] = EVERYTHING
 
 
@@ -96,8 +96,8 @@ def fit_next(fitting: Fitting) -> Fitting:
     """The regressions of one more person, or one more of the other models for all."""
     if len(fitting.fits) == len(fitting.people):
         name = fitting.climbing[0]
-        found = fit(fitting.plan.models[name], fitting.trials)
-        return fitting._replace(climbed=(*fitting.climbed, (name, found)))
+        fitted = fit(fitting.plan.models[name], fitting.trials)
+        return fitting._replace(climbed=(*fitting.climbed, (name, fitted)))
     own = take(fitting.trials, fitting.trials.subject == fitting.people[len(fitting.fits)])
     quick = {name: model for name, model in fitting.plan.models.items() if _by_person(model, fitting.trials)}
     return fitting._replace(fits=(*fitting.fits, {name: fit(model, own) for name, model in quick.items()}))

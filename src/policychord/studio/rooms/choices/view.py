@@ -139,7 +139,7 @@ OF_COHORT = tuple(control.name for control in INPUTS if control.group == PEOPLE)
 OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
 
 
-def snippet(view: ChoicesView, file: str, person: int | str) -> str:
+def choices_snippet(view: ChoicesView, file: str, person: int | str) -> str:
     """What is shown, in Python; `file` is the name of an uploaded table, or empty."""
     known = EXPERIMENTS.get(view.experiment)
     task = f"pc.choices.TASKS[{known!r}]" if known else "None" if view.task is None else f"pc.choices.{view.task!r}"
@@ -163,11 +163,11 @@ import policychord as pc
 
 {line}{"" if file else "  # simulated people, not human data"}
 plan = pc.choices.plan_models(choices.task, {how})
-found = pc.choices.analyse(choices, plan=plan)
-print(pc.choices.model_table(found).to_string(index=False))
-print(pc.choices.verdict(found))
+analysis = pc.choices.analyse(choices, plan=plan)
+print(pc.choices.model_table(analysis).to_string(index=False))
+print(pc.choices.verdict(analysis))
 
-person = found.trials.subject == {person!r}
-print(found.primitives)
-print(found.composition.weights[person].round(3))
+person = analysis.trials.subject == {person!r}
+print(analysis.primitives)
+print(analysis.composition.weights[person].round(3))
 """

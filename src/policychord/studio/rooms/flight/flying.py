@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ...._types import Array
-from ....envs.quadrotor import Quadrotor, seen
 from ....loops import Carry, begin, step, streams_of
-from ....studies.quadrotor.agents import agent_and_world
-from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from ....worlds.quadrotor.agents import agent_and_world
+from ....worlds.quadrotor.physics import Quadrotor, seen
+from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
 from ...wire import LARGEST
 
 LONGEST = 1500  # decisions: the path's table is always this long, so that a longer flight is no new program
@@ -52,7 +52,7 @@ class Drone(NamedTuple):
     """Who flies, where, and what it did so far."""
 
     name: str
-    how: Composition | None  # None: a controller alone or the fixed mixture
+    how: CompositionSettings | None  # None: a controller alone or the fixed mixture
     agent: Any
     env: Quadrotor
     marks: tuple[Carry, ...]  # before each bout, and after the last one
@@ -72,54 +72,54 @@ def check_push(k: int, x: Any, z: Any) -> Push:
 
 def write_pushes(pushes: Sequence[Push]) -> str:
     """Pushes in characters that an address holds as they are: 61*0.8*-0.3_130*0*1.2."""
-    return "_".join(f"{one.k}*{one.x:g}*{one.z:g}" for one in pushes)
+    return "_".join(f"{push.k}*{push.x:g}*{push.z:g}" for push in pushes)
 
 
 def read_pushes(text: Any) -> tuple[Push, ...]:
     """What `write_pushes` wrote."""
     if text == "":
         return ()
-    found = [_WRITTEN.fullmatch(part) for part in str(text)[:2000].split("_")]
-    if not all(found):
+    written = [_WRITTEN.fullmatch(part) for part in str(text)[:2000].split("_")]
+    if not all(written):
         raise ValueError(f"pushes = {str(text)[:60]}: write them as decision*x*z, joined by _, with x and z in m/s.")
-    return in_order([check_push(int(one[1]), float(one[2]), float(one[3])) for one in found if one])
+    return order_pushes([check_push(int(push[1]), float(push[2]), float(push[3])) for push in written if push])
 
 
-def in_order(pushes: Sequence[Push]) -> tuple[Push, ...]:
+def order_pushes(pushes: Sequence[Push]) -> tuple[Push, ...]:
     """Pushes in the order in which they come, if they are not too many."""
     if len(pushes) > MOST:
         raise ValueError(f"{len(pushes)} pushes: at most {MOST} in one flight. Forget them and begin again.")
-    return tuple(sorted(pushes, key=lambda one: one.k))
+    return tuple(sorted(pushes, key=lambda push: push.k))
 
 
 def where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
     """The first decision at which one of two different flights is pushed and the other is not."""
     pairs = zip_longest(some, others)
-    return next(min(one.k for one in pair if one is not None) for pair in pairs if pair[0] != pair[1])
+    return next(min(push.k for push in pair if push is not None) for pair in pairs if pair[0] != pair[1])
 
 
-def kicks(pushes: Sequence[Push], steps: int) -> Float[np.ndarray, "step 2"]:
+def _kicks(pushes: Sequence[Push], steps: int) -> Float[np.ndarray, "step 2"]:
     """What is added to the velocity before each decision."""
     table = np.zeros((steps, 2))
-    for one in pushes:
-        if one.k < steps:
-            table[one.k] += one.x, one.z
+    for push in pushes:
+        if push.k < steps:
+            table[push.k] += push.x, push.z
     return table
 
 
 def launch(
-    settings: QuadrotorSettings, experiment: Experiment, name: str, how: Composition | None, episode: int
+    settings: QuadrotorSettings, experiment: Experiment, name: str, how: CompositionSettings | None, episode: int
 ) -> Drone:
     """A drone at its start."""
     agent, env = agent_and_world(settings.model_copy(update={"steps": LONGEST + BOUT}), experiment, name, how)
     # the study's impulse comes at some time of the episode, not of the longer table
-    env = eqx.tree_at(lambda one: one.impulse_window, env, jnp.asarray([0, settings.steps]))
+    env = eqx.tree_at(lambda world: world.impulse_window, env, jnp.asarray([0, settings.steps]))
     start = begin(agent, env, streams_of(jax.random.key(settings.seed), episode))
     return Drone(name, how, agent, env, (start,), ())
 
 
 @eqx.filter_jit
-def bout(
+def _bout(
     agent: Any, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
 ) -> tuple[Carry, Rows]:
     """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
@@ -135,11 +135,11 @@ def bout(
 
 def fly_on(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps: int) -> Drone:
     """The drone after at least so many decisions."""
-    pushed = jnp.asarray(kicks(pushes, LONGEST + BOUT))
+    pushed = jnp.asarray(_kicks(pushes, LONGEST + BOUT))
     while len(drone.bouts) * BOUT < steps:
         # numbers as arrays: a new one needs no new program
-        which, number, k = (jnp.asarray(one) for one in (seed, episode, len(drone.bouts) * BOUT))
-        mark, rows = bout(drone.agent, drone.env, which, number, pushed, drone.marks[-1], k)
+        which, number, k = (jnp.asarray(number) for number in (seed, episode, len(drone.bouts) * BOUT))
+        mark, rows = _bout(drone.agent, drone.env, which, number, pushed, drone.marks[-1], k)
         kept = Rows(*(np.asarray(column) for column in rows))
         drone = drone._replace(marks=(*drone.marks, mark), bouts=(*drone.bouts, kept))
     return drone
@@ -159,11 +159,11 @@ def flight(drone: Drone, steps: int) -> Rows:
     return Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
 
 
-def fly(
+def fly_pushed(
     settings: QuadrotorSettings,
     experiment: Experiment,
     name: str,
-    how: Composition | None,
+    how: CompositionSettings | None,
     episode: int,
     pushes: Sequence[Push] = (),
 ) -> Rows:

@@ -6,17 +6,17 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ....studies.quadrotor.agents import BASELINE
-from ....studies.quadrotor.agents import course as path_of
-from ....studies.quadrotor.experiments import program
+from ....worlds.quadrotor.agents import BASELINE
+from ....worlds.quadrotor.agents import reference_path as path_of
+from ....worlds.quadrotor.flights import program
 from ...wire import Frame
 from .flying import Drone, flight, fly_on, gusts
-from .live import FlightView, Live, length, over
+from .live import FlightView, LiveFlight, length, over
 
 PICTURE = 1 / 30  # s from one picture to the next, as the session sends them
 
 
-def frame(live: Live) -> tuple[Live, Frame]:
+def frame(live: LiveFlight) -> tuple[LiveFlight, Frame]:
     """The moment, and the record of the flight whenever it has more than the page knows."""
     live = live._replace(tick=live.tick + 1)
     missing = {program(drone.how) for drone in live.drones} - live.compiled
@@ -25,13 +25,13 @@ def frame(live: Live) -> tuple[Live, Frame]:
     if live.drawn and live.view.playing:
         later = live.moment + live.view.pace * PICTURE
         live = live._replace(moment=min(later, length(live)))
-    live = catch_up(live)
-    if live.sent != (live.edition, reach(live)):
-        return live._replace(sent=(live.edition, reach(live)), drawn=True), record(live)
+    live = _catch_up(live)
+    if live.sent != (live.edition, _reach(live)):
+        return live._replace(sent=(live.edition, _reach(live)), drawn=True), record(live)
     return live._replace(drawn=True), Frame("moment", now(live), {})
 
 
-def catch_up(live: Live) -> Live:
+def _catch_up(live: LiveFlight) -> LiveFlight:
     """Every drone, flown at least to the moment that is shown."""
     needed = min(math.ceil(live.moment / live.settings.dt + 1e-6) + 1, live.settings.steps)
     numbers = (live.settings.seed, live.view.flight)
@@ -42,31 +42,31 @@ def catch_up(live: Live) -> Live:
     return live._replace(drones=drones, wind=wind)
 
 
-def reach(live: Live) -> int:
+def _reach(live: LiveFlight) -> int:
     """Decisions that all drones have made."""
     return min(live.settings.steps, *(sum(len(rows.cost) for rows in drone.bouts) for drone in live.drones))
 
 
-def now(live: Live) -> dict[str, Any]:
+def now(live: LiveFlight) -> dict[str, Any]:
     return {
         "moment": live.moment, "playing": live.view.playing, "over": over(live), "edition": live.edition,
         "tick": live.tick,
     }  # fmt: skip
 
 
-def record(live: Live) -> Frame:
+def record(live: LiveFlight) -> Frame:
     """All that was flown: states, weights, certificates, costs, the path and the wind."""
-    known, steps, view = reach(live), live.settings.steps, live.view
+    known, steps, view = _reach(live), live.settings.steps, live.view
     rows = [flight(drone, known) for drone in live.drones]
     course = path_of(live.settings)[:, [0, 2]]
-    states = np.stack([one.states for one in rows])
+    states = np.stack([flown.states for flown in rows])
     arrays = {
         "states": states,
         "distance": np.hypot(*np.moveaxis(states[..., [0, 2]] - course[: known + 1], -1, 0)),
-        "weight": np.stack([one.stabilising for one in rows]),
-        "gap": np.stack([one.gap for one in rows]),
+        "weight": np.stack([flown.stabilising for flown in rows]),
+        "gap": np.stack([flown.gap for flown in rows]),
         "cost": np.concatenate(
-            [np.zeros((len(rows), 1)), np.cumsum(np.stack([one.cost for one in rows]), axis=1)], axis=1
+            [np.zeros((len(rows), 1)), np.cumsum(np.stack([flown.cost for flown in rows]), axis=1)], axis=1
         ),
         "path": course,
         "gusts": live.wind[:known] if live.wind is not None else np.zeros((known, 2)),
@@ -75,7 +75,7 @@ def record(live: Live) -> Frame:
     header = {
         **now(live), "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
         "drones": [_describe(drone, view) for drone in live.drones],
-        "pushes": [list(one) for one in live.pushes],
+        "pushes": [list(push) for push in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
         "force_sd": live.settings.force_sd,
         "round": math.ceil(live.settings.period / live.settings.dt) + 1,  # rows of the path until it repeats itself

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ....studies.quadrotor.agents import FIXED, Composed, Roster, roster
-from ....studies.quadrotor.settings import Composition, Experiment, QuadrotorSettings
+from ....worlds.quadrotor.agents import FIXED, Composed, Roster, roster
+from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
 from ...inputs import Input
 from .flying import FASTEST, LONGEST, Drone, Push, launch
 
@@ -76,10 +76,10 @@ INPUTS = (
     Input("playing", "Playing", WATCH),
 )
 NAMES = {control.name for control in INPUTS}
-OF_VIEW, OF_HOW = set(FlightView.model_fields), set(Composition.model_fields)
+OF_VIEW, OF_HOW = set(FlightView.model_fields), set(CompositionSettings.model_fields)
 
 
-class Live(NamedTuple):
+class LiveFlight(NamedTuple):
     """A flight that is watched."""
 
     settings: QuadrotorSettings
@@ -95,7 +95,7 @@ class Live(NamedTuple):
     drawn: bool  # whether this moment has been drawn
 
 
-def standard(view: FlightView) -> Composition:
+def standard(view: FlightView) -> CompositionSettings:
     """The composition that a scenario brings."""
     how = roster(QuadrotorSettings())[view.scenario]
     assert how is not None
@@ -111,7 +111,7 @@ def crew(settings: QuadrotorSettings, view: FlightView) -> Roster:
     return chosen | {name: None for name, flies in alone.items() if flies}
 
 
-def launch_missing(live: Live) -> Live:
+def launch_missing(live: LiveFlight) -> LiveFlight:
     """The same moment with the drones that the settings ask for: those that are unchanged keep what they flew."""
     had = {drone.name: drone for drone in live.drones}
     wanted = crew(live.settings, live.view)
@@ -125,9 +125,9 @@ def launch_missing(live: Live) -> Live:
     return live._replace(drones=drones, edition=live.edition + 1, drawn=False)
 
 
-def length(live: Live) -> float:
+def length(live: LiveFlight) -> float:
     return live.settings.steps * live.settings.dt
 
 
-def over(live: Live) -> bool:
+def over(live: LiveFlight) -> bool:
     return live.moment >= length(live) - 1e-9

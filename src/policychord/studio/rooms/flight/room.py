@@ -6,28 +6,28 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....studies.quadrotor.settings import Composition, QuadrotorSettings
+from ....worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
 from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...wire import LARGEST
 from ..base import Room
-from .flying import Push, check_push, in_order, read_pushes, rewind, where_they_part, write_pushes
+from .flying import Push, check_push, order_pushes, read_pushes, rewind, where_they_part, write_pushes
 from .frames import frame
-from .live import INPUTS, NAMES, OF_HOW, OF_VIEW, FlightView, Live, crew, launch_missing, length, over, standard
+from .live import INPUTS, NAMES, OF_HOW, OF_VIEW, FlightView, LiveFlight, crew, launch_missing, length, over, standard
 
 
-def begin() -> Live:
+def _begin() -> LiveFlight:
     view = FlightView()
     settings = QuadrotorSettings(composition=standard(view))
-    return launch_missing(Live(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
+    return launch_missing(LiveFlight(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
 
 
-def change(live: Live, changes: Mapping[str, Any]) -> Live:
+def _change(live: LiveFlight, changes: Mapping[str, Any]) -> LiveFlight:
     """Whatever is changed, the flight is simulated again with it up to the moment that is shown."""
     check_names(INPUTS, {name: value for name, value in changes.items() if name != "pushes"})
     try:
         view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in OF_VIEW}})
         how = standard(view) if "scenario" in changes else live.settings.composition
-        how = Composition(**{**how.model_dump(), **{n: v for n, v in changes.items() if n in OF_HOW}})
+        how = CompositionSettings(**{**how.model_dump(), **{n: v for n, v in changes.items() if n in OF_HOW}})
         rest = {name: value for name, value in changes.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
         settings = QuadrotorSettings(**{**live.settings.model_dump(), **rest, "composition": how})
     except ValidationError as error:
@@ -41,7 +41,9 @@ def change(live: Live, changes: Mapping[str, Any]) -> Live:
     return _settle(live, settings, view, pushes, other)
 
 
-def _settle(live: Live, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool) -> Live:
+def _settle(
+    live: LiveFlight, settings: QuadrotorSettings, view: FlightView, pushes: tuple[Push, ...], other: bool
+) -> LiveFlight:
     """The state with these settings; `other`: another flight, which begins at its start."""
     world = _world(settings, view) != _world(live.settings, live.view)
     # who only looks from elsewhere does not hold up time
@@ -59,43 +61,43 @@ def _settle(live: Live, settings: QuadrotorSettings, view: FlightView, pushes: t
 
 def _world(settings: QuadrotorSettings, view: FlightView) -> tuple[Any, ...]:
     """What every drone depends on."""
-    return settings.model_copy(update={"composition": Composition()}), view.experiment
+    return settings.model_copy(update={"composition": CompositionSettings()}), view.experiment
 
 
-def act(live: Live, given: Mapping[str, Any]) -> Live:
+def _act(live: LiveFlight, act: Mapping[str, Any]) -> LiveFlight:
     """Look at another moment, push all drones at it, or forget the pushes."""
-    if unknown := set(given) - {"moment", "push", "forget"}:
+    if unknown := set(act) - {"moment", "push", "forget"}:
         raise ValueError(f"act = {str(sorted(unknown))[:60]}: use moment, push or forget.")
-    if "forget" in given:
+    if "forget" in act:
         live = _settle(live, live.settings, live.view, (), False)
-    if "moment" in given:
-        moment = given["moment"]
+    if "moment" in act:
+        moment = act["moment"]
         if isinstance(moment, bool) or not isinstance(moment, int | float) or not abs(moment) <= LARGEST:
             raise ValueError(f"moment = {str(moment)[:60]}: pass seconds from the start of the flight.")
         live = live._replace(moment=min(max(float(moment), 0.0), length(live)), drawn=False)
-    if "push" not in given:
+    if "push" not in act:
         return live
-    towards, k = given["push"], math.ceil(live.moment / live.settings.dt - 1e-6)
+    towards, k = act["push"], math.ceil(live.moment / live.settings.dt - 1e-6)
     if not (isinstance(towards, list) and len(towards) == 2):
         raise ValueError(f"push = {str(towards)[:60]}: pass two velocities, to the right and upwards, in m/s.")
     if k >= live.settings.steps:
         raise ValueError("the flight is over: go back to an earlier moment to push, or fly another.")
     view = live.view.model_copy(update={"playing": True})
-    return _settle(live, live.settings, view, in_order([*live.pushes, check_push(k, *towards)]), False)
+    return _settle(live, live.settings, view, order_pushes([*live.pushes, check_push(k, *towards)]), False)
 
 
-def describe(live: Live) -> dict[str, Any]:
+def _describe(live: LiveFlight) -> dict[str, Any]:
     brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **standard(live.view).model_dump()}
     brought["scenario"] = live.view.scenario  # chosen, not deviated from
     now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
     return {
         "settings": {name: now[name] for name in NAMES} | {"pushes": write_pushes(live.pushes)},
         "defaults": {name: brought[name] for name in NAMES} | {"pushes": ""},
-        "snippet": snippet(live),
+        "snippet": _snippet(live),
     }  # fmt: skip
 
 
-def snippet(live: Live) -> str:
+def _snippet(live: LiveFlight) -> str:
     """The same flight in Python: the study's own functions, or the room's where a push came."""
     usual = QuadrotorSettings()
     changed = {n: v for n, v in live.settings.model_dump().items() if v != getattr(usual, n) and n in NAMES}
@@ -103,15 +105,14 @@ def snippet(live: Live) -> str:
     who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in crew(live.settings, live.view).items())
     if live.pushes:
         room = "policychord.studio.rooms.flight"
-        more = f"from {room}.flying import Push, fly\n"
+        more = f"from {room}.flying import Push, fly_pushed\n"
         pushes = f"pushes = {list(live.pushes)!r}  # decision, m/s to the right, m/s upwards\n"
         body = f"""\
-    flight = fly(settings, {live.view.experiment!r}, name, how, {live.view.flight}, pushes)
+    flight = fly_pushed(settings, {live.view.experiment!r}, name, how, {live.view.flight}, pushes)
     costs[name] = flight.cost.sum()
 """
     else:
-        study = "policychord.studies.quadrotor"
-        more = f"from {study}.agents import agent_and_world\nfrom {study}.experiments import fly_episodes\n"
+        more = "from policychord.worlds.quadrotor import agent_and_world, fly_episodes\n"
         pushes = ""
         body = f"""\
     agent, world = agent_and_world(settings, {live.view.experiment!r}, name, how)
@@ -122,7 +123,7 @@ def snippet(live: Live) -> str:
 import jax
 
 jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
-from policychord.studies.quadrotor.settings import Composition, QuadrotorSettings
+from policychord.worlds.quadrotor import CompositionSettings, QuadrotorSettings
 {more}
 settings = QuadrotorSettings({settings})
 who = {{
@@ -134,23 +135,23 @@ for name, how in who.items():
 """
 
 
-def _composition(how: Composition | None) -> str:
+def _composition(how: CompositionSettings | None) -> str:
     if how is None:
         return "None"
-    usual = Composition()
+    usual = CompositionSettings()
     changed = {name: value for name, value in how.model_dump().items() if value != getattr(usual, name)}
-    return f"Composition({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+    return f"CompositionSettings({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
 FLIGHT = Room(
     name="flight",
     title="Flight",
-    inputs=lambda: describe_inputs([FlightView, Composition, QuadrotorSettings], INPUTS),
-    begin=begin,
-    change=change,
+    inputs=lambda: describe_inputs([FlightView, CompositionSettings, QuadrotorSettings], INPUTS),
+    begin=_begin,
+    change=_change,
     restart=lambda live: live._replace(moment=0.0, view=live.view.model_copy(update={"playing": True}), drawn=False),
-    describe=describe,
+    describe=_describe,
     frame=frame,
     settled=lambda live: live.drawn and (over(live) or not live.view.playing),
-    act=act,
+    act=_act,
 )

@@ -1,0 +1,330 @@
+"""Complexities F(w): the divergence of a mixture or a product of the primitives from a model, or a user's function.
+
+Each has the derivatives, and the bound on the rounding of its gradient, that a search and a certificate need.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import ActionValues, Array, Primitives, namespace
+from ._certificate import relative_rounding
+from ._checks import require_float64_result
+from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
+from .objective import Certificate, centred_cost, expected_cost
+
+# Below this probability p ln p is replaced by its tangent, so that weights may be exactly zero: F falls by at most
+# this much for each action, and the gap is raised by as much.
+_TANGENT_BELOW = 1e-20
+
+_CONVEX = "the complexity is convex on the simplex"
+_EXACT = "its gradient is right to float64 rounding, relative to its largest entry"
+_NOTHING = "nothing is proved: the complexity is not convex, and other weights may be better"
+
+_IN_JAX = (
+    "write it in jax.numpy alone. A function with custom_vjp needs custom_jvp instead; a callback has no derivative"
+)
+_OF_WEIGHTS = "pass a JAX function of the weights, and of the parameters of one problem if there are any"
+
+
+class ConditionalCertificate(Certificate):
+    """A certificate that holds if what it assumes is true."""
+
+    __slots__ = ()
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the bounds are conditional on."""
+        return (_CONVEX, _EXACT)
+
+
+class NoCertificate(Certificate):
+    """What is known of a local answer: nothing beyond that no small step improves it."""
+
+    __slots__ = ()
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """That nothing is proved."""
+        return (_NOTHING,)
+
+
+class _Seen(NamedTuple):
+    """F at some weights: its value, its gradient with a bound on its rounding, and its curvature if wanted."""
+
+    value: Any
+    gradient: Any
+    rounding: Any
+    curvature: Any
+
+
+class AbstractComplexity(ABC):
+    """F with its derivatives, functions of parameters and weights of one problem. Hashable: it is never traced."""
+
+    convex: bool = True
+    certificate: type[Certificate] = Certificate
+
+    @abstractmethod
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """F(w)."""
+
+    @abstractmethod
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """grad F(w), up to a constant, and how far each entry may be from the exact one."""
+
+    @abstractmethod
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """The Hessian of F, or a positive model of it, times a direction."""
+
+    def curvature(self, parameters: Any, weights: Any) -> jax.Array:
+        """The Hessian as a matrix."""
+        return jax.vmap(lambda e: self.along(parameters, weights, e))(jnp.eye(weights.size))
+
+    def centre(self, parameters: Any) -> Any:
+        """Parameters of a complexity that differs by a constant and is computed with less rounding."""
+        return parameters
+
+    def see(self, parameters: Any, weights: Any, curved: bool) -> _Seen:
+        """Everything at once, of parameters that are centred."""
+        gradient, rounding = self.gradient(parameters, weights)
+        curvature = self.curvature(parameters, weights) if curved else None
+        return _Seen(self.value(parameters, weights), gradient, rounding, curvature)
+
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi, if there is one."""
+        return parameters[0]
+
+    def slack(self, parameters: Any) -> Any:
+        """How far `value` may lie below the true F."""
+        return 0.0
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+@contextmanager
+def _explained(done: str, remedy: str) -> Iterator[None]:
+    """Say what it means that a user's function cannot be evaluated or differentiated."""
+    try:
+        yield
+    except Exception as error:  # JAX and a user's function may raise anything
+        raise ValueError(f"complexity cannot be {done} ({_reason(error)}): {remedy}.") from error
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Own(AbstractComplexity):
+    """A function of the user's, differentiated by JAX."""
+
+    function: Callable[..., Any]
+    certificate = ConditionalCertificate
+
+    def answer(self, parameters: Any, weights: Any) -> Any:
+        """What the function gives."""
+        return self.function(weights) if parameters is None else self.function(weights, parameters)
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """F(w) as the function gives it."""
+        return jnp.asarray(self.answer(parameters, weights), weights.dtype)
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """By reverse mode."""
+        with _explained("differentiated", _IN_JAX):
+            g = jax.grad(self.value, argnums=1)(parameters, weights)
+        # a function may sum many terms: a few dozen roundings
+        return g, jnp.full_like(g, 64.0 * UNIT_ROUNDOFF * jnp.max(jnp.abs(g)))
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """By forward over reverse mode."""
+        slope = jax.grad(self.value, argnums=1)
+        with _explained("differentiated twice", _IN_JAX):
+            return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
+
+
+def check_function(complexity: Own, parameters: Any, n: int) -> None:
+    """Complain of a function that does not give one real number in float64."""
+    weights = jax.ShapeDtypeStruct((n,), np.float64)
+    with jax.enable_x64(True):
+        with _explained(f"evaluated on {n} weights", _OF_WEIGHTS):  # it may also give what is no array
+            seen = jax.eval_shape(complexity.answer, parameters, weights)
+        shape = getattr(seen, "shape", None)
+        if shape != ():
+            answer = f"a {type(seen).__name__}" if shape is None else f"an array of shape {shape}"
+            raise ValueError(f"complexity gives {answer}: it must give one number.")
+        require_float64_result("complexity", seen.dtype)
+
+
+class _CentredMixture(NamedTuple):
+    """Primitives and a cost that the first of them expects to be zero, and what rounding they bring."""
+
+    pi: Primitives
+    action_cost: ActionValues
+    offset: Any  # as in `CentredCost`
+    relative: Any
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Mixture(AbstractComplexity):
+    """The paper's F(w) = sum_i p_i (ln p_i + s_i), p = Pi w; parameters are (Pi, s)."""
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """With the tangent in place of p ln p where p is next to nothing."""
+        pi, s, *_ = parameters
+        p, ln_p = _mixture_and_log(pi, weights)
+        return jnp.sum(p * (ln_p + s) + jnp.where(p < _TANGENT_BELOW, p - _TANGENT_BELOW, 0.0))
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """Pi^T (ln p + s) with a centred cost."""
+        seen = self.see(self.centre(parameters), weights, curved=False)
+        return seen.gradient, seen.rounding
+
+    def see(self, parameters: Any, weights: Any, curved: bool) -> _Seen:
+        """By one product with Pi^T, which is read once; F is w . grad F."""
+        pi, s, offset, relative = parameters
+        p, ln_p = _mixture_and_log(pi, weights)
+        columns = [jnp.stack([ln_p + s, jnp.abs(ln_p) + jnp.abs(s)], axis=-1)]
+        columns += [pi * _over(p)[:, None]] if curved else []
+        products = pi.T @ jnp.concatenate(columns, axis=-1)
+        below = jnp.sum(jnp.where(p < _TANGENT_BELOW, p - _TANGENT_BELOW, 0.0))
+        rounding = relative * (offset + products[:, 1])
+        return _Seen(weights @ products[:, 0] + below, products[:, 0], rounding, products[:, 2:] if curved else None)
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Pi^T diag(1/p) Pi v, where p is not on its tangent."""
+        pi = parameters[0]
+        return (_over(pi @ weights) * (pi @ direction)) @ pi
+
+    def curvature(self, parameters: Any, weights: Any) -> jax.Array:
+        """Pi^T diag(1/p) Pi."""
+        pi = parameters[0]
+        return pi.T @ (pi * _over(pi @ weights)[:, None])
+
+    def centre(self, parameters: Any) -> Any:
+        """A cost that the first primitive expects to be zero."""
+        pi, s = parameters
+        cost = centred_cost(pi, s)
+        return _CentredMixture(pi, s - expected_cost(pi, s), cost.offset, cost.relative)
+
+    def slack(self, parameters: Any) -> Any:
+        """The tangent lies below p ln p by at most its point of contact, for each action."""
+        return parameters[0].shape[-2] * _TANGENT_BELOW
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Product(AbstractComplexity):
+    """A product of experts p_w ~ prod_a pi_a^w_a against q ~ exp(-s): F(w) = KL(q || p_w), convex in w.
+
+    Its gradient is E_p T - E_q T with T_a = ln pi_a, its Hessian the covariance of T under p_w. Parameters are
+    (ln Pi, s). Actions that nobody takes are left out of q. F is infinite where an expert has weight that never takes
+    an action which others take: such an expert is capped at zero (`is_partial`).
+    """
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """sum_i q_i (ln q_i - ln p_i)."""
+        log_p, log_q, _, taken = _pooled(parameters, weights)
+        divergence = jnp.sum(jnp.where(taken, jnp.exp(log_q) * (log_q - log_p), 0.0))
+        return jnp.where(jnp.any(is_partial(parameters[0]) & (weights > 0.0)), jnp.inf, divergence)
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """E_p T - E_q T; T, the sum in its exponent and the sums that normalise p and q are rounded."""
+        log_p, log_q, t, taken = _pooled(parameters, weights)
+        p, q, (d, n) = jnp.exp(log_p), jnp.exp(log_q), t.shape
+        exponent = jnp.abs(t) @ weights
+        within = relative_rounding(0, n) * (exponent + p @ exponent)
+        unlikely = FUNCTION_ROUNDING * UNIT_ROUNDOFF * jnp.where(taken, jnp.abs(log_q), 0.0)
+        # what is below the least normal number may count as zero
+        rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q + 4.0 * np.finfo(np.float64).tiny
+        return (p - q) @ t, rounding @ jnp.abs(t)
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Cov_p(T) v."""
+        log_p, _, t, _ = _pooled(parameters, weights)
+        return _covariance_times(jnp.exp(log_p), t, direction)
+
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi."""
+        return namespace(parameters[0]).exp(parameters[0])
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _LocalProduct(AbstractComplexity):
+    """The other direction, F(w) = KL(p_w || q), which is not convex: its answers are local and certify nothing."""
+
+    convex = False
+    certificate = NoCertificate
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        """sum_i p_i (ln p_i - ln q_i)."""
+        log_p, log_q, _, taken = _pooled(parameters, weights)
+        return jnp.sum(jnp.where(taken, jnp.exp(log_p) * (log_p - log_q), 0.0))
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """Cov_p(T, ln p - ln q)."""
+        log_p, log_q, t, taken = _pooled(parameters, weights)
+        p, surprise = jnp.exp(log_p), jnp.where(taken, log_p - log_q, 0.0)
+        size = (p * jnp.abs(surprise)) @ jnp.abs(t) + 1.0
+        return (p * (surprise - p @ surprise)) @ t, relative_rounding(*t.shape) * size
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Cov_p(T) v, a positive stand-in for the Hessian."""
+        log_p, _, t, _ = _pooled(parameters, weights)
+        return _covariance_times(jnp.exp(log_p), t, direction)
+
+    def primitives(self, parameters: Any) -> Primitives:
+        """Pi."""
+        return namespace(parameters[0]).exp(parameters[0])
+
+
+COMBINE = {"mixture": Mixture(), "product": _Product(), "local product": _LocalProduct()}
+
+
+def pool(log_pi: Array, weights: Array) -> jax.Array:
+    """The product of experts p_w ~ prod_a pi_a^w_a of one problem."""
+    return jnp.exp(jax.nn.log_softmax(_finite(jnp.asarray(log_pi)) @ weights))
+
+
+def is_partial(log_pi: Any) -> Any:
+    """Which experts (..., n) never take an action that others take: with any weight the product never takes it."""
+    xp = namespace(log_pi)
+    never = log_pi == -np.inf
+    return xp.any(never & ~xp.all(never, axis=-1, keepdims=True), axis=-2)
+
+
+def _mixture_and_log(pi: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+    p = pi @ weights
+    return p, jnp.log(jnp.maximum(p, _TANGENT_BELOW))
+
+
+def _over(p: Any) -> jax.Array:
+    return jnp.where(p >= _TANGENT_BELOW, 1.0 / jnp.maximum(p, _TANGENT_BELOW), 0.0)
+
+
+def _finite(log_pi: Any) -> jax.Array:
+    """T, where an expert that never takes an action has no weight, or, in a local product, some 1e-300 of it."""
+    return jnp.where(log_pi == -jnp.inf, np.log(MIXTURE_FLOOR), log_pi)
+
+
+def _pooled(parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """ln p_w, ln q, T, and which actions anybody takes."""
+    log_pi, s = parameters
+    t, taken = _finite(log_pi), jnp.any(log_pi > -jnp.inf, axis=-1)
+
+    def normalised(log_values: Any) -> jax.Array:
+        return jax.nn.log_softmax(jnp.where(taken, log_values, -jnp.inf))
+
+    return normalised(t @ weights), normalised(-s), t, taken
+
+
+def _covariance_times(p: Any, t: Any, direction: Any) -> jax.Array:
+    moved = t @ direction
+    return (p * (moved - p @ moved)) @ t

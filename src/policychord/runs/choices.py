@@ -1,0 +1,126 @@
+"""Choices of a table: fit every model, compare, check, draw, write."""
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._types import Watch
+from ..choices import checks, figures, report
+from ..choices.checks import CrossValidation, PredictiveCheck, Recovery
+from ..choices.compare import OURS, Analysis, Plan, Rivals, analyse, fit_rivals, several_blocks
+from ..choices.data import Choices, as_csv
+from ..choices.quality import Examination, examine
+from ..choices.report import describe_groups, describe_learner, describe_task, verdict
+from ..drawing import styled
+from .page import PageFigure, render_page
+from .store import save_figure, write_dataset, write_text
+
+CAPTIONS = {
+    "model_comparison": "The probability that each model is the most frequent one, allowing for chance (PXP).",
+    "weights": "Weights of the primitives by trial of a block: the mean over people with its standard error.",
+    "weights_in_course": "The same weights along the experiment, blocks one after the other.",
+    "coefficients": "Coefficients of every person with their 95% intervals.",
+    "evidence": "The evidence for the composed model over its reference, person by person.",
+    "predictions": "What the fitted models do when they are simulated, beside what people did.",
+}
+
+
+class ChoiceChecks(NamedTuple):
+    """Which checks are asked for."""
+
+    recover: bool
+    cross_validate: bool
+    ppc: bool
+
+
+class ChoiceResult(NamedTuple):
+    """All that `bandit fit` computes; checks that were not asked for are None."""
+
+    choices: Choices
+    plan: Plan
+    analysis: Analysis
+    examined: Examination
+    rivals: Rivals
+    recovered: Recovery | None
+    others: CrossValidation | None
+    predicted: PredictiveCheck | None
+    remarks: tuple[str, ...]  # about the data, before any result
+
+
+def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch) -> ChoiceResult:
+    """Fit every model to every person, and run the checks that were asked for."""
+
+    watch("fitting models to every person", 0, 4)
+    result = analyse(choices, plan=plan)
+    watch("held-out predictions and the delta rule", 1, 4)
+    examined = examine(choices, result, plan)
+    watch("fitting controls", 2, 4)
+    rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
+    recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
+    others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
+    predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
+    remarks = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, result))
+    return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted, remarks)
+
+
+def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
+    """The page, its words as a summary, tables and figures, and the draws of the model `arviz` if it is named."""
+
+    _, plan, result, examined, rivals, recovered, others, predicted, remarks = fitted
+    tables = {
+        "weights.csv": report.weight_table(result), "subjects.csv": report.subject_table(result, examined),
+        "models.csv": report.model_table(result, examined.quality),
+    }  # fmt: skip
+    pictures = {
+        "model_comparison": partial(figures.comparison, result),
+        "weights": partial(figures.weights, result, individuals),
+        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
+        "coefficients": partial(figures.coefficients, result),
+        "evidence": partial(figures.evidence, result),
+    }
+    if recovered is not None:
+        tables["recovery.csv"] = report.recovery_table(recovered)
+        tables["confusion.csv"] = report.confusion_table(recovered)
+    if predicted is not None:
+        tables["predictions.csv"] = report.check_table(predicted)
+        pictures["predictions"] = partial(figures.predictions, predicted, result.trials.source)
+    if shrunk:
+        tables["shrunk.csv"] = report.shrunk_table(plan, result.trials)
+    summary = report.describe(result, rivals, examined, remarks, recovered, others, predicted)
+    files = [write_text(out / "summary.md", summary)]
+    files += [write_text(out / name, as_csv(frame)) for name, frame in tables.items()]
+    drawn = []
+    for name, draw in pictures.items():
+        files += save_figure(out / "figures" / name, styled(draw))
+        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", CAPTIONS[name], ()))
+    title, *sections = re.split(r"^## ", summary, flags=re.MULTILINE)
+    words = [("The data", title.partition("\n")[2])] + [
+        (head, body) for head, _, body in (part.partition("\n") for part in sections)
+    ]
+    headline = f"{result.trials.source}: {verdict(result).partition('. ')[0].rstrip('.')}"
+    files.insert(0, write_text(out / "report.html", render_page(headline, words, drawn, out)))
+    if arviz:
+        tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
+        files.append(write_dataset(out / "posterior.zarr", tree))
+    return files
+
+
+def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, Any]:
+    """The numbers of the record."""
+
+    result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
+    quality, against = examined.quality, result.against_hybrid
+    numbers = {
+        "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
+        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
+        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
+            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
+        "verdict": verdict(result), "warnings": list(examined.warnings),
+        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
+        "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}
+                     for rival in rivals.known()},
+    }  # fmt: skip
+    return (
+        numbers if others is None else numbers | {"other_people": {name: others.mean(name) for name in others.models}}
+    )

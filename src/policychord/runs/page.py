@@ -1,0 +1,113 @@
+"""The page that results end in: one file, nothing fetched, with figures inside it and paragraphs in Markdown."""
+
+import base64
+import re
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import ChoiceLoader, PackageLoader, StrictUndefined
+from jinja2 import Environment as Templates
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from .. import __version__
+
+
+class PageFigure(NamedTuple):
+    """A figure on disk; paths are relative to the run's folder."""
+
+    name: str
+    svg: str
+    png: str
+    caption: str  # Markdown
+    claims: tuple[str, ...]
+    panels: dict[str, list[str]] = {}  # noqa: RUF012  of the paper's figures, each with the claims about it
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
+LARGEST_PAGE = 7_500_000  # bytes for all figures, as they stand in the page
+
+
+class Embedded(NamedTuple):
+    """An image as a data URI, with the size at which it was drawn, in CSS pixels."""
+
+    source: str
+    width: int
+    height: int
+
+
+# tags in Markdown are shown, not obeyed; pictures are refused, since they would be fetched
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def markdown(text: str) -> Markup:
+    """Paragraphs in Markdown as HTML, with headings below those that the page has itself."""
+    tokens = _READER.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 4)}"
+    return Markup(_READER.renderer.render(tokens, _READER.options, {}))
+
+
+def inline(text: str) -> Markup:
+    """A line of Markdown as HTML."""
+    return Markup(_READER.renderInline(text))
+
+
+def embedded(figures: Iterable[PageFigure], folder: Path) -> list[Embedded]:
+    """Each figure inside the page: sharp SVG while that is affordable, else PNG."""
+    chosen = []
+    for figure in figures:
+        there = [path for path in (folder / figure.svg, folder / figure.png) if path.is_file()]
+        if not there:
+            raise ValueError(f"{folder / figure.png} is missing: draw figure {figure.name!r} before the report.")
+        files = [path.read_bytes() for path in there]
+        light = min(range(len(files)), key=lambda k: len(files[k]))
+        fine = 0 if there[0].suffix != ".svg" or len(files[0]) <= LARGEST_SVG else light
+        chosen.append([files[fine], files[light]])
+    spent = sum(len(fine) for fine, _ in chosen) * 4 // 3  # in base64
+    for both in sorted(chosen, key=lambda both: len(both[1]) - len(both[0])):  # the largest saving first
+        if spent > LARGEST_PAGE:
+            spent -= (len(both[0]) - len(both[1])) * 4 // 3
+            both[0] = both[1]
+    return [_uri(fine) for fine, _ in chosen]
+
+
+def _uri(image: bytes) -> Embedded:
+    if image.startswith(b"\x89PNG"):
+        kind = "png"
+        width, height = (round(side * 96 / 200) for side in struct.unpack(">II", image[16:24]))  # drawn at 200 dpi
+    else:
+        kind = "svg+xml"
+        box = re.search(rb'viewBox="[-\d.]+[ ,]+[-\d.]+[ ,]+([\d.]+)[ ,]+([\d.]+)"', image)
+        width, height = (round(float(side) * 96 / 72) for side in box.groups()) if box else (640, 480)
+    return Embedded(f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}", width, height)
+
+
+def page_templates(*packages: str) -> Templates:
+    """Templates of our pages, and before them those of other packages (in their folder `templates`)."""
+    return Templates(
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, __package__)]), autoescape=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def page_style() -> Markup:
+    """Colours, type and layout of every page."""
+    return Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("tokens.css", "page.css")))
+
+
+def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigure], folder: Path) -> str:
+    """One self-contained page of sections (heading and Markdown) and figures."""
+    templates = page_templates()
+    templates.filters |= {"markdown": markdown, "inline": inline}
+    shown = [
+        {"name": figure.name.replace("_", " "), "image": image, "caption": figure.caption}
+        for figure, image in zip(figures, embedded(figures, folder), strict=True)
+    ]
+    return templates.get_template("page.html.j2").render(
+        title=title, words=words, figures=shown, version=__version__, style=page_style()
+    )

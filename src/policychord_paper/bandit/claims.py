@@ -1,0 +1,351 @@
+"""Claims B1 to B11: rules, what they are applied to, and the controls that say how much B1 is worth."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from policychord.choices import OURS, Rival, weights_by_trial
+from policychord.runs import Quantity
+from policychord.stats import Link
+
+from ..claim import Claim, Condition, Numbers, Revision, Rule, all_of, count, in_parts, revised
+from ..study import Control
+from .measures import Evidence, LinkEvidence, by_experiment, lead_over_hybrid, mean_weights, permute_people
+from .settings import EXPERIMENTS, LINKS, BanditSettings
+
+SHOWN_TRIALS = (1, 2, 3, 5, 10)
+NOT_SHOWN = 0.25  # a Bayes omnibus risk above it leaves a comparison open
+EXPLOIT, UNCERTAINTY, RISK = range(3)  # the paper's primitives
+
+
+def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP against the Hybrid in both experiments, with the Bayes omnibus risk and the controls beside it."""
+    experiments = by_experiment(evidence, link)
+    measured: Numbers = {
+        f"Exp {e}: PXP of composed": lead_over_hybrid(experiment) for e, experiment in experiments.items()
+    }
+    measured |= {
+        f"Exp {e}: BOR against the Hybrid": experiment.fit.against_hybrid.selection.bor
+        for e, experiment in experiments.items()
+    }
+    for e, experiment in experiments.items():
+        for rival in (experiment.rivals.clipped, experiment.rivals.counted):
+            measured[f"Exp {e}: PXP against {rival.name}"] = rival.pxp
+        measured[f"Exp {e}: gain in log-likelihood"] = Quantity(experiment.gain.total, "nat")
+        measured[f"Exp {e}: of it where the Hybrid gave less than .01"] = Quantity(experiment.gain.rare, "nat")
+    return measured
+
+
+def _over_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP among the four, and by how much that of the composed model exceeds the next."""
+    compared = {e: experiment.fit.against_others for e, experiment in by_experiment(evidence, link).items()}
+    measured: Numbers = {
+        f"Exp {e}: PXP of composed among four": comparison.pxp(OURS) for e, comparison in compared.items()
+    }
+    for e, comparison in compared.items():
+        measured |= {f"Exp {e}: PXP of {model}": comparison.pxp(model) for model in comparison.models if model != OURS}
+    for e, comparison in compared.items():
+        others = max(comparison.pxp(model) for model in comparison.models if model != OURS)
+        measured[f"Exp {e}: lead over the next PXP"] = comparison.pxp(OURS) - others
+    return measured | {f"Exp {e}: BOR among the four": comparison.selection.bor for e, comparison in compared.items()}
+
+
+def _order_in_first(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """At how many trials uncertainty-seeking has the largest weight, and risk-aversion the smallest."""
+    experiment = by_experiment(evidence, link)["1"]
+    _, mean = weights_by_trial(experiment.fit)
+    return {
+        "trials at which uncertainty is largest": count(mean.argmax(1) == UNCERTAINTY),
+        "trials at which risk is smallest": count(mean.argmin(1) == RISK),
+    } | _course("1", experiment)
+
+
+def _course_in_second(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """Exploitation over the first half of a block, and risk-aversion and uncertainty over the second."""
+    experiment = by_experiment(evidence, link)["2"]
+    mean = mean_weights(experiment)
+    half = len(mean) // 2
+    early, late = mean[:half].mean(axis=0), mean[half:].mean(axis=0)
+    return {
+        "lead of exploitation, first half of a block": early[EXPLOIT] - np.delete(early, EXPLOIT).max(),
+        "rise of risk-aversion from the first half to the second": late[RISK] - early[RISK],
+        "uncertainty below the next, second half": np.delete(late, UNCERTAINTY).min() - late[UNCERTAINTY],
+        "trial at which uncertainty peaks": int(np.nanargmax(mean[:, UNCERTAINTY])) + 1,
+        **{f"first half: weight of {name}": early[at] for at, name in enumerate(experiment.fit.primitives)},
+        **{f"second half: weight of {name}": late[at] for at, name in enumerate(experiment.fit.primitives)},
+    } | _course("2", experiment)
+
+
+def _differ_between_tasks(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """The distance of the mean weights of both experiments, against people dealt to experiments at random."""
+    experiments = by_experiment(evidence, link)
+    tested = permute_people(experiments["1"], experiments["2"], settings.permutations, settings.seed)
+    measured: Numbers = {"p of the permutation test": tested.p, "distance of the mean weights": tested.distance}
+    measured["largest distance of all permutations"] = tested.largest
+    for (e, experiment), mean in zip(experiments.items(), tested.means, strict=True):
+        measured |= {
+            f"Exp {e}: mean weight of {name}": w for name, w in zip(experiment.fit.primitives, mean, strict=True)
+        }
+    return measured | {"permutations": settings.permutations}
+
+
+def _predictions(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """How often the composed model predicts people left out best, and how far it stays behind the best."""
+    validations = {e: experiment.cross_validation for e, experiment in by_experiment(evidence, link).items()}
+    first: Numbers = {}
+    rest: Numbers = {}
+    for e, validation in validations.items():
+        means = {model: validation.mean(model) for model in validation.models}
+        behind = max(means.values()) - means[OURS]
+        first[f"Exp {e}: splits in which composed is best"] = Quantity(
+            validation.best_in(OURS), of=len(validation.score)
+        )
+        first[f"Exp {e}: behind the best mean by"] = Quantity(behind, "nat")
+        first[f"Exp {e}: behind the best mean, relative"] = Quantity(behind / abs(max(means.values())), "share")
+        rest |= {f"Exp {e}: log-likelihood a trial, {m}": Quantity(mean, "nat") for m, mean in means.items()}
+        often = {model: validation.best_in(model) for model in validation.models if model != OURS}
+        rest |= {
+            f"Exp {e}: splits in which {m} is best": Quantity(n, of=len(validation.score))
+            for m, n in often.items()
+            if n
+        }
+    return {**first, **rest, "folds": settings.folds}
+
+
+def _heat(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
+    """PXP at the highest temperature, at the paper's, and at all others."""
+    swept = {e: experiment.temperature for e, experiment in by_experiment(evidence, link).items()}
+    at = {e: dict(zip(sweep.eps, sweep.pxp.tolist(), strict=True)) for e, sweep in swept.items()}
+    hot = max(settings.temperatures)
+    measured: Numbers = {f"Exp {e}: change of PXP from the paper's temperature to the highest": pxp[hot]
+                          - pxp[settings.eps] for e, pxp in at.items()}  # fmt: skip
+    for eps in dict.fromkeys((hot, settings.eps, *settings.temperatures)):
+        measured |= {f"Exp {e}: PXP at eps {eps:g}": pxp[eps] for e, pxp in at.items()}
+    return measured
+
+
+def _course(experiment: str, linked: LinkEvidence) -> Numbers:
+    numbers, mean = weights_by_trial(linked.fit)
+    return {f"Exp {experiment}: weight of {name} at trial {k}": row[at]
+            for k, row in zip(numbers.tolist(), mean, strict=True) if k in SHOWN_TRIALS
+            for at, name in enumerate(linked.fit.primitives)}  # fmt: skip
+
+
+def _with_logit(
+    *measures: Callable[[BanditSettings, Evidence, Link], Numbers],
+) -> Callable[[BanditSettings, Evidence], Numbers]:
+    """The same measurements with the logit link."""
+
+    def measure(settings: BanditSettings, evidence: Evidence) -> Numbers:
+        return {
+            name: value
+            for measure_with in measures
+            for name, value in measure_with(settings, evidence, "logit").items()
+        }
+
+    return measure
+
+
+def _in_each(name: str, quantity: str, relation: Literal["<", ">"], limit: float) -> Rule:
+    """A part of the rule for each experiment."""
+    return in_parts({f"{name} in Exp {e}": (Condition(f"Exp {e}: {quantity}", relation, limit),) for e in EXPERIMENTS})
+
+
+ESTABLISHED = 0.95  # a PXP above it is established, if the Bayes omnibus risk is small as well
+
+
+def _ahead(name: str, lead: Condition, pxp: str, bor: str, history: tuple[Revision, ...]) -> Rule:
+    """For each experiment whether a PXP is higher, in the paper's words, and whether that is established."""
+    parts: dict[str, tuple[Condition, ...]] = {}
+    for e in EXPERIMENTS:
+        parts[f"{name} in Exp {e}"] = (lead._replace(quantity=f"Exp {e}: {lead.quantity}"),)
+        parts[f"established in Exp {e}"] = (
+            Condition(f"Exp {e}: {pxp}", ">", ESTABLISHED), Condition(f"Exp {e}: {bor}", "<=", NOT_SHOWN),
+        )  # fmt: skip
+    return in_parts(parts, history=history)
+
+
+ESTABLISHED_APART = "whether a lead is established is now a part of its own"
+CHANCE = {  # by the number of models that are compared
+    2: f"between two models chance gives a PXP of one half: {ESTABLISHED_APART}",
+    4: f"among four models chance gives a PXP of one quarter: {ESTABLISHED_APART}",
+}
+ORDER_CHANGED = "the rule that was written down first asks for 9 of 10 trials, and the code asked for all"
+COURSE_OLD = (
+    "five parts that described the measured curves: exploitation largest at trial 3, risk-aversion rising from there "
+    "and largest at the end, uncertainty peaking at trial 2 and below 1/4 from trial 3 on"
+)
+COURSE_CHANGED = "the parts are now the sentences of the paper, over halves of a block, and not features of our curves"
+
+AHEAD = _ahead("ahead of the Hybrid", Condition("PXP of composed", ">", 0.5), "PXP of composed",
+               "BOR against the Hybrid", revised("a PXP above one half in each experiment", CHANCE[2]))  # fmt: skip
+HIGHEST = _ahead("ahead of the others", Condition("lead over the next PXP", ">", 0.0), "PXP of composed among four",
+                 "BOR among the four", revised("the highest PXP in each experiment", CHANCE[4]))  # fmt: skip
+ORDER = in_parts({
+    "uncertainty weighs most": (Condition("trials at which uncertainty is largest", ">=", 0.9),),
+    "risk weighs least": (Condition("trials at which risk is smallest", ">=", 0.9),),
+}, "shares of the trials of a block, mean weights", revised("the same at all trials", ORDER_CHANGED))  # fmt: skip
+COURSE = in_parts({
+    "exploitation dominates early": (Condition("lead of exploitation, first half of a block", ">", 0.0),),
+    "risk-aversion rises": (Condition("rise of risk-aversion from the first half to the second", ">", 0.0),),
+    "uncertainty stays small": (Condition("uncertainty below the next, second half", ">", 0.0),),
+}, "mean weights over trials 1 to 5 and 6 to 10 of a block", revised(COURSE_OLD, COURSE_CHANGED))  # fmt: skip
+PREDICTS = in_parts({
+    "best in Exp 1": (Condition("Exp 1: splits in which composed is best", ">", 0.5),),
+    "close to the best in Exp 2": (Condition("Exp 2: behind the best mean, relative", "<=", 0.01),),
+}, "shares")  # fmt: skip
+DIFFER = all_of(
+    Condition("p of the permutation test", "<", 0.01),
+    context="mean weights of people, dealt to the experiments at random",
+    history=revised("", "new in the second edition: the text says it, and nothing judged it", None),
+)
+HARMS = _in_each("heat harms", "change of PXP from the paper's temperature to the highest", "<", 0.0)
+
+# "established in Exp 1" is asked of either comparison, so the parts of B7 say of which
+B7_RULE = Rule(
+    tuple(part._replace(name=f"{part.name}, Hybrid") for part in AHEAD.parts)
+    + tuple(part._replace(name=f"{part.name}, four") for part in HIGHEST.parts),
+    history=revised(
+        "a PXP above one half, and the highest of the four, in each experiment",
+        f"chance gives a PXP of one half between two models, of one quarter among four: {ESTABLISHED_APART}",
+    ),
+)
+B8_RULE = Rule(ORDER.parts + COURSE.parts, COURSE.context, revised(
+    f"as B3 and B4 were: all trials; {COURSE_OLD}", f"{ORDER_CHANGED}; {COURSE_CHANGED}"))  # fmt: skip
+
+CLAIMS: tuple[Claim[BanditSettings, Evidence], ...] = (
+    Claim("B1", "the composed model explains choices better than the Hybrid, in both experiments", "Fig. 4b, top",
+          AHEAD, _over_hybrid, "higher PXP in both (no number given: the bars of Fig. 4b, top)"),
+    Claim("B2", "the composed model explains choices better than UCB, Thompson and Value", "Fig. 4b, bottom",
+          HIGHEST, _over_others, "highest PXP in both (no number given: the bars of Fig. 4b, bottom)"),
+    Claim("B3", "in Experiment 1 uncertainty-seeking weighs most and risk-aversion least", "Fig. 4c, top",
+          ORDER, _order_in_first, "no number given: shown in Fig. 4c, top"),
+    Claim("B4", "in Experiment 2 exploitation weighs most early, then risk-aversion; uncertainty-seeking peaks, "
+          "then stays small", "Fig. 4c, bottom", COURSE, _course_in_second,
+          "no number given: shown in Fig. 4c, bottom"),
+    Claim("B5", "the composed model predicts people left out best in Experiment 1, and about as well as the best in "
+          "Experiment 2", "Fig. S5a", PREDICTS, _predictions,
+          "one split: highest in Exp. 1, next to Thompson in Exp. 2 (no number given: Fig. S5a)"),
+    Claim("B6", "at large temperatures the composed model fits worse", "Fig. S5b", HARMS, _heat,
+          "no number given: curves for eps from .001 to 1 in Fig. S5b"),
+    Claim("B7", "with the logit link too, the composed model explains choices better than the others (B1, B2)",
+          "Fig. S6a", B7_RULE, _with_logit(_over_hybrid, _over_others),
+          "highest PXP in both (no number given: the bars of Fig. S6a)"),
+    Claim("B8", "with the logit link too, the weights take the courses of B3 and B4", "Fig. S6b",
+          B8_RULE, _with_logit(_order_in_first, _course_in_second),
+          "much like probit (no number given: shown in Fig. S6b)"),
+    Claim("B9", "with the logit link too, the composed model predicts people left out (B5)", "Fig. S6c",
+          PREDICTS, _with_logit(_predictions),
+          "one split: highest in Exp. 1, next to Thompson in Exp. 2 (no number given: Fig. S6c)"),
+    Claim("B10", "with the logit link too, it fits worse at large temperatures (B6)", "Fig. S6d",
+          HARMS, _with_logit(_heat), "no number given: curves for eps from .001 to 1 in Fig. S6d"),
+    Claim("B11", "people use the behavioural schemas differently in the two experiments", "Fig. 4c", DIFFER,
+          _differ_between_tasks, "no number given: shown in Fig. 4c"),
+)  # fmt: skip
+
+
+# ------------------------------------- controls of B1: what else explains the lead over the Hybrid?
+
+
+def controls(settings: BanditSettings, evidence: Evidence) -> list[Control]:
+    """The controls that this run measured, each beside the paper's own comparison."""
+    made = [_floors(evidence), _one_more(evidence), _ties(evidence), _links(evidence)]
+    if _each(by_experiment(evidence), "own"):
+        made.append(_own(evidence))
+    if all(experiment.stopped for experiment in evidence):
+        made.append(_stopped(evidence))
+    return [c._replace(answer=f"{c.answer} (Simulated choices.)") for c in made] if settings.synthetic else made
+
+
+def _floors(evidence: Evidence) -> Control:
+    experiments = by_experiment(evidence)
+    level = {}
+    for e, experiment in experiments.items():
+        clipped = experiment.rivals.clipped
+        level[e] = "not shown" if clipped.bor > NOT_SHOWN else "yes" if clipped.pxp > 0.5 else "no"
+    if set(level.values()) == {"yes"}:
+        answer = "Yes: the composed model is ahead of the clipped Hybrid in both experiments."
+    else:
+        each = [f"Experiment {e}: {word}" for e, word in level.items()]
+        answer = f"Against the clipped Hybrid, {'; '.join(each)}."
+        answer += "" if "yes" in level.values() else " A floor without primitives may be all there is."
+    question = "Is the composed model better than the Hybrid with a mere floor under its probabilities?"
+    kinds = ("clipped", "lapsed", "hull")
+    return Control("Floors without primitives", question, _compared(_each(experiments, *kinds)), answer)
+
+
+def _one_more(evidence: Evidence) -> Control:
+    rivals = [(e, f", {link}", by_experiment(evidence, link)[e].rivals.counted) for e in EXPERIMENTS for link in LINKS]
+    lost = sum(rival.pxp < 0.5 for _, _, rival in rivals)
+    answer = (
+        f"The Hybrid is ahead in {lost} of {len(rivals)} comparisons once the composed model is charged for one more."
+    )
+    question = "What if the composed model is charged for one parameter, such as its temperature?"
+    return Control("One more counted parameter", question, _compared(rivals), answer)
+
+
+def _ties(evidence: Evidence) -> Control:
+    experiments = by_experiment(evidence)
+    tied = _each(experiments, "tied")
+    moved = max(abs(rival.pxp - lead_over_hybrid(experiments[e])) for e, _, rival in tied)
+    answer = f"The PXP against the Hybrid moves by at most {moved:.3f}: "
+    answer += "no." if moved < 0.05 else "rounding has a part in the comparison."
+    question = "Do differences in the last digit of a belief, which exploitation takes for a better arm, matter?"
+    return Control("Ties taken as ties", question, _compared(tied), answer)
+
+
+def _links(evidence: Evidence) -> Control:
+    pxp = {(e, link): lead_over_hybrid(by_experiment(evidence, link)[e]) for e in EXPERIMENTS for link in LINKS}
+    measured = {f"Exp {e}: PXP against the Hybrid, {link}": value for (e, link), value in pxp.items()}
+    same = all(len({pxp[e, link] > 0.5 for link in LINKS}) == 1 for e in EXPERIMENTS)
+    answer = "No: the same model is ahead with either link." if same else "Yes: the link decides which model is ahead."
+    return Control("Probit or logit", "Does the comparison depend on the link?", measured, answer)
+
+
+def _stopped(evidence: Evidence) -> Control:
+    measured: Numbers = {}
+    early, enough = [], []
+    for e, experiment in zip(EXPERIMENTS, evidence, strict=True):
+        stopped, end = experiment.stopped, lead_over_hybrid(experiment.probit)
+        assert stopped is not None
+        for time, pxp, far in zip(stopped.durations, stopped.pxp, stopped.distance, strict=True):
+            measured[f"Exp {e}: PXP against the Hybrid, stopped at {time:g}"] = pxp
+            measured[f"Exp {e}: largest distance from the optimum, stopped at {time:g}"] = far
+        other = [time for time, pxp in zip(stopped.durations, stopped.pxp, strict=True) if (pxp > 0.5) != (end > 0.5)]
+        early += [f"Experiment {e} up to {max(other):g}"] if other else []
+        enough.append(abs(stopped.pxp[-1] - end))
+    if early:
+        answer = f"Yes: stopped too early, the other model is ahead ({', '.join(early)}, in the unit of tau). "
+    else:
+        answer = "No time that was tried turns the comparison round. "
+    answer += f"At the longest the PXP is within {max(enough):.2g} of that at the optimum, which the claims take."
+    question = "The paper integrates the flow at each trial and gives no time: does it matter how long?"
+    return Control("Integration time", question, measured, answer)
+
+
+def _own(evidence: Evidence) -> Control:
+    own = _each(by_experiment(evidence), "own")
+    ahead = sum(rival.pxp > 0.5 for _, _, rival in own)
+    answer = f"Fitted so, it is ahead of the Hybrid in {ahead} of {len(own)} experiments."
+    question = "What if the coefficients are those that suit the composed model, not the Hybrid's?"
+    return Control("Own likelihood", question, _compared(own), answer)
+
+
+Rows = list[tuple[str, str, Rival]]  # the experiment, what is to be added to the rival's name, the rival
+
+
+def _each(experiments: dict[str, LinkEvidence], *kinds: str) -> Rows:
+    """Rivals of these kinds that were measured, experiment by experiment."""
+    rivals = ((e, "", getattr(experiment.rivals, kind)) for kind in kinds for e, experiment in experiments.items())
+    return [row for row in rivals if row[2] is not None]
+
+
+def _compared(rows: Rows) -> Numbers:
+    """PXP of the composed model against each rival, then what goes with it."""
+    named = {f"Exp {e}, {rival.name}{more}": rival for e, more, rival in rows}
+    measured: Numbers = {f"PXP, {name}": rival.pxp for name, rival in named.items()}
+    measured |= {f"BOR, {name}": rival.bor for name, rival in named.items()}
+    return measured | {
+        f"log-likelihood, {name}": Quantity(rival.log_likelihood, "nat") for name, rival in named.items()
+    }

@@ -1,0 +1,184 @@
+"""The evidence of the bandit study: what its experiments found, by experiment and link."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from policychord import Problem, problem
+from policychord.choices import (
+    LEAST,
+    OURS,
+    PAPER,
+    Analysis,
+    Rivals,
+    coefficients_of,
+    columns,
+    compare_models,
+    features,
+    weights_by_trial,
+)
+from policychord.stats import Link, log_choice_prob, select_models
+
+from .experiments import CrossValidation, Gain, Recovery, Rounding, Stopped, Sweep
+from .settings import EXPERIMENTS, BanditSettings
+
+
+class LinkEvidence(NamedTuple):
+    """One experiment, with one link from utilities to probabilities."""
+
+    fit: Analysis
+    rivals: Rivals
+    cross_validation: CrossValidation
+    temperature: Sweep
+    gain: Gain
+
+
+class ExperimentEvidence(NamedTuple):
+    """One experiment. What does not depend on the link was done with the probit."""
+
+    probit: LinkEvidence
+    logit: LinkEvidence
+    as_released: CrossValidation  # the cross-validation as the released script reads
+    rounding: Rounding
+    recovery: Recovery
+    stopped: Stopped | None = None  # None in a quick run
+
+
+class Evidence(NamedTuple):
+    """Both experiments."""
+
+    first: ExperimentEvidence
+    second: ExperimentEvidence
+
+
+def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
+    """The evidence from the results of the steps."""
+
+    def of_link(e: str, link: Link) -> LinkEvidence:
+        steps = ("fit", "rivals", "cross-validation", "temperature", "rare choices")
+        return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
+
+    def of_experiment(e: str) -> ExperimentEvidence:
+        released, rounding, recovery = (
+            results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery")
+        )
+        links = of_link(e, "probit"), of_link(e, "logit")
+        return ExperimentEvidence(*links, released, rounding, recovery, results.get(f"stopped {e}"))
+
+    return Evidence(*map(of_experiment, EXPERIMENTS))
+
+
+FEWER_PERMUTATIONS = 200  # where people are drawn anew many times
+
+
+def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[BanditSettings, Evidence]:
+    """The evidence with people drawn anew, and with random splits drawn anew; what no claim reads stays."""
+
+    def of_link(linked: LinkEvidence, people: np.ndarray) -> LinkEvidence:
+        swept, validated, fit = linked.temperature, linked.cross_validation, linked.fit
+        splits = np.random.default_rng((number, 1)).integers(len(validated.score), size=len(validated.score))
+        pxp = np.array([select_models(log_evidence[people]).pxp[1] for log_evidence in swept.log_evidence])
+        models = {
+            name: fitted._replace(log_evidence=fitted.log_evidence[people]) for name, fitted in fit.models.items()
+        }
+        subject = fit.trials.subject
+        rows = [np.flatnonzero(subject == person) for person in np.unique(subject)]
+        chosen = np.concatenate([rows[person] for person in people])
+        trials = type(fit.trials)(*(_rows(field, chosen, len(subject)) for field in fit.trials))
+        anew = np.repeat(np.arange(len(people)), [len(rows[person]) for person in people])
+        fit = fit._replace(
+            trials=trials._replace(subject=anew),
+            composition=fit.composition._replace(weights=fit.composition.weights[chosen]),
+            against_hybrid=compare_models(models, fit.against_hybrid.models),
+            against_others=compare_models(models, fit.against_others.models),
+        )
+        return linked._replace(
+            fit=fit,
+            cross_validation=validated._replace(score=validated.score[splits]),
+            temperature=swept._replace(pxp=pxp),
+        )
+
+    drawn = []
+    for e, experiment in enumerate(evidence):
+        size = len(experiment.probit.fit.models[OURS].subjects)
+        people = np.random.default_rng((number, 2, e)).integers(size, size=size)
+        drawn.append(
+            experiment._replace(probit=of_link(experiment.probit, people), logit=of_link(experiment.logit, people))
+        )
+    fewer = settings.model_copy(update={"permutations": min(settings.permutations, FEWER_PERMUTATIONS)})
+    return fewer, Evidence(*drawn)
+
+
+def _rows(field: Any, rows: np.ndarray, size: int) -> Any:
+    """The rows of what has one for each trial, and anything else as it is."""
+    return field[rows] if isinstance(field, np.ndarray) and len(field) == size else field
+
+
+FITTED = tuple(f"fit {e} probit" for e in EXPERIMENTS)  # the steps that recorded problems are read from
+RECORDED = 200  # of each experiment
+
+
+def recorded(settings: BanditSettings, results: Mapping[str, Any]) -> dict[str, Problem]:
+    """The gating problems of people's trials, evenly over all of them, with each person's fitted Hybrid."""
+    problems = {}
+    for e, step in zip(EXPERIMENTS, FITTED, strict=True):
+        fit: Analysis = results[step]
+        trials = fit.trials
+        rows = np.linspace(0, len(trials.choice) - 1, min(RECORDED, len(trials.choice))).astype(int)
+        log_q = log_choice_prob(features("Hybrid", trials), coefficients_of(fit.models["Hybrid"], trials), fit.link)
+        problems[f"bandit, Exp {e}"] = problem(
+            pi=columns(PAPER, trials)[rows],
+            action_cost=-np.maximum(log_q[rows], np.log(LEAST)),
+            eps=np.full(len(rows), settings.eps),
+        )
+    return problems
+
+
+def by_experiment(evidence: Evidence, link: Link = "probit") -> dict[str, LinkEvidence]:
+    """What was found with one link, by the number of the experiment."""
+    return {
+        e: experiment.logit if link == "logit" else experiment.probit
+        for e, experiment in zip(EXPERIMENTS, evidence, strict=True)
+    }
+
+
+def lead_over_hybrid(linked: LinkEvidence) -> float:
+    """PXP of the composed model against the Hybrid."""
+    return linked.fit.against_hybrid.pxp(OURS)
+
+
+def mean_weights(linked: LinkEvidence) -> np.ndarray:
+    """Mean weights by trial of a block, (trials, primitives); at least two trials, unknown ones are NaN."""
+    _, mean = weights_by_trial(linked.fit)
+    missing = max(0, 2 - len(mean))
+    return np.concatenate([mean, np.full((missing, mean.shape[1]), np.nan)])
+
+
+class _Permuted(NamedTuple):
+    """The distance of two groups' mean weights, and what people dealt to groups at random give."""
+
+    means: tuple[np.ndarray, np.ndarray]
+    distance: float  # largest difference of a mean weight
+    largest: float  # of all permutations
+    p: float
+
+
+def _weights_by_person(linked: LinkEvidence) -> np.ndarray:
+    """Mean weights of each person, (people, primitives)."""
+    subject = linked.fit.trials.subject
+    return np.stack([linked.fit.composition.weights[subject == person].mean(axis=0) for person in np.unique(subject)])
+
+
+def permute_people(first: LinkEvidence, second: LinkEvidence, permutations: int, seed: int) -> _Permuted:
+    """Whether the mean weights of two groups of people differ more than by chance, p = (1 + larger)/(1 + all)."""
+    weights, other = _weights_by_person(first), _weights_by_person(second)
+    everybody, size = np.concatenate([weights, other]), len(weights)
+
+    def distance(people: np.ndarray) -> float:
+        return float(np.abs(people[:size].mean(axis=0) - people[size:].mean(axis=0)).max())
+
+    rng, own = np.random.default_rng((seed, 11)), distance(everybody)
+    dealt = np.array([distance(everybody[rng.permutation(len(everybody))]) for _ in range(permutations)])
+    p = (1 + (dealt >= own).sum()) / (1 + permutations)
+    return _Permuted((weights.mean(axis=0), other.mean(axis=0)), own, float(dealt.max()), float(p))

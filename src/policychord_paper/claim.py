@@ -1,0 +1,315 @@
+"""A claim of the paper: what is measured, the rule that judges it, and the verdict that follows from both.
+
+A rule is data. Each condition compares one measured quantity with a limit, so the limit stands once, the rule's text is
+made from it, and the verdict can be recomputed from the measured numbers alone. So can what would change it.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from policychord.runs import Quantity
+
+Verdict = Literal["reproduced", "partly", "not reproduced"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not reproduced")
+Relation = Literal["<", "<=", ">", ">="]
+RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+S = TypeVar("S")  # settings of a study
+E = TypeVar("E")  # its evidence
+# By name, the most telling first; a bare number has no unit.
+Measured = Mapping[str, Quantity | float]
+Numbers = dict[str, Quantity | float]  # the same while it is put together
+
+
+class Fewer(NamedTuple):
+    """Another limit for a run with less data: it counts if the measured quantity `_quantity` is below `than`."""
+
+    quantity: str
+    than: float
+    limit: float
+
+
+class Condition(NamedTuple):
+    """`quantity relation limit`. A count out of a total is compared as a share of it; NaN fulfils nothing."""
+
+    quantity: str  # its name among the measured ones
+    relation: Relation
+    limit: float
+    fewer: Fewer | None = None
+
+
+class Part(NamedTuple):
+    """A part of a rule: it holds if all its conditions do."""
+
+    name: str
+    conditions: tuple[Condition, ...]
+
+
+class Revision(NamedTuple):
+    """What stood before a rule that was set after a measurement: the rule, the verdict that it gave, why it changed.
+
+    Where the statement was not judged before, the rule is empty and there is no verdict.
+    """
+
+    rule: str
+    verdict: Verdict | None
+    reason: str
+
+
+class Rule(NamedTuple):
+    """Reproduced if all parts hold, partly if some do, not reproduced if none does.
+
+    A rule without a history was fixed before anything was measured.
+    """
+
+    parts: tuple[Part, ...]
+    context: str = ""  # what the quantities are taken over, where their names do not say it
+    history: tuple[Revision, ...] = ()
+
+
+class Claim(NamedTuple, Generic[S, E]):
+    """A statement of the paper, its place there, the rule and the measurement."""
+
+    id: str
+    statement: str
+    paper: str
+    rule: Rule
+    measure: Callable[[S, E], Measured]
+    reported: str = ""  # the paper's own number, where it gives one
+
+
+class Move(NamedTuple):
+    """A limit that would have to move, past what was measured."""
+
+    quantity: str
+    limit: float
+    past: float
+
+
+class Flip(NamedTuple):
+    """The smallest change of limits after which the verdict is another one."""
+
+    verdict: Verdict
+    moves: tuple[Move, ...]
+    size: float  # |limit - measured| / the larger of both, of the limit that moves most
+
+
+class Robustness(NamedTuple):
+    """What would change a verdict, and how often it is the same if seeds or people are drawn anew."""
+
+    flip: Flip | None  # None if no change of limits does it, because something measured is not a number
+    same: int | None = None  # draws that give this verdict; None where nothing is drawn
+    draws: int = 0
+
+
+class JudgedClaim(NamedTuple):
+    """A claim after it was measured."""
+
+    id: str
+    statement: str
+    paper: str
+    reported: str
+    measured: dict[str, Quantity]
+    rule: str
+    holds: dict[str, bool]  # by part of the rule
+    history: tuple[Revision, ...]
+    verdict: Verdict
+    robustness: Robustness = Robustness(None)
+
+
+def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
+    """A rule of one part: reproduced if every condition holds, else not."""
+    return Rule((Part("", conditions),), context, history)
+
+
+def in_parts(parts: Mapping[str, tuple[Condition, ...]], context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
+    """A rule of several parts, by name: partly reproduced if only some of them hold."""
+    return Rule(tuple(Part(name, conditions) for name, conditions in parts.items()), context, history)
+
+
+def revised(rule: str, reason: str, verdict: Verdict | None = "reproduced") -> tuple[Revision, ...]:
+    """The history of a rule that was set after a measurement, where one other stood before it."""
+    return (Revision(rule, verdict, reason),)
+
+
+def added(reason: str) -> tuple[Revision, ...]:
+    """The history of a claim that the first edition did not have."""
+    return revised("", f"new in the second edition, {reason}", None)
+
+
+def in_readings(rule: Rule, *readings: str) -> Rule:
+    """The rule for several readings of the paper: each part once for each of them.
+
+    A reading is what the names of its quantities begin with, as `label` writes them; "" is the first one.
+    """
+    parts = tuple(
+        Part(label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions))
+        for reading in readings
+        for part in rule.parts
+    )
+    return rule._replace(parts=parts)
+
+
+def label(reading: str, name: str) -> str:
+    """The name of a quantity or of a part of a rule in a reading."""
+    return f"{reading}: {name}" if reading and name else reading or name
+
+
+def median(values: np.ndarray) -> float:
+    """The median; NaN of nothing, which fulfils no condition."""
+    return float(np.median(values)) if values.size else np.nan
+
+
+def count(which: np.ndarray) -> Quantity:
+    """How many, out of all."""
+    return Quantity(int(which.sum()), of=len(which))
+
+
+def _quantity(value: Any) -> Quantity:
+    """A number as a quantity without a unit."""
+    return value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
+
+
+def _value(quantity: Quantity) -> float:
+    return quantity.value if quantity.of is None else quantity.value / quantity.of if quantity.of else np.nan
+
+
+def _limit(condition: Condition, measured: Mapping[str, Quantity]) -> float:
+    fewer = condition.fewer
+    return fewer.limit if fewer and measured[fewer.quantity].value < fewer.than else condition.limit
+
+
+def _holds(condition: Condition, measured: Mapping[str, Quantity]) -> bool:
+    value = _value(measured[condition.quantity])
+    return bool(RELATIONS[condition.relation](value, _limit(condition, measured)))
+
+
+def parts_that_hold(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
+    """Which parts of a rule hold, by name."""
+    return {part.name: all(_holds(condition, measured) for condition in part.conditions) for part in rule.parts}
+
+
+def _verdict_of(holds: Mapping[str, bool]) -> Verdict:
+    """The verdict that follows from the parts that hold."""
+    return "reproduced" if all(holds.values()) else "partly" if any(holds.values()) else "not reproduced"
+
+
+def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> Flip | None:
+    """The smallest change of limits that changes the verdict, from what was measured alone.
+
+    A part that holds ends with the first of its conditions that fails, one that does not needs all that fail to hold.
+    Limits may move together where one alone is not enough.
+    """
+    holds = parts_that_hold(rule, measured)
+    changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
+    # lists, in the order of the rule: sets would be in another order in every process, and so would the report
+    sides = [[name for name in holds if holds[name] is side] for side in (True, False)]
+    one_by_one = [[name] for name in holds]
+    choices = [*one_by_one, *sides]
+    flips = []
+    for names in choices:
+        after = _verdict_of({name: held is not (name in names) for name, held in holds.items()})
+        turns = [changed[name] for name in names]
+        if after == _verdict_of(holds) or not names or any(turn is None for turn in turns):
+            continue
+        together = tuple(dict.fromkeys(move for turn in turns if turn for move in turn))
+        flips.append(Flip(after, together, max(map(_size, together))))
+    return min(flips, key=lambda flip: flip.size, default=None)
+
+
+def _turn(part: Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[Move, ...] | None:
+    """The limits that turn a part around; None if something measured is not a number."""
+    moves = {
+        condition: Move(condition.quantity, _limit(condition, measured), _value(measured[condition.quantity]))
+        for condition in part.conditions
+    }
+    if holds:
+        # how many seeds or problems there are was chosen, not measured
+        measurements = [move for move in moves.values() if not _is_size(measured[move.quantity])]
+        return (min(measurements, key=_size),) if measurements else None
+    failing = tuple(move for condition, move in moves.items() if not _holds(condition, measured))
+    return failing if all(np.isfinite(move.past) for move in failing) else None
+
+
+def _is_size(quantity: Quantity) -> bool:
+    return isinstance(quantity.value, int) and quantity.of is None and not quantity.unit
+
+
+def _size(move: Move) -> float:
+    return abs(move.past - move.limit) / (max(abs(move.past), abs(move.limit)) or 1.0)
+
+
+def rule_text(rule: Rule) -> str:
+    """The rule as a sentence, made from its conditions."""
+
+    def text(condition: Condition) -> str:
+        quantity, relation, limit, fewer = condition
+        other = f" ({fewer.limit:g} if {fewer.quantity} < {fewer.than:g})" if fewer else ""
+        return f"{quantity} {relation} {limit:g}{other}"
+
+    def of_part(part: Part) -> str:
+        listed = " and ".join(map(text, part.conditions))
+        named = all(condition.quantity.startswith(f"{part.name}: ") for condition in part.conditions)
+        return f"{part.name}: {listed}" if part.name and not named else listed
+
+    context = f"{rule.context}: " if rule.context else ""
+    return context + "; ".join(map(of_part, rule.parts))
+
+
+def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
+    """When the rule was set, and what stood before it; `verdict` is what it gives now."""
+    if not history:
+        return "Rule fixed beforehand."
+    revisions = [
+        f"{revision.reason} (before: {revision.rule}; verdict {revision.verdict}, now {verdict})"
+        if revision.rule
+        else revision.reason
+        for revision in history
+    ]
+    return f"Set after a measurement: {'; '.join(revisions)}."
+
+
+def firmness(robustness: Robustness) -> str:
+    """'33 of 50 draws' give this verdict; empty where all do, or nothing was drawn."""
+    return (
+        ""
+        if robustness.same is None or robustness.same == robustness.draws
+        else f"{robustness.same} of {robustness.draws} draws"
+    )
+
+
+def robustness_text(robustness: Robustness) -> str:
+    """What would change a verdict, in a sentence or two."""
+    sentences = []
+    if robustness.same is not None:
+        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} draws of seeds or people.")
+    if robustness.flip is not None:
+        moves = robustness.flip.moves
+        listed = " and ".join(
+            f"the limit {move.limit:g} of {move.quantity} moved past {move.past:.4g}" for move in moves[:2]
+        )
+        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
+        sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
+    return " ".join(sentences)
+
+
+def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
+    """Measure one claim and apply its rule."""
+    measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
+    holds = parts_that_hold(claim.rule, measured)
+    return JudgedClaim(
+        id=claim.id,
+        statement=claim.statement,
+        paper=claim.paper,
+        reported=claim.reported,
+        measured=measured,
+        rule=rule_text(claim.rule),
+        holds=holds,
+        history=claim.rule.history,
+        verdict=_verdict_of(holds),
+        robustness=Robustness(_nearest_flip(claim.rule, measured)),
+    )

@@ -1,0 +1,149 @@
+"""`policychord flock`: one experiment with a flock, the paper's or your own."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich import box
+from rich.table import Table
+
+from policychord.cli import Json, counted, emit, merge_settings, options, watching
+
+if TYPE_CHECKING:
+    from policychord.worlds.flock import FlockSettings
+
+FLOCK, COMPARISON = "Flock", "For comparison"
+
+
+Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
+Ablation = Literal["fixed-weights", "no-collision-term"]
+
+
+def _flock_command(
+    scenario: Annotated[
+        Scenario, typer.Argument(metavar="SCENARIO", help="Which of these.", show_choices=False)
+    ],
+    boids: Annotated[
+        int | None, options.option("Number of boids.", "N", "40; milling 60", rich_help_panel=FLOCK)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        options.option("Time steps of 0.05 s.", "N", "440 to 1560, by scenario", rich_help_panel=FLOCK),
+    ] = None,
+    leaders: Annotated[
+        int | None,
+        options.option("How many of the boids know the goal.", "N", "0, 4 or 6, by scenario", rich_help_panel=FLOCK),
+    ] = None,
+    start_size: Annotated[
+        float | None,
+        options.option(
+            "Half width of the square, or radius of the ring, in which boids start (m).", "METRES",
+            "2.5; milling 5, vicsek 1.5", rich_help_panel=FLOCK,
+        ),
+    ] = None,
+    ablation: Annotated[
+        Ablation | None,
+        options.option(
+            "Take something away: fixed-weights (all primitives weigh 1/3 for ever) or no-collision-term (milling).",
+            "WHAT", rich_help_panel=COMPARISON,
+        ),
+    ] = None,
+    update: Annotated[
+        Literal["synchronous", "sequential"] | None,
+        options.option(
+            "synchronous: all boids move at once; sequential: one after another.", "HOW",
+            "synchronous; sequential for the last three scenarios", rich_help_panel=COMPARISON,
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["released", "original"] | None,
+        options.option(
+            "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
+            "articles).", "WHOSE", "released", rich_help_panel=COMPARISON,
+        ),
+    ] = None,
+    seeds: Annotated[int | None, options.seeds("8")] = None,
+    seed: Annotated[int | None, options.seed()] = None,
+    eps: Annotated[float | None, options.eps("0.5")] = None,
+    settings: Annotated[Path | None, options.settings("flock")] = None,
+    out: Annotated[Path | None, options.out("out/flock-SCENARIO")] = None,
+    animation: Annotated[bool, options.animation("the first seed")] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Let a flock fly. At every step each boid weighs three primitives anew: keep apart, align, stay together.
+    Prints what the flock did; writes data (Zarr), figures and, if asked, an animation.
+
+    Scenarios, with the paper's numbers:
+      polarization   40 boids from a random start agree on a direction
+      milling        60 boids from a turning ring form a mill
+      leaders        4 of 40 boids know a goal at (-15, -15) m
+      temperature    the same for longer; try --eps 0.1, 1 and 10
+      couzin         6 composed leaders among followers of Couzin's model
+      cucker-smale   the same among those of Cucker and Smale
+      vicsek         the same among those of Vicsek
+    Options change any of these numbers, and --settings everything else.
+    """
+    from policychord.runs import keep_programs
+    from policychord.worlds.flock import FlockSettings
+    from policychord.worlds.flock import scenario as settings_of
+
+    from ..flock import scenario as run
+
+    flags = {
+        "--boids": ("boids", boids), "--steps": ("steps", steps), "--leaders": ("leaders", leaders),
+        "--start-size": ("start_size", start_size), "--update": ("update", update),
+        "--form": ("form", form), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
+        "--eps": ("eps", eps),
+    }  # fmt: skip
+    chosen = merge_settings(lambda changes: settings_of(scenario, ablation, **changes), FlockSettings, flags, settings)
+    out = Path("out") / f"flock-{scenario}" if out is None else out
+    keep_programs()
+    with watching() as watch:
+        result = run.fly_flock(chosen, out, animation, watch)
+    measured = {
+        name: {"mean": mean, "sd": sd if chosen.seeds > 1 else None} for name, (mean, sd) in result.summary.items()
+    }
+    record = {
+        "command": "flock", "scenario": scenario, "ablation": ablation, "settings": chosen, "results": measured,
+        "out": out, "files": result.files, "notes": result.notes,
+    }  # fmt: skip
+    film = f" and {out / 'animation.gif'}" if animation else ""
+    emit(
+        json,
+        record,
+        _table(scenario, ablation, chosen, result.summary),
+        *result.sentences,
+        *result.notes,
+        f"Wrote {counted(len(result.files), 'file')} to {out}.",
+        f"Next: open {out / 'overview.png'}{film}. The data are for Python:\n  xarray.open_zarr('{out / 'data.zarr'}')",
+    )
+
+
+def _table(
+    name: str, ablation: str | None, settings: "FlockSettings", summary: dict[str, tuple[float, float]]
+) -> Table:
+    what = f"{name}, {ablation}" if ablation else name
+    title = f"{what}: {settings.boids} boids, {settings.steps} steps, eps {settings.eps:g}, "
+    table = Table(title=title + counted(settings.seeds, "seed"), title_justify="left", box=box.SIMPLE_HEAD)
+    several = settings.seeds > 1
+    table.add_column("measured")
+    table.add_column("mean over seeds" if several else "value", justify="right")
+    if several:
+        table.add_column("sd over seeds", justify="right")
+    for metric, (mean, sd) in summary.items():
+        table.add_row(metric, f"{mean:.3g}", *([f"{sd:.2g}"] if several else []))
+    return table
+
+
+def add_flock(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command(
+        "flock",
+        rich_help_panel="Experiments, the paper's or your own",
+        short_help="Let a flock fly: the paper's scenarios, or one of your own.",
+        epilog=options.examples(
+            "policychord flock milling --animation",
+            "policychord flock leaders --leaders 8 --eps 1 --seeds 4",
+            "policychord flock polarization --ablation fixed-weights --json",
+        ),
+    )(_flock_command)

@@ -1,0 +1,243 @@
+"""`policychord reproduce`: the paper's claims, measured."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from policychord.cli import Json, aside, emit, options, resumable
+
+from .. import STUDIES
+
+if TYPE_CHECKING:
+    from ..claim import JudgedClaim
+    from ..records import Choices, Report
+    from ..reproduce import Chosen, Watcher
+
+    StudyName = str
+else:
+    StudyName = Literal[("all", *STUDIES)]
+
+STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
+
+
+def _reproduce_command(
+    study: Annotated[
+        StudyName, typer.Argument(help=f"all, {', '.join(STUDIES[:-1])} or {STUDIES[-1]}.", metavar="STUDY")
+    ] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="All claims with fewer seeds, or with the paper's counts.")
+    ] = True,
+    seed: Annotated[
+        int, typer.Option(help="Seed of all random draws: the same seed, the same result.", metavar="N", min=0)
+    ] = 0,
+    workers: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do everything again, also what an earlier run in the same folder did.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        options.option(
+            "Folder with the public choices; without them people are simulated.",
+            "DIR",
+            "",
+            "--data",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, options.out("out/paper, or out/STUDY for one study")] = None,
+    json: Json = False,
+) -> None:
+    """Check the paper's claims by measurement: each gets numbers, a rule and a verdict.
+
+    The end is report.html, a page to read and to send. A run that was stopped goes on where it was when the same
+    command is given again.
+    """
+    from policychord.runs import available_cores, write_json
+
+    from ..environment import environment
+    from ..records import Report, claim_records
+    from ..report import write_report
+    from ..reproduce import reproduce as run
+    from ..reproduce import tasks_of
+
+    began = time.perf_counter()
+    out = Path("out") / ("paper" if study == "all" else study) if out is None else out
+    workers = available_cores() if workers is None else workers
+    chosen = _chosen(study, quick, seed, data)
+    ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed, data)
+    if data is not None and not any(map(_reads_data, [*chosen, *lenders])):
+        raise typer.BadParameter(f"the {study} study reads no data: leave it out.", param_hint="--data")
+    for line in _without_data(chosen):
+        aside.print(line, markup=False, highlight=False)
+    resumable()
+    with _watching({task.study.name: len(task.files) for task in tasks_of(ordered, lenders, out)}) as watch:
+        finished = run(ordered, out, lenders=lenders, workers=workers, fresh=fresh, watch=watch)
+    by_study = {chapter.study: chapter for chapter in finished.chapters}
+    around = environment(
+        chosen, finished, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began,
+        choices=_choices([*chosen, *lenders]),
+    )  # fmt: skip
+    report = Report([by_study[c.study.name] for c in chosen], around)
+    claims = claim_records(report)
+    files = [
+        write_json(out / "claims.json", claims),
+        write_json(out / "environment.json", around._asdict()),
+        write_report(report, out),
+    ]
+    notes = _notes(report)
+    results = {"study": study, "results": claims, "out": out, "files": files}
+    record = results | {"notes": notes, "seconds": around.seconds}
+    emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
+
+
+def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
+    from .. import load_study
+    from ..reproduce import Chosen
+
+    studies = [load_study(study) for study in (STUDIES if name == "all" else [name])]
+    readers = [study.name for study in studies if "data" in signature(study.settings).parameters]
+    more = {study: {"data": data} for study in readers if data is not None}
+    return [Chosen(study, study.settings(quick=quick, seed=seed, **more.get(study.name, {}))) for study in studies]
+
+
+def _reads_data(chosen: "Chosen") -> bool:
+    return "data" in signature(chosen.study.settings).parameters
+
+
+def _choices(read: "list[Chosen]") -> "Choices":
+    """Where the people's choices were found."""
+    from policychord.choices import data_folder
+
+    folders = {getattr(reader.settings, "data", None) for reader in read} - {None}
+    return "" if not folders else "fetched" if folders == {data_folder()} else "folder"
+
+
+def _without_data(chosen: "list[Chosen]") -> list[str]:
+    """What a run without the public choices says before it begins."""
+    if not any(getattr(choice.settings, "synthetic", False) for choice in chosen):
+        return []
+    return [
+        "The public choices were not found: people are simulated, and claims about people are not counted.",
+        "One word makes all claims count:  make reproduce DATA=fetch  (or first:  policychord bandit data fetch).",
+    ]
+
+
+def _lenders(chosen: "list[Chosen]", quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
+    """The studies whose own gating problems one of the chosen ones asks for: theory takes trials of people too."""
+    if not any(choice.study.on_recorded(choice.settings) for choice in chosen):
+        return []
+    known = {choice.study.name: choice for choice in chosen}
+    return [known.get(name) or _chosen(name, quick, seed, data)[0] for name in STUDIES]
+
+
+@contextmanager
+def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
+    """A bar for each study on a screen; a line for each step in a log."""
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description:9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}", style="dim"),
+    )  # fmt: skip
+    done = 0
+    with Progress(*columns, console=aside, transient=True) as progress:
+        bars = {name: progress.add_task(name, total=total, last="") for name, total in totals.items()}
+
+        def watch(item: Any) -> None:
+            nonlocal done
+            done += 1
+            last = f"{item.step:.32}" + (" (done before)" if item.reused else "")
+            progress.update(bars[item.study], advance=1, last=last)
+            if not aside.is_terminal:
+                how = "from an earlier run" if item.reused else f"{item.seconds:.1f} s"
+                aside.print(f"[{done}/{sum(totals.values())}] {item.study}: {item.step} ({how})", markup=False)
+
+        yield watch
+
+
+def _claims_table(report: "Report") -> Table:
+    from ..records import simulated
+
+    table = Table(title="Claims of the paper", title_justify="left", expand=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("claim", ratio=3)
+    table.add_column("measured here", ratio=3)
+    table.add_column("verdict", no_wrap=True)
+    for chapter in report.chapters:
+        for claim in chapter.claims:
+            table.add_row(claim.id, claim.statement, _telling(claim), _verdict(claim, simulated(chapter)))
+        table.add_section()
+    return table
+
+
+def _verdict(claim: "JudgedClaim", on_simulated: bool) -> Text:
+    """A verdict with how firm it is, where draws differ; one on simulated people is marked, and in no colour."""
+    from ..claim import firmness
+
+    if on_simulated:
+        return Text(f"{claim.verdict}\n(simulated people,\nnot counted)", style="dim")
+    firm = firmness(claim.robustness)
+    return Text(f"{claim.verdict}\n({firm})" if firm else claim.verdict, style=STYLE[claim.verdict])
+
+
+def _telling(claim: "JudgedClaim") -> str:
+    """The first values of a claim; the page has them all."""
+    from policychord.runs import number
+
+    first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
+    more = len(claim.measured) - len(first)
+    return "\n".join([*first, f"and {more} more"] if more else first)
+
+
+def _counts(report: "Report") -> Text:
+    """Verdicts, without those about people where there were no people."""
+    from ..records import simulated
+
+    claims = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
+    if not claims:
+        return Text("No claims were judged.")
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in STYLE}
+    parts = [Text(f"{count} {verdict}", style=STYLE[verdict]) for verdict, count in counts.items() if count]
+    return Text.assemble(f"Of {len(claims)} claims: ", Text(", ").join(parts))
+
+
+def _notes(report: "Report") -> list[str]:
+    from ..records import simulated
+
+    return [
+        f"The {chapter.study} study used simulated people, because the public data were not found; its verdicts say "
+        "nothing about people and are not counted.  policychord bandit data fetch  gets them, --data DIR points to "
+        "them."
+        for chapter in report.chapters
+        if simulated(chapter)
+    ]
+
+
+def _closing(out: Path, report: "Report") -> list[str]:
+    around = report.environment
+    kept = f", {around.reused} of {len(around.steps)} steps from an earlier run" if around.reused else ""
+    wrote = f"Wrote {out / 'report.html'}, claims.json, environment.json, figures/ and data/"
+    more = "; for the paper's counts add --full" if around.quick else ""
+    return [f"{wrote} ({around.seconds:.0f} s{kept}).", f"Next: open {out / 'report.html'} in a browser{more}."]
+
+
+def add_reproduce(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command(
+        "reproduce",
+        rich_help_panel="The paper",
+        epilog=options.examples(
+            "policychord reproduce                    all studies, 4 minutes on two cores",
+            "policychord reproduce all --full         the paper's counts, 11 minutes",
+            "policychord reproduce bandit --data DIR  with the public choices in DIR",
+        ),
+    )(_reproduce_command)

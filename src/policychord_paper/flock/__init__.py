@@ -1,0 +1,1 @@
+"""The flock study: polarization, milling, leaders, and what else follows from composed social forces."""

@@ -1,0 +1,101 @@
+"""What is measured of flights: differences in cost, seed by seed, recovery from the impulse, changes of the lead."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import norm
+
+from policychord.runs import Quantity
+from policychord.worlds.quadrotor import CostComparison, Experiment, Flight, QuadrotorSettings, compare_costs
+
+from ..claim import count
+from .experiments import Pairs
+
+LOOK_FOR_PEAK = 1.0  # s after the impulse within which the excursion peaks
+BESIDE = 1.0  # s before and after the impulse over which weights are compared
+LEAST_RISE = 1e-3  # of a weight: two controllers that take turns have equal means before and after, up to rounding
+FOLLOW_FOR = 2.0  # s after the impulse over which the error is summed up; later impulses are left out
+Both = dict[Experiment, CostComparison]  # the same comparison for both pairs of primitives
+
+
+class _AfterImpulse(NamedTuple):
+    """How flights came back after the impulse; those whose impulse came too late to be followed are left out."""
+
+    time: Float[np.ndarray, " episode"]  # seconds until within the radius again; 0: never left, inf: stayed away
+    error: Float[np.ndarray, " episode"]  # distance summed over the two seconds that follow, in m s
+    peak: Float[np.ndarray, " episode"]  # largest distance in the first second, in m
+
+
+def compare_both(settings: QuadrotorSettings, pairs: Pairs, name: str, other: str = "baseline") -> Both:
+    return {
+        "pd": compare_costs(settings, pairs.pd, name, other),
+        "lqr": compare_costs(settings, pairs.lqr, name, other),
+    }
+
+
+def quantities(label: str, comparison: CostComparison) -> dict[str, Quantity]:
+    """A comparison as measured numbers, with `label` saying of what."""
+    effect = comparison.against
+    return {
+        f"delta, {label}": Quantity(effect.delta, interval=(effect.low, effect.high)),
+        f"p, {label}": Quantity(effect.p),
+        f"paired p, {label}": Quantity(comparison.paired_p),
+        f"median cost, {label}": Quantity(comparison.cost.median),
+        f"the other's median cost, {label}": Quantity(comparison.other),
+    }
+
+
+def expected_p(delta: float, count: int) -> float:
+    """The Mann-Whitney p-value of a delta between two samples of this size: z = delta / sqrt((2n + 1)/(3 n^2))."""
+    return float(2 * norm.sf(abs(delta) / np.sqrt((2 * count + 1) / (3 * count**2))))
+
+
+def decisions_in(settings: QuadrotorSettings, seconds: float) -> int:
+    """How many decisions are made in this time."""
+    return round(seconds / settings.dt)
+
+
+def recovery(settings: QuadrotorSettings, flight: Flight) -> _AfterImpulse:
+    """Time from the impulse until the drone, past the peak of its excursion, is within the radius again."""
+    dt, (look, follow) = settings.dt, (decisions_in(settings, time) for time in (LOOK_FOR_PEAK, FOLLOW_FOR))
+    chosen = np.flatnonzero(flight.impulse_time + follow <= settings.steps)
+    times, errors, peaks = [], [], []
+    for episode in chosen:
+        after = flight.distance[episode, flight.impulse_time[episode] :]
+        peak = int(np.argmax(after[: look + 1]))
+        back = np.flatnonzero(after[peak:] <= settings.recovered)
+        returned = dt * (peak + back[0]) if back.size else np.inf
+        times.append(0.0 if after[peak] <= settings.recovered else returned)
+        errors.append(dt * after[: follow + 1].sum())
+        peaks.append(after[peak])
+    return _AfterImpulse(np.array(times), np.array(errors), np.array(peaks))
+
+
+def share_near(settings: QuadrotorSettings, flight: Flight) -> Quantity:
+    """In how many episodes the drone keeps, on average, within the radius around the path."""
+    return count(flight.distance.mean(axis=1) < settings.recovered)
+
+
+def rise_of_stabilising(
+    settings: QuadrotorSettings, flight: Flight, seconds: float = BESIDE
+) -> Float[np.ndarray, " flight"]:
+    """By how much the stabilising primitive weighs more after the impulse than before it, in means over this time.
+
+    Flights whose impulse leaves less time on one side are left out.
+    """
+    weight, impulse, span = flight.stabilising, flight.impulse_time, decisions_in(settings, seconds)
+    inside = np.flatnonzero((impulse >= span) & (impulse + span <= weight.shape[1]))
+    return np.array([weight[i, (k := impulse[i]) :][:span].mean() - weight[i, k - span : k].mean() for i in inside])
+
+
+def stabilising_rises(settings: QuadrotorSettings, flight: Flight, seconds: float = BESIDE) -> Quantity:
+    """In how many flights it weighs more after the impulse, by more than nothing."""
+    return count(rise_of_stabilising(settings, flight, seconds) >= LEAST_RISE)
+
+
+def alternation(flight: Flight) -> float:
+    """The share of steps at which the leading primitive changes."""
+    leads = flight.stabilising > 0.5
+    changes = leads[:, 1:] != leads[:, :-1]
+    return float(np.mean(changes)) if changes.size else 0.0
