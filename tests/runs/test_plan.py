@@ -1,6 +1,7 @@
 """Plans: which points they name, and what is said of those that make no sense."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,18 @@ def test_a_plan_beyond_all_measure_is_refused_with_its_size(tmp_path, text, word
     with pytest.raises(ValueError, match=words) as refused:
         read_sweep_plan(path)
     assert len(str(refused.value)) < 400
+
+
+def test_endless_lists_are_refused_whatever_python_allows(tmp_path):
+    """Some libraries raise the limit of recursion for the whole process: it must not decide what is read."""
+    (tmp_path / "plan.toml").write_text(f"eps = {'[' * 5000}{']' * 5000}")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(100_000)
+    try:
+        with pytest.raises(ValueError, match="not valid TOML: more than 50 lists"):
+            read_sweep_plan(tmp_path / "plan.toml")
+    finally:
+        sys.setrecursionlimit(before)
 
 
 @pytest.mark.parametrize(

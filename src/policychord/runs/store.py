@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from .formatting import plain
 LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
+DEEPEST_LIST = 50  # lists and tables inside each other; Python's own limit is the process's, and others raise it
 # Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
 # a string without an end goes on to that of its line or of the text, so that nothing is looked at twice
 _QUOTED = re.compile(
@@ -66,7 +68,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         if kind == "TOML":
-            _check_keys(text)
+            _check_depth(text)
         values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # broken, not text, or nested without end
         raise ValueError(f"{path} is not valid {kind}: {error}.") from None
@@ -75,11 +77,14 @@ def read_settings(path: Path) -> dict[str, Any]:
     return values
 
 
-def _check_keys(text: str) -> None:
-    """Refuse keys of very many parts (a.b.c): the parser takes memory and time by the square of their number."""
+def _check_depth(text: str) -> None:
+    """Refuse keys of very many parts (a.b.c), which the parser pays for by their square, and endless nesting."""
     bare = _QUOTED.sub("_", text)
     if max(part.count(".") for part in _BETWEEN_KEYS.split(bare)) > DEEPEST_KEY:
         raise ValueError(f"a key has more than {DEEPEST_KEY} dots; settings are a few names deep")
+    steps = ((bracket in "[{") - (bracket in "]}") for bracket in bare)
+    if max(accumulate(steps), default=0) > DEEPEST_LIST:
+        raise ValueError(f"more than {DEEPEST_LIST} lists or tables stand inside each other")
 
 
 def write_json(path: Path, value: Any) -> Path:
