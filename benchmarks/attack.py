@@ -40,10 +40,10 @@ from websockets.sync.client import connect
 
 from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices, read_choices
-from policychord.fitting import likelihood, real
-from policychord.fitting.families import full
-from policychord.fitting.optimise import Optimum
-from policychord.learning import files as learning
+from policychord.inference import likelihood, real
+from policychord.inference.families import full
+from policychord.inference.learning import files as learning
+from policychord.inference.optimise import Optimum
 from policychord.runs import cache, fit, sweep
 from policychord.runs import tracks as track_runs
 from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan

@@ -26,11 +26,11 @@ import numpy as np
 
 from benchmarks.composition_tasks import TASKS, Alone, Task
 from policychord import Composer
+from policychord.effect_size import cliffs_delta, effect_size
 from policychord.loops.step import begin, step, streams_of
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
-from policychord.stats.effect_size import cliffs_delta, effect_size
 
 from flight import Blend  # isort: skip  # examples, found by the tasks' path
 from mppi import MPPI  # isort: skip

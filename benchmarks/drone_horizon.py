@@ -22,10 +22,10 @@ import numpy as np
 from policychord import Composer, rollout
 from policychord._types import Time
 from policychord.actions import Sampled
+from policychord.effect_size import effect_size
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
-from policychord.stats.effect_size import effect_size
 from policychord.worlds.quadrotor.agents import (
     FIXED,
     _hover_model,

@@ -34,13 +34,14 @@ from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
-from policychord.fitting import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
-from policychord.fitting.decisions import composed, family_of, observations  # noqa: E402
-from policychord.fitting.families import bandit, flock  # noqa: E402
-from policychord.fitting.fits import likelihood_of_account, setup_of  # noqa: E402
-from policychord.fitting.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
-from policychord.fitting.recovery import Recovery, coverage, information, recover  # noqa: E402
-from policychord.fitting.uncertainty import (  # noqa: E402
+from policychord.inference import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
+from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
+from policychord.inference.families import bandit, flock  # noqa: E402
+from policychord.inference.fits import likelihood_of_account, setup_of  # noqa: E402
+from policychord.inference.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
+from policychord.inference.recovery import Recovery, coverage, information, recover  # noqa: E402
+from policychord.inference.selection import select_models  # noqa: E402
+from policychord.inference.uncertainty import (  # noqa: E402
     AT_BOUND,
     Interval,
     Uncertainty,
@@ -50,7 +51,6 @@ from policychord.fitting.uncertainty import (  # noqa: E402
     profile,
     verdicts,
 )
-from policychord.stats.model_selection import select_models  # noqa: E402
 from policychord.worlds.bandit import Belief  # noqa: E402
 
 FLOCK = {"eps": 0.5, "prior": [0.2, 0.5, 0.3], "collision": 2.0, "precision": 100.0, "sd": float(np.sqrt(0.1))}

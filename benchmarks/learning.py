@@ -30,13 +30,14 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import policychord as pc  # noqa: E402
-from policychord import fitting, learning  # noqa: E402
-from policychord.fitting.parameters import natural  # noqa: E402
-from policychord.fitting.validate import folds_of  # noqa: E402
-from policychord.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
-from policychord.learning.local import drift, drift_in_circuit  # noqa: E402
-from policychord.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
-from policychord.learning.rivals import _held_out_markov, hide  # noqa: E402
+from policychord import inference  # noqa: E402
+from policychord.inference import learning  # noqa: E402
+from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
+from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
+from policychord.inference.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
+from policychord.inference.learning.rivals import _held_out_markov, hide  # noqa: E402
+from policychord.inference.parameters import natural  # noqa: E402
+from policychord.inference.validate import folds_of  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
 
@@ -89,7 +90,7 @@ def planted(rng: np.random.Generator, n: int = 3) -> np.ndarray:
             return rows
 
 
-def cohort(seed: int, spread: float = SPREAD, eps: float = EPS) -> tuple[np.ndarray, fitting.Observations]:
+def cohort(seed: int, spread: float = SPREAD, eps: float = EPS) -> tuple[np.ndarray, inference.Observations]:
     """Planted primitives, and the choices of 45 people who all see the same 200 offers."""
     rng = np.random.default_rng([22, seed])
     truth, cost = planted(rng), spread * rng.normal(size=(TRIALS, ARMS))
@@ -98,7 +99,7 @@ def cohort(seed: int, spread: float = SPREAD, eps: float = EPS) -> tuple[np.ndar
     action = (np.cumsum(prob, axis=1)[None] < rng.random((PEOPLE, TRIALS, 1))).sum(axis=-1).clip(max=ARMS - 1)
     who = np.repeat(np.arange(PEOPLE), TRIALS)
     none = np.zeros(PEOPLE * TRIALS, int)
-    return truth, fitting.observations(np.tile(cost, (PEOPLE, 1)), action.ravel(), k=none, subject=who)
+    return truth, inference.observations(np.tile(cost, (PEOPLE, 1)), action.ravel(), k=none, subject=who)
 
 
 def guess(n: int) -> pc.Composer:
@@ -106,13 +107,13 @@ def guess(n: int) -> pc.Composer:
     return chooser(np.random.default_rng(n).dirichlet(np.full(ARMS, 2.0), size=n))
 
 
-def bound(truth: np.ndarray, data: fitting.Observations, eps: float, decisions: int) -> dict[str, Any]:
+def bound(truth: np.ndarray, data: inference.Observations, eps: float, decisions: int) -> dict[str, Any]:
     """Total variations that an efficient estimate would have, from the Fisher information, by drawing."""
     family = learning.family_of_agent(chooser(truth, eps))
     start = {one.name: one.start for one in family.parameters}
     offers = np.unique(data.observation, axis=0)
-    seen = fitting.observations(offers, np.zeros(len(offers), int), k=np.zeros(len(offers), int))
-    known = fitting.information(family, start, seen)
+    seen = inference.observations(offers, np.zeros(len(offers), int), k=np.zeros(len(offers), int))
+    known = inference.information(family, start, seen)
     if known.flat:
         return {"flat": True, "mean": float("nan"), "largest": float("nan"), "often": float("nan")}
     z = np.random.default_rng(0).multivariate_normal(known.z, known.covariance / decisions, size=200)
@@ -175,7 +176,7 @@ def run_designs(book: Book, options: argparse.Namespace) -> None:
             rng = np.random.default_rng([22, seed])
             truth, cost = planted(rng), spread * rng.normal(size=(TRIALS, ARMS))[:offers]
             none = np.zeros(offers, int)
-            found.append(bound(truth, fitting.observations(cost, none, k=none), eps, PEOPLE * TRIALS))
+            found.append(bound(truth, inference.observations(cost, none, k=none), eps, PEOPLE * TRIALS))
         return found
 
     for name, how in designs.items():
@@ -229,7 +230,7 @@ def boids(gains: Any, usual: pc.Composer) -> pc.Composer:
 
 
 def run_flock(book: Book, options: argparse.Namespace) -> None:
-    from policychord.fitting.families import flock
+    from policychord.inference.families import flock
 
     design = flock()
     usual = design.family.build({one.name: jnp.asarray(one.start) for one in design.family.parameters})
@@ -280,7 +281,7 @@ class Logistic(AbstractPrimitive):
 
 
 def hybrid(belief: Any, k: Any, *, coef: Any) -> Any:
-    from policychord.fitting.families import _hybrid
+    from policychord.inference.families import _hybrid
 
     return _hybrid(coef, belief, k)
 
@@ -296,7 +297,7 @@ def logistics(n: int) -> pc.Composer:
 
 
 def hand_made() -> pc.Composer:
-    from policychord.fitting.families import _exploit, _risk, _uncertain
+    from policychord.inference.families import _exploit, _risk, _uncertain
 
     return person({name: pc.Categorical(f) for name, f in
                    {"exploit": _exploit, "uncertainty": _uncertain, "risk": _risk}.items()})  # fmt: skip
@@ -314,7 +315,7 @@ def run_people(book: Book, options: argparse.Namespace) -> None:
         trials = believe(read_choices(file, TASKS[number], how=Reading(doubtful="drop")))
         none = np.zeros(len(trials.choice), int)
         seen = Belief(trials.mean, np.maximum(trials.variance, 1e-6))
-        data = fitting.observations(seen, trials.choice, k=none, subject=trials.subject, block=none)
+        data = inference.observations(seen, trials.choice, k=none, subject=trials.subject, block=none)
         whole = ("coef", "prior", "eps")
         plans: dict[str, Any] = {"hand-made, gate": (hand_made, whole, "gate")}
         plans["Hybrid"] = (
@@ -374,8 +375,8 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
 
 
 def fitting_size(agent: pc.Composer, free: Any) -> int:
-    from policychord.fitting.parameters import size
-    from policychord.learning.parts import of_primitives
+    from policychord.inference.learning.parts import of_primitives
+    from policychord.inference.parameters import size
 
     return size(learning.family_of_agent(agent, of_primitives(agent, free)).parameters)
 
@@ -417,7 +418,7 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
     motion = move(read_tracks(file, rate=options.rate))
     given = _of(decide(motion, ForceSettings(leave_out=leave, every=options.every)), options.individuals)
     none = np.zeros(given.size, int)
-    data = fitting.observations(given.seen, given.action, k=none, subject=given.block,
+    data = inference.observations(given.seen, given.action, k=none, subject=given.block,
                                 block=given.trial * 10_000 + given.individual)  # fmt: skip
     family = family_of(given)
     usual = family.build({one.name: jnp.asarray(one.start, float) for one in family.parameters})
@@ -436,9 +437,9 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
 
     def known(name: str) -> Any:
         one = accounts[name]
-        posed = fitting.likelihood(one.log_prob, units, one.parameters, at_once=AT_ONCE)
-        best = fitting.maximise(posed, starts=2)
-        each = fitting.cross_validate(posed, fold, start=best.z)
+        posed = inference.likelihood(one.log_prob, units, one.parameters, at_once=AT_ONCE)
+        best = inference.maximise(posed, starts=2)
+        each = inference.cross_validate(posed, fold, start=best.z)
         return {"each": _round(each), "parameters": len(best.z), "told": [], "inside": best.log_likelihood / given.size}
 
     for name, new in (("random walk", "random walk"), ("composed", "hand-made, gate"),
@@ -479,7 +480,7 @@ def world() -> tuple[np.ndarray, np.ndarray]:
 def run_local(book: Book, options: argparse.Namespace) -> None:
     cost, begin = world()
     none = np.zeros(SITUATIONS, int)
-    seen = fitting.observations(cost, none, k=none)
+    seen = inference.observations(cost, none, k=none)
     for eps in (0.1, 1.0):
 
         def descend(eps: float = eps) -> Any:

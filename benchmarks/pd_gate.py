@@ -21,8 +21,8 @@ import numpy as np
 from rich.console import Console
 
 from policychord import rollout
+from policychord.effect_size import effect_size
 from policychord.runs.compiled import keep_programs
-from policychord.stats.effect_size import effect_size
 from policychord.worlds.quadrotor.agents import agent_and_world, roster
 from policychord.worlds.quadrotor.physics import DT, KF, PWM_OFFSET, PWM_SLOPE
 from policychord.worlds.quadrotor.settings import QuadrotorSettings

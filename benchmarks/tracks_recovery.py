@@ -19,8 +19,8 @@ import numpy as np
 from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
-from policychord.fitting import fit, folds_of, likelihood  # noqa: E402
-from policychord.fitting.parameters import free_names, natural, unconstrained  # noqa: E402
+from policychord.inference import fit, folds_of, likelihood  # noqa: E402
+from policychord.inference.parameters import free_names, natural, unconstrained  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
 from policychord.tracks.compare import AT_ONCE, BY_MEAN, COMPOSED, CONSTANT, REGRESSION, _score_one, judge  # noqa: E402
 from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402

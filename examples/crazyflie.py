@@ -13,7 +13,7 @@ from mppi import MPPI
 from style import BLUE, FOLDER, GREEN, GREY, ORANGE, PINK, SEEDS, figure, save
 
 import policychord as pc
-from policychord.stats.effect_size import effect_size
+from policychord.effect_size import effect_size
 from policychord.worlds.crazyflie import DT, HOVER
 
 # the best of those that `benchmarks/composition.py` tried in episodes 0 to 49

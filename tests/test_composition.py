@@ -15,7 +15,7 @@ from benchmarks.composition import USUAL, Bench, Cell, duel, factor_for, mixture
 from benchmarks.composition_tasks import TASKS
 
 import composition as page
-from policychord.stats.effect_size import cliffs_delta
+from policychord.effect_size import cliffs_delta
 
 
 @pytest.fixture(scope="module")

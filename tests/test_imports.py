@@ -15,7 +15,7 @@ PAPER = SOURCE.parent / "policychord_paper"
 
 BELOW = {"_types", "_calls", "core", "actions", "primitives", "models"}
 LIBRARY = BELOW | {"agent", "population", "loops", "worlds"}
-ESTIMATION = LIBRARY | {"_lazy", "_files", "stats", "fitting"}
+ESTIMATION = LIBRARY | {"_lazy", "_files", "inference"}
 
 # Package -> the packages of our own it may import from (itself always included).
 ALLOWED = {
@@ -33,21 +33,20 @@ ALLOWED = {
     "agent": BELOW,
     "population": {"_types", "core", "agent"},
     "loops": {"_types", "agent", "population"},
-    "worlds": LIBRARY | {"_lazy", "drawing", "stats"},
+    "worlds": LIBRARY | {"_lazy", "drawing", "effect_size"},
     "gym": {"_types", "_calls", "actions", "agent", "loops", "worlds"},
     "pettingzoo": {"_types", "agent", "loops", "gym"},
     "torch": {"_types", "core", "agent"},
-    "stats": {"_types"},
-    "fitting": LIBRARY | {"stats"},
-    "learning": ESTIMATION,
+    "effect_size": {"_types"},
+    "inference": LIBRARY | {"_files", "_lazy"},
     "choices": ESTIMATION,
     "tracks": ESTIMATION | {"drawing"},
     "runs": {"_types", "_files", "_lazy", "_plugins", "__init__", "wording", "drawing", "core", "loops", "worlds",
-             "fitting", "choices", "tracks"},
-    "__init__": LIBRARY | {"_lazy", "drawing", "choices", "fitting", "gym", "learning", "pettingzoo", "stats", "torch",
+             "inference", "choices", "tracks"},
+    "__init__": LIBRARY | {"_lazy", "drawing", "choices", "effect_size", "gym", "inference", "pettingzoo", "torch",
                            "tracks"},
     "studio": {"_types", "__init__", "wording", "drawing", "core", "loops", "worlds", "choices", "tracks", "runs"},
-    "cli": {"_types", "_plugins", "__init__", "wording", "drawing", "core", "fitting", "choices", "worlds", "tracks",
+    "cli": {"_types", "_plugins", "__init__", "wording", "drawing", "core", "inference", "choices", "worlds", "tracks",
             "runs", "studio"},
     "__main__": {"cli"},
 }  # fmt: skip
@@ -56,14 +55,14 @@ ALLOWED = {
 KEPT = {
     "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "worlds/flock/cells.py"},
     "llvmlite": {"core/_sweeps.py", "core/_native.py"},
-    "diffrax": {"core/flow.py", "core/circuit.py", "learning/local.py"},
-    "optimistix": {"core/circuit.py", "learning/local.py"},
+    "diffrax": {"core/flow.py", "core/circuit.py", "inference/learning/local.py"},
+    "optimistix": {"core/circuit.py", "inference/learning/local.py"},
     "gymnasium": {"gym.py", "pettingzoo.py"},
     "pettingzoo": {"pettingzoo.py"},
     "torch": {"torch.py", "primitives/trained.py"},
     "xarray": {
         "choices/checks.py",
-        "fitting/output.py",
+        "inference/output.py",
         "loops/trace.py",
         "runs/fit.py",
         "worlds/*/episodes.py",
@@ -72,7 +71,7 @@ KEPT = {
     },
     "matplotlib": {
         "choices/figures.py",
-        "fitting/output.py",
+        "inference/output.py",
         "drawing.py",
         "runs/phase_maps.py",
         "worlds/*/figures.py",
@@ -89,7 +88,7 @@ KEPT = {
     },
     "h5py": {"tracks/reading.py"},
     "pooch": {"choices/data.py", "choices/fetch.py"},
-    "statsmodels": {"stats/glm.py"},
+    "statsmodels": {"choices/glm.py"},
     "jinja2": {"runs/page.py"},
     "markdown_it": {"runs/page.py"},
     "fastapi": {"studio/server.py"},
@@ -219,7 +218,7 @@ def test_one_import_gives_whole_packages():
     """`pc.worlds.Pendulum` and its like need no second import, and a package's names come with it."""
     code = (
         "import policychord as pc\n"
-        "assert pc.worlds.Pendulum and pc.models.riccati and pc.fitting.recover and pc.gym.play\n"
+        "assert pc.worlds.Pendulum and pc.models.riccati and pc.inference.recover and pc.gym.play\n"
         f"for room in {WITH_NAMES}:\n"
         "    found = pc\n"
         "    for part in room.split('.'):\n"

@@ -23,8 +23,8 @@ import policychord
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import _from_file
 from policychord.core import _folders
-from policychord.fitting import likelihood, real
-from policychord.learning import files
+from policychord.inference import likelihood, real
+from policychord.inference.learning import files
 from policychord.runs import cache, fit, sweep, tracks
 from policychord.runs.plan import SweepPlan, read_sweep_plan
 from policychord.runs.store import write_dataset
@@ -258,7 +258,7 @@ HARMLESS = {
 READERS = {
     "policychord/choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
     "policychord/_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
-    "policychord/learning/files.py": ("results of learning: pickle", "results of learning: objects"),
+    "policychord/inference/learning/files.py": ("results of learning: pickle", "results of learning: objects"),
     "policychord/runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
     "policychord_paper/compare.py": (
         "claims: pickle",

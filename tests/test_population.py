@@ -166,7 +166,7 @@ def test_groups_keep_their_order_in_compiled_functions():
 
 def test_no_part_has_a_dict():
     """Its order would not survive compilation, nor would what depends on it."""
-    import policychord.fitting.families  # noqa: F401  # with all that it imports
+    import policychord.inference.families  # noqa: F401  # with all that it imports
 
     def kinds(base):
         return [base, *(one for below in base.__subclasses__() for one in kinds(below))]

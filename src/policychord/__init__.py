@@ -11,15 +11,14 @@ if TYPE_CHECKING:
         choices,
         core,
         drawing,
-        fitting,
+        effect_size,
         gym,
-        learning,
+        inference,
         loops,
         models,
         pettingzoo,
         population,
         primitives,
-        stats,
         torch,
         tracks,
         worlds,
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from .core.objective import Certificate, Problem, certify, complexity, energy, gate, primitive_cost, problem
     from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .core.stability import Stability, circuit_stability
-    from .fitting import fit
-    from .learning import learn
+    from .inference import fit, learn
     from .loops.contest import contest
     from .loops.replay import replay
     from .loops.rollout import rollout
@@ -63,14 +61,13 @@ _HOME = {
     "models": ("Cost", "GaussianTarget", "Reference", "Rollouts", "Sum"),
     "agent": ("Composer",),
     "population": ("Groups", "Population"),
-    "fitting": ("fit",),
-    "learning": ("learn",),
+    "inference": ("fit", "learn"),
     "loops": ("contest", "replay", "rollout", "to_dataset"),
 }  # fmt: skip
 # Whole packages, by their names: `pc.worlds.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
 _PACKAGES = (
-    "actions", "agent", "choices", "core", "drawing", "fitting", "gym", "learning", "loops", "models", "pettingzoo",
-    "population", "primitives", "stats", "torch", "tracks", "worlds",
+    "actions", "agent", "choices", "core", "drawing", "effect_size", "gym", "inference", "loops", "models",
+    "pettingzoo", "population", "primitives", "torch", "tracks", "worlds",
 )  # fmt: skip
 
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME, _PACKAGES)

@@ -12,6 +12,7 @@ from policychord import Composer, replay
 from policychord.actions import Finite
 from policychord.choices.beliefs import believe, prior_belief, take
 from policychord.choices.data import TASKS, Task
+from policychord.choices.glm import log_choice_prob
 from policychord.choices.models import (
     LEAST,
     _predict_proba,
@@ -27,7 +28,6 @@ from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit
 from policychord.choices.simulate import simulate_choices
 from policychord.models import Reference
 from policychord.primitives import Categorical
-from policychord.stats.glm import log_choice_prob
 from policychord.worlds.bandit import Belief, update_belief
 
 

@@ -31,7 +31,7 @@ from policychord.choices.models import _predict_proba, classic, coefficients_of,
 from policychord.choices.quality import DELTA, _fit_warnings, examine, fits_task
 from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
-from policychord.stats.model_selection import ModelSelection
+from policychord.inference.selection import ModelSelection
 from policychord.worlds.bandit import Belief
 
 EXAMPLES = "HBAYESDM_EXAMPLES"  # a folder with the example data of hBayesDM, where the package is not installed

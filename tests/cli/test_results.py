@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from policychord.cli.output import counted
+from policychord.effect_size import EffectSize, Spread
 from policychord.runs.formatting import plain
-from policychord.stats.effect_size import EffectSize, Spread
 from policychord.worlds.quadrotor.measures import CostComparison
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands import quadrotor
@@ -76,7 +76,7 @@ WALKER = """
 import jax
 import jax.numpy as jnp
 import numpy as np
-from policychord import fitting, problem
+from policychord import inference, problem
 
 steps = jnp.linspace(-1.0, 1.0, 7)
 log_pi = jax.nn.log_softmax(-8.0 * (steps[:, None] - jnp.array([-0.5, 0.5])) ** 2, axis=0)
@@ -90,11 +90,11 @@ def build(theta):
 
 def simulate(theta, decisions, seed):
     rng = np.random.default_rng(seed)
-    return fitting.observations(rng.uniform(-1, 1, (decisions, 1)), rng.integers(0, 7, decisions))
+    return inference.observations(rng.uniform(-1, 1, (decisions, 1)), rng.integers(0, 7, decisions))
 
 
 def design():
-    return fitting.Design(fitting.Family("walker", build, (fitting.positive("eps", 1.0),)), simulate)
+    return inference.Design(inference.Family("walker", build, (inference.positive("eps", 1.0),)), simulate)
 """
 
 

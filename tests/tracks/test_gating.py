@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from policychord.fitting import folds_of, likelihood, paired
-from policychord.fitting.likelihoods import pointwise
-from policychord.fitting.parameters import unconstrained
-from policychord.fitting.validate import Difference
+from policychord.inference import folds_of, likelihood, paired
+from policychord.inference.likelihoods import pointwise
+from policychord.inference.parameters import unconstrained
+from policychord.inference.validate import Difference
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials

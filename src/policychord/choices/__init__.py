@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .estimate import choice_likelihood, shrink
     from .fetch import data_folder, find_data
     from .figures import colours, draw_course, draw_pxp, entitle, probability_label
+    from .glm import ChoiceFit, Link, fit_choices, log_choice_prob
     from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates, learner_of
     from .models import (
         LEAST,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _HOME = {
     "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
     "beliefs": ("Trials", "believe", "take"),
+    "glm": ("ChoiceFit", "Link", "fit_choices", "log_choice_prob"),
     "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates", "learner_of"),
     "schemas": ("CLASSIC", "FEATURES", "KNOWN", "PAPER", "columns", "exploit", "features"),
     "models": (

@@ -237,7 +237,7 @@ def posterior_tree(
     """
     import xarray as xr
 
-    from ..fitting.output import without_rounding
+    from ..inference.output import without_rounding
     from .estimate import draw_coefficients
 
     base = model._replace(change=None) if isinstance(model.change, Mixture) else model

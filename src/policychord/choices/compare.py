@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stats.glm import Link
-from ..stats.model_selection import ModelSelection, select_models
+from ..inference.selection import ModelSelection, select_models
 from .beliefs import Trials, believe
 from .data import Choices, Task
+from .glm import Link
 from .learners import LEARNERS, AbstractLearner, learner_of
 from .models import (
     ChoiceModel,

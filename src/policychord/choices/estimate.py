@@ -1,6 +1,6 @@
-"""Coefficients of models that are no regression: everybody's likelihood climbed at once, by `fitting`.
+"""Coefficients of models that are no regression: everybody's likelihood climbed at once, by `inference`.
 
-A unit of `fitting` is one block of one person: beliefs run through it trial by trial. Coefficients of features are
+A unit of `inference` is one block of one person: beliefs run through it trial by trial. Coefficients of features are
 scaled by the spread of what they multiply, so that a start of about one is a start everywhere.
 """
 
@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
 
-from ..fitting.groups import GroupFit, empirical_bayes
-from ..fitting.likelihoods import Likelihood, likelihood, pointwise
-from ..fitting.optimise import climb_groups, of_groups
-from ..fitting.parameters import Normal, Parameter, bounded, natural, positive, real, unconstrained
-from ..fitting.uncertainty import curvature, inverse_of
+from ..inference.groups import GroupFit, empirical_bayes
+from ..inference.likelihoods import Likelihood, likelihood, pointwise
+from ..inference.optimise import climb_groups, of_groups
+from ..inference.parameters import Normal, Parameter, bounded, natural, positive, real, unconstrained
+from ..inference.uncertainty import curvature, inverse_of
 from ..worlds.bandit import Belief
 from .beliefs import Trials
 from .learners import AbstractLearner, with_parameters
@@ -116,7 +116,7 @@ def _sizes(model: ChoiceModel, trials: Trials) -> dict[str, float]:
 
 
 def choice_likelihood(model: ChoiceModel, trials: Trials, groups: np.ndarray | None = None) -> Likelihood:
-    """ln p of everybody's choices as a `fitting` likelihood: for `maximise`, profiles, empirical Bayes, or NumPyro."""
+    """ln p of everybody's choices as a likelihood: for `maximise`, profiles, empirical Bayes, or NumPyro."""
     given, sizes = _parameters_of(model, trials), _sizes(model, trials)
     free = tuple(_unit_scaled(one, sizes) for one in given)
     names = tuple(FEATURES[str(model.reference)])

@@ -21,8 +21,8 @@ from scipy.special import log_ndtr, log_softmax
 from .._types import Array, ArrayLike
 from ..core.equilibrium import ConvergenceError, solve
 from ..core.objective import problem
-from ..stats.glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
 from .beliefs import Trials, relearn, take
+from .glm import Engine, Link, fit_choices, log_choice_prob, log_choice_slope
 from .learners import AbstractLearner
 from .schemas import FEATURES, PAPER, OfTrials, Schemas, columns, features, schemas_by_name
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stats.glm import log_choice_prob, log_choice_slope
-from ..stats.model_selection import ESTABLISHED, UNDECIDED
+from ..inference.selection import ESTABLISHED, UNDECIDED
 from .beliefs import Trials
 from .compare import OURS, Analysis, Comparison, Plan, borrow, compare_models, model_by_name
 from .data import Choices, measure_task
+from .glm import log_choice_prob, log_choice_slope
 from .models import ChoiceModel, Fitted, Mixture, believed, coefficients_of, fit, is_regression, log_proba
 from .schemas import features
 

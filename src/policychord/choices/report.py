@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..stats.model_selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
+from ..inference.selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
 from .beliefs import Trials
 from .checks import CrossValidation, PredictiveCheck, Recovery
 from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, compare_models, weights_within_block

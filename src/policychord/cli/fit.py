@@ -47,8 +47,8 @@ def _fit_command(
     free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;
     Ctrl-C again ends at once.
     """
-    from ..fitting import sentence_of
-    from ..fitting.output import estimate_rows, rival_rows
+    from ..inference import sentence_of
+    from ..inference.output import estimate_rows, rival_rows
     from ..runs.fit import read_fit_plan, run_fit
 
     fit_plan = read_fit_plan(plan)
@@ -80,7 +80,7 @@ def _fit_command(
 
 
 def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
-    from ..fitting.output import interval_text
+    from ..inference.output import interval_text
 
     table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
                   pad_edge=False)  # fmt: skip

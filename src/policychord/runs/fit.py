@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from .._types import Watch
 from ..drawing import styled
-from ..fitting import output
-from ..fitting.decisions import Family, Observations, family_of
-from ..fitting.families import FAMILIES, of_choices
-from ..fitting.fits import Fit, fit, sentence_of
-from ..fitting.optimise import Optimum
-from ..fitting.parameters import Normal, free_names
-from ..fitting.recovery import Design, Information, Recovery, information, recover
+from ..inference import output
+from ..inference.decisions import Family, Observations, family_of
+from ..inference.families import FAMILIES, of_choices
+from ..inference.fits import Fit, fit, sentence_of
+from ..inference.optimise import Optimum
+from ..inference.parameters import Normal, free_names
+from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
 from .formatting import plain
 from .page import PageFigure, render_page
@@ -122,7 +122,7 @@ def _design_of(plan: FitPlan, entry: str | None) -> Design:
     except TypeError as error:
         raise ValueError(f"options = {plan.options}: {error}. {_options(made)}") from None
     if not isinstance(design, Design) or not isinstance(design.family, Family):
-        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return a fitting.Design.")
+        raise ValueError(f"{entry or plan.family} gave a {type(design).__name__}: return an inference.Design.")
     return design
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
-from ..fitting import fit, output
+from ..inference import fit, output
 from ..tracks.compare import Answer, answer, score_rows
 from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
 from ..tracks.family import family_of, weigh

@@ -19,7 +19,7 @@ import numpy as np
 from .._types import Watch
 from ..choices.data import as_csv
 from ..drawing import styled
-from ..fitting import output
+from ..inference import output
 from ..tracks.compare import CONSTANT, gating
 from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.motion import Motion

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..fitting import Family, Fit, Likelihood, Parameter, cross_validate, folds_of, likelihood, maximise, paired
-from ..fitting.fits import fit_with_likelihood
-from ..fitting.parameters import natural, size, unconstrained
-from ..fitting.uncertainty import LEAST_MOVEMENT
-from ..fitting.validate import Difference
+from ..inference import Family, Fit, Likelihood, Parameter, cross_validate, folds_of, likelihood, maximise, paired
+from ..inference.fits import fit_with_likelihood
+from ..inference.parameters import natural, size, unconstrained
+from ..inference.uncertainty import LEAST_MOVEMENT
+from ..inference.validate import Difference
 from .decisions import Decisions, to_observations
 from .family import Account, accounts_of, family_of, units_of, weigh
 

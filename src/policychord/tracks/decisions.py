@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
-from ..fitting import Observations
-from ..fitting import observations as checked
+from ..inference import Observations
+from ..inference import observations as checked
 from ..worlds.flock.neighbours import Zones
 from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, as_pairs, forces_of, see
 from .motion import Motion, Moved

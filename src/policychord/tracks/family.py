@@ -15,8 +15,8 @@ from .._types import Observation, Time
 from ..actions import AbstractActions, Finite
 from ..agent import Composer
 from ..core.equilibrium import solve
-from ..fitting import Family, Normal, Parameter, positive, real, simplex
-from ..fitting.decisions import log_weights
+from ..inference import Family, Normal, Parameter, positive, real, simplex
+from ..inference.decisions import log_weights
 from ..models import Cost, GaussianTarget, Sum
 from ..primitives.base import AbstractPrimitive
 from .decisions import Cells, Decisions

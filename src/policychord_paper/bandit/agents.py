@@ -8,6 +8,7 @@ from policychord.choices import (
     TASKS,
     ChoiceModel,
     Choices,
+    Link,
     Reading,
     Trials,
     believe,
@@ -16,7 +17,6 @@ from policychord.choices import (
     read_choices,
     synthetic,
 )
-from policychord.stats import Link
 
 from .settings import BanditSettings
 

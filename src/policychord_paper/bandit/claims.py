@@ -5,9 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from policychord.choices import OURS, Rival, weights_by_trial
+from policychord.choices import OURS, Link, Rival, weights_by_trial
 from policychord.runs import Quantity
-from policychord.stats import Link
 
 from ..claim import Claim, Condition, Numbers, Revision, Rule, all_of, count, in_parts, revised
 from ..study import Control

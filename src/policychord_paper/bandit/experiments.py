@@ -18,6 +18,7 @@ from policychord.choices import (
     TASKS,
     Choices,
     CrossValidation,
+    Link,
     Recovered,
     Recovery,
     Trials,
@@ -33,13 +34,14 @@ from policychord.choices import (
     exploit,
     features,
     fit,
+    fit_choices,
     fit_hybrid,
     fit_rivals,
+    log_choice_prob,
     log_proba,
     simulate_choices,
     weigh,
 )
-from policychord.stats import Link, fit_choices, log_choice_prob
 from policychord.worlds import Belief, update_belief
 
 from .agents import MODELS, choices_of, model_of, reference_of, trials_of

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from policychord.choices import OURS, colours, draw_course, draw_pxp, entitle, probability_label, weights_by_trial
+from policychord.choices import OURS, Link, colours, draw_course, draw_pxp, entitle, probability_label, weights_by_trial
 from policychord.drawing import COLOURS, blank
-from policychord.stats import Link
 
 from ..study import StudyFigure
 from .experiments import Recovered

@@ -11,14 +11,16 @@ from policychord.choices import (
     OURS,
     PAPER,
     Analysis,
+    Link,
     Rivals,
     coefficients_of,
     columns,
     compare_models,
     features,
+    log_choice_prob,
     weights_by_trial,
 )
-from policychord.stats import Link, log_choice_prob, select_models
+from policychord.inference import select_models
 
 from .experiments import CrossValidation, Gain, Recovery, Rounding, Stopped, Sweep
 from .settings import EXPERIMENTS, BanditSettings

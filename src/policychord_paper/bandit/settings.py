@@ -4,8 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
-from policychord.choices import SUBJECTS, SYNTHETIC, find_data
-from policychord.stats import Link
+from policychord.choices import SUBJECTS, SYNTHETIC, Link, find_data
 
 # The claims compare both experiments of the public data and both links, so neither is a setting.
 EXPERIMENTS = ("1", "2")

@@ -5,8 +5,8 @@ The optimum is judged twice: under the forces that the released scripts fly in, 
 
 from collections.abc import Iterable
 
+from policychord.effect_size import spread
 from policychord.runs import Quantity
-from policychord.stats import spread
 from policychord.worlds.quadrotor import (
     BASELINE,
     FIXED,

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from policychord.stats import spread
+from policychord.effect_size import spread
 from policychord.worlds.quadrotor import (
     ALONE,
     BASELINE,

@@ -5,7 +5,7 @@ import pytest
 
 from policychord.choices.compare import OURS, analyse, fit_rivals, weights_by_trial
 from policychord.choices.data import TASKS, Reading, read_choices
-from policychord.stats import select_families, select_models
+from policychord.inference import select_families, select_models
 from policychord_paper.bandit.experiments import _rare_choices, sweep
 
 LOG_LIKELIHOOD = {  # UCB, Thompson, Hybrid, Value, composed

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import wilcoxon
 
-from ...stats.effect_size import EffectSize, Spread, effect_size, spread
+from ...effect_size import EffectSize, Spread, effect_size, spread
 from .flights import Flights
 from .settings import QuadrotorSettings
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import mannwhitneyu
 
-from .._types import ArrayLike
+from ._types import ArrayLike
 
 
 class EffectSize(NamedTuple):
@@ -80,3 +80,6 @@ def _finite(name: str, sample: ArrayLike) -> Float[np.ndarray, " n"]:
     if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
         raise ValueError(f"{name} has shape {values.shape}: pass one row of numbers, without NaN.")
     return values
+
+
+__all__ = ["EffectSize", "Spread", "cliffs_delta", "effect_size", "spread"]

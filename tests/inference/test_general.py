@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from policychord.fitting import groups, likelihoods, optimise, parameters, uncertainty, validate
+from policychord.inference import groups, likelihoods, optimise, parameters, uncertainty, validate
 
 PEOPLE, EACH = 24, 60
 

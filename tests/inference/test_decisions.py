@@ -11,10 +11,10 @@ import pytest
 from benchmarks.attack import attack_fits
 
 import policychord
-from policychord import Composer, Cost, Gaussian, Grid, Problem, fitting
+from policychord import Composer, Cost, Gaussian, Grid, Problem, inference
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.fitting import decisions, fits, likelihoods, output, parameters
+from policychord.inference import decisions, fits, likelihoods, output, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
 from policychord.runs.page import render_page
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
@@ -34,10 +34,10 @@ def build(theta):
     return pose
 
 
-LINE = fitting.Family(
+LINE = inference.Family(
     "line", build,
-    (fitting.positive("eps", 0.5), fitting.simplex("prior", ("a", "b", "c")), fitting.positive("scale", 8.0),
-     fitting.positive("sd", 0.3)),
+    (inference.positive("eps", 0.5), inference.simplex("prior", ("a", "b", "c")), inference.positive("scale", 8.0),
+     inference.positive("sd", 0.3)),
     ("eps", "prior"), features=lambda seen: seen,
 )  # fmt: skip
 TRUTH = {"eps": 0.4, "prior": [0.2, 0.5, 0.3], "scale": 8.0, "sd": 0.3}
@@ -50,7 +50,7 @@ def simulate(theta, count, seed):
     given = jax.vmap(lambda one: agent(one, 0))(jnp.asarray(seen))
     prob = np.einsum("tdn,tn->td", given.pi, solve(given).weights)
     action = (np.cumsum(prob, axis=1) < rng.random((count, 1))).sum(axis=1)
-    return fitting.observations(seen, np.minimum(action, D - 1), subject=np.arange(count) // 50)
+    return inference.observations(seen, np.minimum(action, D - 1), subject=np.arange(count) // 50)
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +135,9 @@ def test_a_fit_goes_on_from_a_hill_that_a_profile_finds():
     given = jax.vmap(lambda one: winding({"b": jnp.asarray(7.0)})(one, 0))(jnp.asarray(seen))
     prob = np.einsum("tdn,tn->td", given.pi, solve(given).weights)
     action = np.minimum((np.cumsum(prob, axis=1) < rng.random((40, 1))).sum(axis=1), D - 1)
-    family = fitting.Family("winding", winding, (fitting.real("b", 2.1),))
+    family = inference.Family("winding", winding, (inference.real("b", 2.1),))
     lower, found = (
-        policychord.fit(family, fitting.observations(seen, action), starts=1, compare=False, profiles=profiles)
+        policychord.fit(family, inference.observations(seen, action), starts=1, compare=False, profiles=profiles)
         for profiles in (False, True)
     )
     assert lower.theta["b"] == pytest.approx(np.arccos(-0.5), abs=1e-3)
@@ -166,20 +166,20 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     ],
 )
 def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
-    others = [one._replace(gain=fitting.validate.Difference(*gain)) for one in found.rivals]
+    others = [one._replace(gain=inference.validate.Difference(*gain)) for one in found.rivals]
     weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
     assert words in fits.sentence_of(found._replace(rivals=tuple(others), weights=weights, held_out_by="subject"))
 
 
 def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
-    known = fitting.information(LINE, TRUTH, seen, free=("eps", "scale", "prior"))
+    known = inference.information(LINE, TRUTH, seen, free=("eps", "scale", "prior"))
     assert known.correlation[0, 1] > 0.8
     assert np.all(known.needed >= known.needed_alone * (1 - 1e-9))
 
 
 def test_information_is_the_spread_of_scores(seen):
     """Without any action: the expected outer product of scores, here against simulated actions."""
-    known = fitting.information(LINE, TRUTH, seen, free=("eps", "scale"))
+    known = inference.information(LINE, TRUTH, seen, free=("eps", "scale"))
     family, chosen, rest = decisions.family_of(LINE, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
     many = simulate(TRUTH, 6000, 4)
     setup = fits.setup_of(family, chosen, rest, many)
@@ -191,8 +191,8 @@ def test_information_is_the_spread_of_scores(seen):
 
 def test_recovery_covers_the_truth():
     which = {"profiles": ("ln eps",), "tests": ("ln eps",)}
-    known = fitting.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), starts=1, **which)
-    wald, profiled = fitting.coverage(known, "ln eps")
+    known = inference.recover(LINE, TRUTH, simulate, 12, decisions=300, free=("eps",), starts=1, **which)
+    wald, profiled = inference.coverage(known, "ln eps")
     # a test of the truth says whether the profile interval holds it
     inside = (known.profiled["ln eps"][:, 0] <= known.truth[0]) & (known.truth[0] <= known.profiled["ln eps"][:, 1])
     np.testing.assert_array_equal(known.deviance["ln eps"] <= 3.84, inside)
@@ -207,7 +207,7 @@ def test_everybody_is_shrunk_towards_the_group(seen):
     assert found.group.z.shape == (12, 1)
     assert np.ptp(found.group.z) < 3.0
     assert found.held_out_by == "time"
-    tree = fitting.to_datatree(found, draws=8)
+    tree = inference.to_datatree(found, draws=8)
     assert tree["posterior"]["eps_person"].dims == ("chain", "draw", "person")
     # decisions are scored under everybody's own draws, not under the group's mean
     assert float(tree["log_likelihood"]["action"].mean(("chain", "draw")).sum()) < found.log_likelihood
@@ -246,10 +246,10 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
 def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
     """Climbs answer Ctrl-C with the best so far; a cross-validation must not take that for an estimate."""
     given = fits.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
-    monkeypatch.setattr(fitting.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
+    monkeypatch.setattr(inference.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
     with pytest.raises(KeyboardInterrupt):
-        fitting.cross_validate(given, np.arange(600) % 2)
-    assert not fitting.maximise(given, starts=1).complete
+        inference.cross_validate(given, np.arange(600) % 2)
+    assert not inference.maximise(given, starts=1).complete
 
 
 def test_a_decision_that_is_not_finite_is_named(seen):
@@ -261,7 +261,7 @@ def test_a_decision_that_is_not_finite_is_named(seen):
 
 def test_arviz_reads_the_tree(found):
     az = pytest.importorskip("arviz")
-    tree = fitting.to_datatree(found, draws=40)
+    tree = inference.to_datatree(found, draws=40)
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "estimates", "gating"} <= set(
         tree.children
     )
@@ -283,8 +283,8 @@ def test_actions_off_the_grid_are_densities():
     rng = np.random.default_rng(0)
     side = rng.choice([-0.5, 0.5], size=(40, 1))
     action = side + 0.2 * rng.normal(size=(40, 1))
-    given = fitting.observations(0.4 * side, action)
-    found = policychord.fit(agent, given, [fitting.positive("scale", 1.0)], starts=1, compare=False, profiles=False)
+    given = inference.observations(0.4 * side, action)
+    found = policychord.fit(agent, given, [inference.positive("scale", 1.0)], starts=1, compare=False, profiles=False)
     at = -0.5 * ((action - np.array([-0.5, 0.5])) / 0.2) ** 2 - np.log(0.2) - 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(found.pointwise, np.log((np.exp(at) * found.weights).sum(1)), atol=1e-9)
 
@@ -329,8 +329,8 @@ def test_a_dataset_gives_the_decisions_of_its_trace():
     ways = {"left": Gaussian([-0.3], 0.3), "right": Gaussian([0.3], 0.3)}
     agent = Composer(ways, Cost(lambda seen, u, k: (seen["place"] + u[0]) ** 2), Grid(-2.0, 2.0, 11), 0.1)
     trace = policychord.rollout(agent, Path(), steps=4, episodes=3, seed=0)
-    first = fitting.from_trace(trace, Path())
-    second = fitting.from_dataset(policychord.to_dataset(trace), Path())
+    first = inference.from_trace(trace, Path())
+    second = inference.from_dataset(policychord.to_dataset(trace), Path())
     assert first.size == int(np.asarray(trace.alive).sum())
     jax.tree_util.tree_map(np.testing.assert_array_equal, first, second)
 
@@ -348,13 +348,15 @@ def test_a_dataset_gives_the_decisions_of_its_trace():
         (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="subject"), "own decisions"),
         (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),
         (lambda seen: policychord.fit(LINE, seen, method="map"), "has no prior"),
-        (lambda seen: fitting.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
+        (lambda seen: inference.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
         (
-            lambda seen: fitting.needed_for(fitting.Information(("x",), np.ones(1), np.eye(1), np.eye(1), False), 0.0),
+            lambda seen: inference.needed_for(
+                inference.Information(("x",), np.ones(1), np.eye(1), np.eye(1), False), 0.0
+            ),
             "positive",
         ),
         (lambda seen: policychord.fit(LINE, seen._replace(action=-1 - seen.action)), "an index from 0"),
-        (lambda seen: fitting.observations(seen.observation[:5], seen.action), "a row for each decision"),
+        (lambda seen: inference.observations(seen.observation[:5], seen.action), "a row for each decision"),
     ],
 )
 def test_wrong_requests_are_named(seen, call, words):
@@ -389,7 +391,7 @@ def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
 
 def design():
     """The line as a plan's own family."""
-    return fitting.Design(LINE, simulate)
+    return inference.Design(LINE, simulate)
 
 
 def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
@@ -397,7 +399,7 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\ndraws = 4\n[simulate]\ndecisions = 200\ntheta = '
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
-    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.fitting.test_decisions:design")
+    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.inference.test_decisions:design")
     assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
     page = (out / "report.html").read_text()
     assert "Interrupted during the rivals" in page

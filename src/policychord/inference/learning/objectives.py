@@ -7,7 +7,7 @@ likelihood  raises sum_t ln p_t(u_t), p = sum_a w_a pi_a. Its gradient is that o
             A plain EM step forgets the second term, although the gate's weights follow the primitives, and may lower
             the likelihood. Here both terms count, the second by the implicit derivative of the gate.
 
-Each step is one of the scores' own metric (`fitting.optimise`) and is taken only if the objective improves.
+Each step is one of the scores' own metric (`inference.optimise`) and is taken only if the objective improves.
 Decisions in the same situation are counted and solved once.
 """
 
@@ -21,17 +21,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._types import require_float64
-from ..agent import Composer
-from ..agent.gates import AtEquilibrium
-from ..core.equilibrium import solve
-from ..core.objective import energy
-from ..fitting.decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
-from ..fitting.likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
-from ..fitting.optimise import Optimum, Progress, maximise
-from ..fitting.parameters import Parameter, Theta, natural, real, simplex
-from ..loops.environment import AbstractEnv
-from ..loops.rollout import rollout
+from ..._types import require_float64
+from ...agent import Composer
+from ...agent.gates import AtEquilibrium
+from ...core.equilibrium import solve
+from ...core.objective import energy
+from ...loops.environment import AbstractEnv
+from ...loops.rollout import rollout
+from ..decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
+from ..likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
+from ..optimise import Optimum, Progress, maximise
+from ..parameters import Parameter, Theta, natural, real, simplex
 from .files import read_optimum, write_optimum
 from .parts import ALL, family_of_agent, rebuild
 
@@ -323,7 +323,7 @@ def _situations(
 ) -> tuple[dict[str, Any], Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
     """(distinct situations as units, which one each decision had, its action)."""
     if not isinstance(data, Observations):
-        raise ValueError(f"data is a {type(data).__name__}: make it by fitting.observations(observation, action).")
+        raise ValueError(f"data is a {type(data).__name__}: make it by inference.observations(observation, action).")
     d = agent.actions.size
     action = np.zeros(data.size, int)
     if objective == "likelihood":

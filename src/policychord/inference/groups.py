@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import digamma, logsumexp
 
-from ..stats.model_selection import exceedance, posterior_frequencies
 from .likelihoods import Likelihood
 from .optimise import Objective, Progress, climb_groups, finished, maximise, of_groups
 from .parameters import size
+from .selection import exceedance, posterior_frequencies
 from .uncertainty import curvature, inverse_of
 
 ROUNDS = 30

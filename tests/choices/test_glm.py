@@ -6,8 +6,8 @@ import statsmodels.api as sm
 from scipy.optimize import approx_fprime
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
-from policychord.stats import fit_choices, log_choice_prob
-from policychord.stats.glm import log_choice_slope
+from policychord.choices import fit_choices, log_choice_prob
+from policychord.choices.glm import log_choice_slope
 
 LINKS = ("probit", "logit")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from .._files import load_arrays, part_beside
-from ..fitting.likelihoods import Likelihood
-from ..fitting.optimise import Optimum
-from ..fitting.parameters import free_names
+from ..._files import load_arrays, part_beside
+from ..likelihoods import Likelihood
+from ..optimise import Optimum
+from ..parameters import free_names
 
 PLAIN = ("z", "starts", "tried", "heights")
 

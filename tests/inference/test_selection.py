@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import betaln
 from scipy.stats import beta, binom
 
-from policychord.stats import (
+from policychord.inference import (
     compare_conditions,
     compare_groups,
     exceedance,
@@ -163,7 +163,7 @@ def test_bad_options_are_named():
 def test_it_stands_alone():
     """Somebody who only compares models loads neither statsmodels nor pandas nor the solver."""
     code = (
-        "import sys; from policychord.stats import select_models; import numpy as np; "
+        "import sys; from policychord.inference import select_models; import numpy as np; "
         "select_models(np.zeros((3, 2))); "
         "heavy = {'statsmodels', 'pandas', 'numba', 'matplotlib', 'equinox'} & set(sys.modules); "
         "assert not heavy, heavy"

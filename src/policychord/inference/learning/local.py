@@ -19,11 +19,11 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
-from .._types import ArrayLike, require_float64
-from ..core._method import MIXTURE_FLOOR
-from ..core.circuit import TimeScales, _slow_layers, time_scales
-from ..core.equilibrium import solve
-from ..core.objective import Problem, energy, gate
+from ..._types import ArrayLike, require_float64
+from ...core._method import MIXTURE_FLOOR
+from ...core.circuit import TimeScales, _slow_layers, time_scales
+from ...core.equilibrium import solve
+from ...core.objective import Problem, energy, gate
 
 Signal = Literal["settled", "sampled", "flow"]
 FINE = 0.5  # of eps: the time step of the flow in tau, half of what is stable

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import policychord as pc
-from policychord import fitting, learning
-from policychord.fitting import likelihoods
-from policychord.fitting.parameters import natural, unconstrained
-from policychord.learning import files
-from policychord.learning.objectives import among, climb, log_prob, pose, with_data
+from policychord import inference
+from policychord.inference import learning, likelihoods
+from policychord.inference.learning import files
+from policychord.inference.learning.objectives import among, climb, log_prob, pose, with_data
+from policychord.inference.parameters import natural, unconstrained
 from policychord.primitives.base import AbstractPrimitive
 
 EPS, OFFERS, PEOPLE = 0.1, 40, 50
@@ -35,7 +35,7 @@ def decisions():
     prob = np.einsum("tdn,tn->td", posed.pi, pc.solve(posed).weights)
     action = (np.cumsum(prob, axis=1)[None] < rng.random((PEOPLE, OFFERS, 1))).sum(axis=-1).clip(max=3).ravel()
     who = np.repeat(np.arange(PEOPLE), OFFERS)
-    return fitting.observations(np.tile(cost, (PEOPLE, 1)), action, k=np.zeros(action.size, int), subject=who)
+    return inference.observations(np.tile(cost, (PEOPLE, 1)), action, k=np.zeros(action.size, int), subject=who)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
     prob = np.einsum("tdn,tn->td", pi, pc.solve(posed).weights)
     prob /= prob.sum(axis=1, keepdims=True)
     action = (np.cumsum(prob, axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=prob.shape[1] - 1)
-    data = fitting.observations(seen, action)
+    data = inference.observations(seen, action)
     told = []
     found = pc.learn(begin, "likelihood", data, starts=2, progress=lambda *what: told.append(what))
     planted = pose(truth, "likelihood", data)

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..agent import Composer
-from ..fitting.decisions import Family
-from ..fitting.parameters import Parameter, Theta, positive, real, simplex
-from ..primitives import Gaussian, Table
+from ...agent import Composer
+from ...primitives import Gaussian, Table
+from ..decisions import Family
+from ..parameters import Parameter, Theta, positive, real, simplex
 
 ALL = "primitives"  # in `free`: every number of every primitive
 LEAST = 1e-6  # probability at which a zero of a table begins

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import fitting, learning
-from policychord.fitting import optimise
-from policychord.fitting.parameters import unconstrained
-from policychord.learning.count import _choose, _grown, _match_columns
-from policychord.learning.objectives import climb, log_prob, pose
-from policychord.learning.rivals import expect
+from policychord import inference
+from policychord.inference import learning, optimise
+from policychord.inference.learning.count import _choose, _grown, _match_columns
+from policychord.inference.learning.objectives import climb, log_prob, pose
+from policychord.inference.learning.rivals import expect
+from policychord.inference.parameters import unconstrained
 
 from .test_learn import BEGIN, TRUTH, chooser, decisions, found, posed  # noqa: F401  (fixtures)
 
@@ -146,7 +146,9 @@ def test_hidden_markov_mixture_is_learned(rng):
     truth, stays = np.array([[0.85, 0.1, 0.05], [0.05, 0.15, 0.8]]), 0.95
     state = (np.cumsum(rng.random((8, 100)) > stays, axis=1) + rng.integers(2, size=(8, 1))) % 2
     action = (np.cumsum(truth, axis=1)[state] < rng.random((8, 100, 1))).sum(axis=-1).clip(max=2).ravel()
-    data = fitting.observations(np.zeros((800, 3)), action, k=np.zeros(800, int), subject=np.repeat(np.arange(8), 100))
+    data = inference.observations(
+        np.zeros((800, 3)), action, k=np.zeros(800, int), subject=np.repeat(np.arange(8), 100)
+    )
     agent = chooser(np.array([[0.5, 0.3, 0.1, 0.1], [0.1, 0.3, 0.5, 0.1]]))
     agent = type(agent)([type(agent.primitives[0])(row) for row in ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])], agent.model,
                         type(agent.actions)(3), 0.1)  # fmt: skip
@@ -179,7 +181,7 @@ def test_rivals_learn_their_own_weights(mixing, decisions):  # noqa: F811
 def test_local_rule_steps_down_the_envelope(rng):
     cost, logits, rate = rng.normal(size=(1, 4)), rng.normal(size=(2, 4, 3)), 1e-4
     moved = learning.drift(cost, 0.2, logits, rate=rate, passes=1)
-    from policychord.learning.local import _mean_energy
+    from policychord.inference.learning.local import _mean_energy
 
     slope = jax.vmap(jax.grad(lambda one: _mean_energy(one, jnp.asarray(cost), 0.2, jnp.log(jnp.full(3, 1 / 3)))))(
         jnp.asarray(logits)

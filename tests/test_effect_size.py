@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from policychord.stats import cliffs_delta, effect_size, spread
+from policychord.effect_size import cliffs_delta, effect_size, spread
 
 
 def brute_force(a, b):

@@ -142,8 +142,8 @@ def fit_with_likelihood(
     require_float64()
     if not isinstance(observations, Observations):
         raise ValueError(
-            f"observations is a {type(observations).__name__}: make them by `fitting.from_trace(trace, env)`, "
-            "`fitting.from_dataset(dataset, env)` or `fitting.observations(observation, action)`."
+            f"observations is a {type(observations).__name__}: make them by `inference.from_trace(trace, env)`, "
+            "`inference.from_dataset(dataset, env)` or `inference.observations(observation, action)`."
         )
     known, chosen, rest = family_of(family, free, fixed or {})
     _check_request(groups, hold_out, method, chosen)

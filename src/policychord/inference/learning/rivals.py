@@ -15,12 +15,12 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
-from ..agent import Composer
-from ..fitting.decisions import Family, Observations, observed_by
-from ..fitting.likelihoods import Likelihood, likelihood, pointwise, restrict
-from ..fitting.optimise import Progress, finished, improve, spread_starts
-from ..fitting.parameters import Theta, natural, size
-from ..fitting.validate import FOLDS, Difference, folds_of, paired
+from ...agent import Composer
+from ..decisions import Family, Observations, observed_by
+from ..likelihoods import Likelihood, likelihood, pointwise, restrict
+from ..optimise import Progress, finished, improve, spread_starts
+from ..parameters import Theta, natural, size
+from ..validate import FOLDS, Difference, folds_of, paired
 from .count import held_out
 from .objectives import Features, Mixing, climb, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild

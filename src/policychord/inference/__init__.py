@@ -1,0 +1,136 @@
+"""From behaviour back to parameters: likelihoods, estimates, their uncertainty, groups of people, and recovery.
+
+In layers, each usable alone: `parameters` (names and scales), `likelihoods` (units in chunks), `optimise` (climbs),
+`uncertainty` (errors, profiles, verdicts), `validate` (held-out scores), `groups` (empirical Bayes, frequencies of
+models). For composed agents: `decisions` (their likelihood and their rivals), `fits` (`fit`), `recovery` and `output`.
+"""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .decisions import Family, Observations, from_dataset, from_trace, observations
+    from .fits import Fit, Rival, fit, likelihood_of, sentence_of
+    from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
+    from .learning.objectives import Learned, learn
+    from .likelihoods import Likelihood, likelihood
+    from .optimise import Optimum, maximise
+    from .output import (
+        describe,
+        draw_correlations,
+        draw_estimates,
+        draw_people,
+        draw_recovery,
+        draw_rivals,
+        draw_weights,
+        to_datatree,
+    )
+    from .parameters import Normal, Parameter, bounded, positive, real, simplex
+    from .recovery import Design, Information, Recovery, coverage, information, needed_for, recover
+    from .selection import (
+        ConditionComparison,
+        Frequencies,
+        GroupComparison,
+        ModelSelection,
+        Power,
+        compare_conditions,
+        compare_groups,
+        exceedance,
+        not_excluded,
+        posterior_frequencies,
+        power,
+        select_families,
+        select_models,
+    )
+    from .uncertainty import Uncertainty, Verdict, verdicts
+    from .validate import cross_validate, folds_of, paired
+
+_HOME = {
+    "decisions": (
+        "Family",
+        "Observations",
+        "from_dataset",
+        "from_trace",
+        "observations",
+    ),
+    "fits": (
+        "Fit",
+        "Rival",
+        "fit",
+        "likelihood_of",
+        "sentence_of",
+    ),
+    "groups": (
+        "GroupFit",
+        "ModelFrequencies",
+        "empirical_bayes",
+        "model_frequencies",
+    ),
+    "learning.objectives": (
+        "Learned",
+        "learn",
+    ),
+    "likelihoods": (
+        "Likelihood",
+        "likelihood",
+    ),
+    "optimise": (
+        "Optimum",
+        "maximise",
+    ),
+    "output": (
+        "describe",
+        "draw_correlations",
+        "draw_estimates",
+        "draw_people",
+        "draw_recovery",
+        "draw_rivals",
+        "draw_weights",
+        "to_datatree",
+    ),
+    "parameters": (
+        "Normal",
+        "Parameter",
+        "bounded",
+        "positive",
+        "real",
+        "simplex",
+    ),
+    "recovery": (
+        "Design",
+        "Information",
+        "Recovery",
+        "coverage",
+        "information",
+        "needed_for",
+        "recover",
+    ),
+    "selection": (
+        "ConditionComparison",
+        "Frequencies",
+        "GroupComparison",
+        "ModelSelection",
+        "Power",
+        "compare_conditions",
+        "compare_groups",
+        "exceedance",
+        "not_excluded",
+        "posterior_frequencies",
+        "power",
+        "select_families",
+        "select_models",
+    ),
+    "uncertainty": (
+        "Uncertainty",
+        "Verdict",
+        "verdicts",
+    ),
+    "validate": (
+        "cross_validate",
+        "folds_of",
+        "paired",
+    ),
+}
+
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)
