@@ -32,12 +32,12 @@ import numpy as np  # noqa: E402
 import policychord as pc  # noqa: E402
 from policychord import inference  # noqa: E402
 from policychord.inference import learning  # noqa: E402
+from policychord.inference.comparison import folds_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.inference.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
 from policychord.inference.learning.rivals import _held_out_markov, hide  # noqa: E402
 from policychord.inference.parameters import natural  # noqa: E402
-from policychord.inference.validate import folds_of  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
 

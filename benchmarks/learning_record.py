@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from policychord.inference.validate import paired
+from policychord.inference.comparison import paired
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORD = DOCS / "explanation" / "learning.json"

@@ -166,7 +166,7 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     ],
 )
 def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
-    others = [one._replace(gain=inference.validate.Difference(*gain)) for one in found.rivals]
+    others = [one._replace(gain=inference.comparison.Difference(*gain)) for one in found.rivals]
     weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
     assert words in fits.sentence_of(found._replace(rivals=tuple(others), weights=weights, held_out_by="subject"))
 

@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from policychord.inference import folds_of, likelihood, paired
+from policychord.inference.comparison import Difference
 from policychord.inference.likelihoods import pointwise
 from policychord.inference.parameters import unconstrained
-from policychord.inference.validate import Difference
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials

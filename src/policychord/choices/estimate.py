@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 
 from ..inference.groups import GroupFit, empirical_bayes
-from ..inference.likelihoods import Likelihood, likelihood, pointwise
+from ..inference.likelihoods import Likelihood, Model, likelihood, pointwise
 from ..inference.optimise import climb_groups, of_groups
 from ..inference.parameters import Normal, Parameter, bounded, natural, positive, real, unconstrained
 from ..inference.uncertainty import curvature, inverse_of
@@ -131,7 +131,8 @@ def choice_likelihood(model: ChoiceModel, trials: Trials, groups: np.ndarray | N
     owner = _grid_of(trials).owner if groups is None else groups
     with jax.enable_x64(True):
         # four batches of this size are one call of the compiled program: no larger than what there is
-        return likelihood(log_prob, units_of(trials), free, groups=owner, at_once=min(64, -(-len(owner) // 4)))
+        one = Model(str(model.reference), free, log_prob)
+        return likelihood(one, units_of(trials), groups=owner, at_once=min(64, -(-len(owner) // 4)))
 
 
 def _unit_scaled(one: Parameter, sizes: Mapping[str, float]) -> Parameter:

@@ -1,8 +1,9 @@
 """From behaviour back to parameters: likelihoods, estimates, their uncertainty, groups of people, and recovery.
 
-In layers, each usable alone: `parameters` (names and scales), `likelihoods` (units in chunks), `optimise` (climbs),
-`uncertainty` (errors, profiles, verdicts), `validate` (held-out scores), `groups` (empirical Bayes, frequencies of
-models). For composed agents: `decisions` (their likelihood and their rivals), `fits` (`fit`), `recovery` and `output`.
+In layers, each usable alone: `parameters` (names and scales), `likelihoods` (models and data), `optimise` (estimates),
+`uncertainty` (errors, profiles, verdicts), `comparison` (models on held-out decisions), `groups` (empirical Bayes),
+`selection` (frequencies of models in a group). For composed agents: `decisions` (their likelihood and their rivals),
+`fits` (`fit`), `recovery`, `learning` (primitives) and `output`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,12 +11,23 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .comparison import (
+        Comparison,
+        Difference,
+        Score,
+        compare,
+        cross_validate,
+        folds_of,
+        folds_within,
+        near_duplicates,
+        paired,
+    )
     from .decisions import Family, Observations, from_dataset, from_trace, observations
     from .fits import Fit, Rival, fit, likelihood_of, sentence_of
     from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
-    from .likelihoods import Likelihood, likelihood
-    from .optimise import Optimum, maximise
+    from .likelihoods import Data, Likelihood, Model, likelihood
+    from .optimise import Estimate, Optimum, estimate, maximise
     from .output import (
         describe,
         draw_correlations,
@@ -44,7 +56,6 @@ if TYPE_CHECKING:
         select_models,
     )
     from .uncertainty import Uncertainty, Verdict, verdicts
-    from .validate import cross_validate, folds_of, paired
 
 _HOME = {
     "decisions": (
@@ -72,11 +83,15 @@ _HOME = {
         "learn",
     ),
     "likelihoods": (
+        "Data",
         "Likelihood",
+        "Model",
         "likelihood",
     ),
     "optimise": (
+        "Estimate",
         "Optimum",
+        "estimate",
         "maximise",
     ),
     "output": (
@@ -126,9 +141,15 @@ _HOME = {
         "Verdict",
         "verdicts",
     ),
-    "validate": (
+    "comparison": (
+        "Comparison",
+        "Difference",
+        "Score",
+        "compare",
         "cross_validate",
         "folds_of",
+        "folds_within",
+        "near_duplicates",
         "paired",
     ),
 }

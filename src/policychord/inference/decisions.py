@@ -23,6 +23,7 @@ from ..loops.environment import AbstractEnv
 from ..loops.trace import Trace
 from ..primitives.base import AbstractPrimitive
 from ..primitives.gaussian import Gaussian
+from .likelihoods import Model
 from .parameters import Parameter, Theta, bounded, real, simplex
 
 LEAST = -690.0  # ln of the probability below which an action counts as unheard of, not as impossible
@@ -63,15 +64,6 @@ class Choice(NamedTuple):
     problem: Problem
     log_at: Float[Array, " n"]  # ln of the probability or density of the observed action under each primitive
     log_chance: Float[Array, ""]  # the same if all actions are alike
-
-
-class Account(NamedTuple):
-    """One way to explain the decisions: its parameters and its log-likelihood of a decision."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    log_prob: Callable[[Theta, Any], Any]
-    description: str
 
 
 def observations(
@@ -256,14 +248,14 @@ def _by_weights(here: Choice, log_w: Any) -> Any:
 # -------------------------------------------------------------------------------- the agent and its rivals
 
 
-def composed(family: Family, free: Sequence[Parameter], fixed: Theta, by: By) -> Account:
+def composed(family: Family, free: Sequence[Parameter], fixed: Theta, by: By) -> Model:
     """The agent itself: the weights that its gate chooses at every decision."""
 
     def log_prob(theta: Theta, unit: Any) -> Any:
         here = choice(family.build({**fixed, **theta}), by, unit)
         return _by_weights(here, log_weights(here.problem)[0])
 
-    return Account("composed", tuple(free), log_prob, "weights that the gate chooses at every decision")
+    return Model("composed", tuple(free), log_prob, "weights that the gate chooses at every decision")
 
 
 def weights_of(family: Family, fixed: Theta, by: By) -> Callable[[Theta, Any], Any]:
@@ -285,7 +277,7 @@ def rivals(
     by: By,
     names: Sequence[str],
     features: int,
-) -> list[Account]:
+) -> list[Model]:
     """Other explanations with the same primitives: what gating, and the agent's cost, add must be seen against them.
 
     `inner` are the free parameters that belong to the primitives (see `inner_parameters`): rivals without a gate
@@ -322,24 +314,24 @@ def rivals(
         return _lapsing(theta["lapse"], _by_weights(now, log_weights(now.problem)[0]), now.log_chance)
 
     lapse = bounded("lapse", 0.0, 1.0, 0.05)
-    found = [Account("chance", (), chance, "all actions alike")]
+    found = [Model("chance", (), chance, "all actions alike")]
     if len(names) > 1:
         one = simplex("weights", names)
-        found.append(Account("constant weights", (*inner, one), constant, "one mixture for all decisions"))
+        found.append(Model("constant weights", (*inner, one), constant, "one mixture for all decisions"))
     found += [
-        Account(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
+        Model(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
         for a, name in enumerate(names)
     ]
     if len(names) > 1:
         words = "the primitive with the least expected cost, with a lapse"
-        found.append(Account("cheapest", (*inner, lapse), cheapest, words))
+        found.append(Model("cheapest", (*inner, lapse), cheapest, words))
     if features and len(names) > 1:
         labels = [
             f"{name}, {'constant' if i == 0 else f'feature {i}'}" for name in names[:-1] for i in range(features + 1)
         ]
         gate = real("gate", labels=labels)
-        found.append(Account("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
-    found.append(Account("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
+        found.append(Model("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
+    found.append(Model("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
     return found
 
 

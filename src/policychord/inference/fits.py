@@ -11,8 +11,8 @@ from jaxtyping import Float
 from .._types import require_float64
 from ..agent import Composer
 from ..agent.gates import AtEquilibrium
+from .comparison import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
 from .decisions import (
-    Account,
     By,
     Family,
     Observations,
@@ -24,11 +24,10 @@ from .decisions import (
     weights_of,
 )
 from .groups import GroupFit, empirical_bayes
-from .likelihoods import Likelihood, likelihood, pointwise
+from .likelihoods import Likelihood, Model, likelihood, pointwise
 from .optimise import Optimum, Progress, finished, log_posterior, maximise
 from .parameters import FARTHEST, Parameter, Theta, natural, size, slopes, unconstrained
 from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
-from .validate import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
 
 Held = Literal["auto", "subject", "block", "time"]
 ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
@@ -325,8 +324,8 @@ def likelihood_of(fit: Fit) -> Likelihood:
     return likelihood_of_account(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
 
 
-def likelihood_of_account(account: Account, setup: _Setup, seen: Observations) -> Likelihood:
-    return likelihood(account.log_prob, setup.data, account.parameters, groups=seen.subject, at_once=setup.at_once)
+def likelihood_of_account(account: Model, setup: _Setup, seen: Observations) -> Likelihood:
+    return likelihood(account, setup.data, groups=seen.subject, at_once=setup.at_once)
 
 
 def _labels(seen: Observations, hold_out: Held, groups: str | None) -> tuple[np.ndarray, str]:
@@ -433,7 +432,7 @@ def _compare(
     setup: _Setup,
     seen: Observations,
     best: Optimum,
-    account: Account,
+    account: Model,
     how: _Comparing,
 ) -> tuple[tuple[Rival, ...], float, list[str]]:
     """All explanations on the same folds, the agent's own held-out score, and a note if Ctrl-C ended it."""
@@ -480,9 +479,7 @@ def _folds(labels: np.ndarray, seen: Observations, groups: str | None) -> np.nda
     return fold
 
 
-def _score(
-    account: Account, setup: _Setup, seen: Observations, how: _Comparing
-) -> tuple[np.ndarray, float, np.ndarray]:
+def _score(account: Model, setup: _Setup, seen: Observations, how: _Comparing) -> tuple[np.ndarray, float, np.ndarray]:
     """(held-out ln p of each decision, log-likelihood with all data, estimates) of one explanation."""
     given = likelihood_of_account(account, setup, seen)
     if not account.parameters:

@@ -6,14 +6,14 @@ its gradient (the score) unit by unit: sums of them are the gradient of one thet
 clusters for the sandwich. Units go through it in chunks, so memory does not grow with their number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from .._types import ArrayLike, require_float64
 from .parameters import Parameter, natural, size
@@ -23,15 +23,42 @@ AT_ONCE = 64  # units that are worked on together inside the program: what fits 
 CALL = 4  # so many times these in one call of it
 
 
-class Likelihood(NamedTuple):
-    """`log_prob` with the data it explains. Made by `likelihood`."""
+class Model(NamedTuple):
+    """One explanation of behaviour: its parameters, and ln p of a unit under natural values of them.
 
-    log_prob: LogProb
+    A model that `borrows` has the estimates of another one, which has the same parameters, and none of its own: as the
+    paper's mixtures, whose coefficients are those of the regression that they come close to.
+    """
+
+    name: str
     parameters: tuple[Parameter, ...]
+    log_prob: LogProb
+    description: str = ""
+    borrows: "Model | None" = None
+
+
+class Data(NamedTuple):
+    """Units of behaviour, with the person (or group, or trial) that each belongs to and its block."""
+
+    units: Any  # a pytree of NumPy arrays with a leading unit axis
+    subject: Shaped[np.ndarray, " units"]
+    block: Shaped[np.ndarray, " units"]
+
+
+class Likelihood(NamedTuple):
+    """A model with the data it explains. Made by `likelihood`."""
+
+    model: Model
     data: Any  # a pytree of NumPy arrays with a leading unit axis
     group: Int[np.ndarray, " units"]  # from 0: whose unit it is
+    weight: Float[np.ndarray, "units ..."]  # of each unit, or of each decision of a unit: 0 where it does not count
     at_once: int
     programs: Any  # compiled once for each kind of question
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The model's."""
+        return self.model.parameters
 
     @property
     def units(self) -> int:
@@ -52,36 +79,39 @@ class Scores(NamedTuple):
 
 
 def likelihood(
-    log_prob: LogProb,
-    data: Any,
-    parameters: Sequence[Parameter],
+    model: Model,
+    units: Any,
     *,
     groups: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
     at_once: int = AT_ONCE,
 ) -> Likelihood:
-    """The likelihood of `data`, a pytree of arrays with a leading unit axis, under `parameters`.
+    """ln L(theta) = sum_u weight_u ln p(u | theta) of units, a pytree of arrays with a leading unit axis.
 
-    `log_prob(theta, unit)` is written in JAX for one unit and natural values by name. `groups` labels the units.
+    `model.log_prob(theta, unit)` is written in JAX for one unit: a number, or a vector for a unit of several decisions.
+    `groups` labels the units. `weight` (units), or (units, decisions), is one unless given.
     """
     require_float64()
-    data = jax.tree_util.tree_map(np.asarray, data)
-    lengths = {leaf.shape[:1] for leaf in jax.tree_util.tree_leaves(data)}
+    units = jax.tree_util.tree_map(np.asarray, units)
+    lengths = {leaf.shape[:1] for leaf in jax.tree_util.tree_leaves(units)}
     if len(lengths) != 1 or () in lengths:
         raise ValueError(f"data has arrays with leading axes {sorted(lengths)}: all need the same unit axis.")
-    units = lengths.pop()[0]
-    if units == 0:
+    count = lengths.pop()[0]
+    if count == 0:
         raise ValueError("data has no units: pass at least one decision.")
     if groups is None:
-        index = np.zeros(units, dtype=int)
+        index = np.zeros(count, dtype=int)
     else:
         index = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-        if index.shape != (units,):
-            raise ValueError(f"groups has {index.size} labels for {units} units: pass one for each.")
-    parameters = tuple(parameters)
-    names = [parameter.name for parameter in parameters]
+        if index.shape != (count,):
+            raise ValueError(f"groups has {index.size} labels for {count} units: pass one for each.")
+    each = np.ones(count) if weight is None else np.asarray(weight, dtype=float)
+    if each.shape[:1] != (count,):
+        raise ValueError(f"weight has shape {each.shape} for {count} units: pass a row for each.")
+    names = [parameter.name for parameter in model.parameters]
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
-    return Likelihood(log_prob, parameters, data, index, at_once, _programs(log_prob, parameters, at_once))
+    return Likelihood(model, units, index, each, at_once, _programs(model, at_once))
 
 
 def restrict(given: Likelihood, rows: ArrayLike) -> Likelihood:
@@ -89,11 +119,11 @@ def restrict(given: Likelihood, rows: ArrayLike) -> Likelihood:
     rows = np.asarray(rows)
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     data = jax.tree_util.tree_map(lambda leaf: leaf[rows], given.data)
-    return given._replace(data=data, group=given.group[rows])
+    return given._replace(data=data, group=given.group[rows], weight=given.weight[rows])
 
 
 def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]:
-    """ln p of each unit (or of each of its decisions); z is (K) for all or (groups, K)."""
+    """ln p of each unit, or of each of its decisions, whatever their weight; z is (K) for all or (groups, K)."""
     parts = [np.asarray(value)[:count] for value, count in _run(given, z, "value")]
     return np.concatenate(parts)
 
@@ -101,7 +131,8 @@ def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]
 def scores(given: Likelihood, z: ArrayLike) -> Scores:
     """ln p and its gradient in z, unit by unit."""
     parts = [(np.asarray(value)[:count], np.asarray(slope)[:count]) for (value, slope), count in _run(given, z, "both")]
-    return Scores(np.concatenate([value for value, _ in parts]), np.concatenate([slope for _, slope in parts]))
+    slopes = np.concatenate([slope for _, slope in parts])[:, : size(given.parameters)]
+    return Scores(np.concatenate([value for value, _ in parts]), slopes)
 
 
 def value_and_gradient(given: Likelihood, z: ArrayLike) -> tuple[float, Float[np.ndarray, " K"]]:
@@ -138,12 +169,13 @@ def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
     if z.shape[-1:] != (wanted,) or z.ndim not in (1, 2):
         raise ValueError(f"z has shape {z.shape}: pass ({wanted},) or (groups, {wanted}).")
     rows = np.broadcast_to(z, (given.units, wanted)) if z.ndim == 1 else z[given.group]
+    rows = rows if wanted else np.zeros((given.units, 1))  # batches of nothing cannot be cut
     program = given.programs[which]
     begin, length = 0, given.at_once * CALL
     while begin < given.units:
         here, count = slice(begin, begin + length), min(given.units - begin, length)
         unit = jax.tree_util.tree_map(partial(_chunk, here=here, length=length), given.data)
-        yield program(_chunk(rows, here, length), unit), count
+        yield program(_chunk(rows, here, length), unit, _chunk(given.weight, here, length)), count
         begin += length
 
 
@@ -154,19 +186,20 @@ def _chunk(rows: np.ndarray, here: slice, length: int) -> np.ndarray:
     return rows if missing == 0 else np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])
 
 
-def _programs(log_prob: LogProb, parameters: tuple[Parameter, ...], at_once: int) -> dict[str, Any]:
-    def of_unit(z: jax.Array, unit: Any) -> tuple[jax.Array, jax.Array]:
-        value = jnp.asarray(log_prob(natural(parameters, z), unit))
-        return jnp.sum(value), value
+def _programs(model: Model, at_once: int) -> dict[str, Any]:
+    def value(z: jax.Array, unit: Any, weight: jax.Array) -> jax.Array:
+        return jnp.asarray(model.log_prob(natural(model.parameters, z), unit))
 
-    def value(z: jax.Array, unit: Any) -> jax.Array:
-        return of_unit(z, unit)[1]
+    def weighted(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+        each = value(z, unit, weight)
+        each = jnp.where(weight > 0, weight * each, 0.0)
+        return jnp.sum(each), each
 
-    def both(z: jax.Array, unit: Any) -> tuple[jax.Array, jax.Array]:
-        slope, found = jax.grad(of_unit, has_aux=True)(z, unit)
-        return found, slope
+    def both(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+        slope, each = jax.grad(weighted, has_aux=True)(z, unit, weight)
+        return each, slope
 
-    def in_batches(one: Any, z: jax.Array, data: Any) -> Any:
-        return jax.lax.map(lambda pair: one(*pair), (z, data), batch_size=at_once)
+    def in_batches(one: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
+        return jax.lax.map(lambda row: one(*row), (z, data, weight), batch_size=at_once)
 
     return {"value": jax.jit(partial(in_batches, value)), "both": jax.jit(partial(in_batches, both))}

@@ -25,6 +25,7 @@ NEAR_A_HILL = 0.3  # the same while hills are looked for: .05 nats, less than wh
 GRADIENT = 1e-3  # climbs of groups end where no slope is larger: for a standard error of one, 1e-3 of it from the top
 LONGEST = 3.0  # of a step on the unconstrained scale: a factor of 20
 MOST_TURNS = 200
+FIRST_TURNS = 30  # of each start of a group; the best goes on
 FAR_OUT, NEARER = 8.0, 3.0  # |z| of an end that may be a plateau, and of where the climb begins once more
 
 
@@ -403,18 +404,83 @@ def climb_groups(
     return Climbed(z, value, metric, converged)
 
 
-def of_groups(given: Likelihood, products: bool = False) -> Objective:
+class Estimate(NamedTuple):
+    """Everybody's estimate."""
+
+    z: Float[np.ndarray, "groups K"]
+    log_posterior: Float[np.ndarray, " groups"]  # log-likelihood, and with `map` the log prior's density
+    inverse: Float[np.ndarray, "groups K K"]  # about the covariance: what the search collected on its way
+    converged: Bool[np.ndarray, " groups"]
+
+    @property
+    def at_bound(self) -> Bool[np.ndarray, "groups K"]:
+        """Where a number ran to the border of the unconstrained scale."""
+        return np.abs(self.z) >= FARTHEST
+
+
+def estimate(
+    given: Likelihood,
+    *,
+    method: str = "map",
+    starts: int | ArrayLike = 4,
+    seed: int = 0,
+    groups: int | None = None,
+    near: float = NEAR,
+) -> Estimate:
+    """argmax_z ln p(units of g | z_g) + ln p(z_g), of every group g at once; without the prior if `method` is `ml`.
+
+    `starts`: how many for each group, the declared values first, or z of them, (starts, K) or (starts, groups, K). All
+    are followed for some steps; the best of each group goes on to its end.
+    """
+    count = given.groups if groups is None else groups
+    free = size(given.parameters)
+    objective = with_declared_prior(of_groups(given, True, count), given, method)
+    if free == 0:
+        value, *_ = objective(np.zeros((count, 0)), np.arange(count))
+        return Estimate(np.zeros((count, 0)), value, np.zeros((count, 0, 0)), np.ones(count, bool))
+    points = spread_starts(given, starts, seed) if np.ndim(starts) < 3 else np.asarray(starts, dtype=float)
+    points = np.broadcast_to(points[:, None], (len(points), count, free)) if points.ndim == 2 else points
+    best = climb_groups(
+        objective, points[0], turns=MOST_TURNS if len(points) == 1 else FIRST_TURNS, flat=0.0, near=near
+    )
+    for start in points[1:]:
+        other = climb_groups(objective, start, turns=FIRST_TURNS, flat=0.0, near=near)
+        higher = other.value > best.value + 1e-9
+        best = Climbed(*(np.where(higher.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+                         for a, b in zip(other, best, strict=True)))  # fmt: skip
+    if len(points) > 1:
+        best = climb_groups(objective, best.z, best.inverse, flat=0.0, near=near)
+    return Estimate(*best)
+
+
+def with_declared_prior(objective: Objective, given: Likelihood, method: str) -> Objective:
+    """An objective of groups with the priors that the parameters declare; itself if `method` is not `map`."""
+    if method != "map":
+        return objective
+    precision = np.diag(prior_precision(given.parameters))
+
+    def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        value, gradient, *products = objective(z, which)
+        prior = [log_prior(given.parameters, row) for row in z]
+        value = value + np.array([density for density, _ in prior])
+        return value, gradient + np.stack([slope for _, slope in prior]), *(one + precision for one in products)
+
+    return posterior
+
+
+def of_groups(given: Likelihood, products: bool = False, groups: int | None = None) -> Objective:
     """The likelihoods of groups as an objective: only the units of the groups that are asked for are computed.
 
     With `products` it gives the outer products of the scores, too.
     """
     order = np.argsort(given.group, kind="stable")
-    edges = np.searchsorted(given.group[order], np.arange(given.groups + 1))
+    count = given.groups if groups is None else groups  # groups without any unit come last, or not at all
+    edges = np.searchsorted(given.group[order], np.arange(count + 1))
 
     def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         rows = np.concatenate([order[edges[g] : edges[g + 1]] for g in which])
         part = restrict(given, rows)
-        at = np.zeros(given.groups, dtype=int)
+        at = np.zeros(count, dtype=int)
         at[which] = np.arange(len(which))
         return by_group(part._replace(group=at[part.group]), z, products)
 

@@ -8,13 +8,24 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..inference import Family, Fit, Likelihood, Parameter, cross_validate, folds_of, likelihood, maximise, paired
+from ..inference import (
+    Family,
+    Fit,
+    Likelihood,
+    Model,
+    Parameter,
+    cross_validate,
+    folds_of,
+    likelihood,
+    maximise,
+    paired,
+)
+from ..inference.comparison import Difference
 from ..inference.fits import fit_with_likelihood
 from ..inference.parameters import natural, size, unconstrained
 from ..inference.uncertainty import LEAST_MOVEMENT
-from ..inference.validate import Difference
 from .decisions import Decisions, to_observations
-from .family import Account, accounts_of, family_of, units_of, weigh
+from .family import accounts_of, family_of, units_of, weigh
 
 Progress = Callable[[str, int, int], Any]
 Call = Literal["gating", "constant", "worse than constant"]
@@ -135,7 +146,7 @@ def judge(each: Mapping[str, np.ndarray], moved: Mapping[str, float], block: np.
 def _fit_and_score(
     given: Decisions,
     family: Family,
-    accounts: Sequence[Account],
+    accounts: Sequence[Model],
     fixed: dict[str, Any] | None,
     starts: int,
     profiles: bool,
@@ -160,7 +171,7 @@ def _fit_and_score(
         tell(account.name, i)
         begin = _from_composed(account, found) if account.name == CONSTANT else None
         begin = found.z[None] if account.name == BY_MEAN else begin
-        of_account = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
+        of_account = likelihood(account, units, at_once=AT_ONCE)
         rows.append((account.name, account.description, account.parameters, *_score_one(of_account, fold, begin)))
     walk = next(row[-1] for row in rows if row[0] == "random walk")
     scored = [
@@ -176,14 +187,14 @@ def _score_one(
 ) -> tuple[np.ndarray, float, Float[np.ndarray, " N"]]:
     """(estimates from all decisions, their log-likelihood, held-out ln p of each decision)."""
     if not given.parameters:  # all is fixed, so there is nothing to hold out
-        alone = jax.jit(lambda data: jax.lax.map(partial(given.log_prob, {}), data, batch_size=AT_ONCE))
+        alone = jax.jit(lambda data: jax.lax.map(partial(given.model.log_prob, {}), data, batch_size=AT_ONCE))
         each = np.asarray(alone(given.data))
         return np.zeros(0), float(each.sum()), each
     best = maximise(given, starts=STARTS if begin is None else begin, method="map")
     return best.z, best.log_likelihood, cross_validate(given, fold, method="map", start=best.z)
 
 
-def _from_composed(constant: Account, found: Fit) -> Float[np.ndarray, "2 K"]:
+def _from_composed(constant: Model, found: Fit) -> Float[np.ndarray, "2 K"]:
     """Starts of constant weights: the declared one, and the composed agent's estimates with its prior as weights.
 
     So constant weights never lose by a worse hill than the one on which the composed agent stands.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from .._types import Observation, Time
 from ..actions import AbstractActions, Finite
 from ..agent import Composer
 from ..core.equilibrium import solve
-from ..inference import Family, Normal, Parameter, positive, real, simplex
+from ..inference import Family, Model, Normal, Parameter, positive, real, simplex
 from ..inference.decisions import log_weights
 from ..models import Cost, GaussianTarget, Sum
 from ..primitives.base import AbstractPrimitive
@@ -48,15 +48,6 @@ class HeavyTailed(AbstractPrimitive):
         offset = (actions.points - self.mean(observation, k)) / self.spread(observation, k)
         distance = offset[:, 0] ** 2 + offset[:, 1] ** 2
         return jax.nn.log_softmax(self.log_area - (1.0 + 0.5 * self.tail) * jnp.log(1.0 + distance / self.tail))
-
-
-class Account(NamedTuple):
-    """One way to explain the decisions. `log_prob(theta, unit)` is that of a decision."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    log_prob: Callable[[Theta, Any], Any]
-    description: str
 
 
 def family_of(given: Decisions, free: tuple[str, ...] = ()) -> Family:
@@ -158,7 +149,7 @@ def _weigh(agent: Composer, all_seen: Seen) -> Any:
 # ----------------------------------------------------------------------------------------------- rivals
 
 
-def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]:
+def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Model]:
     """The composed agent, acting by sample and by mean, and its rivals on the same decisions.
 
     A unit has `seen`, `action` and `features`. All are distributions over the same cells.
@@ -209,26 +200,26 @@ def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Account]
     gate = real("gate", labels=[f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)],
                 prior=FEATURE)  # fmt: skip
     return [
-        Account("random walk", spread, random_walk, "no force: the velocity changes at random"),
+        Model("random walk", spread, random_walk, "no force: the velocity changes at random"),
         *(
-            Account(f"{name} alone", (*spread, real("strength", 1.0, prior=WEAK)), partial(alone, a), "one force")
+            Model(f"{name} alone", (*spread, real("strength", 1.0, prior=WEAK)), partial(alone, a), "one force")
             for a, name in enumerate(names)
         ),
-        Account(
+        Model(
             "regression",
             (*spread, real("slope", 0.3, labels=names, prior=WEAK)),
             regression,
             "a weighted sum of all forces, always the same",
         ),
-        Account(
+        Model(
             "constant mixture",
             (*spread, *gain, simplex("weights", names, prior=WEAK)),
             constant,
             "one mixture of all forces, one at a time",
         ),
-        Account("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
-        Account("composed", usual, composed, "weights that the gate chooses at every decision, one force at a time"),
-        Account("composed, by mean", usual, by_mean, "the gate's weights, acting by the weighted sum of the forces"),
+        Model("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
+        Model("composed", usual, composed, "weights that the gate chooses at every decision, one force at a time"),
+        Model("composed, by mean", usual, by_mean, "the gate's weights, acting by the weighted sum of the forces"),
     ]
 
 
@@ -250,7 +241,6 @@ def units_of(given: Decisions) -> dict[str, Any]:
 
 
 __all__ = [
-    "Account",
     "Cells",
     "HeavyTailed",
     "accounts_of",

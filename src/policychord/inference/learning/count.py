@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...agent import Composer
+from ..comparison import FOLDS, Difference, folds_of, paired
 from ..decisions import Observations
 from ..optimise import MOST_TURNS, Progress, finished, improve, spread_starts
 from ..parameters import FARTHEST, Theta, unconstrained
 from ..uncertainty import LEAST_MOVEMENT
-from ..validate import FOLDS, Difference, folds_of, paired
 from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
 
 SITUATIONS = 400  # at most, at which columns are compared

@@ -29,7 +29,7 @@ from ...core.objective import energy
 from ...loops.environment import AbstractEnv
 from ...loops.rollout import rollout
 from ..decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
-from ..likelihoods import CALL, Likelihood, likelihood, pointwise, restrict
+from ..likelihoods import CALL, Likelihood, Model, likelihood, pointwise, restrict
 from ..optimise import Optimum, Progress, maximise
 from ..parameters import Parameter, Theta, natural, real, simplex
 from .files import read_optimum, write_optimum
@@ -162,8 +162,8 @@ def pose(
     weigh = partial(_log_weights, agent, family, mixing)
     at_once = size_of_chunk(d * n, len(units["k"]))
     score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
-    scored = likelihood(score, units, parameters, at_once=at_once)
-    every = likelihood(partial(_log_mixture, weigh), units, parameters, at_once=at_once)
+    scored = likelihood(Model(mixing, parameters, score), units, at_once=at_once)
+    every = likelihood(Model(mixing, parameters, partial(_log_mixture, weigh)), units, at_once=at_once)
 
     def weights(z: Any, unit: Any) -> Any:
         _, log_w, gap = weigh(natural(parameters, z), unit)

@@ -16,11 +16,11 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
 from ...agent import Composer
+from ..comparison import FOLDS, Difference, folds_of, paired
 from ..decisions import Family, Observations, observed_by
-from ..likelihoods import Likelihood, likelihood, pointwise, restrict
+from ..likelihoods import Likelihood, Model, likelihood, pointwise, restrict
 from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import Theta, natural, size
-from ..validate import FOLDS, Difference, folds_of, paired
 from .count import held_out
 from .objectives import Features, Mixing, climb, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
@@ -77,8 +77,9 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
         pi = family.build(theta).problem(unit["observation"], unit["k"]).pi[unit["action"]]
         return jnp.log(jnp.maximum(pi, 1e-300))
 
-    emission = likelihood(at, units, family.parameters, at_once=at_once)
-    shared = likelihood(lambda theta, unit: unit["share"] @ at(theta, unit), units, family.parameters, at_once=at_once)
+    emission = likelihood(Model("markov", family.parameters, at), units, at_once=at_once)
+    expected = Model("markov", family.parameters, lambda theta, unit: unit["share"] @ at(theta, unit))
+    shared = likelihood(expected, units, at_once=at_once)
     whose = [np.unique(labels, return_inverse=True)[1].reshape(-1) for labels in (data.subject, data.block)]
     sequence = np.unique(np.stack(whose), axis=1, return_inverse=True)[1].reshape(-1)
     return Hidden(agent, family, emission, shared, sequence)

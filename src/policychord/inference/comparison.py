@@ -1,0 +1,282 @@
+"""`compare`: several models on the same decisions, each scored on decisions that it was not fitted to.
+
+Every model is estimated without a fold and predicts it: l_mi = ln p(decision i | model m, estimates without i's fold).
+The difference of two models is the mean of l_ai - l_bi. Its error comes from sums over clusters (people, blocks), which
+are what would be drawn anew. A difference is established if it is larger than twice its error.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from .likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
+from .optimise import Progress, estimate
+from .parameters import size
+from .selection import ModelSelection, select_models
+
+FOLDS = 5
+SURE = 2.0  # errors beyond which a difference is established
+ALIKE = 0.01  # mean |difference| of held-out ln p, in nats per decision, below which two models are one in two forms
+Call = Literal["better", "not established", "worse"]
+
+
+class Difference(NamedTuple):
+    """A mean difference of scores, per decision, with its standard error over clusters."""
+
+    mean: float
+    error: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is more than twice its error."""
+        return bool(abs(self.mean) > SURE * self.error)
+
+    @property
+    def call(self) -> Call:
+        """What may be said of it."""
+        if not self.clear:
+            return "not established"
+        return "better" if self.mean > 0 else "worse"
+
+
+class Score(NamedTuple):
+    """One model on the data."""
+
+    name: str
+    description: str
+    parameters: int  # of one subject if everybody has their own, else of all
+    z: Float[np.ndarray, "groups K"]  # estimates from all decisions
+    log_likelihood: Float[np.ndarray, " groups"]  # under these
+    bic: Float[np.ndarray, " groups"]
+    each: Float[np.ndarray, " decisions"]  # held-out ln p of each decision that counts
+
+    @property
+    def held_out(self) -> float:
+        """Held-out ln p, in nats per decision."""
+        return float(self.each.mean())
+
+
+class Comparison(NamedTuple):
+    """Models on the same decisions and folds, the best first by held-out score."""
+
+    scores: tuple[Score, ...]
+    clusters: Int[np.ndarray, " decisions"]  # over which errors are counted
+    selection: ModelSelection | None  # over people, by BIC, if everybody has parameters of their own
+    selected: tuple[str, ...] = ()  # the models that the selection is about, in its order
+
+    def score(self, name: str) -> Score:
+        """That of one model."""
+        for score in self.scores:
+            if score.name == name:
+                return score
+        raise ValueError(f"{name!r} was not compared: there are {', '.join(one.name for one in self.scores)}.")
+
+    def difference(self, name: str, other: str) -> Difference:
+        """How much better the first predicts held-out decisions, in nats per decision."""
+        return paired(self.score(name).each, self.score(other).each, self.clusters)
+
+
+def compare(
+    models: Sequence[Model],
+    data: Data,
+    *,
+    own: bool = False,
+    fold: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+    method: Literal["ml", "map"] = "map",
+    starts: int = 2,
+    begin: Mapping[str, np.ndarray] | None = None,
+    references: Sequence[str] = ("chance",),
+    at_once: int = 64,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Estimate every model, score all on the same folds, and, if people have parameters of their own, select over them.
+
+    - `own`: every subject has parameters of its own; without it all share them.
+    - `fold`: of each unit (units), or of each decision of a unit (units, decisions); blocks in turn unless given.
+    - `clusters`: what errors are counted over; subjects if there are several, else blocks.
+    - `begin`: where the search for a model's estimates begins, by name (starts, K).
+    - `references` are scored and never enter the selection of models: chance, unless named otherwise.
+
+    The order of `models` changes nothing: selection is over models sorted by name, and ties keep that order.
+    """
+    names = [model.name for model in models]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"models are called {', '.join(names) or 'nothing'}: pass one or more, every name once.")
+    fold = folds_within(data.subject, data.block) if fold is None and own else fold
+    fold = folds_of(data.block) if fold is None else np.asarray(fold)
+    fitted: dict[str, _Fitted] = {}
+    scores = []
+    for i, model in enumerate(sorted(models, key=lambda one: one.name)):
+        if progress is not None:
+            progress(f"comparing: {model.name}", i, len(models))
+        base = model.borrows or model
+        if base.name not in fitted:
+            groups = data.subject if own else None
+            given = likelihood(base, data.units, groups=groups, weight=weight, at_once=at_once)
+            fitted[base.name] = _fit(given, fold, method, starts, (begin or {}).get(base.name))
+        score, counted = _score(model, fitted[base.name], data, fold, weight, own, at_once)
+        scores.append(score)
+    labels = clusters if clusters is not None else data.subject if len(np.unique(data.subject)) > 1 else data.block
+    index = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    selected = tuple(one.name for one in scores if one.name not in references)
+    selection = None
+    if own and len(selected) > 1:
+        selection = select_models(np.stack([-one.bic / 2 for one in scores if one.name in selected], axis=1))
+    ranked = tuple(sorted(scores, key=lambda one: -one.held_out))
+    return Comparison(ranked, np.broadcast_to(_like(index, counted), counted.shape)[counted], selection, selected)
+
+
+def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
+    """Families of models that predict the same: held-out ln p differs by less than ALIKE on average."""
+    families: list[list[Score]] = []
+    for score in comparison.scores:
+        for family in families:
+            if all(np.abs(score.each - member.each).mean() < ALIKE for member in family):
+                family.append(score)
+                break
+        else:
+            families.append([score])
+    return tuple(tuple(sorted(one.name for one in family)) for family in families if len(family) > 1)
+
+
+class _Fitted(NamedTuple):
+    given: Likelihood
+    z: np.ndarray  # (groups, K)
+    folds: np.ndarray  # (folds, groups, K) without each
+
+
+def _fit(given: Likelihood, fold: np.ndarray, method: str, starts: int, begin: np.ndarray | None) -> _Fitted:
+    found = estimate(given, method=method, starts=starts if begin is None else begin)
+    return _Fitted(given, found.z, estimate_without(given, fold, found.z, method=method))
+
+
+def _score(model: Model, fitted: _Fitted, data: Data, fold: np.ndarray, weight: Any, own: bool, at_once: int) -> Score:
+    given = fitted.given
+    if model.borrows is not None:
+        given = likelihood(model, data.units, groups=data.subject if own else None, weight=weight, at_once=at_once)
+    whole = pointwise(given, fitted.z)
+    counted = np.broadcast_to(_like(given.weight > 0, whole), whole.shape)
+    each = held_out(given, fold, fitted.folds)
+    inside = np.where(counted, whole, 0.0).reshape(given.units, -1).sum(axis=1)
+    total = np.bincount(given.group, inside, minlength=given.groups)
+    count = np.bincount(given.group, counted.reshape(given.units, -1).sum(axis=1), minlength=given.groups)
+    bic = size(model.parameters) * np.log(np.maximum(count, 1)) - 2 * total
+    score = Score(model.name, model.description, size(model.parameters), fitted.z, total, bic, each[counted])
+    return score, counted
+
+
+# ------------------------------------------------------------------------------------------------------- folds
+
+
+def folds_of(labels: np.ndarray, folds: int = FOLDS, seed: int = 0) -> Int[np.ndarray, " units"]:
+    """A fold for each unit. All units with the same label are in the same one, and folds are about equally large.
+
+    With fewer labels than folds there are as many folds as labels; with one label an error says what to do.
+    """
+    names, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        raise ValueError(
+            f"all units have the label {names[0]}: cross-validation needs two or more. Hold out by another label."
+        )
+    order = np.random.default_rng(seed).permutation(len(names))
+    order = order[np.argsort(-counts[order], kind="stable")]
+    load, fold = np.zeros(min(folds, len(names))), np.empty(len(names), int)
+    for label in order:
+        fold[label] = int(np.argmin(load))
+        load[fold[label]] += counts[label]
+    return fold[index.reshape(-1)]
+
+
+def folds_within(subject: np.ndarray, labels: np.ndarray, folds: int = FOLDS) -> Int[np.ndarray, " units"]:
+    """A fold for each unit such that every subject is in all folds: its labels take turns."""
+    fold = np.empty(len(subject), int)
+    for name in np.unique(subject):
+        rows = subject == name
+        fold[rows] = np.unique(labels[rows], return_inverse=True)[1].reshape(-1) % folds
+    return fold
+
+
+def time_blocks(labels: np.ndarray, time: np.ndarray, blocks: int = FOLDS) -> Int[np.ndarray, " units"]:
+    """Blocks of consecutive units of each label: labels for folds where one subject is all there is."""
+    answer = np.empty(len(labels), int)
+    for number, name in enumerate(np.unique(labels)):
+        rows = np.flatnonzero(labels == name)
+        rows = rows[np.argsort(time[rows], kind="stable")]
+        answer[rows] = number * blocks + np.arange(len(rows)) * blocks // max(len(rows), 1)
+    return answer
+
+
+def estimate_without(
+    given: Likelihood, fold: np.ndarray, begin: np.ndarray, *, method: str = "map"
+) -> Float[np.ndarray, "folds groups K"]:
+    """The estimates of every group without each fold, all at once, from those with everything (groups, K)."""
+    count, groups = int(fold.max()) + 1, given.groups
+    if begin.shape[-1] == 0:
+        return np.zeros((count, groups, 0))
+    kept = [given.weight * _like(fold != k, given.weight) for k in range(count)]
+    rows = [np.flatnonzero((weight > 0).reshape(given.units, -1).any(axis=1)) for weight in kept]
+    train = restrict(given, np.concatenate(rows))._replace(
+        weight=np.concatenate([weight[row] for weight, row in zip(kept, rows, strict=True)]),
+        group=np.concatenate([given.group[row] + groups * k for k, row in enumerate(rows)]),
+    )
+    found = estimate(train, method=method, starts=np.tile(begin, (count, 1))[None], groups=count * groups)
+    return found.z.reshape(count, groups, -1)
+
+
+def held_out(
+    given: Likelihood, fold: np.ndarray, z: Float[np.ndarray, "folds groups K"]
+) -> Float[np.ndarray, "units ..."]:
+    """ln p of each decision under the estimates without its fold."""
+    answer: np.ndarray | None = None
+    for k in range(len(z)):
+        here = fold == k
+        rows = np.flatnonzero(here.reshape(given.units, -1).any(axis=1))
+        if rows.size == 0:
+            continue
+        log_p = pointwise(restrict(given, rows), z[k])
+        answer = np.zeros((given.units, *log_p.shape[1:])) if answer is None else answer
+        answer[rows] = np.where(_like(here[rows], log_p), log_p, answer[rows])
+    assert answer is not None
+    return answer
+
+
+def _like(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A mask or labels of units, or of decisions, with the axes that values of decisions have."""
+    return mask.reshape(*mask.shape, *[1] * (values.ndim - mask.ndim))
+
+
+def cross_validate(
+    given: Likelihood,
+    fold: np.ndarray,
+    *,
+    method: str = "ml",
+    fit: Callable[[Likelihood], np.ndarray] | None = None,
+    start: np.ndarray | None = None,
+) -> Float[np.ndarray, "units ..."]:
+    """ln p of each unit under parameters that were estimated without its fold.
+
+    `fit` takes the likelihood of the training units and gives z, (K) or (groups, K); `estimate` unless given, which
+    begins at `start` (only the beginning of the search) or at the declared values.
+    """
+    if fit is not None:
+        folds = np.stack([np.broadcast_to(fit(restrict(given, fold != k)), (given.groups, size(given.parameters)))
+                          for k in range(int(fold.max()) + 1)])  # fmt: skip
+        return held_out(given, fold, folds)
+    shared = given._replace(group=np.zeros(given.units, int))
+    begin = estimate(shared, method=method, starts=1).z if start is None else np.asarray(start)[None]
+    return held_out(shared, fold, estimate_without(shared, fold, begin, method=method))
+
+
+def paired(better: np.ndarray, other: np.ndarray, clusters: np.ndarray) -> Difference:
+    """The mean of `better - other` over decisions, with its error from sums over clusters."""
+    difference = np.asarray(better, dtype=float) - np.asarray(other, dtype=float)
+    index = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    count, mean = int(index.max()) + 1, float(difference.mean())
+    if count < 2:
+        return Difference(mean, float("nan"))
+    sums = np.bincount(index, difference - mean)
+    return Difference(mean, float(np.sqrt(count / (count - 1) * (sums**2).sum()) / len(difference)))
