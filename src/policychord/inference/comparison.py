@@ -154,7 +154,10 @@ def _fit(given: Likelihood, fold: np.ndarray, method: str, starts: int, begin: n
     return _Fitted(given, found.z, estimate_without(given, fold, found.z, method=method))
 
 
-def _score(model: Model, fitted: _Fitted, data: Data, fold: np.ndarray, weight: Any, own: bool, at_once: int) -> Score:
+def _score(
+    model: Model, fitted: _Fitted, data: Data, fold: np.ndarray, weight: Any, own: bool, at_once: int
+) -> tuple[Score, np.ndarray]:
+    """The score, and which decisions count."""
     given = fitted.given
     if model.borrows is not None:
         given = likelihood(model, data.units, groups=data.subject if own else None, weight=weight, at_once=at_once)
