@@ -98,6 +98,20 @@ def flies_better_than_its_controllers_and_says_what_is_better(printed: str) -> N
     assert all(ours > medians[name] for name in ("MPPI, same budget", "Mellinger p, v, a", "PD, feed-forward"))
 
 
+def tells_planning_from_habit_and_warns_of_both(printed: str) -> None:
+    names = re.findall(r"^(\w+) +-\d\.\d+ nats per trial", printed, re.MULTILINE)
+    assert names == ["planning", "both", "habit", "chance"]
+    assert "planning over both" in printed
+    confusion = np.array(
+        [[float(share) for share in row] for row in re.findall(r"\[([\d.]+) +([\d.]+) +([\d.]+)\s*\]", printed)]
+    )
+    assert confusion.shape == (3, 3)
+    np.testing.assert_allclose(confusion.sum(axis=1), 1.0, atol=0.02)
+    assert confusion[2, 2] > 0.9, "planning is recovered"
+    assert confusion[0, 0] < 0.2, "the page says that both are not"
+
+
+PROMISES["two_step"] = tells_planning_from_habit_and_warns_of_both
 PROMISES["crazyflie"] = flies_better_than_its_controllers_and_says_what_is_better
 # two episodes; the tables are made with fifty
 SHORT = {"cart_pole", "crazyflie", "mountain_car", "pusher", "trained_policies"}

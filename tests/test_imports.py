@@ -62,6 +62,7 @@ KEPT = {
     "torch": {"torch.py", "primitives/trained.py"},
     "xarray": {
         "choices/checks.py",
+        "inference/export.py",
         "inference/output.py",
         "loops/trace.py",
         "runs/fit.py",

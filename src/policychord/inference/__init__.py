@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         paired,
     )
     from .decisions import Family, Observations, from_dataset, from_trace, observations
+    from .export import to_arviz, to_numpyro
     from .fits import Fit, Rival, fit, likelihood_of, sentence_of
     from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
     from .likelihoods import Data, Likelihood, Model, likelihood
+    from .model_recovery import ModelRecovery, RecoveredParameter, recover_models
     from .optimise import Estimate, Optimum, estimate, maximise
     from .output import (
         describe,
@@ -65,6 +67,7 @@ _HOME = {
         "from_trace",
         "observations",
     ),
+    "export": ("to_arviz", "to_numpyro"),
     "fits": (
         "Fit",
         "Rival",
@@ -88,6 +91,7 @@ _HOME = {
         "Model",
         "likelihood",
     ),
+    "model_recovery": ("ModelRecovery", "RecoveredParameter", "recover_models"),
     "optimise": (
         "Estimate",
         "Optimum",

@@ -108,6 +108,7 @@ def compare(
         raise ValueError(f"models are called {', '.join(names) or 'nothing'}: pass one or more, every name once.")
     fold = folds_within(data.subject, data.block) if fold is None and own else fold
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
+    weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
     fitted: dict[str, _Fitted] = {}
     scores = []
     for i, model in enumerate(sorted(models, key=lambda one: one.name)):
@@ -220,7 +221,7 @@ def estimate_without(
     count, groups = int(fold.max()) + 1, given.groups
     if begin.shape[-1] == 0:
         return np.zeros((count, groups, 0))
-    kept = [given.weight * _like(fold != k, given.weight) for k in range(count)]
+    kept = [_like(given.weight, fold) * _like(fold != k, given.weight) for k in range(count)]
     rows = [np.flatnonzero((weight > 0).reshape(given.units, -1).any(axis=1)) for weight in kept]
     train = restrict(given, np.concatenate(rows))._replace(
         weight=np.concatenate([weight[row] for weight, row in zip(kept, rows, strict=True)]),

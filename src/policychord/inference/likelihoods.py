@@ -7,7 +7,7 @@ clusters for the sandwich. Units go through it in chunks, so memory does not gro
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -108,10 +108,13 @@ def likelihood(
     each = np.ones(count) if weight is None else np.asarray(weight, dtype=float)
     if each.shape[:1] != (count,):
         raise ValueError(f"weight has shape {each.shape} for {count} units: pass a row for each.")
+    at_once = min(at_once, -(-count // CALL))  # one call of the program is no longer than what there is
     names = [parameter.name for parameter in model.parameters]
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
-    return Likelihood(model, units, index, each, at_once, _programs(model, at_once))
+    return Likelihood(
+        model, units, index, each, at_once, _programs(model.log_prob, _scales_of(model.parameters), at_once)
+    )
 
 
 def restrict(given: Likelihood, rows: ArrayLike) -> Likelihood:
@@ -186,9 +189,16 @@ def _chunk(rows: np.ndarray, here: slice, length: int) -> np.ndarray:
     return rows if missing == 0 else np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])
 
 
-def _programs(model: Model, at_once: int) -> dict[str, Any]:
+def _scales_of(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
+    """What programs depend on: not where a search begins, nor the priors."""
+    return tuple(one._replace(start=0.0, prior=None) for one in parameters)
+
+
+# Compiling takes longer than running: cohorts, folds and comparisons of the same model share its programs.
+@lru_cache(maxsize=32)
+def _programs(log_prob: LogProb, parameters: tuple[Parameter, ...], at_once: int) -> dict[str, Any]:
     def value(z: jax.Array, unit: Any, weight: jax.Array) -> jax.Array:
-        return jnp.asarray(model.log_prob(natural(model.parameters, z), unit))
+        return jnp.asarray(log_prob(natural(parameters, z), unit))
 
     def weighted(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
         each = value(z, unit, weight)

@@ -1,0 +1,173 @@
+"""One comparison for all toolboxes: the same numbers by every road, in any order, with honest errors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+import policychord as pc
+from policychord import inference as inf
+
+PEOPLE, BLOCKS, TRIALS = 8, 4, 12
+WEAK = inf.Normal(0.0, 5.0)
+
+
+def _two(theta, unit):
+    z = unit["x"] @ theta["b"]
+    return jax.nn.log_sigmoid(jnp.where(unit["y"] == 1, z, -z))
+
+
+def _one(theta, unit):
+    z = unit["x"][..., 0] * theta["b"]
+    return jax.nn.log_sigmoid(jnp.where(unit["y"] == 1, z, -z))
+
+
+def _chance(theta, unit):
+    return jnp.full(unit["y"].shape, jnp.log(0.5))
+
+
+TWO = inf.Model("two", (inf.real("b", labels=("first", "second"), prior=WEAK),), _two)
+ONE = inf.Model("one", (inf.real("b", prior=WEAK),), _one)
+CHANCE = inf.Model("chance", (), _chance)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _x64():
+    pc.enable_x64()
+
+
+def simulate(model, theta, seed):
+    rng = np.random.default_rng(seed)
+    b = np.asarray(theta["b"]).reshape(PEOPLE, -1)
+    subject, block = np.repeat(np.arange(PEOPLE), BLOCKS), np.tile(np.arange(BLOCKS), PEOPLE)
+    x = rng.normal(size=(len(subject), TRIALS, 2))
+    z = np.einsum("utf,uf->ut", x[..., : b.shape[1]], b[subject])
+    return inf.Data({"x": x, "y": (rng.random(z.shape) < 1 / (1 + np.exp(-z))).astype(int)}, subject, block)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(TWO, {"b": np.random.default_rng(0).normal(1.0, 0.7, size=(PEOPLE, 2))}, 1)
+
+
+@pytest.fixture(scope="module")
+def compared(data):
+    return inf.compare([TWO, ONE, CHANCE], data, own=True)
+
+
+def test_the_order_of_models_changes_nothing(data, compared):
+    again = inf.compare([CHANCE, ONE, TWO], data, own=True)
+    assert [score.name for score in again.scores] == [score.name for score in compared.scores]
+    for score in compared.scores:
+        np.testing.assert_array_equal(again.score(score.name).each, score.each)
+    np.testing.assert_array_equal(again.selection.pxp, compared.selection.pxp)
+
+
+def test_chance_is_a_reference_and_not_selected(compared):
+    assert compared.selected == ("one", "two")
+    np.testing.assert_allclose(compared.score("chance").each, np.log(0.5))
+    assert compared.difference("two", "chance").call == "better"
+    assert compared.difference("chance", "two").call == "worse"
+
+
+def test_estimates_are_those_of_statsmodels(data):
+    given = inf.likelihood(TWO, data.units, groups=data.subject)
+    found = inf.estimate(given, method="ml", starts=3)
+    for person in range(PEOPLE):
+        rows = data.subject == person
+        x, y = data.units["x"][rows].reshape(-1, 2), data.units["y"][rows].ravel()
+        judge = sm.Logit(y, x).fit(disp=0)
+        np.testing.assert_allclose(found.z[person], judge.params, atol=1e-4)
+        assert found.log_posterior[person] == pytest.approx(judge.llf, abs=1e-7)
+
+
+def test_folds_by_hand_give_the_same_scores(data, compared):
+    """Person by person and fold by fold, with nothing of the batch."""
+    fold = inf.folds_within(data.subject, data.block)
+    for person in (0, 5):
+        mine = data.subject == person
+        expected = np.empty((int(mine.sum()), TRIALS))
+        units = jax.tree.map(lambda leaf, mine=mine: leaf[mine], data.units)
+        for k in np.unique(fold[mine]):
+            train, test = fold[mine] != k, fold[mine] == k
+            given = inf.likelihood(TWO, jax.tree.map(lambda leaf, train=train: leaf[train], units))
+            z = inf.maximise(given, starts=1, method="map").z
+            expected[test] = jax.vmap(lambda unit, z=z: _two({"b": z}, unit))(
+                jax.tree.map(lambda leaf, test=test: jnp.asarray(leaf[test]), units)
+            )
+        each = compared.score("two").each.reshape(len(data.subject), TRIALS)[mine]
+        np.testing.assert_allclose(each, expected, atol=1e-4)
+
+
+def test_folds_of_trials_inside_a_unit_and_trials_that_do_not_count(data):
+    """A fold may cut a unit, and what has no weight is neither fitted nor scored."""
+    fold = np.tile(np.arange(TRIALS) % 3, (len(data.subject), 1))
+    weight = np.ones(fold.shape)
+    weight[:, 0] = 0.0
+    spoiled = {**data.units, "y": np.where(weight > 0, data.units["y"], 1 - data.units["y"])}
+    both = [inf.compare([TWO, CHANCE], data._replace(units=units), own=True, fold=fold, weight=weight)
+            for units in (data.units, spoiled)]  # fmt: skip
+    assert len(both[0].score("two").each) == int(weight.sum())
+    np.testing.assert_allclose(both[0].score("two").each, both[1].score("two").each, atol=1e-9)
+    np.testing.assert_allclose(both[0].score("two").bic, both[1].score("two").bic, atol=1e-7)
+
+
+def test_a_model_that_borrows_has_the_estimates_of_the_other(data, compared):
+    hotter = inf.Model("hotter", TWO.parameters, lambda theta, unit: _two({"b": 2 * theta["b"]}, unit), borrows=TWO)
+    found = inf.compare([TWO, hotter], data, own=True)
+    np.testing.assert_array_equal(found.score("hotter").z, found.score("two").z)
+    assert found.difference("two", "hotter").mean > 0
+
+
+def test_twins_are_a_family_and_others_are_not(data, compared):
+    twin = TWO._replace(name="twin")
+    assert inf.near_duplicates(inf.compare([TWO, twin, CHANCE], data, own=True)) == (("twin", "two"),)
+    assert inf.near_duplicates(compared) == ()
+
+
+def test_nothing_is_established_between_a_model_and_noise():
+    """The null: two models that do not differ are called different in about one of twenty experiments."""
+    rng = np.random.default_rng(3)
+    clusters = np.repeat(np.arange(40), 10)
+    calls = [inf.paired(rng.normal(size=400), rng.normal(size=400), clusters).call for _ in range(400)]
+    assert 0.02 < np.mean([call != "not established" for call in calls]) < 0.09
+
+
+def test_models_and_parameters_are_recovered(compared):
+    found = inf.recover_models([ONE, TWO], compared, simulate, cohorts=2)
+    assert found.models == ("one", "two")
+    np.testing.assert_allclose(found.people.sum(axis=1), 1.0)
+    assert np.all(np.diag(found.people) > 0.5)
+    by_name = {row.name: row for row in found.parameters if row.model == "two"}
+    assert by_name["b: first"].correlation > 0.8
+    assert 0.7 <= by_name["b: first"].coverage <= 1.0
+
+
+def test_arviz_and_numpyro_take_the_same_likelihood(data, compared):
+    import arviz
+
+    given = inf.likelihood(TWO, data.units, groups=data.subject)
+    found = inf.estimate(given)
+    tree = inf.to_arviz(given, found, draws=60)
+    assert tree.posterior["b"].shape == (1, 60, PEOPLE, 2)
+    assert arviz.loo(tree).elpd_loo == pytest.approx(compared.score("two").each.sum(), rel=0.1)
+    numpyro = pytest.importorskip("numpyro")
+    seeded = numpyro.handlers.seed(inf.to_numpyro(given), 0)
+    trace = numpyro.handlers.trace(seeded).get_trace()
+    theta = jnp.asarray(trace["b"]["value"])
+    each = jax.vmap(lambda b, unit: _two({"b": b}, unit))(theta[data.subject], jax.tree.map(jnp.asarray, data.units))
+    assert float(trace["decisions"]["fn"].log_factor) == pytest.approx(float(each.sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"), [([], "called nothing"), ([TWO, TWO], "every name once")], ids=["none", "twice"]
+)
+def test_lists_that_make_no_sense_are_refused(data, models, words):
+    with pytest.raises(ValueError, match=words):
+        inf.compare(models, data)
+
+
+def test_a_model_that_was_not_compared_is_named(compared):
+    with pytest.raises(ValueError, match="'three' was not compared: there are two, one, chance"):
+        compared.score("three")
