@@ -222,7 +222,11 @@ def climb_folds(
     tiled = jax.tree_util.tree_map(lambda leaf: np.tile(leaf, (folds, *[1] * (leaf.ndim - 1))), given.data)
     people = given.groups
     group = np.concatenate([given.group + people * k for k in range(folds)])
-    every = given._replace(data=tiled._replace(counts=kept.reshape(-1, kept.shape[-1])), group=group)
+    every = given._replace(
+        data=tiled._replace(counts=kept.reshape(-1, kept.shape[-1])),
+        group=group,
+        weight=np.tile(given.weight, (folds, *[1] * (given.weight.ndim - 1))),
+    )
     with jax.enable_x64(True):
         begin = np.tile(_to_z(given, model, trials, coef), (folds, 1))
         best = _best_of(_with_priors(of_groups(every), every.parameters), [begin])
