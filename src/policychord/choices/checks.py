@@ -1,45 +1,30 @@
 """Checks on the user's own task: recovery, other people, posterior predictive checks, draws for ArviZ."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import numpy as np
 
-from .beliefs import Trials, take
+from ..inference.comparison import estimate_without
+from ..inference.model_recovery import ModelRecovery, RecoveredParameter
+from ..inference.optimise import Progress
+from .beliefs import Trials
 from .compare import Plan, believe_by, borrow, compare_models
 from .data import Choices
-from .models import ChoiceModel, Fitted, Mixture, coefficients_of, fit, is_regression, log_proba, names_of
+from .estimate import Fitted, choice_likelihood, coefficients_of, draw_coefficients, fit, natural_rows, places_of
+from .models import ChoiceModel, Mixture, log_proba
 from .simulate import design_of, play
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Progress = Callable[[str, int, int], Any]  # of (what is done, how far, of how much)
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
+# of (model, number): choices of people, and their coefficients
+Cohort = Callable[[str, int], tuple[Choices, np.ndarray]]
 
 
 # ------------------------------------------------------------------------------------------- recovery
-
-
-class Recovered(NamedTuple):
-    """How well one coefficient of simulated people is found again."""
-
-    model: str
-    coefficient: str
-    correlation: float  # of true and estimated values
-    bias: float
-    rmse: float
-    coverage: float | None = None  # share of people whose 95 % interval holds the true value
-
-
-class Recovery(NamedTuple):
-    """What became of cohorts of every model."""
-
-    models: tuple[str, ...]
-    parameters: list[Recovered]
-    best: np.ndarray  # (simulated, fitted) share of people whose least BIC is the fitted model's
-    frequency: np.ndarray  # (simulated, fitted) expected frequencies by group selection, mean over cohorts
-    won: np.ndarray  # (simulated, fitted) share of cohorts in which the fitted model has the highest PXP
 
 
 def recover(
@@ -50,50 +35,62 @@ def recover(
     cohorts: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Recovery:
+) -> ModelRecovery:
     """People with the fitted coefficients of each model play the same task again, and all models are fitted to them.
 
     The task is that of the data (`design_of`): as many people, blocks and trials, and the rewards that were recorded.
     """
     specs = plan.everything
     names = tuple(specs)
-    best, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
-    parameters: list[Recovered] = []
-    for row, (name, model) in enumerate(specs.items()):
-        true, found = fits[name].coef, []
-        for cohort in range(cohorts):
+
+    def again(name: str, number: int) -> tuple[Choices, np.ndarray]:
+        design = design_of(choices, (seed, number))
+        at = np.searchsorted(fits[name].subjects, design.subject)
+        rng = np.random.default_rng((seed, number, names.index(name)))
+        return play(design, choices.task, specs[name], fits[name].coef[at], rng), fits[name].coef
+
+    return recover_cohorts(plan, again, cohorts=cohorts, progress=progress)
+
+
+def recover_cohorts(plan: Plan, cohort: Cohort, *, cohorts: int = 1, progress: Progress | None = None) -> ModelRecovery:
+    """All models of a plan fitted to cohorts of each of them: which model is found, and how well its coefficients."""
+    names = tuple(plan.everything)
+    people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
+    parameters: list[RecoveredParameter] = []
+    for row, name in enumerate(names):
+        truth, refitted = [], []
+        for number in range(cohorts):
             if progress is not None:
-                progress(f"recovery: people who use {name}", row * cohorts + cohort, len(names) * cohorts)
-            design = design_of(choices, (seed, cohort))
-            at = np.searchsorted(fits[name].subjects, design.subject)
-            rng = np.random.default_rng((seed, cohort, row))
-            again = play(design, choices.task, model, true[at], rng)
-            trials = believe_by(plan, again)
-            refits = {other: fit(one, trials, engine="scoring") for other, one in plan.models.items()}
-            every = {**refits, names[-1]: borrow(plan.ours, trials, refits[plan.reference])}
-            evidence = np.stack([one.log_evidence for one in every.values()], axis=1)
-            best[row] += np.bincount(evidence.argmax(1), minlength=len(names)) / len(evidence)
-            selection = compare_models(every, names).selection
+                progress(f"recovery: people who use {name}", row * cohorts + number, len(names) * cohorts)
+            simulated, coef = cohort(name, number)
+            trials = believe_by(plan, simulated)
+            fits = {other: fit(model, trials) for other, model in plan.models.items()}
+            if plan.composes:
+                fits[names[-1]] = borrow(plan.ours, trials, fits[plan.reference])
+            evidence = np.stack([fits[other].log_evidence for other in names], axis=1)
+            people[row] += np.bincount(evidence.argmax(1), minlength=len(names)) / len(evidence)
+            selection = compare_models(fits, names).selection
             frequency[row] += selection.expected
             won[row, selection.pxp.argmax()] += 1
-            found.append(every[name])
-        parameters += _recovered(name, true, found)
-    return Recovery(names, parameters, best / cohorts, frequency / cohorts, won / cohorts)
+            truth.append(coef)
+            refitted.append(fits[name])
+        parameters += _recovered(name, np.concatenate(truth), refitted)
+    return ModelRecovery(names, tuple(parameters), people / cohorts, frequency / cohorts, won / cohorts)
 
 
-def _recovered(name: str, true: np.ndarray, found: list[Fitted]) -> list[Recovered]:
-    wanted = np.concatenate([true] * len(found))
-    estimate = np.concatenate([one.coef for one in found])
-    parts = []
-    for k, label in enumerate(found[0].names):
-        error, spread = estimate[:, k] - wanted[:, k], np.std(wanted[:, k]) * np.std(estimate[:, k])
-        correlation = float(np.corrcoef(wanted[:, k], estimate[:, k])[0, 1]) if spread > 0 else float("nan")
-        inside = [(one.low[:, k] <= true[:, k]) & (true[:, k] <= one.high[:, k])
-                  for one in found if one.low is not None and one.high is not None]  # fmt: skip
-        coverage = float(np.mean(inside)) if inside else None
-        rmse = float(np.sqrt(np.mean(error**2)))
-        parts.append(Recovered(name, label, correlation, float(np.mean(error)), rmse, coverage))
-    return parts
+def _recovered(name: str, truth: np.ndarray, refitted: list[Fitted]) -> list[RecoveredParameter]:
+    estimates, low, high = (
+        np.concatenate([getattr(fitted, part) for fitted in refitted]) for part in ("coef", "low", "high")
+    )
+    rows = []
+    for k, label in enumerate(refitted[0].names):
+        off = estimates[:, k] - truth[:, k]
+        varies = np.std(truth[:, k]) * np.std(estimates[:, k]) > 0
+        correlation = float(np.corrcoef(truth[:, k], estimates[:, k])[0, 1]) if varies else float("nan")
+        inside = (low[:, k] <= truth[:, k]) & (truth[:, k] <= high[:, k])
+        rmse = float(np.sqrt(np.mean(off**2)))
+        rows.append(RecoveredParameter(name, label, correlation, float(off.mean()), rmse, float(inside.mean())))
+    return rows
 
 
 # ---------------------------------------------------------------------------------------- other people
@@ -119,37 +116,48 @@ def predict_others(
 ) -> CrossValidation:
     """Leave out a share of the people, fit the others' choices together, and predict those left out."""
     people, who = np.unique(trials.subject, return_inverse=True)
-    if len(people) < folds:
-        raise ValueError(f"folds = {folds} with {len(people)} people: use at most one fold a person.")
-    specs, scored = plan.everything, trials.counts
+    specs, made = plan.everything, (np.arange(len(who)), trials.choice)
+    fold = folds_of_people(len(people), folds, splits, seed)[:, who]  # (splits, trials)
+    coef = {name: _pooled_without(model, trials, fold, progress) for name, model in plan.models.items()}
     score = np.zeros((splits, len(specs)))
-    made = np.arange(len(who)), trials.choice
-    for split in range(splits):
-        if progress is not None:
-            progress("predicting other people", split, splits)
-        order = np.random.default_rng((seed, split)).permutation(len(people))
-        fold = np.empty(len(people), dtype=int)
-        for k, some in enumerate(np.array_split(order, folds)):
-            fold[some] = k
-        fold = fold[who]
-        rows = {name: _pooled_without(model, trials, fold) for name, model in plan.models.items()}
-        for column, (name, model) in enumerate(specs.items()):
-            coef = rows[plan.reference if isinstance(model.change, Mixture) else name]
-            score[split, column] = log_proba(model, trials, coef)[made][scored].mean()
+    for column, (name, model) in enumerate(specs.items()):
+        rows = coef[plan.reference if isinstance(model.change, Mixture) else name]
+        for split in range(splits):
+            log_p = log_proba(model, trials, rows[split])[made]
+            parts = [log_p[(fold[split] == k) & trials.counts].mean() for k in range(folds)]
+            score[split, column] = np.mean(parts)
     return CrossValidation(tuple(specs), score)
 
 
-def _pooled_without(model: ChoiceModel, trials: Trials, fold: np.ndarray) -> np.ndarray:
-    """Coefficients for every trial that were estimated from the people outside its fold, (trials, coefficients)."""
-    pooled = model._replace(pooled=True)
-    if not isinstance(model.reference, str):
-        return np.zeros((len(fold), 0))
-    if is_regression(model) and trials.offered is None:
-        parts = [fit(pooled, take(trials, fold != k), engine="scoring").coef[0] for k in range(int(fold.max()) + 1)]
-        return np.stack(parts)[fold]
-    from .estimate import climb, climb_folds
+def folds_of_people(people: int, folds: int, splits: int, seed: int = 0) -> np.ndarray:
+    """Random splits of people into folds, (splits, people)."""
+    if people < folds:
+        raise ValueError(f"folds = {folds} with {people} people: use at most one fold a person.")
+    fold = np.empty((splits, people), dtype=int)
+    for split in range(splits):
+        order = np.random.default_rng((seed, split)).permutation(people)
+        for k, some in enumerate(np.array_split(order, folds)):
+            fold[split, some] = k
+    return fold
 
-    return climb_folds(model, trials, fold, climb(pooled, trials).coef, pooled=True)
+
+def _pooled_without(
+    model: ChoiceModel, trials: Trials, fold: np.ndarray, progress: Progress | None = None
+) -> np.ndarray:
+    """Coefficients for every trial from the people outside its fold, (splits, trials, coefficients)."""
+    if not model.coefficients:
+        return np.zeros((*fold.shape, 0))
+    given = choice_likelihood(model._replace(pooled=True), trials)
+    first = places_of(trials).first
+    rows = []
+    with jax.enable_x64(True):
+        whole = fit(model._replace(pooled=True), trials).z
+        for split, each in enumerate(fold):
+            if progress is not None:
+                progress(f"predicting other people: {model.name}", split, len(fold))
+            without = estimate_without(given, each[first], np.asarray(whole))
+            rows.append(natural_rows(given, without[:, 0])[each])
+    return np.stack(rows)
 
 
 # ------------------------------------------------------------------------------ posterior predictive checks
@@ -238,17 +246,15 @@ def posterior_tree(
     import xarray as xr
 
     from ..inference.output import without_rounding
-    from .estimate import draw_coefficients
 
-    base = model._replace(change=None) if isinstance(model.change, Mixture) else model
-    coef = draw_coefficients(base, fitted, trials, draws, seed)  # (draws, people, coefficients)
+    coef = draw_coefficients(model, fitted, trials, draws, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
     log_p = without_rounding(np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef]))
     kept = trials.counts
     chain = {"chain": [0], "draw": np.arange(draws)}
     # a slash in a name would be a path in a tree: V/TU is written V_per_TU
-    names = [name.replace("/", "_per_") for name in names_of(base)]
+    names = [name.replace("/", "_per_") for name in model.coefficients]
     named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
     who_made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
     return xr.DataTree.from_dict({
@@ -257,7 +263,3 @@ def posterior_tree(
         "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
         "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in who_made.items()}),
     })  # fmt: skip
-
-
-__all__ = ["STATISTICS", "CrossValidation", "PredictiveCheck", "Recovered", "Recovery", "check_predictions",
-           "posterior_tree", "predict_others", "recover"]  # fmt: skip

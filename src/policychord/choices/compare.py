@@ -1,37 +1,26 @@
-"""One set of choices, analysed: the classic models, the composed one, which of them the group uses, and its rivals."""
+"""One set of choices, analysed: models, which of them the group uses, the composed one among them, and its controls."""
 
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..inference.selection import ModelSelection, select_models
 from .beliefs import Trials, believe
 from .data import Choices, Task
-from .glm import Link
+from .estimate import Fitted, borrow, coefficients_of, fit
 from .learners import LEARNERS, AbstractLearner, learner_of
-from .models import (
-    ChoiceModel,
-    Composition,
-    Fitted,
-    Floor,
-    classic,
-    coefficients_of,
-    composed,
-    evaluate,
-    fit,
-    is_regression,
-    weigh,
-)
+from .models import ChoiceModel, Composition, Floor, Link, classic, composed, weigh
 from .schemas import CLASSIC, FEATURES, PAPER, Schemas, exploit
 
 OURS = "Composed"
+USUAL = (*CLASSIC, OURS)
 ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
 
 
-class Comparison(NamedTuple):
+class Selection(NamedTuple):
     """Group model selection with the models' names."""
 
     models: tuple[str, ...]
@@ -43,14 +32,15 @@ class Comparison(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is fitted: models by name, one of them the reference that the composed model comes close to."""
+    """What is fitted: models by name. If they compose, one of them is the reference that the mixture comes close to."""
 
-    models: Mapping[str, ChoiceModel]
+    models: Mapping[str, ChoiceModel]  # without the composed one
     reference: str
     link: Link
     eps: float
     primitives: Schemas
     learner: AbstractLearner | None = None  # with fixed parameters, for all models without one of their own
+    composes: bool = True  # whether the composed model is compared, too
 
     @property
     def ours(self) -> ChoiceModel:
@@ -59,8 +49,8 @@ class Plan(NamedTuple):
 
     @property
     def everything(self) -> dict[str, ChoiceModel]:
-        """All models, the composed one last."""
-        return {**self.models, OURS: self.ours}
+        """All models that are compared, the composed one last."""
+        return {**self.models, **({OURS: self.ours} if self.composes else {})}
 
 
 def plan_models(
@@ -69,22 +59,27 @@ def plan_models(
     eps: float = 0.01,
     primitives: Schemas = tuple(PAPER),
     *,
-    models: Sequence[str] = CLASSIC,
+    models: Sequence[str] = USUAL,
     reference: str = "",
     learner: AbstractLearner | None = None,
 ) -> Plan:
-    """A plan from names, see `model_by_name`; the reference is the Hybrid, or else the first model.
+    """A plan from names, see `model_by_name`. No model is compared that is not named.
 
-    A `learner` with free parameters is fitted with each model anew; one without is the same for all.
+    `Composed` comes close to the `reference`: the Hybrid unless it is named. A `learner` with free parameters is
+    fitted with each model anew; one without is the same for all.
     """
     fitted = learner if learner is not None and learner.free else None
-    known = {name: model_by_name(name, task, link, fitted) for name in models}
-    reference = reference or ("Hybrid" if "Hybrid" in known else next(iter(known)))
-    if reference not in known:
+    known = {name: model_by_name(name, task, link, fitted) for name in models if name != OURS}
+    composes = OURS in models
+    if composes and not reference:
+        if "Hybrid" not in known and len(known) > 1:
+            raise ValueError(f"{OURS} comes close to one of {', '.join(known)}: say to which by `reference`.")
+        reference = next(iter(known)) if len(known) == 1 else "Hybrid"
+    if composes and reference not in known:
         known[reference] = model_by_name(reference, task, link, fitted)
-    if OURS in known:
-        raise ValueError(f"models has {OURS!r}, which is always there: name the others.")
-    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner)
+    if not known:
+        raise ValueError("models is empty: name at least one.")
+    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner, composes)
 
 
 def model_by_name(text: str, task: Task, link: Link = "logit", learner: AbstractLearner | None = None) -> ChoiceModel:
@@ -99,12 +94,12 @@ def model_by_name(text: str, task: Task, link: Link = "logit", learner: Abstract
     if head.partition("+")[0].lower() in known:
         head = ":" + head
         pattern = r":(?P<decider>\w*)(?P<more>(?:\+\w+)*)"
-    found = re.fullmatch(pattern, head)
-    parts = found.groupdict() if found else {}
+    match = re.fullmatch(pattern, head)
+    parts = match.groupdict() if match else {}
     more = [part for part in parts.get("more", "").split("+") if part]
     own = parts.get("learner")
     decider = known.get((parts.get("decider") or ("habit" if own == "none" else "value")).lower())
-    if not found or decider is None or (own and own not in LEARNERS) or set(more) - {"stickiness", "lapse"}:
+    if not match or decider is None or (own and own not in LEARNERS) or set(more) - {"stickiness", "lapse"}:
         raise ValueError(
             f"model {text!r} is not known: use one of {', '.join(CLASSIC)}, after a learner of its own where wanted "
             f"({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and with +stickiness or +lapse."
@@ -116,7 +111,7 @@ def model_by_name(text: str, task: Task, link: Link = "logit", learner: Abstract
 
 
 class Analysis(NamedTuple):
-    """Fits by the models' names, the weights at every trial, and four comparisons."""
+    """Fits by the models' names, which of them the group uses, and the weights at every trial if they compose."""
 
     trials: Trials
     task_name: str
@@ -125,13 +120,12 @@ class Analysis(NamedTuple):
     left_out: int
     notes: tuple[str, ...]  # about the table of choices
     models: dict[str, Fitted]
-    composition: Composition
-    primitives: tuple[str, ...]
-    classic: Comparison  # all but the composed model: the four classic ones, as in the original article
-    against_hybrid: Comparison  # composed against its reference: Fig 4b, top
-    against_others: Comparison  # against the others: Fig 4b, bottom
-    everything: Comparison
-    reference: str = "Hybrid"
+    everything: Selection
+    primitives: tuple[str, ...] = ()
+    reference: str = ""
+    composition: Composition | None = None
+    against_reference: Selection | None = None  # the composed model against its reference alone: Fig 4b, top
+    against_others: Selection | None = None  # against all models but the reference: Fig 4b, bottom
 
 
 def analyse(
@@ -142,7 +136,7 @@ def analyse(
     *,
     plan: Plan | None = None,
 ) -> Analysis:
-    """Fit everything to one set of choices: the classic models, or what a plan says."""
+    """Fit everything to one set of choices: the classic models and the composed one, or what a plan says."""
     plan = plan_models(choices.task, link, eps, primitives) if plan is None else plan
     trials = believe_by(plan, choices)
     return compare_all(choices, trials, {name: fit(model, trials) for name, model in plan.models.items()}, plan)
@@ -155,31 +149,46 @@ def believe_by(plan: Plan, choices: Choices) -> Trials:
 
 def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], plan: Plan) -> Analysis:
     """The models' fits and the composed model with its reference's coefficients, compared over the group."""
-    ours, base = plan.ours, fits[plan.reference]
-    models = {**fits, OURS: borrow(ours, trials, base)}
-    composition = weigh(ours, trials, coefficients_of(base, trials))
-    others = tuple(name for name in fits if name != plan.reference)
+    models = dict(fits)
+    composing: dict[str, Any] = {}
+    if plan.composes:
+        base = fits[plan.reference]
+        models[OURS] = borrow(plan.ours, trials, base)
+        others = tuple(name for name in fits if name != plan.reference)
+        composing = {
+            "primitives": tuple(plan.primitives),
+            "reference": plan.reference,
+            "composition": weigh(plan.ours, trials, coefficients_of(base, trials)),
+            "against_reference": compare_models(models, (plan.reference, OURS)),
+            "against_others": compare_models(models, (*others, OURS)),
+        }
     return Analysis(
-        trials, choices.task.name, plan.link, plan.eps, choices.left_out, choices.notes, models, composition,
-        tuple(plan.primitives),
-        classic=compare_models(models, tuple(fits)),
-        against_hybrid=compare_models(models, (plan.reference, OURS)),
-        against_others=compare_models(models, (*others, OURS)),
+        trials=trials,
+        task_name=choices.task.name,
+        link=plan.link,
+        eps=plan.eps,
+        left_out=choices.left_out,
+        notes=choices.notes,
+        models=models,
         everything=compare_models(models, tuple(models)),
-        reference=plan.reference,
-    )  # fmt: skip
+        **composing,
+    )
 
 
-def borrow(model: ChoiceModel, trials: Trials, base: Fitted) -> Fitted:
-    """A model with the coefficients of another fit, and their errors."""
-    interval = None if base.low is None or base.high is None else (base.low, base.high)
-    return evaluate(model, trials, base.coef, base.separated, base.error, interval)
+def compare_models(fits: Mapping[str, Fitted], names: Sequence[str]) -> Selection:
+    """Which of these models is the most frequent? Their order changes nothing: they are counted by name."""
+    order = sorted(names)
+    evidence = np.stack([fits[name].log_evidence for name in order], axis=1)
+    selection = select_models(evidence) if len(order) > 1 else _alone(len(evidence))
+    at = [order.index(name) for name in names]
+    rows = {name: getattr(selection, name)[at] for name in ("alpha", "expected", "xp", "pxp")}
+    return Selection(tuple(names), selection._replace(**rows, responsibilities=selection.responsibilities[:, at]))
 
 
-def compare_models(fits: Mapping[str, Fitted], names: Sequence[str]) -> Comparison:
-    """Which of these models is the most frequent?"""
-    evidence = np.stack([fits[name].log_evidence for name in names], axis=1)
-    return Comparison(tuple(names), select_models(evidence))
+def _alone(people: int) -> ModelSelection:
+    """Of one model there is nothing to select."""
+    sure = np.ones(1)
+    return ModelSelection(1.0 + people * sure, sure, sure, sure, 0.0, np.ones((people, 1)))
 
 
 class Rival(NamedTuple):
@@ -219,7 +228,7 @@ def fit_rivals(
     """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?"""
     base = classic("Hybrid", link) if plan is None else plan.models[plan.reference]
     reference = "Hybrid" if plan is None else plan.reference
-    known = fit(base, trials, engine="scoring")
+    known = fit(base, trials)
     taken = partial(borrow, trials=trials, base=known)
     mixed = partial(composed, reference=base, eps=eps)
     ours = taken(mixed(primitives))
@@ -236,7 +245,7 @@ def fit_rivals(
     # two rivals are about the paper's primitives
     paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2 and trials.offered is None
     tied = taken(mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})) if paper else None
-    own = own and is_regression(base)
+    own = own and not (base.learner is not None and base.learner.free)
     return Rivals(
         with_floor(f"{reference} clipped to [.01, .99]",
                    f"{reference}, with no probability under .01 or over .99", "clip"),
@@ -255,20 +264,21 @@ def fit_rivals(
     )  # fmt: skip
 
 
-def fit_hybrid(trials: Trials, link: Link) -> Fitted:
-    """The reference: the same as by statsmodels to eight digits of the likelihood, and faster."""
-    return fit(classic("Hybrid", link), trials, engine="scoring")
-
-
-def weights_by_trial(found: Analysis) -> tuple[np.ndarray, np.ndarray]:
+def weights_by_trial(analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
     """The trial numbers of a block, and the mean weights at each over people and blocks, (trials, primitives)."""
-    numbers = np.unique(found.trials.trial)
-    return numbers, np.stack([found.composition.weights[found.trials.trial == k].mean(0) for k in numbers])
+    numbers, weights = np.unique(analysis.trials.trial), _weights_of(analysis)
+    return numbers, np.stack([weights[analysis.trials.trial == k].mean(0) for k in numbers])
 
 
-def several_blocks(found: Analysis) -> bool:
+def _weights_of(analysis: Analysis) -> np.ndarray:
+    if analysis.composition is None:
+        raise ValueError(f"these models do not compose, so that there are no weights: name {OURS} among them.")
+    return analysis.composition.weights
+
+
+def several_blocks(analysis: Analysis) -> bool:
     """Whether somebody has more than one block: with one, its course is the whole experiment's."""
-    return len(np.unique(found.trials.block)) > 1
+    return len(np.unique(analysis.trials.block)) > 1
 
 
 class Course(NamedTuple):
@@ -279,9 +289,9 @@ class Course(NamedTuple):
     sd: np.ndarray
 
 
-def weights_in_course(found: Analysis) -> Course:
+def weights_in_course(analysis: Analysis) -> Course:
     """Blocks one after the other, as in Fig 4c."""
-    trials, weights = found.trials, found.composition.weights
+    trials, weights = analysis.trials, _weights_of(analysis)
     moments, at = np.unique(np.stack([trials.block, trials.trial]), axis=1, return_inverse=True)
     count = np.bincount(at)[:, None]
     mean = np.stack([np.bincount(at, column) for column in weights.T], axis=-1) / count
@@ -298,13 +308,13 @@ class WithinBlock(NamedTuple):
     error: np.ndarray
 
 
-def weights_within_block(found: Analysis) -> WithinBlock:
+def weights_within_block(analysis: Analysis) -> WithinBlock:
     """What a paper prints: people are what varies, so blocks are averaged first."""
-    numbers, at = np.unique(found.trials.trial, return_inverse=True)
-    people, who = np.unique(found.trials.subject, return_inverse=True)
+    numbers, at = np.unique(analysis.trials.trial, return_inverse=True)
+    people, who = np.unique(analysis.trials.subject, return_inverse=True)
     cell = who * len(numbers) + at
     count = np.bincount(cell, minlength=len(people) * len(numbers))
-    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in found.composition.weights.T], axis=-1)
+    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in _weights_of(analysis).T], axis=-1)
     person = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
     person = person.reshape(len(people), len(numbers), -1)
     there = np.isfinite(person).sum(0)

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .checks import PredictiveCheck
-from .compare import OURS, Analysis, Comparison, weights_in_course, weights_within_block
+from .compare import OURS, Analysis, Selection, weights_in_course, weights_within_block
 
 # Okabe-Ito: told apart by colour-blind readers and in print
 _SPARE = ("#0072B2", "#56B4E9", "#E69F00", "#000000")
@@ -160,7 +160,7 @@ def _mean(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return mean, sd / np.sqrt(there)
 
 
-def draw_pxp(ax: Any, compared: Comparison, colour: str, title: str) -> None:
+def draw_pxp(ax: Any, compared: Selection, colour: str, title: str) -> None:
     """A bar for each model's PXP, and the Bayes omnibus risk above."""
     values = compared.selection.pxp
     bars = ax.bar(compared.models, values, 0.6, color=colour)

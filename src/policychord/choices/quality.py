@@ -1,51 +1,52 @@
-"""How well models fit, always: chance, accuracy, pseudo-R2, held-out likelihood; and warnings that belong to a verdict.
+"""How well models predict: all of them and chance on the same held-out trials, and warnings that belong to a verdict.
 
-Held-out: a person's coefficients are estimated without a fold and predict it. Folds are blocks, or stretches of trials
-where there is one block. Beliefs run through everything, because they use the past only.
+A person's coefficients are estimated without a fold and predict it. Folds are blocks, or stretches of trials where
+there is one block. Beliefs run through everything, because they use the past only.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from ..inference.comparison import Comparison, Score, compare, estimate_without
+from ..inference.findings import no_verdict
+from ..inference.likelihoods import Model
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .beliefs import Trials
-from .compare import OURS, Analysis, Comparison, Plan, borrow, compare_models, model_by_name
+from .compare import OURS, Analysis, Plan, Selection, borrow, compare_models
 from .data import Choices, measure_task
-from .glm import log_choice_prob, log_choice_slope
-from .models import ChoiceModel, Fitted, Mixture, believed, coefficients_of, fit, is_regression, log_proba
-from .schemas import features
+from .estimate import AT_ONCE, Fitted, choice_likelihood, coefficients_of, data_of, model_of, natural_rows, places_of
+from .models import ChoiceModel, log_proba
 
 FOLDS = 5
-DELTA = "delta rule"  # the simple rival that is always tried
-LEAST_GAIN = 0.05  # nats a trial over chance, held out: below it a model hardly explains anything
-CLEAR = 10.0  # of BIC, summed over people: a difference that is not chance
+CHANCE = "chance"
+LEAST_GAIN = 0.05  # nats per trial over chance, held out: below it a model hardly explains anything
 SHIFT = 0.5  # deviations of a reward: a mean that is farther off than this is not the task's
 MOST_NAMED = 8  # people in a warning
 FACTOR = 4.0  # between variances that still belong together
-_WEAK_SD = 10.0  # of a coefficient times its feature's size: the weak prior of regressions without a maximum
 
 
-class Quality(NamedTuple):
-    """How well each model explains each person's scored choices."""
+class Examination(NamedTuple):
+    """How well each model explains each person's scored choices, and what a reader of the verdict must know."""
 
-    models: tuple[str, ...]
+    comparison: Comparison  # of all models and chance, held out
     people: np.ndarray
     trials: np.ndarray  # (people) that are scored
-    chance: np.ndarray  # (people) ln p if every arm on offer were equally likely
-    log_likelihood: np.ndarray  # (people, models)
-    accuracy: np.ndarray  # (people, models) share of choices that the model holds for the most likely
-    r2: np.ndarray  # (people, models) McFadden's pseudo-R2, 1 - ln p / chance
-    held_out: np.ndarray  # (people, models) ln p of trials under coefficients estimated without them
+    chance: np.ndarray  # (people) summed ln p if every arm on offer were equally likely
+    accuracy: dict[str, np.ndarray]  # (people) share of choices that the model holds for the most likely
+    r2: dict[str, np.ndarray]  # (people) McFadden's pseudo-R2, 1 - ln p / chance
+    held_out: dict[str, np.ndarray]  # (people) mean ln p of trials under coefficients estimated without them
+    warnings: tuple[str, ...] = ()
 
     def total(self, model: str) -> dict[str, float]:
-        """Over all people, a trial: accuracy, pseudo-R2 and held-out ln p."""
-        k, share = self.models.index(model), self.trials / self.trials.sum()
+        """Over all trials: accuracy, pseudo-R2, and held-out ln p per trial."""
+        score = self.comparison.score(model)
         return {
-            "accuracy": float(share @ self.accuracy[:, k]),
-            "R2": float(1.0 - self.log_likelihood[:, k].sum() / self.chance.sum()),
-            "held_out": float(self.held_out[:, k].sum() / self.trials.sum()),
+            "accuracy": float(self.trials @ self.accuracy[model] / self.trials.sum()),
+            "R2": float(1.0 - score.log_likelihood.sum() / self.chance.sum()),
+            "held_out": score.held_out,
         }
 
     @property
@@ -54,57 +55,73 @@ class Quality(NamedTuple):
         return float(self.chance.sum() / self.trials.sum())
 
 
-class Examination(NamedTuple):
-    """What stands beside a verdict: fit quality, the delta rule for comparison, warnings."""
-
-    quality: Quality
-    delta: Fitted
-    warnings: tuple[str, ...]
-
-
-def examine(choices: Choices, found: Analysis, plan: Plan) -> Examination:
-    """Fit quality of every model and of a simple delta rule, and what a reader of the verdict must know."""
-    delta = model_by_name("delta", choices.task, "logit")
-    specs = {**plan.everything, DELTA: delta}
-    fits = {**found.models, DELTA: fit(delta, found.trials)}
-    quality = _measure_quality(specs, fits, found.trials)
-    warnings = (*_task_warnings(choices), *_fit_warnings(quality, fits), *_floor_warnings(found, plan))
-    return Examination(quality, fits[DELTA], warnings)
+def examine(choices: Choices, analysis: Analysis, plan: Plan) -> Examination:
+    """All models of a plan and chance on the same held-out trials, and what a reader of the verdict must know."""
+    trials = analysis.trials
+    examined = _measure(plan.everything, analysis.models, trials, compare_held_out(plan, analysis.models, trials))
+    warnings = (*_task_warnings(choices), *_fit_warnings(examined), *_floor_warnings(analysis, plan))
+    return examined._replace(warnings=warnings)
 
 
-def _measure_quality(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitted], trials: Trials) -> Quality:
-    """Accuracy, pseudo-R2 and held-out likelihood of models that are fitted."""
-    people, who = np.unique(trials.subject, return_inverse=True)
-    counts, row = trials.counts, np.arange(len(trials.choice))
-    offered = np.full(len(row), trials.arms) if trials.offered is None else trials.offered.sum(1)
-
-    def sums(values: np.ndarray) -> np.ndarray:
-        return np.bincount(who, np.where(counts, values, 0.0), minlength=len(people))
-
-    scored, chance = sums(np.ones(len(row))), sums(-np.log(offered))
+def compare_held_out(plan: Plan, fits: dict[str, Fitted], trials: Trials) -> Comparison:
+    """The models of a plan and chance, everybody with coefficients of their own; errors are over people."""
+    data, counts = data_of(trials)
     fold = folds_of(trials)
-    known: list[tuple[ChoiceModel, np.ndarray]] = []
-    accuracy, held_out = [], []
+    fitted = {name: model for name, model in plan.models.items() if model.coefficients}
+    others = {name: model for name, model in plan.everything.items() if name not in fitted}
+    ready = [_ready(name, model, fits[name], trials, fold) for name, model in others.items()]
+    models = [model_of(model, trials, name) for name, model in fitted.items()]
+    begin = {name: np.asarray(fits[name].z)[None] for name in fitted}
+    with jax.enable_x64(True):
+        return compare(
+            [*models, _CHANCE], data, own=True, fold=places_of(trials).spread(fold), weight=counts, begin=begin,
+            references=(CHANCE,), ready=ready, at_once=AT_ONCE,
+        )  # fmt: skip
+
+
+def _chance(theta: Any, unit: Any) -> Any:
+    arms = unit.belief.mean.shape[-1]
+    offered = jnp.full(unit.choice.shape, arms) if unit.offered is None else jnp.sum(unit.offered, axis=-1)
+    return -jnp.log(1.0 * offered)
+
+
+_CHANCE = Model(CHANCE, (), _chance, "every arm on offer equally likely")
+
+
+def _ready(name: str, model: ChoiceModel, fitted: Fitted, trials: Trials, fold: np.ndarray) -> Score:
+    """The score of a model with the coefficients of its reference, without a fold as with it."""
+    coef = np.zeros((len(fold), 0))
+    z = np.zeros((len(fitted.subjects), 0)) if fitted.z is None else fitted.z
+    if model.coefficients:
+        given = choice_likelihood(model._replace(change=None), trials)
+        with jax.enable_x64(True):
+            without = estimate_without(given, places_of(trials).spread(fold), z)
+            rows = np.stack([natural_rows(given, part) for part in without])  # (folds, people, coefficients)
+        coef = rows[fold, np.searchsorted(fitted.subjects, trials.subject)]
+    each = log_proba(model, trials, coef)[np.arange(len(fold)), trials.choice]
+    return Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each[trials.counts])
+
+
+def _measure(
+    specs: dict[str, ChoiceModel], fits: dict[str, Fitted], trials: Trials, comparison: Comparison
+) -> Examination:
+    people, who = np.unique(trials.subject[trials.counts], return_inverse=True)
+    made = np.arange(len(trials.choice)), trials.choice
+
+    def by_person(values: np.ndarray) -> np.ndarray:
+        return np.bincount(who, values, minlength=len(people))
+
+    scored, chance = by_person(np.ones(len(who))), by_person(comparison.score(CHANCE).each)
+    accuracy = {}
     for name, model in specs.items():
         log_prob = log_proba(model, trials, coefficients_of(fits[name], trials))
         best = log_prob >= log_prob.max(1, keepdims=True) - 1e-12
-        accuracy.append(sums(best[row, trials.choice] / best.sum(1)) / scored)
-        # a composed model has its reference's coefficients, without a fold as with it
-        key = model._replace(change=None, parameters=0) if isinstance(model.change, Mixture) else model
-        coef = next((rows for other, rows in known if _same(other, key)), None)
-        if coef is None:
-            coef = _coefficients_without(key, trials, fold, fits[name].coef)
-            known.append((key, coef))
-        held_out.append(sums(log_proba(model, trials, coef)[row, trials.choice]))
-    log_likelihood = np.stack([fits[name].log_likelihood for name in specs], axis=1)
-    return Quality(
-        tuple(specs), people, scored.astype(int), chance, log_likelihood, np.stack(accuracy, axis=1),
-        1.0 - log_likelihood / chance[:, None], np.stack(held_out, axis=1),
+        accuracy[name] = by_person((best[made] / best.sum(1))[trials.counts]) / scored
+    return Examination(
+        comparison, people, scored.astype(int), chance, accuracy,
+        {name: 1.0 - fits[name].log_likelihood / chance for name in specs},
+        {name: by_person(comparison.score(name).each) / scored for name in specs},
     )  # fmt: skip
-
-
-def _same(one: ChoiceModel, other: ChoiceModel) -> bool:
-    return one._replace(parameters=0) == other._replace(parameters=0)
 
 
 def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
@@ -116,81 +133,6 @@ def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
         several = block.max() > 0
         fold[rows] = block % folds if several else np.arange(len(rows)) * folds // len(rows)
     return fold
-
-
-def _coefficients_without(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Coefficients for every trial that were estimated without its fold, (trials, coefficients)."""
-    if not isinstance(model.reference, str) or coef.shape[1] == 0:
-        return np.zeros((len(trials.choice), coef.shape[1]))
-    if is_regression(model) and trials.offered is None:
-        return _regress_folds(model, trials, fold, coef)
-    from .estimate import climb_folds
-
-    return climb_folds(model, trials, fold, coef)
-
-
-def _regress_folds(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Everybody's regressions without each fold, in step: Newton on expected information, with a weak prior."""
-    seen = believed(model, trials, np.zeros((len(trials.choice), 0)))
-    x = features(str(model.reference), seen)
-    who = np.unique(trials.subject, return_inverse=True)[1]
-    people, row = len(coef), np.arange(len(who))
-    size = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
-    precision = np.diag((np.where(size > 0, size, 1.0) / _WEAK_SD) ** 2)
-    answer = np.zeros((len(who), x.shape[2]))
-
-    def sums(values: np.ndarray) -> np.ndarray:
-        total = np.zeros((people, *values.shape[1:]))
-        np.add.at(total, who, values)
-        return total
-
-    for left_out in np.unique(fold):
-        weight = (trials.counts & (fold != left_out)).astype(float)
-
-        def height(now: np.ndarray, weight: np.ndarray = weight) -> np.ndarray:
-            log_p = log_choice_prob(x, now[who], model.link)[row, trials.choice]
-            return np.bincount(who, weight * log_p, minlength=people) - 0.5 * np.einsum(
-                "pf,fg,pg->p", now, precision, now
-            )
-
-        now = np.clip(coef, -_WEAK_SD / np.where(size > 0, size, 1.0), _WEAK_SD / np.where(size > 0, size, 1.0))
-        value = height(now)
-        for _ in range(30):
-            slope = _log_choice_slope_rows(x, now[who], model.link)
-            prob = np.exp(log_choice_prob(x, now[who], model.link))
-            information = sums(np.einsum("t,to,tof,tog->tfg", weight, prob, slope, slope)) + precision
-            gradient = sums(weight[:, None] * slope[row, trials.choice]) - now @ precision
-            step = np.linalg.solve(information, gradient[..., None])[..., 0]
-            aim = now + step
-            reached = height(aim)
-            for _halving in range(20):
-                worse = reached < value - 1e-9
-                if not worse.any():
-                    break
-                step[worse] /= 2
-                aim = now + step
-                reached = height(aim)
-            now, gain, value = aim, reached - value, reached
-            if np.abs(gain).max() < 1e-8:
-                break
-        here = fold == left_out
-        answer[here] = now[who[here]]
-    return answer
-
-
-def _log_choice_slope_rows(x: np.ndarray, coef: np.ndarray, link: str) -> np.ndarray:
-    """`log_choice_slope` with a row of coefficients for each trial, (trials, options, features)."""
-    if link == "logit":
-        prob = np.exp(log_choice_prob(x, coef, "logit"))
-        return x - np.einsum("to,tof->tf", prob, x)[:, None]
-    # the probit sees coefficients only by z = difference . coef: one feature with coefficient one has the same slope
-    difference = x[:, 0] - x[:, 1]
-    z = np.einsum("tf,tf->t", difference, coef)
-    plain = log_choice_slope(np.stack([z, 0.0 * z], axis=1)[..., None], np.ones(1), "probit")[..., 0]
-    ratio = np.divide(
-        plain, z[:, None], out=np.sqrt(2 / np.pi) * np.tile([1.0, -1.0], (len(z), 1)), where=z[:, None] != 0
-    )
-    return ratio[..., None] * difference[:, None]
 
 
 # -------------------------------------------------------------------------------------------- warnings
@@ -227,51 +169,42 @@ def _task_warnings(choices: Choices) -> list[str]:
             "these numbers; --experiment auto measures them."] if lines else []  # fmt: skip
 
 
-def _fit_warnings(quality: Quality, fits: Mapping[str, Fitted]) -> list[str]:
-    """Where no model says much, or where a simple delta rule says more."""
-    warnings = []
-    mine = [name for name in quality.models if name != DELTA]
-    gain = {name: quality.total(name)["held_out"] - quality.chance_per_trial for name in quality.models}
-    best = max(mine, key=lambda name: gain[name])
-    if gain[best] < LEAST_GAIN:
+def _fit_warnings(examined: Examination) -> list[str]:
+    """Where no model says much, where one is no better than chance, and whom none predicts."""
+    comparison, warnings = examined.comparison, []
+    names = list(examined.accuracy)
+    best = next(name for name in comparison.names if name != CHANCE)
+    gain = comparison.score(best).held_out - comparison.score(CHANCE).held_out
+    if lost := no_verdict(comparison, unit="trial", reference=CHANCE):
+        warnings.append(lost)
+    elif gain < LEAST_GAIN:
         warnings.append(
-            f"No model explains much: the best held-out prediction ({best}) is {gain[best]:+.3f} nats a trial against "
+            f"No model explains much: the best held-out prediction ({best}) is {gain:+.3f} nats per trial against "
             "chance. All models compared are nearly as bad as guessing."
         )
-    total = {name: quality.log_likelihood[:, k].sum() - quality.chance.sum() for k, name in enumerate(quality.models)}
-    if guessing := [name for name in mine if total[name] < 1.0]:
+    total = {name: comparison.score(name).log_likelihood.sum() - examined.chance.sum() for name in names}
+    if guessing := [name for name in names if total[name] < 1.0]:
         warnings.append(f"No better than chance even on the trials they were fitted to: {', '.join(guessing)}.")
-    scored = np.array([quality.models.index(name) for name in mine])
-    lost = np.all(quality.held_out[:, scored] < quality.chance[:, None], axis=1)
-    if lost.any() and gain[best] >= LEAST_GAIN:
-        who = ", ".join(str(one) for one in quality.people[lost][:MOST_NAMED])
-        more = f" and {int(lost.sum()) - MOST_NAMED} more" if lost.sum() > MOST_NAMED else ""
+    below = np.all([examined.held_out[name] * examined.trials < examined.chance for name in names], axis=0)
+    if below.any() and gain >= LEAST_GAIN:
+        who = ", ".join(str(person) for person in examined.people[below][:MOST_NAMED])
+        more = f" and {int(below.sum()) - MOST_NAMED} more" if below.sum() > MOST_NAMED else ""
         warnings.append(
-            f"Held-out trials of {int(lost.sum())} of {len(quality.people)} people are predicted worse than by chance, "
-            f"by every model ({who}{more}): sums over people depend on them, so look at subjects.csv."
+            f"Held-out trials of {int(below.sum())} of {len(examined.people)} people are predicted worse than by "
+            f"chance, by every model ({who}{more}): sums over people depend on them, so look at subjects.csv."
         )
-    bic = {name: float(fits[name].bic.sum()) for name in quality.models}
-    least = min(mine, key=lambda name: bic[name])
-    if bic[DELTA] < bic[least] - CLEAR and gain[DELTA] > max(gain[name] for name in mine):
-        warnings.append(
-            f"A simple delta rule (a learning rate for each person) beats all of them: its BIC is lower than that of "
-            f"the best ({least}) by {bic[least] - bic[DELTA]:.0f}, and it predicts held-out trials better "
-            f"({gain[DELTA]:.3f} against {max(gain[name] for name in mine):.3f} nats a trial above chance). The "
-            "learner "
-            "is wrong for these data: try --learner delta, or add models with --models."
-        )
-    if (few := len(quality.people)) < 10:
+    if (few := len(examined.people)) < 10:
         warnings.append(f"{few} people are few for statements about a group.")
     return warnings
 
 
-def _floor_warnings(found: Analysis, plan: Plan) -> list[str]:
+def _floor_warnings(analysis: Analysis, plan: Plan) -> list[str]:
     """Where the composed model is established against its reference, and not against that with a floor under it."""
-    base = plan.models[plan.reference]
-    if not _leads(found.against_hybrid):
+    if analysis.against_reference is None or not _leads(analysis.against_reference):
         return []
-    floored = borrow(base._replace(change="clip"), found.trials, found.models[plan.reference])
-    against = compare_models({plan.reference: floored, OURS: found.models[OURS]}, (plan.reference, OURS))
+    base = plan.models[plan.reference]
+    floored = borrow(base._replace(change="clip"), analysis.trials, analysis.models[plan.reference])
+    against = compare_models({plan.reference: floored, OURS: analysis.models[OURS]}, (plan.reference, OURS))
     if _leads(against):
         return []
     return [f"The lead of {OURS} over {plan.reference} may only be a floor under improbable choices: against "
@@ -279,5 +212,5 @@ def _floor_warnings(found: Analysis, plan: Plan) -> list[str]:
             f"a BOR of {against.selection.bor:.2f}, so that it is no evidence for composition."]  # fmt: skip
 
 
-def _leads(found: Comparison) -> bool:
-    return found.pxp(OURS) > ESTABLISHED and found.selection.bor <= UNDECIDED
+def _leads(against: Selection) -> bool:
+    return against.pxp(OURS) > ESTABLISHED and against.selection.bor <= UNDECIDED

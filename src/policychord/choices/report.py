@@ -7,35 +7,42 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..inference.findings import describe_comparison
+from ..inference.model_recovery import ModelRecovery
 from ..inference.selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
 from .beliefs import Trials
-from .checks import CrossValidation, PredictiveCheck, Recovery
-from .compare import OURS, Analysis, Comparison, Plan, Rival, Rivals, compare_models, weights_within_block
+from .checks import CrossValidation, PredictiveCheck
+from .compare import OURS, Analysis, Plan, Rival, Rivals, Selection, compare_models, weights_within_block
 from .data import Choices, Task
+from .estimate import Fitted, shrink
 from .learners import LEARNERS
-from .quality import DELTA, FOLDS, Examination, Quality
+from .quality import CHANCE, FOLDS, Examination
 from .simulate import SYNTHETIC
 
 
-def model_table(fit: Analysis, quality: Quality | None = None) -> pd.DataFrame:
+def model_table(fit: Analysis, examined: Examination | None = None) -> pd.DataFrame:
     """One row a model: summed log-likelihood, BIC and AIC, its place in the group comparison, and fit quality."""
     rows: list[dict[str, Any]] = []
     for k, (name, model) in enumerate(fit.models.items()):
         selection = fit.everything.selection
         rows.append(_scores(name, model) | {"expected_frequency": selection.expected[k], "XP": selection.xp[k],
                                             "PXP": selection.pxp[k]})  # fmt: skip
-        if quality is not None:
-            rows[-1] |= quality.total(name)
+        if examined is not None:
+            rows[-1] |= examined.total(name)
+            gain = examined.comparison.difference(name, CHANCE)
+            rows[-1] |= {"over_chance": gain.mean, "error": gain.error}
     return pd.DataFrame(rows)
 
 
-def _scores(name: str, model: Any) -> dict[str, Any]:
+def _scores(name: str, model: Fitted) -> dict[str, Any]:
     totals = {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
     return {"model": name, "parameters": model.parameters} | {key: value.sum() for key, value in totals.items()}
 
 
 def weight_table(fit: Analysis) -> pd.DataFrame:
     """One row a trial: who, when, what was chosen, the weights, and how probable the choice was."""
+    if fit.composition is None:
+        raise ValueError(f"these models do not compose, so that there are no weights: name {OURS} among them.")
     trials, row = fit.trials, np.arange(len(fit.trials.choice))
     columns = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "choice": trials.choice + 1}
     if trials.scored is not None:
@@ -49,10 +56,9 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
 
 def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.DataFrame:
     """One row a subject and model: coefficients with errors and 95 % intervals, likelihood, fit quality."""
-    models = {**fit.models, **({DELTA: examined.delta} if examined else {})}
-    every = dict.fromkeys(name for model in models.values() for name in model.names)
+    every = dict.fromkeys(name for model in fit.models.values() for name in model.names)
     parts = []
-    for name, model in models.items():
+    for name, model in fit.models.items():
         columns: dict[str, Any] = {"subject": model.subjects, "model": name}
         for label in every:
             k = model.names.index(label) if label in model.names else -1
@@ -61,9 +67,9 @@ def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.Data
                 columns[f"{prefix}_{label}"] = none if k < 0 or values is None else values[:, k]
         columns |= {"log_likelihood": model.log_likelihood, "BIC": model.bic, "AIC": model.aic}
         if examined is not None:
-            quality, at = examined.quality, examined.quality.models.index(name)
-            columns |= {"trials": quality.trials, "chance": quality.chance, "accuracy": quality.accuracy[:, at],
-                        "R2": quality.r2[:, at], "held_out": quality.held_out[:, at]}  # fmt: skip
+            columns |= {"trials": examined.trials, "chance": examined.chance / examined.trials,
+                        "accuracy": examined.accuracy[name], "R2": examined.r2[name],
+                        "held_out": examined.held_out[name]}  # fmt: skip
         parts.append(pd.DataFrame(columns | {"separated": model.separated}))
     return pd.concat(parts, ignore_index=True)
 
@@ -73,62 +79,68 @@ def describe(
     rivals: Rivals | None = None,
     examined: Examination | None = None,
     said: tuple[str, ...] = (),
-    *checks: Recovery | CrossValidation | PredictiveCheck | None,
+    *checks: ModelRecovery | CrossValidation | PredictiveCheck | None,
 ) -> str:
     """The analysis in plain language, as Markdown; the tables are in files."""
-    people, trials = len(fit.models[OURS].subjects), int(fit.trials.counts.sum())
+    people, trials = len(np.unique(fit.trials.subject)), int(fit.trials.counts.sum())
     lines = [
         f"# Choices between {fit.trials.arms} arms: {fit.task_name}",
         "",
         f"Data: {_as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
         f"{trials} scored trials.",
         *(_as_markdown(line) for line in (*said, *fit.notes)),
-        f"From utilities to probabilities: {fit.link}. The composed model mixes {', '.join(fit.primitives)} at "
-        f"temperature {fit.eps:g}, to come close to {fit.reference}.",
+        f"From utilities to probabilities: {fit.link}." + _about_composed(fit),
     ]
     if SYNTHETIC in fit.trials.source:
         lines += ["", "**These choices are simulated. They say nothing about people.**"]
     lines += ["", "## Which model is the most frequent?", ""]
     if examined is not None:
         lines += [f"**Warning.** {_as_markdown(line)}\n" for line in examined.warnings]
-    table = model_table(fit, None if examined is None else examined.quality).drop(columns=["AIC", "XP"])
+    table = model_table(fit, examined).drop(columns=["AIC", "XP"])
     lines += [verdict(fit), "", *_markdown(table), ""]
     if examined is not None:
         lines += [_about_quality(examined), ""]
+    composes = f"; {OURS} has no coefficients besides those of {fit.reference}" if fit.composition else ""
     lines += [
-        f"- BIC: summed over people; {OURS} has no coefficients besides those of {fit.reference}.",
+        f"- BIC: summed over people{composes}.",
         "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
         "more people use this model than any other, allowing for all of it being chance. BOR (Bayes omnibus risk): the "
         "probability that it is.",
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
         "nothing is established.",
     ]
-    lines += _about_rivals(rivals.known() if rivals else [], fit.reference) + _about_weights(fit)
+    lines += _about_rivals(rivals.known() if rivals else [], fit.reference)
+    lines += _about_weights(fit) if fit.composition else []
     for check in checks:
         lines += _about_check(check)
     lines += _about_fits(fit)
     return "\n".join(lines) + "\n"
 
 
+def _about_composed(fit: Analysis) -> str:
+    if fit.composition is None:
+        return ""
+    return (f" The composed model mixes {', '.join(fit.primitives)} at temperature {fit.eps:g}, to come close to "
+            f"{fit.reference}.")  # fmt: skip
+
+
 def verdict(fit: Analysis) -> str:
     """Who won, how surely, and the composed model against its reference alone."""
-    against = fit.against_hybrid
-    the = "the Hybrid" if fit.reference == "Hybrid" else fit.reference
-    return (
-        state(fit.everything)
-        + _in_pairs(fit)
-        + (
-            f" Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
-            f"(BOR {against.selection.bor:.3f})."
-        )
-    )
+    words = state(fit.everything) + _in_pairs(fit)
+    if fit.against_reference is None:
+        return words
+    against, the = fit.against_reference, "the Hybrid" if fit.reference == "Hybrid" else fit.reference
+    return (f"{words} Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
+            f"(BOR {against.selection.bor:.3f}).")  # fmt: skip
 
 
-def state(found: Comparison) -> str:
+def state(selected: Selection) -> str:
     """One sentence that holds: the most frequent model, or those that are not excluded, or nothing."""
-    selection = found.selection
+    selection = selected.selection
     first, bor = int(selection.pxp.argmax()), selection.bor
-    winner, pxp = found.models[first], float(selection.pxp[first])
+    winner, pxp = selected.models[first], float(selection.pxp[first])
+    if len(selected.models) == 1:
+        return f"{winner} was fitted alone: name other models to compare it with."
     if bor > UNDECIDED:
         return (
             f"Nothing is established for all models together: the probability that all are equally frequent, and "
@@ -140,7 +152,7 @@ def state(found: Comparison) -> str:
             f"Of the models compared, {winner} is the most frequent: its PXP is {_probability(pxp)}. The probability "
             f"that all are equally frequent, and differ by chance, is {bor:.2g} (BOR)."
         )
-    *others, last = (f"{found.models[k]} ({_probability(float(selection.pxp[k]))})" for k in left)
+    *others, last = (f"{selected.models[k]} ({_probability(float(selection.pxp[k]))})" for k in left)
     return (
         f"No single model is established. Not excluded are {', '.join(others)} and {last}, by their PXP. The "
         f"probability that all are equally frequent, and differ by chance, is {bor:.2g} (BOR)."
@@ -179,16 +191,14 @@ def _probability(p: float) -> str:
 
 
 def _about_quality(examined: Examination) -> str:
-    quality = examined.quality
-    delta = quality.total(DELTA)
-    return (
-        f"Chance is {quality.chance_per_trial:.4f} nats a trial. A delta rule with a rate for each person has accuracy "
-        f"{delta['accuracy']:.3f}, R2 {delta['R2']:.3f} and held-out {delta['held_out']:.4f} (summed BIC "
-        f"{examined.delta.bic.sum():.2f}). accuracy: the share of choices to which "
-        "a model gives the highest probability; R2: 1 - log-likelihood / log-likelihood of chance; held_out: mean ln p "
-        f"of trials that the coefficients were not fitted to, in {FOLDS} folds of each person's blocks, or of "
-        "stretches of trials if there is one block."
-    )
+    return " ".join([
+        *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
+        f"Chance is {examined.chance_per_trial:.4f} nats per trial. accuracy: the share of choices to which a model "
+        "gives the highest probability; R2: 1 - log-likelihood / log-likelihood of chance; held_out: mean ln p of "
+        f"trials that the coefficients were not fitted to, in {FOLDS} folds of each person's blocks, or of stretches "
+        "of trials if there is one block; over_chance: by how much that is better than chance, with its standard error "
+        "over people.",
+    ])  # fmt: skip
 
 
 def _about_rivals(rivals: list[Rival], reference: str) -> list[str]:
@@ -229,9 +239,9 @@ def _about_weights(fit: Analysis) -> list[str]:
     ]  # fmt: skip
 
 
-def _about_check(check: Recovery | CrossValidation | PredictiveCheck | None) -> list[str]:
-    if isinstance(check, Recovery):
-        right = "; ".join(f"{name} {check.best[k, k]:.2f}" for k, name in enumerate(check.models))
+def _about_check(check: ModelRecovery | CrossValidation | PredictiveCheck | None) -> list[str]:
+    if isinstance(check, ModelRecovery):
+        right = "; ".join(f"{name} {check.people[k, k]:.2f}" for k, name in enumerate(check.models))
         return ["", "## Recovery on this task", "",
                 "People with the fitted coefficients of each model played the same task again, and all models were "
                 f"fitted to them. Share of people whose least BIC is that of the model they use: {right}. A model "
@@ -286,6 +296,8 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
     names = np.unique(label)
     if len(names) < 2:
         return ()
+    if len(fit.models) < 2:
+        return ()
     evidence = np.stack([model.log_evidence for model in fit.models.values()], axis=1)
     found = compare_groups({str(name): evidence[label == name] for name in names})
     sizes = ", ".join(f"{name} ({int((label == name).sum())})" for name in names)
@@ -300,8 +312,6 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
 
 def shrunk_table(plan: Plan, trials: Trials) -> pd.DataFrame:
     """One row a subject and model: coefficients drawn towards the group's by empirical Bayes, with errors."""
-    from .estimate import shrink
-
     parts = []
     for name, model in plan.models.items():
         found, group = shrink(model, trials)
@@ -314,17 +324,19 @@ def shrunk_table(plan: Plan, trials: Trials) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def recovery_table(found: Recovery) -> pd.DataFrame:
+def recovery_table(recovery: ModelRecovery) -> pd.DataFrame:
     """One row a coefficient: how well it is found again."""
-    return pd.DataFrame([one._asdict() for one in found.parameters])
+    return pd.DataFrame([parameter._asdict() for parameter in recovery.parameters]).rename(
+        columns={"name": "coefficient"}
+    )
 
 
-def confusion_table(found: Recovery) -> pd.DataFrame:
+def confusion_table(recovery: ModelRecovery) -> pd.DataFrame:
     """One row for each pair of a simulated and a fitted model."""
     return pd.DataFrame([
-        {"simulated": a, "fitted": b, "least_BIC": found.best[i, j], "expected_frequency": found.frequency[i, j],
-         "highest_PXP": found.won[i, j]}
-        for i, a in enumerate(found.models) for j, b in enumerate(found.models)
+        {"simulated": a, "fitted": b, "least_BIC": recovery.people[i, j],
+         "expected_frequency": recovery.frequency[i, j], "highest_PXP": recovery.won[i, j]}
+        for i, a in enumerate(recovery.models) for j, b in enumerate(recovery.models)
     ])  # fmt: skip
 
 
@@ -340,12 +352,18 @@ def _about_fits(fit: Analysis) -> list[str]:
     separated = {name: int(model.separated.sum()) for name, model in fit.models.items() if model.separated.any()}
     lines = ["", "## What to know about the fits", ""]
     lines += [
-        "Coefficients (subjects.csv) are each person's maximum-likelihood estimates with standard errors and 95 % "
+        "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, with a prior so weak that it only "
+        "matters where there is no maximum, and with standard errors and 95 % "
         "intervals from the curvature, named by what they multiply: V, how much better an arm seems; RU, how "
         "much less is "
         "known of it; V/TU, the first in units of all that is uncertain. "
-        "The evidence for a model is -BIC/2. Every weight vector (weights.csv) comes with a proof: it lies within "
-        f"{fit.composition.distance.max():.1e} of the optimal one (certified_distance, summed over the primitives).",
+        "The evidence for a model is -BIC/2."
+        + (
+            ""
+            if fit.composition is None
+            else " Every weight vector (weights.csv) comes with a proof: it lies within "
+            f"{fit.composition.distance.max():.1e} of the optimal one (certified_distance, summed over the primitives)."
+        ),
     ]
     for name, count in separated.items():
         lines.append(

@@ -8,7 +8,7 @@ from ..worlds.bandit import Belief
 from .beliefs import Trials, prior_belief, prior_of
 from .data import TASKS, Choices, Task
 from .learners import Kalman, with_parameters
-from .models import ChoiceModel, Link, classic, composed, log_proba, names_of
+from .models import ChoiceModel, Link, classic, composed, log_proba
 
 SYNTHETIC = "synthetic cohort"
 SUBJECTS = {"1": 45, "2": 44}  # of the public data
@@ -181,7 +181,7 @@ def cohort(
 
     link: Link = "probit" if task.arms == 2 else "logit"
     spec = composed(reference=classic("Hybrid", link)) if model == OURS else model_by_name(model, task, link)
-    names = names_of(spec)
+    names = spec.coefficients
     means = means or tuple(_usual(name, task) for name in names)
     if len(means) != len(names):
         raise ValueError(

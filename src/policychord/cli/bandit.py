@@ -132,15 +132,15 @@ def _fit_command(
     models: Annotated[
         str,
         options.option(
-            "What is compared: UCB, Thompson, Hybrid, Value, also with +stickiness and +lapse, or with a learner "
-            "of its own "
-            "(delta, two-rates:Value, kalman/noise:UCB).", "NAMES",
-            "UCB,Thompson,Hybrid,Value; Value and Value+stickiness for delta and two-rates", rich_help_panel=MODELS,
+            "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
+            "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
+            "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates",
+            rich_help_panel=MODELS,
         ),
     ] = "",
     reference: Annotated[
         str,
-        options.option("The model that the composed one comes close to.", "NAME", "Hybrid, or the first",
+        options.option("The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there",
                        rich_help_panel=MODELS),
     ] = "",
     primitives: Annotated[
@@ -183,7 +183,7 @@ def _fit_command(
     out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Fit models of choice and the composed one to every person, and find out which is the most frequent one.
+    """Fit models of choice to every person, and find out which is the most frequent one and which predicts best.
     Prints the comparison with its warnings; writes a summary in words, weights trial by trial, coefficients of every
     person with errors (CSV) and figures.
 
@@ -252,9 +252,8 @@ def _read(table: Path, how: "Reading", experiment: str, arguments: dict[str, Any
 
 def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learning, compared: _Compared) -> "Plan":
     """What is fitted, from what was given and from what is usual for this task and learner."""
-    from ..choices.compare import plan_models
+    from ..choices.compare import OURS, USUAL, plan_models
     from ..choices.learners import learner_of
-    from ..choices.schemas import CLASSIC
 
     task, (learner, free, drift, decay) = choices.task, learning
     two = task.arms == 2 and choices.offered is None
@@ -269,24 +268,32 @@ def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learni
     names = compared.primitives or (
         ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
     )
-    usual = ("none+stickiness",) if learner == "none" else ("Value", "Value+stickiness")
-    wanted = compared.models or (CLASSIC if uncertain else usual)
+    usual = ("none+stickiness", OURS) if learner == "none" else ("Value", "Value+stickiness", OURS)
+    wanted = compared.models or (USUAL if uncertain else usual)
+    for option, text in (("--reference", compared.reference), ("--primitives", ",".join(compared.primitives))):
+        options.require(not text or OURS in wanted, option, text, f"belongs to {OURS}: name it among --models")
+    reference = compared.reference
+    if OURS in wanted and not reference and "Hybrid" not in wanted:
+        others = [name for name in wanted if name != OURS]
+        reference = others[0] if len(others) == 1 else "Value"
     plain = learner == "kalman" and not own.free and not drift and decay == 1.0
-    return plan_models(task, chosen, eps, names, models=wanted, reference=compared.reference,
+    return plan_models(task, chosen, eps, names, models=wanted, reference=reference,
                        learner=None if plain else own)  # fmt: skip
 
 
 def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
     """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
+    from ..choices.quality import CHANCE
     from ..choices.report import model_table, verdict
+    from ..inference.findings import describe_comparison
     from ..runs.choices import numbers_of
 
     choices, plan, result, examined = fitted[:4]
-    rows = model_table(result, examined.quality).to_dict("records")
+    rows = model_table(result, examined).to_dict("records")
     record = {
         "command": "bandit fit",
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
-                     "models": tuple(plan.models), "reference": plan.reference},
+                     "models": tuple(plan.everything), "reference": plan.reference},
         "results": numbers_of(fitted, rows), "out": out, "files": files,
         "notes": [verdict(result), *examined.warnings, *fitted.remarks, *result.notes],
     }  # fmt: skip
@@ -298,11 +305,12 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         _models(result, rows, examined),
         *(f"Warning: {line}" for line in examined.warnings),
         verdict(result),
+        *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: open {files[0]}, which also says whether a mere floor under improbable choices does as well; "
-        f"coefficients with their errors are in {out / 'subjects.csv'}.",
+        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Add models, "
+        "such as --models Hybrid,delta,Value+stickiness,Composed.",
     )
 
 
@@ -356,7 +364,6 @@ def _simulate_command(
     so.
     """
     from ..choices.data import as_csv, as_table
-    from ..choices.models import names_of
     from ..choices.simulate import cohort, synthetic
     from ..runs.store import write_text
 
@@ -376,7 +383,7 @@ def _simulate_command(
         task = _task("custom" if own else experiment, arguments)
         assert task is not None
         choices, spec, centre = cohort(task, model, _numbers("--coefficients", coefficients), subjects, **size)
-        means = dict(zip(names_of(spec), centre, strict=True))
+        means = dict(zip(spec.coefficients, centre, strict=True))
     write_text(out, as_csv(as_table(choices).assign(source=choices.source)))
     record = {
         "command": "bandit simulate",
@@ -471,20 +478,18 @@ def _task(experiment: str, arguments: dict[str, Any]) -> "Task | None":
 
 
 def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examination") -> Table:
-    quality = examined.quality
-    people = counted(len(quality.people), "person", "people")
+    people = counted(len(examined.people), "person", "people")
     trials = counted(int(result.trials.counts.sum()), "trial")
     title = f"{result.trials.source}: {people}, {trials}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "parameters", "log-lik.", "BIC", "R2", "accuracy", "held-out", "PXP"):
+    for column in ("model", "parameters", "log-lik.", "BIC", "R2", "accuracy", "held-out", "over chance", "PXP"):
         table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for row in rows:
         fit = f"{row['R2']:.3f}", f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
+        fit = *fit, f"{row['over_chance']:+.3f} ± {row['error']:.3f}"
         table.add_row(row["model"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}", *fit,
                       f"{row['PXP']:.4f}")  # fmt: skip
-    delta, total = examined.delta, quality.total("delta rule")
-    table.add_row("(delta rule)", str(delta.parameters), f"{delta.log_likelihood.sum():.2f}", f"{delta.bic.sum():.2f}",
-                  f"{total['R2']:.3f}", f"{total['accuracy']:.3f}", f"{total['held_out']:.4f}", "")  # fmt: skip
-    table.add_row("(chance)", "0", f"{quality.chance.sum():.2f}", f"{-2 * quality.chance.sum():.2f}", "0", "",
-                  f"{quality.chance_per_trial:.4f}", "")  # fmt: skip
+    chance = float(examined.chance.sum())
+    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "0", "", f"{examined.chance_per_trial:.4f}",
+                  "", "")  # fmt: skip
     return table

@@ -76,15 +76,21 @@ _REMEDY = {
 
 
 def solve(
-    problem: AnyProblem, tol: float = 1e-10, start: ArrayLike | None = None, *, route: Route = "auto"
+    problem: AnyProblem,
+    tol: float = 1e-10,
+    start: ArrayLike | None = None,
+    *,
+    route: Route = "auto",
+    throw: bool = True,
 ) -> Equilibrium:
     """The weights that minimise V(w) = F(w) + eps KL(w || w_hat), to a gap of at most `tol`.
 
     Any other complexity or regulariser of `problem` is solved by one Newton method in JAX (`_newton.py`).
 
     `start` gives weights to begin with, such as the previous step's; the prior otherwise. NumPy arrays in, NumPy
-    arrays out; JAX arrays in, JAX arrays out. Raises `ConvergenceError` rather than return a bad answer; under JAX
-    tracing, where nothing can be raised, look at `outcome`.
+    arrays out; JAX arrays in, JAX arrays out. Raises `ConvergenceError` if any problem misses `tol`. With
+    `throw=False`, and under JAX tracing, where nothing can be raised, every problem keeps its own `outcome` and
+    certificate: one that cannot reach `tol` leaves the others as they are alone, and its own gap is still proved.
 
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
@@ -95,11 +101,11 @@ def solve(
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
     if isinstance(problem, Problem):
-        return _solve_paper(problem, tol, start, route)
-    return _solve_general(problem, tol, start)
+        return _solve_paper(problem, tol, start, route, throw)
+    return _solve_general(problem, tol, start, throw)
 
 
-def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route) -> Equilibrium:
+def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route, throw: bool) -> Equilibrium:
     """`solve` for the paper's own problem: a mixture with the entropy."""
     problem = checked(problem)
     log_start = None
@@ -124,11 +130,12 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
         solution = solve_batch(*problem, log_start, tol, MAX_PASSES)
         solution = solution if xp is np else tuple(xp.asarray(a) for a in solution)
     answer = _equilibrium(xp, problem.eps, *solution)
-    _raise_unless_converged(problem, answer, tol)
+    if throw:
+        _raise_unless_converged(problem, answer, tol)
     return answer
 
 
-def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None) -> Equilibrium:
+def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None, throw: bool) -> Equilibrium:
     """`solve` for another complexity or regulariser."""
     from ._convex_verbs import in_kind  # these three are loaded when they are first needed
     from ._newton import solve_convex
@@ -146,7 +153,7 @@ def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None) ->
         return Equilibrium(weights, log_weights, certificate, passes, outcome)
 
     answer = in_kind(run, problem, begin, tol)
-    if not is_traced(answer.weights):
+    if throw and not is_traced(answer.weights):
         outcome = np.asarray(answer.outcome)
         bad = (outcome != Outcome.CONVERGED) & (outcome != Outcome.LOCAL)
         _raise_if(bad, answer, tol, np.broadcast_to(np.asarray(problem.eps), bad.shape))

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from .._types import ArrayLike, require_float64
-from .parameters import Parameter, natural, size
+from .parameters import Parameter, affine_of, natural, size
 
 LogProb = Callable[[Any, Any], Any]  # of (theta, unit): a number, or a vector for a unit of several decisions
 AT_ONCE = 64  # units that are worked on together inside the program: what fits into a processor's cache
@@ -134,7 +134,7 @@ def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]
 def scores(given: Likelihood, z: ArrayLike) -> Scores:
     """ln p and its gradient in z, unit by unit."""
     parts = [(np.asarray(value)[:count], np.asarray(slope)[:count]) for (value, slope), count in _run(given, z, "both")]
-    slopes = np.concatenate([slope for _, slope in parts])[:, : size(given.parameters)]
+    slopes = np.concatenate([slope for _, slope in parts])[:, : size(given.parameters)] * affine_of(given.parameters)[1]
     return Scores(np.concatenate([value for value, _ in parts]), slopes)
 
 
@@ -171,6 +171,8 @@ def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
     wanted = size(given.parameters)
     if z.shape[-1:] != (wanted,) or z.ndim not in (1, 2):
         raise ValueError(f"z has shape {z.shape}: pass ({wanted},) or (groups, {wanted}).")
+    centre, scale = affine_of(given.parameters)
+    z = centre + scale * z
     rows = np.broadcast_to(z, (given.units, wanted)) if z.ndim == 1 else z[given.group]
     rows = rows if wanted else np.zeros((given.units, 1))  # batches of nothing cannot be cut
     program = given.programs[which]
@@ -190,8 +192,8 @@ def _chunk(rows: np.ndarray, here: slice, length: int) -> np.ndarray:
 
 
 def _scales_of(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
-    """What programs depend on: not where a search begins, nor the priors."""
-    return tuple(one._replace(start=0.0, prior=None) for one in parameters)
+    """What programs depend on: not where a search begins, nor the priors, nor the units."""
+    return tuple(one._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for one in parameters)
 
 
 # Compiling takes longer than running: cohorts, folds and comparisons of the same model share its programs.

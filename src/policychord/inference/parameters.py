@@ -1,7 +1,11 @@
-"""Parameters with names: natural values for people, unconstrained numbers z for optimisers, and priors on z.
+"""Parameters with names: natural values for people, unconstrained numbers z for optimisers, bounds and priors on z.
 
-real       x = z                       positive   x = exp(z)
-bounded    x = low + (high - low) sigmoid(z)      simplex    x = softmax(z_1, ..., z_{n-1}, 0)
+With y = centre + scale z:
+real       x = y                       positive   x = exp(y)
+bounded    x = low + (high - low) sigmoid(y)      simplex    x = softmax(y_1, ..., y_{n-1}, 0)
+
+A parameter is declared once, and every estimate has its scale, its bounds |z| <= 20 and its prior. `centre` and `scale`
+make z free of units: z of a few is a usual value, z of 20 is beyond any.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +34,13 @@ class Parameter(NamedTuple):
 
     name: str
     transform: Transform
-    start: Any  # natural: where the first climb begins
+    start: Any  # natural: where a search begins
     labels: tuple[str, ...] = ()  # of the entries of a vector; none for a number
     low: float = 0.0
     high: float = 1.0
     prior: Normal | None = None  # counted in a MAP estimate only
+    centre: float = 0.0
+    scale: float = 1.0
 
     @property
     def free(self) -> int:
@@ -42,16 +48,31 @@ class Parameter(NamedTuple):
         return len(self.labels) - 1 if self.transform == "simplex" else max(1, len(self.labels))
 
 
-def real(name: str, start: ArrayLike = 0.0, *, labels: Sequence[str] = (), prior: Normal | None = None) -> Parameter:
-    """Any number, or a vector of them."""
-    return _checked(Parameter(name, "real", start, tuple(labels), prior=prior))
+def real(
+    name: str,
+    start: ArrayLike = 0.0,
+    *,
+    labels: Sequence[str] = (),
+    prior: Normal | None = None,
+    centre: float = 0.0,
+    scale: float = 1.0,
+) -> Parameter:
+    """Any number, or a vector of them; between centre - 20 scale and centre + 20 scale."""
+    return _checked(Parameter(name, "real", start, tuple(labels), prior=prior, centre=centre, scale=scale))
 
 
 def positive(
-    name: str, start: ArrayLike = 1.0, *, labels: Sequence[str] = (), prior: Normal | None = None
+    name: str,
+    start: ArrayLike = 1.0,
+    *,
+    labels: Sequence[str] = (),
+    prior: Normal | None = None,
+    usual: float = 1.0,
 ) -> Parameter:
-    """A positive number, such as a temperature or a scale; its logarithm is unconstrained."""
-    return _checked(Parameter(name, "positive", start, tuple(labels), prior=prior))
+    """A positive number, such as a temperature or a scale: x = usual exp(z)."""
+    if not (np.isfinite(usual) and usual > 0):
+        raise ValueError(f"{name}: usual = {usual!r}: pass a positive number.")
+    return _checked(Parameter(name, "positive", start, tuple(labels), prior=prior, centre=float(np.log(usual))))
 
 
 def bounded(
@@ -100,12 +121,19 @@ def free_names(parameters: Sequence[Parameter]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def affine_of(parameters: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and scale of every unconstrained number, (K) each."""
+    rows = [(parameter.centre, parameter.scale) for parameter in parameters for _ in range(parameter.free)]
+    centre, scale = np.array(rows, dtype=float).reshape(-1, 2).T
+    return centre, scale
+
+
 def natural(parameters: Sequence[Parameter], z: Any) -> dict[str, Any]:
     """From z (K) to natural values by name, in JAX, so that derivatives pass."""
     values, at = {}, 0
     for parameter in parameters:
         part = z[at : at + parameter.free] if parameter.labels else z[at]
-        values[parameter.name] = _natural(parameter, part)
+        values[parameter.name] = _natural(parameter, parameter.centre + parameter.scale * part)
         at += parameter.free
     return values
 
@@ -116,7 +144,7 @@ def unconstrained(parameters: Sequence[Parameter], theta: Theta) -> np.ndarray:
     if unknown:
         known = ", ".join(parameter.name for parameter in parameters)
         raise ValueError(f"theta has {', '.join(sorted(unknown))}: the parameters are {known}.")
-    parts = [_unconstrained(p, theta.get(p.name, p.start)) for p in parameters]
+    parts = [(_unconstrained(p, theta.get(p.name, p.start)) - p.centre) / p.scale for p in parameters]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -143,7 +171,7 @@ def log_prior(parameters: Sequence[Parameter], z: np.ndarray) -> tuple[float, np
 
 def prior_precision(parameters: Sequence[Parameter]) -> np.ndarray:
     """1/sd^2 of every unconstrained number's prior, zero without one."""
-    each = [0.0 if one.prior is None else one.prior.sd**-2 for one in parameters for _ in range(one.free)]
+    each = [0.0 if p.prior is None else p.prior.sd**-2 for p in parameters for _ in range(p.free)]
     return np.array(each, dtype=float)
 
 
@@ -182,6 +210,11 @@ def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:
 
 
 def _checked(parameter: Parameter) -> Parameter:
+    if not (np.isfinite(parameter.centre) and np.isfinite(parameter.scale) and parameter.scale > 0):
+        raise ValueError(
+            f"{parameter.name}: centre = {parameter.centre}, scale = {parameter.scale}: pass finite numbers, a positive "
+            "scale."
+        )
     if parameter.prior is not None and not (np.isfinite(parameter.prior.mean) and parameter.prior.sd > 0):
         raise ValueError(f"{parameter.name}: prior = {parameter.prior}: pass Normal(mean, sd) with a positive sd.")
     start: Array | float = np.asarray(parameter.start, dtype=float)

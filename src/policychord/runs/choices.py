@@ -7,17 +7,21 @@ from typing import Any, NamedTuple
 
 from .._types import Watch
 from ..choices import checks, figures, report
-from ..choices.checks import CrossValidation, PredictiveCheck, Recovery
+from ..choices.checks import CrossValidation, PredictiveCheck
 from ..choices.compare import OURS, Analysis, Plan, Rivals, analyse, fit_rivals, several_blocks
 from ..choices.data import Choices, as_csv
-from ..choices.quality import Examination, examine
+from ..choices.quality import CHANCE, Examination, examine
 from ..choices.report import describe_groups, describe_learner, describe_task, verdict
 from ..drawing import styled
+from ..inference.figures import draw_differences
+from ..inference.findings import describe_comparison
+from ..inference.model_recovery import ModelRecovery
 from .page import PageFigure, render_page
 from .store import save_figure, write_dataset, write_text
 
 CAPTIONS = {
     "model_comparison": "The probability that each model is the most frequent one, allowing for chance (PXP).",
+    "held_out": "How much better than chance each model predicts held-out trials, with bars of two standard errors.",
     "weights": "Weights of the primitives by trial of a block: the mean over people with its standard error.",
     "weights_in_course": "The same weights along the experiment, blocks one after the other.",
     "coefficients": "Coefficients of every person with their 95% intervals.",
@@ -41,8 +45,8 @@ class ChoiceResult(NamedTuple):
     plan: Plan
     analysis: Analysis
     examined: Examination
-    rivals: Rivals
-    recovered: Recovery | None
+    rivals: Rivals | None
+    recovered: ModelRecovery | None
     others: CrossValidation | None
     predicted: PredictiveCheck | None
     remarks: tuple[str, ...]  # about the data, before any result
@@ -53,10 +57,12 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
 
     watch("fitting models to every person", 0, 4)
     result = analyse(choices, plan=plan)
-    watch("held-out predictions and the delta rule", 1, 4)
+    watch("held-out predictions", 1, 4)
     examined = examine(choices, result, plan)
     watch("fitting controls", 2, 4)
-    rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
+    rivals = None
+    if plan.composes:
+        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
@@ -69,13 +75,19 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
 
     _, plan, result, examined, rivals, recovered, others, predicted, remarks = fitted
     tables = {
-        "weights.csv": report.weight_table(result), "subjects.csv": report.subject_table(result, examined),
-        "models.csv": report.model_table(result, examined.quality),
-    }  # fmt: skip
+        "subjects.csv": report.subject_table(result, examined),
+        "models.csv": report.model_table(result, examined),
+    }
     pictures = {
         "model_comparison": partial(figures.comparison, result),
-        "weights": partial(figures.weights, result, individuals),
-        **({"weights_in_course": partial(figures.course, result)} if several_blocks(result) else {}),
+        "held_out": partial(draw_differences, examined.comparison, CHANCE),
+    }
+    if result.composition is not None:
+        tables["weights.csv"] = report.weight_table(result)
+        pictures["weights"] = partial(figures.weights, result, individuals)
+        if several_blocks(result):
+            pictures["weights_in_course"] = partial(figures.course, result)
+    pictures |= {
         "coefficients": partial(figures.coefficients, result),
         "evidence": partial(figures.evidence, result),
     }
@@ -110,17 +122,19 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
     """The numbers of the record."""
 
     result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
-    quality, against = examined.quality, result.against_hybrid
+    against = result.against_reference
     numbers = {
         "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
-        "people": len(result.models[OURS].subjects), "models": rows, "bor": result.everything.selection.bor,
-        "chance": quality.chance_per_trial, "delta_rule": quality.total("delta rule") | {
-            "log_likelihood": examined.delta.log_likelihood.sum(), "BIC": examined.delta.bic.sum()},
-        "verdict": verdict(result), "warnings": list(examined.warnings),
-        "against_hybrid": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
-        "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}
-                     for rival in rivals.known()},
+        "people": len(examined.people), "models": rows, "bor": result.everything.selection.bor,
+        "chance": examined.chance_per_trial, "verdict": verdict(result), "warnings": list(examined.warnings),
+        "held_out": list(describe_comparison(examined.comparison, unit="trial", reference=CHANCE)),
     }  # fmt: skip
+    if against is not None and rivals is not None:
+        numbers |= {
+            "against_reference": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
+            "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}
+                         for rival in rivals.known()},
+        }  # fmt: skip
     return (
         numbers if others is None else numbers | {"other_people": {name: others.mean(name) for name in others.models}}
     )
