@@ -1,5 +1,6 @@
 """The composed policy: the general solver, the exact reduction, and the agents' own replay give the same weights."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,19 +13,9 @@ from policychord import Composer, replay
 from policychord.actions import Finite
 from policychord.choices.beliefs import believe, prior_belief, take
 from policychord.choices.data import TASKS, Task
-from policychord.choices.glm import log_choice_prob
-from policychord.choices.models import (
-    LEAST,
-    _predict_proba,
-    _slope,
-    classic,
-    coefficients_of,
-    compose,
-    composed,
-    fit,
-    weigh,
-)
-from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, features, schemas_by_name
+from policychord.choices.estimate import coefficients_of, fit
+from policychord.choices.models import LEAST, classic, compose, composed, log_proba, weigh
+from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, schemas_by_name
 from policychord.choices.simulate import simulate_choices
 from policychord.models import Reference
 from policychord.primitives import Categorical
@@ -39,7 +30,7 @@ def test_solver_and_reduction_agree(people, experiment, eps, every):
     ours = composed(eps=eps)
     coef = coefficients_of(fit(ours, trials), trials)
     # with few trials some people are separated, and their Hybrid surer than any number: the floor is part of the model
-    log_q = np.maximum(log_choice_prob(features("Hybrid", trials), coef, "probit"), np.log(LEAST))
+    log_q = np.maximum(log_proba(classic("Hybrid"), trials, coef), np.log(LEAST))
     exact = two_arm_weights(columns(PAPER, trials)[:, 0], log_q[:, 0] - log_q[:, 1], eps)
     found = weigh(ours, trials, coef)
     np.testing.assert_allclose(found.weights, exact, atol=1e-9)
@@ -81,8 +72,12 @@ def test_slope_is_the_derivative(cohort, rng):
     pi = columns(KNOWN, trials)[:6]
     log_q = np.log(rng.dirichlet([2.0, 2.0], 6))
     choice = trials.choice[:6]
-    found = compose(pi, log_q, 0.05)
-    by_solver = _slope(pi, log_q, found, choice, 0.05)
+
+    def chosen(log_q):
+        return jnp.take_along_axis(compose(jnp.asarray(pi), log_q, 0.05).log_prob, choice[:, None], axis=1).sum()
+
+    with jax.enable_x64(True):
+        by_solver = jax.grad(chosen)(jnp.asarray(log_q))
     for t in range(6):
 
         def value(row, t=t):
@@ -167,7 +162,7 @@ def test_schemas_are_policies_for_any_number_of_arms(arms, rng):
     np.testing.assert_allclose(pi[first], 1.0 / arms)  # nothing is known, so nobody prefers anything
     model = composed(tuple(KNOWN), link="logit")
     found = fit(model, trials)
-    np.testing.assert_allclose(_predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(np.exp(log_proba(model, trials, coefficients_of(found, trials))).sum(1), 1.0, atol=1e-9)
     np.testing.assert_allclose(weigh(model, trials, coefficients_of(found, trials)).weights.sum(1), 1.0, atol=1e-12)
 
 

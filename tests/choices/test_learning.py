@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policychord.choices import estimate
 from policychord.choices.beliefs import believe, relearn
 from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
 from policychord.choices.compare import (
     OURS,
-    Comparison,
+    Selection,
     analyse,
     compare_models,
     fit_rivals,
@@ -26,11 +25,13 @@ from policychord.choices.compare import (
     plan_models,
 )
 from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
+from policychord.choices.estimate import choice_likelihood, coefficients_of, draw_coefficients, fit, places_of
 from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
-from policychord.choices.models import _predict_proba, classic, coefficients_of, composed, fit, log_proba, names_of
-from policychord.choices.quality import DELTA, _fit_warnings, examine, fits_task
+from policychord.choices.models import classic, composed, log_proba
+from policychord.choices.quality import CHANCE, _fit_warnings, examine, fits_task
 from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
+from policychord.inference.likelihoods import pointwise
 from policychord.inference.selection import ModelSelection
 from policychord.worlds.bandit import Belief
 
@@ -99,11 +100,17 @@ def test_the_compiled_likelihood_is_the_policy(name, learners_people):
     model = model_by_name(name, learners_people.task)
     found = fit(model, trials)
     log_p = log_proba(model, trials, coefficients_of(found, trials))[np.arange(len(trials.choice)), trials.choice]
-    np.testing.assert_allclose(estimate._log_likelihood_of(model, trials, found.coef), log_p, atol=1e-9)
-    assert found.coef.shape == found.error.shape == (8, len(names_of(model)))
+    at = places_of(trials)
+    compiled = pointwise(choice_likelihood(model, trials), found.z)[at.block, at.place]
+    np.testing.assert_allclose(compiled, log_p, atol=1e-9)
+    assert found.coef.shape == found.error.shape == (8, len(model.coefficients))
     assert (found.low <= found.coef).all()
     assert (found.coef <= found.high).all()
-    np.testing.assert_allclose(_predict_proba(model, found, trials).sum(1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(predict(model, found, trials).sum(1), 1.0, atol=1e-9)
+
+
+def predict(model, found, trials):
+    return np.exp(log_proba(model, trials, coefficients_of(found, trials)))
 
 
 def test_the_measured_mean_is_that_of_the_arms_and_not_of_the_arms_that_people_take():
@@ -131,9 +138,9 @@ def test_a_lead_that_a_floor_explains_is_no_evidence_for_composition():
     lapsing = model_by_name("Hybrid+lapse", TASKS["2"], "probit")
     coef = np.column_stack([draw_people(GROUPS["2"]["Hybrid"], 16, 4) + np.array([1.5, 0.0]), np.full(16, 0.08)])
     choices = simulate_choices(TASKS["2"], lapsing, coef, seed=9)
-    plan = plan_models(choices.task, "probit", models=("Hybrid",))
+    plan = plan_models(choices.task, "probit", models=("Hybrid", OURS))
     found = analyse(choices, plan=plan)
-    assert found.against_hybrid.pxp("Composed") > 0.95
+    assert found.ours.against_reference.pxp(OURS) > 0.95
     (line,) = [line for line in examine(choices, found, plan).warnings if "floor" in line]
     assert "Hybrid clipped to [.01, .99]" in line
     assert "no evidence for composition" in line
@@ -143,27 +150,38 @@ def test_a_lead_that_a_floor_explains_is_no_evidence_for_composition():
 
 
 def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
-    plan = plan_models(learners_people.task, "logit", models=("Value", "Hybrid", "delta"), reference="delta",
+    plan = plan_models(learners_people.task, "logit", models=("Value", "Hybrid", "delta", OURS), reference="delta",
                        primitives=("exploit", "repeat", "random"))  # fmt: skip
     found = analyse(learners_people, plan=plan)
     examined = examine(learners_people, found, plan)
-    quality = examined.quality
-    assert quality.models == ("Value", "Hybrid", "delta", "Composed", DELTA)
-    assert quality.chance_per_trial == pytest.approx(-np.log(3))
-    assert quality.total("delta")["held_out"] > quality.total("Hybrid")["held_out"]
-    assert quality.total("delta")["R2"] > 0.1
-    np.testing.assert_allclose(quality.held_out[:, 2], quality.held_out[:, 4], atol=0.05)
+    comparison = examined.comparison
+    assert set(comparison.names) == {"Value", "Hybrid", "delta", OURS, CHANCE}
+    assert CHANCE not in comparison.selected
+    assert examined.chance_per_trial == pytest.approx(-np.log(3))
+    assert comparison.difference("delta", "Hybrid").mean > 0
+    assert examined.total("delta")["R2"] > 0.1
+    for name in plan.everything:  # one meaning: mean nats per trial, of a person and of all
+        by_hand = (examined.held_out[name] * examined.trials).sum() / examined.trials.sum()
+        assert examined.total(name)["held_out"] == pytest.approx(by_hand, abs=1e-12)
     assert any("8 people are few" in line for line in examined.warnings)
-    assert not any("delta rule" in line for line in examined.warnings)
-    better = quality.held_out + np.array([0.0, 0.0, 0.0, 0.0, 20.0])
-    cheaper = {**found.models, DELTA: examined.delta._replace(bic=examined.delta.bic - 100.0)}
-    assert "delta rule" in _fit_warnings(quality._replace(held_out=better), cheaper)[0]
-    worse = quality._replace(held_out=quality.held_out - 50.0)
-    assert "No model explains much" in _fit_warnings(worse, {**found.models, DELTA: examined.delta})[0]
+    scores = {score.name: score for score in comparison.scores}
+
+    def shifted(by):
+        moved = [score if name == CHANCE else score._replace(each=score.each + by) for name, score in scores.items()]
+        ranked = sorted(moved, key=lambda score: -score.held_out)
+        return examined._replace(comparison=comparison._replace(scores=tuple(ranked)))
+
+    best = comparison.scores[0].held_out + np.log(3)
+    assert (
+        "No model explains much" in _fit_warnings(shifted(0.049 - best))[0]
+        or "not even" in _fit_warnings(shifted(0.049 - best))[0]
+    )
+    assert "better than chance" in _fit_warnings(shifted(-2.0))[0]
+    assert "chance" not in _fit_warnings(shifted(0.5))[0]
     again = recover(learners_people, plan, found.models)
-    assert again.best.shape == (4, 4)
-    np.testing.assert_allclose(again.best.sum(1), 1.0)
-    rate = next(one for one in again.parameters if (one.model, one.coefficient) == ("delta", "rate"))
+    assert again.people.shape == (4, 4)
+    np.testing.assert_allclose(again.people.sum(1), 1.0)
+    rate = next(one for one in again.parameters if (one.model, one.name) == ("delta", "rate"))
     assert abs(rate.bias) < 0.25
     others = predict_others(plan, found.trials, folds=2, splits=1)
     assert (others.score > 2 * -np.log(3)).all()
@@ -181,7 +199,7 @@ def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_peop
     trials = believe(learners_people._replace(offered=offered))
     model = composed(("exploit", "repeat"), lambda trials: 0.1 * trials.mean)
     found = fit(model, trials)
-    prob = _predict_proba(model, found, trials)
+    prob = predict(model, found, trials)
     assert found.coef.shape == (8, 0)
     assert (prob[~offered] <= 1e-12).all()
     np.testing.assert_allclose(prob.sum(1), 1.0, atol=1e-9)
@@ -200,7 +218,7 @@ def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_peop
 def test_a_sentence_claims_what_holds(pxp, bor, said):
     none = np.zeros(3)
     selection = ModelSelection(none, none, none, np.array(pxp), bor, none)
-    assert said in state(Comparison(("A", "B", "C"), selection))
+    assert said in state(Selection(("A", "B", "C"), selection))
 
 
 def test_models_that_nearly_agree_do_not_hide_that_others_are_far_behind(cohort):
@@ -352,7 +370,7 @@ def two_groups(tmp_path_factory):
 def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, capsys):
     from policychord.cli import main
 
-    args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value"]
+    args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value,Composed"]
     more = ["--empirical-bayes", "--arviz", "Hybrid", "--out", str(two_groups / "out"), "--json"]
     monkeypatch.setattr(sys, "argv", ["policychord", *args, *more])
     with pytest.raises(SystemExit) as ended:
@@ -391,6 +409,6 @@ def test_arviz_reads_the_draws_of_a_choice_model(cohort):
     assert np.isinf(loo.pareto_k.to_numpy()[still]).all()  # no tail
     assert loo.loo_i.to_numpy()[still] == pytest.approx(np.log(0.5), abs=1e-12)
     exact = np.stack([log_proba(model, trials, one[np.searchsorted(fitted.subjects, trials.subject)])
-                      for one in estimate.draw_coefficients(model, fitted, trials, 60)])  # fmt: skip
+                      for one in draw_coefficients(model, fitted, trials, 60)])  # fmt: skip
     chosen = exact[:, np.arange(len(trials.choice)), trials.choice][:, trials.counts]
     np.testing.assert_allclose(log_p, chosen, rtol=0, atol=1e-12)

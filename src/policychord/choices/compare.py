@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -110,8 +110,18 @@ def model_by_name(text: str, task: Task, link: Link = "logit", learner: Abstract
     return classic(decider, link, learner=learner, stickiness="stickiness" in more, lapse="lapse" in more)
 
 
+class ComposedAnalysis(NamedTuple):
+    """The composed model: its weights at every trial, and how it compares with its reference and with the others."""
+
+    primitives: tuple[str, ...]
+    reference: str
+    composition: Composition
+    against_reference: Selection  # alone: Fig 4b, top
+    against_others: Selection  # all models but the reference: Fig 4b, bottom
+
+
 class Analysis(NamedTuple):
-    """Fits by the models' names, which of them the group uses, and the weights at every trial if they compose."""
+    """Fits by the models' names, which of them the group uses, and the composed model if it is among them."""
 
     trials: Trials
     task_name: str
@@ -121,11 +131,14 @@ class Analysis(NamedTuple):
     notes: tuple[str, ...]  # about the table of choices
     models: dict[str, Fitted]
     everything: Selection
-    primitives: tuple[str, ...] = ()
-    reference: str = ""
-    composition: Composition | None = None
-    against_reference: Selection | None = None  # the composed model against its reference alone: Fig 4b, top
-    against_others: Selection | None = None  # against all models but the reference: Fig 4b, bottom
+    composed: ComposedAnalysis | None = None
+
+    @property
+    def ours(self) -> ComposedAnalysis:
+        """The composed model's part; a ValueError if there is none."""
+        if self.composed is None:
+            raise ValueError(f"these models do not compose, so that there are no weights: name {OURS} among them.")
+        return self.composed
 
 
 def analyse(
@@ -149,19 +162,18 @@ def believe_by(plan: Plan, choices: Choices) -> Trials:
 
 def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], plan: Plan) -> Analysis:
     """The models' fits and the composed model with its reference's coefficients, compared over the group."""
-    models = dict(fits)
-    composing: dict[str, Any] = {}
+    models, ours = dict(fits), None
     if plan.composes:
         base = fits[plan.reference]
         models[OURS] = borrow(plan.ours, trials, base)
         others = tuple(name for name in fits if name != plan.reference)
-        composing = {
-            "primitives": tuple(plan.primitives),
-            "reference": plan.reference,
-            "composition": weigh(plan.ours, trials, coefficients_of(base, trials)),
-            "against_reference": compare_models(models, (plan.reference, OURS)),
-            "against_others": compare_models(models, (*others, OURS)),
-        }
+        ours = ComposedAnalysis(
+            primitives=tuple(plan.primitives),
+            reference=plan.reference,
+            composition=weigh(plan.ours, trials, coefficients_of(base, trials)),
+            against_reference=compare_models(models, (plan.reference, OURS)),
+            against_others=compare_models(models, (*others, OURS)),
+        )
     return Analysis(
         trials=trials,
         task_name=choices.task.name,
@@ -171,7 +183,7 @@ def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], pl
         notes=choices.notes,
         models=models,
         everything=compare_models(models, tuple(models)),
-        **composing,
+        composed=ours,
     )
 
 
@@ -266,14 +278,8 @@ def fit_rivals(
 
 def weights_by_trial(analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
     """The trial numbers of a block, and the mean weights at each over people and blocks, (trials, primitives)."""
-    numbers, weights = np.unique(analysis.trials.trial), _weights_of(analysis)
+    numbers, weights = np.unique(analysis.trials.trial), analysis.ours.composition.weights
     return numbers, np.stack([weights[analysis.trials.trial == k].mean(0) for k in numbers])
-
-
-def _weights_of(analysis: Analysis) -> np.ndarray:
-    if analysis.composition is None:
-        raise ValueError(f"these models do not compose, so that there are no weights: name {OURS} among them.")
-    return analysis.composition.weights
 
 
 def several_blocks(analysis: Analysis) -> bool:
@@ -291,7 +297,7 @@ class Course(NamedTuple):
 
 def weights_in_course(analysis: Analysis) -> Course:
     """Blocks one after the other, as in Fig 4c."""
-    trials, weights = analysis.trials, _weights_of(analysis)
+    trials, weights = analysis.trials, analysis.ours.composition.weights
     moments, at = np.unique(np.stack([trials.block, trials.trial]), axis=1, return_inverse=True)
     count = np.bincount(at)[:, None]
     mean = np.stack([np.bincount(at, column) for column in weights.T], axis=-1) / count
@@ -314,7 +320,7 @@ def weights_within_block(analysis: Analysis) -> WithinBlock:
     people, who = np.unique(analysis.trials.subject, return_inverse=True)
     cell = who * len(numbers) + at
     count = np.bincount(cell, minlength=len(people) * len(numbers))
-    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in _weights_of(analysis).T], axis=-1)
+    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in analysis.ours.composition.weights.T], axis=-1)
     person = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
     person = person.reshape(len(people), len(numbers), -1)
     there = np.isfinite(person).sum(0)

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import linprog
 
 from ..inference.groups import GroupFit, empirical_bayes
 from ..inference.likelihoods import Data, Likelihood, Model, likelihood, pointwise
 from ..inference.optimise import estimate, of_groups, with_declared_prior
-from ..inference.parameters import FARTHEST, Normal, Parameter, bounded, natural, positive, real, slopes, unconstrained
+from ..inference.parameters import FARTHEST, Normal, Parameter, bounded, natural, positive, real, unconstrained
 from ..inference.uncertainty import curvature, inverse_of
 from ..worlds.bandit import Belief
 from .beliefs import Trials
@@ -28,9 +29,12 @@ EFFECT = 10.0  # of z = 1
 WEAK = Normal(0.0, 3.0)  # of a coefficient's z
 WEAK_RATE = Normal(0.0, 10.0)  # of the logit of a rate or lapse, of the logarithm of a variance over the rewards'
 HELD = 0.8  # of the prior's deviation: an effect so far out was held by it
+CERTAIN = 1e-6  # a log-probability so near to 0 may be on its way to certainty
+SEPARATES = 1e-4  # how much standardised features must speak for the choices, beyond what linear programmes round
 CANDIDATES, STARTS = 48, 4  # points that are looked at, and those of them from which a search begins
 AT_ONCE = 1024  # blocks that are worked on together: they are small
 NORMAL = 1.96
+STEP = 1e-4  # of z, by which slopes of natural values are measured
 _SHARES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0)  # of the reference's coefficients, where an own fit is looked for
 
 
@@ -144,7 +148,8 @@ def _beliefs(learner: AbstractLearner, theta: Mapping[str, Any], unit: Units) ->
     start = own.start(*(jnp.asarray(part) for part in unit.start))
 
     def step(belief: Belief, now: Any) -> tuple[Belief, Belief]:
-        return own.update(belief, *now, start), belief
+        choice, reward = now
+        return own.update(belief, choice, reward, start), belief
 
     return jax.lax.scan(step, start, (unit.choice, unit.reward))[1]
 
@@ -211,7 +216,10 @@ def fit(model: ChoiceModel, trials: Trials) -> Fitted:
     given = choice_likelihood(base, trials)
     with jax.enable_x64(True):
         z = estimate(given, starts=_starts(base, given, trials)).z
-    return evaluate(model, trials, *describe_estimates(given, z), z=z)
+    found = describe_estimates(given, z)
+    separated = found.separated | _separated(base, trials, found.coef)
+    error = np.where(separated[:, None], np.nan, found.error)
+    return evaluate(model, trials, found.coef, separated, error, found.low, found.high, z)
 
 
 def _searched(model: ChoiceModel) -> ChoiceModel:
@@ -253,6 +261,35 @@ def _log_likelihood(given: Likelihood, z: np.ndarray) -> np.ndarray:
     return np.bincount(given.group, each, minlength=given.groups)
 
 
+def _separated(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+    """Whose choices are perfectly separated by the features of a plain regression, (people).
+
+    Then there are coefficients b with (x_chosen - x_other) b >= 0 in all trials and > 0 in one, along which the
+    likelihood grows without end (Albert and Anderson 1984, Biometrika 71); a linear programme looks for b. Only those
+    of whom some choice has become certain are looked at.
+    """
+    people = len(coef)
+    if model.lapse or isinstance(model.change, Mixture) or (model.learner is not None and model.learner.free):
+        return np.zeros(people, dtype=bool)
+    who = np.zeros(len(trials.choice), dtype=int)
+    who = who if people == 1 else np.unique(trials.subject, return_inverse=True)[1].reshape(-1)
+    certain = np.bincount(who, log_proba(model, trials, coef[who]).max(axis=1) > -CERTAIN, minlength=people) > 0
+    x = features(str(model.reference), believed(model, trials, coef[who]))
+    if model.stickiness:
+        x = np.concatenate([x, 1.0 * (np.arange(trials.arms) == trials.previous[:, None])[..., None]], axis=-1)
+    spread = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
+    x = x / np.where(spread > 0, spread, 1.0)
+    ahead = np.take_along_axis(x, trials.choice[:, None, None], axis=1) - x
+    there = np.ones(x.shape[:2], dtype=bool) if trials.offered is None else trials.offered
+    there = there & (np.arange(trials.arms) != trials.choice[:, None]) & trials.counts[:, None]
+    answer = np.zeros(people, dtype=bool)
+    for person in np.flatnonzero(certain):
+        rows = ahead[who == person][there[who == person]]
+        program = linprog(-rows.sum(0), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
+        answer[person] = program.status == 0 and -program.fun > SEPARATES
+    return answer
+
+
 class Estimates(NamedTuple):
     """Coefficients on natural scales, (people, coefficients) each, and whether a weak prior holds one of a person's."""
 
@@ -273,17 +310,15 @@ def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray 
         far = FARTHEST - 1e-6
         ends = (z, z - NORMAL * sd, z + NORMAL * sd)
         coef, low, high = (natural_rows(given, np.clip(end, -far, far)) for end in ends)
-        slope = np.stack([np.diag(np.concatenate(list(slopes(given.parameters, row).values()))) for row in z])
+        slope = (natural_rows(given, z + STEP) - natural_rows(given, z - STEP)) / (2 * STEP)
     effects = [k for k, one in enumerate(given.parameters) if one.prior == WEAK]
     separated = (np.abs(z[:, effects]) > HELD * WEAK.sd).any(axis=1)
-    error = np.where(separated[:, None], np.nan, np.abs(slope) * sd)
-    return Estimates(coef, separated, error, low, high)
+    return Estimates(coef, separated, np.abs(slope) * sd, low, high)
 
 
 def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:
-    """Natural values, (people, coefficients)."""
-    rows = jax.vmap(lambda row: jnp.stack(list(natural(given.parameters, row).values())))(jnp.asarray(z))
-    return np.asarray(rows)
+    """Natural values, (..., coefficients)."""
+    return np.stack(list(natural(given.parameters, np.asarray(z)).values()), axis=-1)
 
 
 def evaluate(
@@ -357,4 +392,4 @@ def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws:
         root = np.linalg.cholesky(covariance + 1e-12 * np.eye(fitted.z.shape[1]))
         normal = np.random.default_rng(seed).normal(size=(draws, *fitted.z.shape))
         points = fitted.z + np.einsum("gij,dgj->dgi", root, normal)
-        return np.stack([natural_rows(given, z) for z in points])
+        return natural_rows(given, points)

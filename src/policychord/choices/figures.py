@@ -28,7 +28,7 @@ def comparison(found: Analysis) -> Figure:
 def weights(found: Analysis, individuals: bool = False) -> Figure:
     """Weights within a block, mean over people with a standard error; `individuals` adds a line for each person."""
     course = weights_within_block(found)
-    names = found.primitives
+    names = found.ours.primitives
     figure = Figure(figsize=(7.0, 2.9), layout="constrained")
     axes: Any = figure.subplots(1, len(names), sharey=True, squeeze=False)[0] if individuals else None
     single: Any = None if individuals else figure.add_subplot()
@@ -188,12 +188,12 @@ def draw_course(ax: Any, found: Analysis) -> None:
     )
     zoomed = np.arange(len(moments)) < first.sum()
     inset = None if first.all() else ax.inset_axes((1.05, 0.12, 0.26, 0.76))
-    for k, (name, colour) in enumerate(zip(found.primitives, colours(found.primitives), strict=True)):
+    for k, (name, colour) in enumerate(zip(found.ours.primitives, colours(found.ours.primitives), strict=True)):
         for panel, shown in ((ax, slice(None)), *(() if inset is None else ((inset, zoomed),))):
             panel.fill_between(moments[shown], low[shown, k], high[shown, k], color=colour, alpha=0.16, linewidth=0)
             panel.plot(moments[shown], shown_mean[shown, k], color=colour, linewidth=1.1, label=name)
     ax.set(ylabel="weight", ylim=(-0.02, 1.02), xlim=(0.5, len(course.block) + 0.5))
-    ax.legend(loc="upper center", ncols=len(found.primitives), fontsize=8, bbox_to_anchor=(0.62, 1.2))
+    ax.legend(loc="upper center", ncols=len(found.ours.primitives), fontsize=8, bbox_to_anchor=(0.62, 1.2))
     if inset is not None:
         inset.set_title("first block", fontsize=8, fontweight="normal")
         inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 1.0))  # room for the last label

@@ -226,7 +226,7 @@ def compose(pi: Any, log_q: Any, eps: float, prior: ArrayLike | None = None) -> 
     best = solve(posed, tol=GAP, throw=False)
     # Both arms by the same sum, never as 1 - p: a primitive that excludes an arm leaves it to the others.
     prob = xp.einsum("...an,...n->...a", pi, best.weights)
-    return Composition(best.weights, xp.log(xp.maximum(prob, LEAST)), best.certificate.distance)
+    return Composition(best.weights, xp.log(xp.maximum(prob, LEAST)), best.certificate.distance)  # type: ignore[arg-type]
 
 
 def _clip(log_q: np.ndarray, trials: Trials) -> np.ndarray:

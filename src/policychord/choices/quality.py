@@ -96,7 +96,7 @@ def _ready(name: str, model: ChoiceModel, fitted: Fitted, trials: Trials, fold: 
         given = choice_likelihood(model._replace(change=None), trials)
         with jax.enable_x64(True):
             without = estimate_without(given, places_of(trials).spread(fold), z)
-            rows = np.stack([natural_rows(given, part) for part in without])  # (folds, people, coefficients)
+            rows = natural_rows(given, without)  # (folds, people, coefficients)
         coef = rows[fold, np.searchsorted(fitted.subjects, trials.subject)]
     each = log_proba(model, trials, coef)[np.arange(len(fold)), trials.choice]
     return Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each[trials.counts])
@@ -200,7 +200,7 @@ def _fit_warnings(examined: Examination) -> list[str]:
 
 def _floor_warnings(analysis: Analysis, plan: Plan) -> list[str]:
     """Where the composed model is established against its reference, and not against that with a floor under it."""
-    if analysis.against_reference is None or not _leads(analysis.against_reference):
+    if analysis.composed is None or not _leads(analysis.composed.against_reference):
         return []
     base = plan.models[plan.reference]
     floored = borrow(base._replace(change="clip"), analysis.trials, analysis.models[plan.reference])

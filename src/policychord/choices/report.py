@@ -41,15 +41,13 @@ def _scores(name: str, model: Fitted) -> dict[str, Any]:
 
 def weight_table(fit: Analysis) -> pd.DataFrame:
     """One row a trial: who, when, what was chosen, the weights, and how probable the choice was."""
-    if fit.composition is None:
-        raise ValueError(f"these models do not compose, so that there are no weights: name {OURS} among them.")
     trials, row = fit.trials, np.arange(len(fit.trials.choice))
     columns = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "choice": trials.choice + 1}
     if trials.scored is not None:
         columns["scored"] = trials.scored
-    columns |= {f"weight_{name}": fit.composition.weights[:, k] for k, name in enumerate(fit.primitives)}
-    columns["p_choice"] = np.exp(fit.composition.log_prob[row, trials.choice])
-    columns["certified_distance"] = fit.composition.distance
+    columns |= {f"weight_{name}": fit.ours.composition.weights[:, k] for k, name in enumerate(fit.ours.primitives)}
+    columns["p_choice"] = np.exp(fit.ours.composition.log_prob[row, trials.choice])
+    columns["certified_distance"] = fit.ours.composition.distance
     columns["data"] = np.full(len(row), trials.source)
     return pd.DataFrame(columns)
 
@@ -100,7 +98,7 @@ def describe(
     lines += [verdict(fit), "", *_markdown(table), ""]
     if examined is not None:
         lines += [_about_quality(examined), ""]
-    composes = f"; {OURS} has no coefficients besides those of {fit.reference}" if fit.composition else ""
+    composes = f"; {OURS} has no coefficients besides those of {fit.ours.reference}" if fit.composed else ""
     lines += [
         f"- BIC: summed over people{composes}.",
         "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
@@ -109,8 +107,8 @@ def describe(
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
         "nothing is established.",
     ]
-    lines += _about_rivals(rivals.known() if rivals else [], fit.reference)
-    lines += _about_weights(fit) if fit.composition else []
+    lines += _about_rivals(rivals.known() if rivals else [], fit.composed.reference if fit.composed else "")
+    lines += _about_weights(fit) if fit.composed else []
     for check in checks:
         lines += _about_check(check)
     lines += _about_fits(fit)
@@ -118,18 +116,18 @@ def describe(
 
 
 def _about_composed(fit: Analysis) -> str:
-    if fit.composition is None:
+    if fit.composed is None:
         return ""
-    return (f" The composed model mixes {', '.join(fit.primitives)} at temperature {fit.eps:g}, to come close to "
-            f"{fit.reference}.")  # fmt: skip
+    return (f" The composed model mixes {', '.join(fit.ours.primitives)} at temperature {fit.eps:g}, to come close to "
+            f"{fit.ours.reference}.")  # fmt: skip
 
 
 def verdict(fit: Analysis) -> str:
     """Who won, how surely, and the composed model against its reference alone."""
     words = state(fit.everything) + _in_pairs(fit)
-    if fit.against_reference is None:
+    if fit.composed is None:
         return words
-    against, the = fit.against_reference, "the Hybrid" if fit.reference == "Hybrid" else fit.reference
+    against, the = fit.ours.against_reference, "the Hybrid" if fit.ours.reference == "Hybrid" else fit.ours.reference
     return (f"{words} Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
             f"(BOR {against.selection.bor:.3f}).")  # fmt: skip
 
@@ -221,7 +219,7 @@ def _about_rivals(rivals: list[Rival], reference: str) -> list[str]:
 def _about_weights(fit: Analysis) -> list[str]:
     course = weights_within_block(fit)
     mean = course.mean
-    first, last = (fit.primitives[int(mean[at].argmax())] for at in (0, -1))
+    first, last = (fit.ours.primitives[int(mean[at].argmax())] for at in (0, -1))
     even = np.ptp(mean[0]) < 1e-6
     start = "At the first trial of a block nothing is known and all weigh the same" if even else (
         f"At the first trial of a block {first} weighs most ({mean[0].max():.2f})"
@@ -234,8 +232,8 @@ def _about_weights(fit: Analysis) -> list[str]:
         "These weights are what the composed model implies, not what the choices alone show: choices between "
         f"{fit.trials.arms} arms give {fit.trials.arms - 1} "
         f"{'number' if fit.trials.arms == 2 else 'numbers'} a trial, and the model divides "
-        f"{'it' if fit.trials.arms == 2 else 'them'} among {len(fit.primitives)} primitives. The certificate proves "
-        "that the division is the model's optimum, and says nothing about people.",
+        f"{'it' if fit.trials.arms == 2 else 'them'} among {len(fit.ours.primitives)} primitives. The certificate "
+        "proves that the division is the model's optimum, and says nothing about people.",
     ]  # fmt: skip
 
 
@@ -357,13 +355,7 @@ def _about_fits(fit: Analysis) -> list[str]:
         "intervals from the curvature, named by what they multiply: V, how much better an arm seems; RU, how "
         "much less is "
         "known of it; V/TU, the first in units of all that is uncertain. "
-        "The evidence for a model is -BIC/2."
-        + (
-            ""
-            if fit.composition is None
-            else " Every weight vector (weights.csv) comes with a proof: it lies within "
-            f"{fit.composition.distance.max():.1e} of the optimal one (certified_distance, summed over the primitives)."
-        ),
+        "The evidence for a model is -BIC/2." + _about_certificates(fit),
     ]
     for name, count in separated.items():
         lines.append(
@@ -371,6 +363,15 @@ def _about_fits(fit: Analysis) -> list[str]:
             "(`separated`); a weak prior holds them, and they have no standard errors worth the name."
         )
     return lines
+
+
+def _about_certificates(fit: Analysis) -> str:
+    if fit.composed is None:
+        return ""
+    return (
+        " Every weight vector (weights.csv) comes with a proof: it lies within "
+        f"{fit.ours.composition.distance.max():.1e} of the optimal one (certified_distance, summed over primitives)."
+    )
 
 
 def _as_markdown(text: str) -> str:

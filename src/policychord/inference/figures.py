@@ -1,12 +1,17 @@
-from typing import Any
 from matplotlib.figure import Figure
+
 from ..drawing import COLOURS, blank
 from .comparison import SURE, Comparison
+
 GREY, DARK = "0.55", "0.25"
 LINEAR = 0.01
 SPAN = 30.0
-def _blank(w,h):
-    f=blank(w,h); return f, f.add_subplot()
+
+
+def _blank(w, h):
+    f = blank(w, h)
+    return f, f.add_subplot()
+
 
 def draw_differences(comparison: Comparison, reference: str | None = None) -> Figure:
     """Held-out difference of every model to the reference, or to the best, with bars of two errors; grey: not clear."""
@@ -24,5 +29,3 @@ def draw_differences(comparison: Comparison, reference: str | None = None) -> Fi
     ax.set_yticks(range(len(gains)), list(gains))
     ax.set(ylim=(len(gains) - 0.5, -0.5), xlabel=f"held out: nats per decision over {base}")
     return figure
-
-

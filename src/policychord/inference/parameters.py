@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 
-from .._types import Array, ArrayLike
+from .._types import Array, ArrayLike, namespace
 
 Transform = Literal["real", "positive", "bounded", "simplex"]
 Theta = Mapping[str, Any]  # natural values by name: numbers, or vectors with an entry for each label
@@ -129,10 +130,10 @@ def affine_of(parameters: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def natural(parameters: Sequence[Parameter], z: Any) -> dict[str, Any]:
-    """From z (K) to natural values by name, in JAX, so that derivatives pass."""
+    """From z (..., K) to natural values by name: in JAX, so that derivatives pass, or in NumPy."""
     values, at = {}, 0
     for parameter in parameters:
-        part = z[at : at + parameter.free] if parameter.labels else z[at]
+        part = z[..., at : at + parameter.free] if parameter.labels else z[..., at]
         values[parameter.name] = _natural(parameter, parameter.centre + parameter.scale * part)
         at += parameter.free
     return values
@@ -175,14 +176,18 @@ def prior_precision(parameters: Sequence[Parameter]) -> np.ndarray:
     return np.array(each, dtype=float)
 
 
-def _natural(parameter: Parameter, z: Any) -> Any:
+def _natural(parameter: Parameter, y: Any) -> Any:
+    in_jax = namespace(y) is jnp
     if parameter.transform == "positive":
-        return jnp.exp(z)
+        return jnp.exp(y) if in_jax else np.exp(y)
     if parameter.transform == "bounded":
-        return parameter.low + (parameter.high - parameter.low) * jax.nn.sigmoid(z)
+        share = jax.nn.sigmoid(y) if in_jax else scipy.special.expit(y)
+        return parameter.low + (parameter.high - parameter.low) * share
     if parameter.transform == "simplex":
-        return jax.nn.softmax(jnp.concatenate([z, jnp.zeros(1)]))
-    return z
+        if in_jax:
+            return jax.nn.softmax(jnp.concatenate([y, jnp.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
+        return scipy.special.softmax(np.concatenate([y, np.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
+    return y
 
 
 def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:
@@ -212,8 +217,8 @@ def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:
 def _checked(parameter: Parameter) -> Parameter:
     if not (np.isfinite(parameter.centre) and np.isfinite(parameter.scale) and parameter.scale > 0):
         raise ValueError(
-            f"{parameter.name}: centre = {parameter.centre}, scale = {parameter.scale}: pass finite numbers, a positive "
-            "scale."
+            f"{parameter.name}: centre = {parameter.centre}, scale = {parameter.scale}: pass finite numbers, with a "
+            "positive scale."
         )
     if parameter.prior is not None and not (np.isfinite(parameter.prior.mean) and parameter.prior.sd > 0):
         raise ValueError(f"{parameter.name}: prior = {parameter.prior}: pass Normal(mean, sd) with a positive sd.")

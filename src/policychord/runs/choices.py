@@ -82,7 +82,7 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
         "model_comparison": partial(figures.comparison, result),
         "held_out": partial(draw_differences, examined.comparison, CHANCE),
     }
-    if result.composition is not None:
+    if result.composed is not None:
         tables["weights.csv"] = report.weight_table(result)
         pictures["weights"] = partial(figures.weights, result, individuals)
         if several_blocks(result):
@@ -122,14 +122,14 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
     """The numbers of the record."""
 
     result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
-    against = result.against_reference
     numbers = {
         "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
         "people": len(examined.people), "models": rows, "bor": result.everything.selection.bor,
         "chance": examined.chance_per_trial, "verdict": verdict(result), "warnings": list(examined.warnings),
         "held_out": list(describe_comparison(examined.comparison, unit="trial", reference=CHANCE)),
     }  # fmt: skip
-    if against is not None and rivals is not None:
+    if rivals is not None:
+        against = result.ours.against_reference
         numbers |= {
             "against_reference": {"pxp": against.pxp(OURS), "bor": against.selection.bor},
             "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}

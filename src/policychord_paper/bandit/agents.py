@@ -6,14 +6,10 @@ from policychord.choices import (
     CLASSIC,
     OURS,
     TASKS,
-    ChoiceModel,
     Choices,
-    Link,
     Reading,
     Trials,
     believe,
-    classic,
-    composed,
     read_choices,
     synthetic,
 )
@@ -38,11 +34,6 @@ def choices_of(settings: BanditSettings, experiment: str) -> Choices:
 def trials_of(settings: BanditSettings, experiment: str) -> Trials:
     """The same with the beliefs before each choice."""
     return believe(choices_of(settings, experiment))
-
-
-def model_of(name: str, settings: BanditSettings, link: Link = "probit") -> ChoiceModel:
-    """A classic model, or the composed one at the study's temperature."""
-    return composed(link=link, eps=settings.eps) if name == OURS else classic(name, link)
 
 
 def reference_of(name: str) -> str:

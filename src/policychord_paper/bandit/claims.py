@@ -25,7 +25,7 @@ def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "pro
         f"Exp {e}: PXP of composed": lead_over_hybrid(experiment) for e, experiment in experiments.items()
     }
     measured |= {
-        f"Exp {e}: BOR against the Hybrid": experiment.fit.against_hybrid.selection.bor
+        f"Exp {e}: BOR against the Hybrid": experiment.fit.ours.against_reference.selection.bor
         for e, experiment in experiments.items()
     }
     for e, experiment in experiments.items():
@@ -38,7 +38,7 @@ def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "pro
 
 def _over_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
     """PXP among the four, and by how much that of the composed model exceeds the next."""
-    compared = {e: experiment.fit.against_others for e, experiment in by_experiment(evidence, link).items()}
+    compared = {e: experiment.fit.ours.against_others for e, experiment in by_experiment(evidence, link).items()}
     measured: Numbers = {
         f"Exp {e}: PXP of composed among four": comparison.pxp(OURS) for e, comparison in compared.items()
     }
@@ -71,8 +71,8 @@ def _course_in_second(settings: BanditSettings, evidence: Evidence, link: Link =
         "rise of risk-aversion from the first half to the second": late[RISK] - early[RISK],
         "uncertainty below the next, second half": np.delete(late, UNCERTAINTY).min() - late[UNCERTAINTY],
         "trial at which uncertainty peaks": int(np.nanargmax(mean[:, UNCERTAINTY])) + 1,
-        **{f"first half: weight of {name}": early[at] for at, name in enumerate(experiment.fit.primitives)},
-        **{f"second half: weight of {name}": late[at] for at, name in enumerate(experiment.fit.primitives)},
+        **{f"first half: weight of {name}": early[at] for at, name in enumerate(experiment.fit.ours.primitives)},
+        **{f"second half: weight of {name}": late[at] for at, name in enumerate(experiment.fit.ours.primitives)},
     } | _course("2", experiment)
 
 
@@ -84,7 +84,7 @@ def _differ_between_tasks(settings: BanditSettings, evidence: Evidence, link: Li
     measured["largest distance of all permutations"] = tested.largest
     for (e, experiment), mean in zip(experiments.items(), tested.means, strict=True):
         measured |= {
-            f"Exp {e}: mean weight of {name}": w for name, w in zip(experiment.fit.primitives, mean, strict=True)
+            f"Exp {e}: mean weight of {name}": w for name, w in zip(experiment.fit.ours.primitives, mean, strict=True)
         }
     return measured | {"permutations": settings.permutations}
 
@@ -128,7 +128,7 @@ def _course(experiment: str, linked: LinkEvidence) -> Numbers:
     numbers, mean = weights_by_trial(linked.fit)
     return {f"Exp {experiment}: weight of {name} at trial {k}": row[at]
             for k, row in zip(numbers.tolist(), mean, strict=True) if k in SHOWN_TRIALS
-            for at, name in enumerate(linked.fit.primitives)}  # fmt: skip
+            for at, name in enumerate(linked.fit.ours.primitives)}  # fmt: skip
 
 
 def _with_logit(

@@ -9,7 +9,6 @@ import numpy as np
 from policychord import flow, problem
 from policychord.choices import (
     CLASSIC,
-    FEATURES,
     GROUPS,
     LEAST,
     OURS,
@@ -19,32 +18,32 @@ from policychord.choices import (
     Choices,
     CrossValidation,
     Link,
-    Recovered,
-    Recovery,
     Trials,
     analyse,
     believe,
+    borrow,
+    classic,
     coefficients_of,
     columns,
     compare_models,
-    compose,
     composed,
     draw_people,
-    evaluate,
     exploit,
-    features,
     fit,
-    fit_choices,
-    fit_hybrid,
     fit_rivals,
-    log_choice_prob,
+    folds_of_people,
     log_proba,
+    plan_models,
+    predict_others,
+    recover_cohorts,
     simulate_choices,
+    take,
     weigh,
 )
+from policychord.inference import ModelRecovery
 from policychord.worlds import Belief, update_belief
 
-from .agents import MODELS, choices_of, model_of, reference_of, trials_of
+from .agents import MODELS, choices_of, reference_of, trials_of
 from .settings import EXPERIMENTS, LINKS, BanditSettings
 
 RARE = 0.01  # choices to which the Hybrid gave less are rare
@@ -54,19 +53,19 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
     """Every step by name. The longest come first: two workers then end at about the same time."""
     eps, tried = settings.eps, tuple(sorted({*settings.temperatures, settings.eps}))
     sizes = {"eps": eps, "folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
-    steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(recover_cohorts, settings, e) for e in EXPERIMENTS}
+    steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(_recover, settings, e) for e in EXPERIMENTS}
     for e in EXPERIMENTS:
         on_trials, on_choices = partial(_apply, trials_of, settings, e), partial(_apply, choices_of, settings, e)
         for link in LINKS:
             own = settings.own_likelihood and link == "probit"
             steps[f"rivals {e} {link}"] = partial(on_trials, fit_rivals, link, eps, own=own)
             steps[f"fit {e} {link}"] = partial(on_choices, analyse, link, eps)
-            steps[f"cross-validation {e} {link}"] = partial(on_trials, predict_left_out, link, **sizes)
+            steps[f"cross-validation {e} {link}"] = partial(on_trials, _predict_others, e, link, **sizes)
             steps[f"temperature {e} {link}"] = partial(on_trials, sweep, link, tried)
             steps[f"rare choices {e} {link}"] = partial(on_trials, _rare_choices, link, eps)
         if settings.durations:
             steps[f"stopped {e}"] = partial(on_trials, _stop_early, eps, settings.tau, settings.durations)
-        released = partial(on_trials, predict_left_out, "probit", **sizes, only_first=True)
+        released = partial(on_trials, _predict_as_released, **sizes)
         steps |= {f"cross-validation as released {e}": released, f"rounding {e}": partial(on_choices, _rounding, eps)}
     return steps
 
@@ -81,34 +80,30 @@ def _apply(
 # ------------------------------------------------------------------------------- other people
 
 
-def predict_left_out(
-    trials: Trials, link: Link, *, eps: float, folds: int, splits: int, seed: int, only_first: bool = False
+def _predict_others(
+    trials: Trials, experiment: str, link: Link, *, eps: float, folds: int, splits: int, seed: int
 ) -> CrossValidation:
-    """Leave out a share of the people, fit the others' choices together, and predict those left out.
+    """Leave out a share of the people, fit the others' choices together, and predict those left out."""
+    plan = plan_models(TASKS[experiment], link, eps)
+    return predict_others(plan, trials, folds=folds, splits=splits, seed=seed)
 
-    `only_first` fits the first of the others and predicts the first left out, as the released script does.
-    """
+
+def _predict_as_released(trials: Trials, *, eps: float, folds: int, splits: int, seed: int) -> CrossValidation:
+    """As the released script does: fit the first of the others, and predict the first of those left out (probit)."""
     people = np.unique(trials.subject)
-    if len(people) < folds:
-        raise ValueError(f"folds = {folds} with {len(people)} people: use at most one fold a person.")
-    x = {name: features(name, trials) for name in CLASSIC}
-    pi = columns(PAPER, trials)
-    # what fits everybody is close to what fits two thirds of them
-    start = {name: fit_choices(x[name], trials.choice, link, engine="scoring").coef for name in CLASSIC}
     score = np.zeros((splits, len(MODELS)))
-    for split in range(splits):
-        shuffled = np.random.default_rng((seed, split)).permutation(people)
-        for left_out in np.array_split(shuffled, folds):
-            others = np.setdiff1d(people, left_out)
-            chosen = (others[:1], np.sort(left_out)[:1]) if only_first else (others, left_out)
-            train, test = (np.isin(trials.subject, some) for some in chosen)
-            log_q = {}
+    for split, fold in enumerate(folds_of_people(len(people), folds, splits, seed)):
+        for k in range(folds):
+            first, left_out = (people[inside][0] for inside in (fold != k, fold == k))
+            train, test = (take(trials, trials.subject == person) for person in (first, left_out))
+            made = np.arange(len(test.choice)), test.choice
+            coef = {}
             for name in CLASSIC:
-                coef = fit_choices(x[name][train], trials.choice[train], link, engine="scoring", start=start[name]).coef
-                log_q[name] = log_choice_prob(x[name][test], coef, link)
-            log_q[OURS] = compose(pi[test], log_q["Hybrid"], eps).log_prob
-            made = np.arange(test.sum()), trials.choice[test]
-            score[split] += [log_prob[made].mean() / folds for log_prob in log_q.values()]
+                fitted = fit(classic(name, pooled=True), train)
+                coef[name] = coefficients_of(fitted, test)
+            log_p = [log_proba(classic(name), test, coef[name])[made].mean() for name in CLASSIC]
+            log_p.append(log_proba(composed(eps=eps), test, coef["Hybrid"])[made].mean())
+            score[split] += np.array(log_p) / folds
     return CrossValidation(MODELS, score)
 
 
@@ -127,10 +122,10 @@ class Sweep(NamedTuple):
 
 def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     """Refit nothing but the temperature."""
-    hybrid = fit_hybrid(trials, link)
+    hybrid = fit(classic("Hybrid", link), trials)
     rows, evidence = [], []
     for eps in temperatures:
-        ours = evaluate(composed(link=link, eps=eps), trials, hybrid.coef, hybrid.separated)
+        ours = borrow(composed(link=link, eps=eps), trials, hybrid)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
         against = compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
         rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
@@ -149,10 +144,10 @@ class Stopped(NamedTuple):
 
 def _stop_early(trials: Trials, eps: float, tau: float, durations: tuple[float, ...]) -> Stopped:
     """tau dw/dt = -w + S(w) from uniform weights at each trial, as the paper integrates it, for this long."""
-    hybrid, model = fit_hybrid(trials, "probit"), composed(eps=eps)
+    hybrid, model = fit(classic("Hybrid"), trials), composed(eps=eps)
     coef, pi = coefficients_of(hybrid, trials), columns(PAPER, trials)
     best = weigh(model, trials, coef).weights
-    log_q = log_choice_prob(features("Hybrid", trials), coef, "probit")
+    log_q = log_proba(classic("Hybrid"), trials, coef)
     problems = problem(pi=pi, action_cost=-np.maximum(log_q, np.log(LEAST)), eps=eps)
     made = np.arange(len(trials.choice)), trials.choice
     rows = []
@@ -178,9 +173,10 @@ class Gain(NamedTuple):
 
 def _rare_choices(trials: Trials, link: Link, eps: float) -> Gain:
     """Where the composed model gains over the Hybrid."""
-    coef = coefficients_of(fit_hybrid(trials, link), trials)
+    hybrid = classic("Hybrid", link)
+    coef = coefficients_of(fit(hybrid, trials), trials)
     chosen = np.arange(len(trials.choice)), trials.choice
-    log_q = log_choice_prob(features("Hybrid", trials), coef, link)[chosen]
+    log_q = log_proba(hybrid, trials, coef)[chosen]
     gain = log_proba(composed(link=link, eps=eps), trials, coef)[chosen] - log_q
     return Gain(float(gain.sum()), float(gain[log_q < np.log(RARE)].sum()))
 
@@ -208,8 +204,7 @@ def _rounding(choices: Choices, eps: float) -> Rounding:
     totals = []
     for trials, ties in ((plain, 0.0), (factored, 0.0), (plain, ROUNDING)):
         schemas = dict(PAPER) | {"exploit": partial(exploit, ties=ties)}
-        hybrid = fit_hybrid(trials, "probit")
-        ours = evaluate(composed(schemas, eps=eps), trials, hybrid.coef, hybrid.separated)
+        ours = borrow(composed(schemas, eps=eps), trials, fit(classic("Hybrid"), trials))
         totals.append(float(ours.log_likelihood.sum()))
     apart = np.abs(plain.mean[:, 0] - plain.mean[:, 1])
     later = plain.trial > 1
@@ -220,32 +215,17 @@ def _rounding(choices: Choices, eps: float) -> Rounding:
 # ----------------------------------------------------------------------------------- recovery
 
 
-def recover_cohorts(settings: BanditSettings, experiment: str) -> Recovery:
+def _recover(settings: BanditSettings, experiment: str) -> ModelRecovery:
     """Cohorts of each model, all models fitted to each cohort (probit)."""
-    size, cohorts = (len(MODELS), len(MODELS)), settings.recovery_cohorts
-    best, frequency, won = np.zeros(size), np.zeros(size), np.zeros(size)
-    parameters: list[Recovered] = []
-    models = {name: model_of(name, settings) for name in MODELS}
-    for row, (name, model) in enumerate(models.items()):
-        true, estimate = [], []
-        for cohort in range(cohorts):
-            seed = (settings.seed, int(experiment), 7, cohort)
-            people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
-            choices = simulate_choices(TASKS[experiment], model, people, blocks=settings.blocks, trials=settings.trials,
-                               seed=(*seed, row))  # fmt: skip
-            trials = believe(choices)
-            fitted = {other: fit(models[other], trials, engine="scoring") for other in MODELS}
-            evidence = np.stack([fit.log_evidence for fit in fitted.values()], axis=1)
-            best[row] += np.bincount(evidence.argmax(1), minlength=len(MODELS)) / len(people)
-            selection = compare_models(fitted, MODELS).selection
-            frequency[row] += selection.expected
-            won[row, selection.pxp.argmax()] += 1
-            true.append(people)
-            estimate.append(fitted[name].coef)
-        wanted, estimated = np.concatenate(true), np.concatenate(estimate)
-        error = estimated - wanted
-        for k, label in enumerate(FEATURES[reference_of(name)]):
-            correlation = float(np.corrcoef(wanted[:, k], estimated[:, k])[0, 1])
-            rmse = float(np.sqrt(np.mean(error[:, k] ** 2)))
-            parameters.append(Recovered(name, label, correlation, float(np.mean(error[:, k])), rmse))
-    return Recovery(MODELS, parameters, best / cohorts, frequency / cohorts, won / cohorts)
+    plan = plan_models(TASKS[experiment], "probit", settings.eps)
+
+    def cohort(name: str, number: int) -> tuple[Choices, np.ndarray]:
+        seed = (settings.seed, int(experiment), 7, number)
+        people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
+        choices = simulate_choices(
+            TASKS[experiment], plan.everything[name], people, blocks=settings.blocks, trials=settings.trials,
+            seed=(*seed, MODELS.index(name)),
+        )  # fmt: skip
+        return choices, people
+
+    return recover_cohorts(plan, cohort, cohorts=settings.recovery_cohorts)

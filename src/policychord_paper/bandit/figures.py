@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from policychord.choices import OURS, Link, colours, draw_course, draw_pxp, entitle, probability_label, weights_by_trial
 from policychord.drawing import COLOURS, blank
+from policychord.inference import RecoveredParameter
 
 from ..study import StudyFigure
-from .experiments import Recovered
 from .measures import Evidence, by_experiment, lead_over_hybrid
 from .settings import EXPERIMENTS, LINKS, BanditSettings
 
@@ -24,8 +24,10 @@ def _comparison(settings: BanditSettings, evidence: Evidence, link: Link = "prob
     panels: Any = fig.subplots(2, len(EXPERIMENTS), sharey=True, squeeze=False)
     for column, (e, experiment) in enumerate(by_experiment(evidence, link).items()):
         colour = EXPERIMENT_COLOURS[e]
-        draw_pxp(panels[0, column], experiment.fit.against_hybrid, colour, f"Experiment {e}: against the Hybrid")
-        draw_pxp(panels[1, column], experiment.fit.against_others, colour, f"Experiment {e}: against the others")
+        draw_pxp(
+            panels[0, column], experiment.fit.ours.against_reference, colour, f"Experiment {e}: against the Hybrid"
+        )
+        draw_pxp(panels[1, column], experiment.fit.ours.against_others, colour, f"Experiment {e}: against the others")
     entitle(fig, f"Protected exceedance probabilities, {link}", settings.source)
     return fig
 
@@ -50,7 +52,7 @@ def _within_block(settings: BanditSettings, evidence: Evidence) -> Figure:
         for link, dash in zip(LINKS, ("-", ":"), strict=False):
             fit = by_experiment(evidence, link)[experiment].fit
             numbers, mean = weights_by_trial(fit)
-            for name, colour, values in zip(fit.primitives, colours(fit.primitives), mean.T, strict=True):
+            for name, colour, values in zip(fit.ours.primitives, colours(fit.ours.primitives), mean.T, strict=True):
                 label = name if link == LINKS[0] else None
                 ax.plot(numbers, values, dash, color=colour, label=label, marker="o", markersize=3)
         ax.set(xlabel="trial of the block", ylim=(0, 0.82), xticks=numbers)
@@ -114,13 +116,13 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Figure:
     for column, (experiment, result) in enumerate(zip(EXPERIMENTS, evidence, strict=True)):
         recovery = result.recovery
         ax = panels[0, column]
-        ax.imshow(recovery.best, vmin=0, vmax=1, cmap="Blues")
-        for i, j in np.ndindex(recovery.best.shape):
-            dark = recovery.best[i, j] > 0.55
+        ax.imshow(recovery.people, vmin=0, vmax=1, cmap="Blues")
+        for i, j in np.ndindex(recovery.people.shape):
+            dark = recovery.people[i, j] > 0.55
             ax.text(
                 j,
                 i,
-                f"{recovery.best[i, j]:.2f}",
+                f"{recovery.people[i, j]:.2f}",
                 ha="center",
                 va="center",
                 fontsize=8,
@@ -132,7 +134,7 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         ax.set_title(f"Experiment {experiment}: share of people", loc="left")
-        _coefficients(panels[1, column], recovery.parameters)
+        _coefficients(panels[1, column], list(recovery.parameters))
     entitle(fig, "Recovery of models and coefficients", "simulated cohorts")
     return fig
 
@@ -158,8 +160,8 @@ def _controls(settings: BanditSettings, evidence: Evidence) -> Figure:
     return fig
 
 
-def _coefficients(ax: Any, parameters: list[Recovered]) -> None:
-    labels = [f"{p.model} {p.coefficient}" for p in parameters]
+def _coefficients(ax: Any, parameters: list[RecoveredParameter]) -> None:
+    labels = [f"{p.model} {p.name}" for p in parameters]
     values = [p.correlation for p in parameters]
     ax.barh(range(len(labels)), values, 0.62, color=[MODEL_COLOURS[p.model] for p in parameters])
     for y, value in enumerate(values):

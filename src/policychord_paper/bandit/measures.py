@@ -11,18 +11,19 @@ from policychord.choices import (
     OURS,
     PAPER,
     Analysis,
+    CrossValidation,
     Link,
     Rivals,
+    classic,
     coefficients_of,
     columns,
     compare_models,
-    features,
-    log_choice_prob,
+    log_proba,
     weights_by_trial,
 )
-from policychord.inference import select_models
+from policychord.inference import ModelRecovery, select_models
 
-from .experiments import CrossValidation, Gain, Recovery, Rounding, Stopped, Sweep
+from .experiments import Gain, Rounding, Stopped, Sweep
 from .settings import EXPERIMENTS, BanditSettings
 
 
@@ -43,7 +44,7 @@ class ExperimentEvidence(NamedTuple):
     logit: LinkEvidence
     as_released: CrossValidation  # the cross-validation as the released script reads
     rounding: Rounding
-    recovery: Recovery
+    recovery: ModelRecovery
     stopped: Stopped | None = None  # None in a quick run
 
 
@@ -89,11 +90,14 @@ def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[B
         chosen = np.concatenate([rows[person] for person in people])
         trials = type(fit.trials)(*(_rows(field, chosen, len(subject)) for field in fit.trials))
         anew = np.repeat(np.arange(len(people)), [len(rows[person]) for person in people])
+        ours = fit.ours
         fit = fit._replace(
             trials=trials._replace(subject=anew),
-            composition=fit.composition._replace(weights=fit.composition.weights[chosen]),
-            against_hybrid=compare_models(models, fit.against_hybrid.models),
-            against_others=compare_models(models, fit.against_others.models),
+            composed=ours._replace(
+                composition=ours.composition._replace(weights=ours.composition.weights[chosen]),
+                against_reference=compare_models(models, ours.against_reference.models),
+                against_others=compare_models(models, ours.against_others.models),
+            ),
         )
         return linked._replace(
             fit=fit,
@@ -128,7 +132,7 @@ def recorded(settings: BanditSettings, results: Mapping[str, Any]) -> dict[str, 
         fit: Analysis = results[step]
         trials = fit.trials
         rows = np.linspace(0, len(trials.choice) - 1, min(RECORDED, len(trials.choice))).astype(int)
-        log_q = log_choice_prob(features("Hybrid", trials), coefficients_of(fit.models["Hybrid"], trials), fit.link)
+        log_q = log_proba(classic("Hybrid", fit.link), trials, coefficients_of(fit.models["Hybrid"], trials))
         problems[f"bandit, Exp {e}"] = problem(
             pi=columns(PAPER, trials)[rows],
             action_cost=-np.maximum(log_q[rows], np.log(LEAST)),
@@ -147,7 +151,7 @@ def by_experiment(evidence: Evidence, link: Link = "probit") -> dict[str, LinkEv
 
 def lead_over_hybrid(linked: LinkEvidence) -> float:
     """PXP of the composed model against the Hybrid."""
-    return linked.fit.against_hybrid.pxp(OURS)
+    return linked.fit.ours.against_reference.pxp(OURS)
 
 
 def mean_weights(linked: LinkEvidence) -> np.ndarray:
@@ -169,7 +173,9 @@ class _Permuted(NamedTuple):
 def _weights_by_person(linked: LinkEvidence) -> np.ndarray:
     """Mean weights of each person, (people, primitives)."""
     subject = linked.fit.trials.subject
-    return np.stack([linked.fit.composition.weights[subject == person].mean(axis=0) for person in np.unique(subject)])
+    return np.stack(
+        [linked.fit.ours.composition.weights[subject == person].mean(axis=0) for person in np.unique(subject)]
+    )
 
 
 def permute_people(first: LinkEvidence, second: LinkEvidence, permutations: int, seed: int) -> _Permuted:

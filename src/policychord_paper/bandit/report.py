@@ -6,10 +6,11 @@ import numpy as np
 import xarray as xr
 
 from policychord.choices import OURS, Analysis, weights_by_trial
+from policychord.inference import ModelRecovery
 
 from ..study import Finding, Objection, Recording, Study
 from .claims import CLAIMS, NOT_SHOWN, controls
-from .experiments import RARE, Recovery, experiments
+from .experiments import RARE, experiments
 from .figures import FIGURES
 from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
 from .settings import EXPERIMENTS, LINKS, BanditSettings, study_settings
@@ -101,7 +102,7 @@ def _count(evidence: Evidence) -> Finding:
 
 
 def _chance(evidence: Evidence) -> Finding:
-    against = {e: experiment.fit.against_hybrid for e, experiment in by_experiment(evidence).items()}
+    against = {e: experiment.fit.ours.against_reference for e, experiment in by_experiment(evidence).items()}
     lines = [
         f"Experiment {e}: PXP {_share(comparison.pxp(OURS))}, BOR {_share(comparison.selection.bor)}"
         for e, comparison in against.items()
@@ -125,11 +126,11 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Finding:
     for e, experiment in zip(EXPERIMENTS, evidence, strict=True):
         recovery = experiment.recovery
         row, hybrid = recovery.models.index(OURS), recovery.models.index("Hybrid")
-        own.append(recovery.best[row, row])
+        own.append(recovery.people[row, row])
         lines.append(
             f"In Experiment {e}, of simulated people who do use the composed model {100 * own[-1]:.0f}% are given back "
-            f"to it and {100 * recovery.best[row, hybrid]:.0f}% to the Hybrid; of those who use the Hybrid "
-            f"{100 * recovery.best[hybrid, hybrid]:.0f}% are given back to theirs. {_groups(recovery, settings)}"
+            f"to it and {100 * recovery.people[row, hybrid]:.0f}% to the Hybrid; of those who use the Hybrid "
+            f"{100 * recovery.people[hybrid, hybrid]:.0f}% are given back to theirs. {_groups(recovery, settings)}"
         )
     poor = all(value < 0.5 for value in own)
     so = "So the analysis can find people who compose, where there are some."
@@ -144,7 +145,7 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Finding:
     )
 
 
-def _groups(recovery: Recovery, settings: BanditSettings) -> str:
+def _groups(recovery: ModelRecovery, settings: BanditSettings) -> str:
     """Which model wins cohorts of people who use the composed one."""
     cohorts, row = settings.recovery_cohorts, recovery.models.index(OURS)
     if cohorts == 1:
@@ -184,7 +185,7 @@ def _others(settings: BanditSettings, evidence: Evidence) -> Finding:
 def _course(evidence: Evidence) -> Finding:
     lines = []
     for e, experiment in by_experiment(evidence).items():
-        (numbers, mean), names = weights_by_trial(experiment.fit), experiment.fit.primitives
+        (numbers, mean), names = weights_by_trial(experiment.fit), experiment.fit.ours.primitives
         first = f"{names[int(mean[0].argmax())]} weighs most at the first trial ({mean[0].max():.2f})"
         if np.ptp(mean[0]) < 1e-6:
             first = "all primitives are alike at the first trial and weigh the same"
@@ -194,7 +195,9 @@ def _course(evidence: Evidence) -> Finding:
             f"In Experiment {e} {first}, {last}; the largest mean weight is that of "
             f"{names[int(mean[peak].argmax())]} at trial {numbers[peak]} ({mean[peak].max():.2f})"
         )
-    worst = max(float(experiment.fit.composition.distance.max()) for experiment in by_experiment(evidence).values())
+    worst = max(
+        float(experiment.fit.ours.composition.distance.max()) for experiment in by_experiment(evidence).values()
+    )
     return Finding(
         "What the weights follow",
         "Weights are functions of beliefs and of the fitted Hybrid: they say how the primitives would have to be mixed "
@@ -279,16 +282,16 @@ def _fit_dataset(fit: Analysis, settings: BanditSettings) -> xr.Dataset:
     scores = {name: (("participant", "model"), np.stack([getattr(m, name) for m in fit.models.values()], -1))
               for name in ("log_likelihood", "bic", "log_evidence")}  # fmt: skip
     variables = {
-        "weights": (("row", "primitive"), fit.composition.weights, {"long_name": "mixture weights", "units": "1"}),
-        "distance": (("row",), fit.composition.distance, {"long_name": "certificate: |w - w*|_1 is at most this"}),
-        "log_prob": (("row", "arm"), fit.composition.log_prob, {"long_name": "ln p of the composed model"}),
+        "weights": (("row", "primitive"), fit.ours.composition.weights, {"long_name": "mixture weights", "units": "1"}),
+        "distance": (("row",), fit.ours.composition.distance, {"long_name": "certificate: |w - w*|_1 is at most this"}),
+        "log_prob": (("row", "arm"), fit.ours.composition.log_prob, {"long_name": "ln p of the composed model"}),
         "choice": (("row",), fit.trials.choice + 1),
         "mean": (("row", "arm"), fit.trials.mean, {"long_name": "belief before the choice"}),
         "variance": (("row", "arm"), fit.trials.variance),
         "pxp": (("model",), fit.everything.selection.pxp),
     } | scores
     coordinates = {
-        "primitive": list(fit.primitives), "model": list(fit.models), "participant": fit.models[OURS].subjects,
+        "primitive": list(fit.ours.primitives), "model": list(fit.models), "participant": fit.models[OURS].subjects,
         "arm": np.arange(1, fit.trials.arms + 1),
         "subject": ("row", fit.trials.subject), "block": ("row", fit.trials.block), "trial": ("row", fit.trials.trial),
     }  # fmt: skip
@@ -296,11 +299,11 @@ def _fit_dataset(fit: Analysis, settings: BanditSettings) -> xr.Dataset:
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
-def _recovery_dataset(recovery: Recovery) -> xr.Dataset:
+def _recovery_dataset(recovery: ModelRecovery) -> xr.Dataset:
     tables = {name: (("simulated", "fitted"), getattr(recovery, name)) for name in ("best", "frequency", "won")}
     quality = {name: (("coefficient",), [getattr(p, name) for p in recovery.parameters])
                for name in ("correlation", "bias", "rmse")}  # fmt: skip
-    labels = [f"{p.model} {p.coefficient}" for p in recovery.parameters]
+    labels = [f"{p.model} {p.name}" for p in recovery.parameters]
     models = list(recovery.models)
     coordinates = {"simulated": models, "fitted": models, "coefficient": labels}
     return xr.Dataset(tables | quality, coords=coordinates, attrs={"data": "simulated cohorts"})

@@ -89,19 +89,16 @@ def _pays(column: str, kind: str) -> bool:
 
 
 def progress_frame(fitting: Fitting) -> Frame:
-    done, people = len(fitting.fits), len(fitting.people)
-    count = {1: "one model", 4: "four models"}.get(len(fitting.plan.models), f"{len(fitting.plan.models)} models")
-    words = f"Fitting {count}: person {done + 1} of {people}"
-    if done == people and fitting.climbing:
-        words = f"Climbing the likelihood of {fitting.climbing[0]} for all people"
-    elif fitting.done:
-        words = "Weighing the primitives at every trial, comparing the models"
-    return Frame("progress", {"words": words, "done": done, "of": people + 1}, {})
+    done, count = len(fitting.fits), len(fitting.plan.models)
+    words = "Weighing the primitives at every trial, comparing the models"
+    if fitting.waiting:
+        words = f"Fitting {fitting.waiting[0]} to {len(fitting.people)} people, model {done + 1} of {count}"
+    return Frame("progress", {"words": words, "done": done, "of": count + 1}, {})
 
 
 def group_frame(state: State, analysis: Analysis) -> Frame:
     """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
-    selection, against = analysis.everything.selection, analysis.against_hybrid
+    selection, against = analysis.everything.selection, analysis.ours.against_reference
     models = [
         {
             "name": name, "parameters": model.parameters, "log_evidence": float(model.log_evidence.sum()),
@@ -115,11 +112,11 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis),
         "warnings": _warnings_of(state, analysis), "groups": list(describe_groups(state.fitting.choices, analysis)),
-        "reference": analysis.reference,
-        "against_hybrid": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
+        "reference": analysis.ours.reference,
+        "against_reference": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
         "subjects": analysis.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
-        "primitives": list(analysis.primitives), "eps": analysis.eps, "link": analysis.link,
-        "distance": float(analysis.composition.distance.max()),
+        "primitives": list(analysis.ours.primitives), "eps": analysis.eps, "link": analysis.link,
+        "distance": float(analysis.ours.composition.distance.max()),
     }  # fmt: skip
     numbers, mean = weights_by_trial(analysis)
     evidence = np.stack([model.log_evidence for model in analysis.models.values()], axis=1)
@@ -140,9 +137,9 @@ def recovery_frame(state: State, analysis: Analysis) -> Frame:
     plan = state.view.plan(state.fitting.choices.task)
     again = recover(state.fitting.choices, plan, analysis.models, cohorts=1)
     header = {
-        "models": list(again.models), "best": again.best.tolist(),
+        "models": list(again.models), "best": again.people.tolist(),
         "coefficients": [
-            {"model": row.model, "name": row.coefficient, "bias": float(row.bias), "rmse": float(row.rmse),
+            {"model": row.model, "name": row.name, "bias": float(row.bias), "rmse": float(row.rmse),
              "correlation": None if np.isnan(row.correlation) else float(row.correlation)}
             for row in again.parameters
         ],
@@ -170,7 +167,7 @@ def _share(values: np.ndarray) -> float | None:
 
 def person_frame(state: State, analysis: Analysis) -> Frame:
     """One person: beliefs, choices, weights and certificates at every trial."""
-    people, choices = state.fitting.people, state.fitting.choices
+    people, choices, composition = state.fitting.people, state.fitting.choices, analysis.ours.composition
     at = min(state.view.participant, len(people)) - 1
     rows = np.flatnonzero(analysis.trials.subject == people[at])
     chosen = analysis.trials.choice[rows]
@@ -178,22 +175,22 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
     share = analysis.everything.selection.responsibilities[at]
     header = {
         "participant": at + 1, "subject": people[at].item(), "people": len(people),
-        "primitives": list(analysis.primitives),
+        "primitives": list(analysis.ours.primitives),
         "moment": min(state.view.moment, len(rows)), "only_block": state.view.only_block,
         "best": names[int(share.argmax())],
         "alone": max(names, key=lambda name: analysis.models[name].log_evidence[at]),
         "models": [{"name": name, "share": float(share[k]),
                     "log_evidence": float(analysis.models[name].log_evidence[at])}
                    for k, name in enumerate(names)],
-        "distance": float(analysis.composition.distance[rows].max()),
+        "distance": float(composition.distance[rows].max()),
         "separated": [name for name in names if analysis.models[name].separated[at]],
     }  # fmt: skip
     arrays = {
         "block": analysis.trials.block[rows], "trial": analysis.trials.trial[rows], "choice": chosen + 1,
         "reward": choices.reward[rows], "mean": analysis.trials.mean[rows],
         "sd": np.sqrt(analysis.trials.variance[rows]),
-        "weights": analysis.composition.weights[rows], "p_choice": np.exp(analysis.composition.log_prob[rows, chosen]),
-        "distance": analysis.composition.distance[rows],
+        "weights": composition.weights[rows], "p_choice": np.exp(composition.log_prob[rows, chosen]),
+        "distance": composition.distance[rows],
     }  # fmt: skip
     return Frame("person", header, arrays)
 

@@ -135,13 +135,13 @@ def _act(state: State, what: Mapping[str, Any]) -> State:
 
 
 def _frame(state: State) -> tuple[State, Frame]:
-    """The next part; of the fits, one person after another."""
+    """The next part; of the fits, one model after another."""
     part, *rest = state.left
     drawn = state._replace(left=tuple(rest))
     if part == "data":
         return drawn, data_frame(state)
     if state.analysis is None:
-        if state.fitting.done:
+        if not state.fitting.waiting:
             analysis = finish_fitting(state.fitting, state.view)
             return drawn._replace(analysis=analysis), progress_frame(state.fitting)
         fitting = fit_next(state.fitting)

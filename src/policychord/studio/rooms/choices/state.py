@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....choices.beliefs import Trials, take
+from ....choices.beliefs import Trials
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
-from ....choices.models import Fitted, classic, evaluate, fit, is_regression
+from ....choices.estimate import Fitted, fit
+from ....choices.models import classic
 from ....choices.quality import fits_task
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
@@ -20,24 +21,18 @@ ASKED = ("report", "recovery", "ppc")  # parts that somebody asks for by a butto
 
 
 class Fitting(NamedTuple):
-    """Choices with beliefs, and the models' fits: regressions person by person, then the others for all at once."""
+    """Choices with beliefs, and the models that are fitted so far, by name."""
 
     choices: Choices
     trials: Trials
     people: np.ndarray
     plan: Plan
-    fits: tuple[dict[str, Fitted], ...] = ()  # of regressions, in the order of `people`
-    climbed: tuple[tuple[str, Fitted], ...] = ()  # of the others, by name
+    fits: tuple[tuple[str, Fitted], ...] = ()
 
     @property
-    def climbing(self) -> list[str]:
-        """Models that are climbed and have not been yet."""
-        return [name for name, model in self.plan.models.items()
-                if not _by_person(model, self.trials) and name not in dict(self.climbed)]  # fmt: skip
-
-    @property
-    def done(self) -> bool:
-        return len(self.fits) == len(self.people) and not self.climbing
+    def waiting(self) -> list[str]:
+        """Models that are not fitted yet."""
+        return [name for name in self.plan.models if name not in dict(self.fits)]
 
 
 class State(NamedTuple):
@@ -77,43 +72,25 @@ def read_upload(upload: Upload, view: ChoicesView) -> Choices:
     return choices
 
 
-# --------------------- the analysis one person at a time, so that a page can say how far it is
+# --------------------- the analysis one model at a time, so that a page can say how far it is
 
 
 def start_fitting(choices: Choices, view: ChoicesView) -> Fitting:
-    """Beliefs, and nobody fitted yet."""
+    """Beliefs, and nothing fitted yet."""
     plan = view.plan(choices.task)
     trials = believe_by(plan, choices)
     return Fitting(choices, trials, np.unique(trials.subject), plan)
 
 
-def _by_person(model: object, trials: Trials) -> bool:
-    """Regressions are quick for one person; others compile, so that all people are climbed in step."""
-    return is_regression(model) and trials.offered is None  # type: ignore[arg-type]
-
-
 def fit_next(fitting: Fitting) -> Fitting:
-    """The regressions of one more person, or one more of the other models for all."""
-    if len(fitting.fits) == len(fitting.people):
-        name = fitting.climbing[0]
-        fitted = fit(fitting.plan.models[name], fitting.trials)
-        return fitting._replace(climbed=(*fitting.climbed, (name, fitted)))
-    own = take(fitting.trials, fitting.trials.subject == fitting.people[len(fitting.fits)])
-    quick = {name: model for name, model in fitting.plan.models.items() if _by_person(model, fitting.trials)}
-    return fitting._replace(fits=(*fitting.fits, {name: fit(model, own) for name, model in quick.items()}))
+    """One more model, for all people at once."""
+    name = fitting.waiting[0]
+    return fitting._replace(fits=(*fitting.fits, (name, fit(fitting.plan.models[name], fitting.trials))))
 
 
 def finish_fitting(fitting: Fitting, view: ChoicesView) -> Analysis:
     """What `analyse` finds, bit by bit; a new temperature or other primitives need no new fits."""
-    plan, climbed, models = view.plan(fitting.choices.task), dict(fitting.climbed), {}
-    for name, model in plan.models.items():
-        if name in climbed:
-            models[name] = climbed[name]
-            continue
-        coef = np.concatenate([fits[name].coef for fits in fitting.fits])
-        separated = np.concatenate([fits[name].separated for fits in fitting.fits])
-        models[name] = evaluate(model, fitting.trials, coef, separated)
-    return compare_all(fitting.choices, fitting.trials, models, plan)
+    return compare_all(fitting.choices, fitting.trials, dict(fitting.fits), view.plan(fitting.choices.task))
 
 
 def suited(view: ChoicesView, upload: Upload) -> tuple[ChoicesView, Choices]:

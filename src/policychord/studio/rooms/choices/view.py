@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ....choices.compare import Plan, plan_models
+from ....choices.compare import OURS, Plan, plan_models
 from ....choices.data import TASKS, Task
 from ....choices.learners import learner_of
 from ....choices.models import Link
@@ -84,14 +84,22 @@ class ChoicesView(BaseModel):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """What is compared: of the models that are on, those that the learner can serve."""
+        """What is compared: of the models that are on, those that the learner can serve, and the composed one."""
         on = [name for setting, name in MODELS.items() if getattr(self, setting)]
-        return tuple(name for name in on if self.learner in LEARNS_UNCERTAINTY or name not in UNCERTAIN)
+        served = [name for name in on if self.learner in LEARNS_UNCERTAINTY or name not in UNCERTAIN]
+        return (*served, OURS) if served else ()
+
+    @property
+    def reference(self) -> str:
+        """What the composed model comes close to: the Hybrid, or else the first model."""
+        return "Hybrid" if "Hybrid" in self.models else self.models[0]
 
     def plan(self, task: Task) -> Plan:
         """The models of this view for a task."""
         own = None if self.learner == "kalman" else learner_of(self.learner, task)
-        return plan_models(task, self.link, self.eps, self.primitives, models=self.models, learner=own)
+        return plan_models(
+            task, self.link, self.eps, self.primitives, models=self.models, reference=self.reference, learner=own
+        )
 
     @property
     def task(self) -> Task | None:
@@ -157,7 +165,7 @@ def choices_snippet(view: ChoicesView, file: str, person: int | str) -> str:
             f"choices = pc.choices.simulate_choices({task}, model, people, {size}, seed=({view.seed}, 2, 1))"
         )
     own = "" if view.learner == "kalman" else f", learner=pc.choices.learner_of({view.learner!r}, choices.task)"
-    how = f"{view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}{own}"
+    how = f"{view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}, reference={view.reference!r}{own}"
     return f"""\
 import policychord as pc
 
