@@ -72,10 +72,11 @@ class Likelihood(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Log-likelihood and gradient of each unit."""
+    """Log-likelihood and gradient of each unit, and the sum of the outer products of its decisions' gradients."""
 
     log_likelihood: Float[np.ndarray, "units ..."]
     gradient: Float[np.ndarray, "units K"]
+    products: Float[np.ndarray, "units K K"] | None  # None where a unit is one decision: the gradient's own product
 
 
 def likelihood(
@@ -133,9 +134,11 @@ def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]
 
 def scores(given: Likelihood, z: ArrayLike) -> Scores:
     """ln p and its gradient in z, unit by unit."""
-    parts = [(np.asarray(value)[:count], np.asarray(slope)[:count]) for (value, slope), count in _run(given, z, "both")]
-    slopes = np.concatenate([slope for _, slope in parts])[:, : size(given.parameters)] * affine_of(given.parameters)[1]
-    return Scores(np.concatenate([value for value, _ in parts]), slopes)
+    parts = [[np.asarray(part)[:count] for part in answer] for answer, count in _run(given, z, "both")]
+    value, slope, *products = (np.concatenate(part) for part in zip(*parts, strict=True))
+    free, scale = size(given.parameters), affine_of(given.parameters)[1]
+    outer = products[0][:, :free, :free] * np.outer(scale, scale) if products else None
+    return Scores(value, slope[:, :free] * scale, outer)
 
 
 def value_and_gradient(given: Likelihood, z: ArrayLike) -> tuple[float, Float[np.ndarray, " K"]]:
@@ -155,8 +158,10 @@ def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool
     gradient = sums_of(found.gradient, given.group, len(z))
     if not products:
         return value, gradient
-    pairs = (found.gradient[:, :, None] * found.gradient[:, None, :]).reshape(given.units, -1)
-    return value, gradient, sums_of(pairs, given.group, len(z)).reshape(len(z), *z.shape[1:], *z.shape[1:])
+    outer = found.products
+    outer = found.gradient[:, :, None] * found.gradient[:, None, :] if outer is None else outer
+    pairs = sums_of(outer.reshape(given.units, -1), given.group, len(z))
+    return value, gradient, pairs.reshape(len(z), *z.shape[1:], *z.shape[1:])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
@@ -205,11 +210,15 @@ def _programs(log_prob: LogProb, parameters: tuple[Parameter, ...], at_once: int
     def weighted(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
         each = value(z, unit, weight)
         each = jnp.where(weight > 0, weight * each, 0.0)
-        return jnp.sum(each), each
+        return each, each
 
-    def both(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
-        slope, each = jax.grad(weighted, has_aux=True)(z, unit, weight)
-        return each, slope
+    def both(z: jax.Array, unit: Any, weight: jax.Array) -> tuple[jax.Array, ...]:
+        if jax.eval_shape(value, z, unit, weight).ndim == 0:
+            slope, each = jax.grad(weighted, has_aux=True)(z, unit, weight)
+            return each, slope
+        # Decisions of one unit: their gradients one by one, because a block alone says little about the curvature.
+        slopes, each = jax.jacfwd(weighted, has_aux=True)(z, unit, weight)
+        return each, slopes.sum(axis=0), slopes.T @ slopes
 
     def in_batches(one: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
         return jax.lax.map(lambda row: one(*row), (z, data, weight), batch_size=at_once)
