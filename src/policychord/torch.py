@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from ._types import Observation, Time, require_float64
 from .agent import Composer
 from .agent import Decision as _Decision
-from .core import _implicit
+from .core import _implicit, _traced
 from .core._checks import SUM_TOLERANCE_SINGLE
 from .core._method import Outcome
 from .core.equilibrium import solve as _solve
@@ -132,8 +132,7 @@ class _Solve(torch.autograd.Function):
 @jax.jit
 def _pull_back(*arrays: jax.Array) -> tuple[jax.Array, ...]:
     pi, cost, eps, log_prior, log_weights, cotangent = arrays
-    kept = _implicit.Kept(pi, eps, log_prior, log_weights, *_implicit.mixture(pi, cost, log_weights))
-    return _implicit.pull(kept, cotangent)
+    return _traced.pull(_implicit.keep(pi, cost, eps, log_prior, log_weights), cotangent)
 
 
 class _Asked:

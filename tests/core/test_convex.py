@@ -150,6 +150,22 @@ def test_many_weights_take_conjugate_gradients():
         np.testing.assert_allclose(gate(p, found.weights), found.weights, atol=1e-6)
 
 
+def test_the_gradient_of_many_weights_agrees_with_differences():
+    """Backwards through conjugate gradients, which raised an error inside JAX."""
+    n = 150
+    rng = np.random.default_rng(3)
+    factors, returns, lean, way = rng.normal(size=(40, n)), *rng.normal(size=(3, n))
+
+    @jax.jit
+    @jax.value_and_grad
+    def loss(returns):
+        return solve(problem(complexity=quadratic, n=n, eps=0.1, parameters=(factors, returns)), 1e-15).weights @ lean
+
+    step = 1e-5
+    expected = (loss(returns + step * way)[0] - loss(returns - step * way)[0]) / (2 * step)
+    np.testing.assert_allclose(loss(returns)[1] @ way, expected, rtol=1e-6)
+
+
 def ripple(w):
     return jnp.sum(jnp.cos(9.0 * w))
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import ConvergenceError, Outcome, Problem, certify, energy, problem, solve
+from policychord import ConvergenceError, Outcome, Problem, Tsallis, certify, energy, problem, solve
 from policychord.core import _descent
 from policychord.core._method import RETRY_AFTER
 
@@ -167,6 +167,43 @@ def test_a_problem_that_rounding_hides_is_said_so(route):
         ConvergenceError, match=r"2 of 2 problems .* tol = 1\.0e-40.*index \(0,\).*eps = 1e-06.*Rounding"
     ):
         ROUTES[route](p, 1e-40)
+
+
+def hard_and_easy(rng, hard=7):
+    """Fifty problems, one of which cannot reach 1e-22: its costs are too large."""
+    cost = rng.normal(size=(50, 20))
+    cost[hard] *= 1e8
+    return problem(pi=rng.dirichlet(np.ones(20), (50, 4)).swapaxes(1, 2), action_cost=cost, eps=0.3)
+
+
+def test_one_hard_problem_leaves_the_others_of_its_batch_as_they_are_alone(rng):
+    p = hard_and_easy(rng)
+    with pytest.raises(ConvergenceError, match=r"1 of 50 .* index \(7,\)"):
+        solve(p, 1e-22)
+    together = solve(p, 1e-22, throw=False)
+    assert np.flatnonzero(~together.converged).tolist() == [7]
+    assert together.outcome[7] == Outcome.ROUNDING_LIMIT
+    assert 1e-22 < together.certificate.gap[7] < 1e-12
+    for k in range(50):
+        alone = solve(Problem(*(field[k] for field in p)), 1e-22, throw=False)
+        assert np.array_equal(alone.log_weights, together.log_weights[k])
+        assert alone.certificate.gap == together.certificate.gap[k]
+        assert alone.certificate.distance == together.certificate.distance[k]
+    # what was not reached is still proved, by other code too
+    assert np.all(certify(p, together.weights).gap <= 1e-12)
+
+
+def test_nothing_is_thrown_by_the_other_routes_either(rng):
+    p = hard_and_easy(rng)
+    by_jax = solve(p, 1e-22, route="jax", throw=False)
+    assert by_jax.outcome[7] == Outcome.ROUNDING_LIMIT
+    assert np.delete(by_jax.converged, 7).all()
+    general = problem(pi=p.pi, action_cost=p.action_cost, eps=0.3, regulariser=Tsallis(1.5))
+    with pytest.raises(ConvergenceError):
+        solve(general, 1e-22)
+    found = solve(general, 1e-22, throw=False)
+    assert found.outcome[7] != Outcome.CONVERGED
+    assert np.all(found.certificate.gap[found.converged] <= 1e-22)
 
 
 def test_an_outcome_is_a_number_with_a_sentence():

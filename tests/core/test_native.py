@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from policychord import Outcome, Problem, problem, solve
-from policychord.core import _implicit, _native
-from policychord.core.equilibrium import _solve_and_keep
+from policychord.core import _implicit, _native, _traced
 
 
 def batch(rng, count, d=20, n=3):
@@ -91,18 +90,43 @@ def test_a_native_call_that_answers_wrongly_is_not_used(rng, monkeypatch):
         assert_a_callback_answers(batch(rng, 19))
 
 
-def test_a_large_gradient_of_many_primitives_is_that_of_jax():
-    # 6 MB of cotangents: large pages, conjugate gradients, and Pi of their steps in place of a last product
+@pytest.mark.parametrize(("d", "n"), [(20, 2), (20, 3), (50, 7), (3000, 64)])
+@pytest.mark.parametrize("moved", [(True, True, True, True), (False, True, False, True)])
+def test_the_kernel_is_the_transpose_of_the_one_rule(d, n, moved):
+    """`_implicit.push`, transposed by JAX, against what is written out in `_kernels.py`.
+
+    The last is 6 MB of cotangents: large pages, conjugate gradients, and Pi of their steps in place of a last product.
+    """
     draw = np.random.default_rng(3)
-    pi = draw.dirichlet(np.ones(3000), (4, 64)).swapaxes(-1, -2)
-    task = problem(pi=pi, action_cost=draw.normal(size=(4, 3000)), eps=0.3)
+    pi = draw.dirichlet(np.ones(d), (4, n)).swapaxes(-1, -2)
+    task = problem(pi=pi, action_cost=draw.normal(size=(4, d)), eps=0.3, prior=draw.dirichlet(np.ones(n)))
     with jax.enable_x64(True):
-        found = _solve_and_keep(*map(jnp.asarray, (*task, task.log_prior, 1e-10)))
-        kept = (task.pi, task.eps, task.log_prior, found[0], *found[4:])
-        cotangent = jnp.asarray(draw.normal(size=(4, 64)))
-        natively, by_jax = (
-            jax.jit(partial(pull, needs_pi=True))(*kept, cotangent)
-            for pull in (_implicit._pull_natively, _implicit._pull_in_jax)
+        kept = _implicit.keep(*map(jnp.asarray, task), jnp.asarray(solve(task, 1e-18).log_weights))
+        cotangent = jnp.asarray(draw.normal(size=(4, n)))
+        natively, by_rule = (
+            jax.jit(partial(pull, moved=moved))(*kept, cotangent) for pull in (_traced._pull_natively, _implicit.pull)
         )
-    for ours, theirs in zip(natively, by_jax, strict=True):
+    assert len(natively) == sum(moved)
+    for ours, theirs in zip(natively, by_rule, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("n", [3, 50])
+def test_the_solver_leaves_what_the_rule_needs(rng, n):
+    task = batch(rng, 5, n=n)
+    with jax.enable_x64(True):
+        inputs = [jnp.asarray(field) for field in task]
+        left = _traced._solve_p.bind(*inputs, inputs[3], jnp.full(1, 1e-10), route="auto", keep=True)
+        for ours, theirs in zip(left[4:], _implicit.keep(*inputs, left[0])[4:], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_a_program_for_a_cpu_is_never_traced_in_jax(rng, monkeypatch):
+    """Nor one for another platform with the compiled solver: an implementation is chosen when it is lowered."""
+    task, traced = jax.tree.map(jnp.asarray, batch(rng, 23)), []
+    right = _traced._descent.descend
+    monkeypatch.setattr(_traced._descent, "descend", lambda *args, **kw: (traced.append(1), right(*args, **kw))[1])
+    jax.jit(jax.grad(lambda p: solve(p).weights[0, 0]))(task)
+    assert not traced
+    jax.export.export(jax.jit(lambda p: solve(p)), platforms=("cuda",))(task)
+    assert traced

@@ -172,20 +172,6 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     return z, jnp.where(known, last.gap, jnp.inf), last.passes, outcome
 
 
-def tangent(pi, cost, eps, log_prior, log_weights, d_pi, d_cost, d_eps, d_log_prior):
-    """The implicit derivative of the log-weights of one problem.
-
-    (S K S + eps I) y = -S (dg - w.dg), d ln w = y / S, where dg is the change of the gradient at fixed weights.
-    """
-    z = jnp.maximum(log_weights, LOG_FLOOR)
-    w, root_w = jnp.exp(z), jnp.exp(0.5 * z)
-    p = jnp.maximum(pi @ w, MIXTURE_FLOOR)
-    dg = (d_cost + (d_pi @ w) / p) @ pi + (jnp.log(p) + cost) @ d_pi
-    dg = dg + d_eps * (z - log_prior) - eps * d_log_prior
-    system = _scaled_curvature(pi, p, root_w) + eps * jnp.eye(z.size)
-    return cho_solve(cho_factor(system), -root_w * (dg - w @ dg)) / root_w
-
-
 def _log(p):
     """ln p for normal p > 0 in additions and products, which XLA vectorises; the formula of `_sweeps._log`."""
 
@@ -235,7 +221,7 @@ def _newton(pi, p, curvature, root_w, force, temperature, gap):
         # conjugate gradients would not hear a primitive of negligible weight that wants to grow; its diagonal is enough
         light = (root_w * root_w <= NEGLIGIBLE) & (force > temperature * root_w)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
-        y = by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+        y = _by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
         return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p, None) + temperature), y)
     system = root_w[:, None] * curvature * root_w + temperature * jnp.eye(force.size)
     return _cholesky_solve(system, force)
@@ -258,12 +244,7 @@ def _cholesky_solve(system, force):
     return jnp.stack(y)
 
 
-def _scaled_curvature(pi, p, root_w):
-    scaled = pi * root_w
-    return scaled.T @ (scaled / p[:, None])
-
-
-def by_cg(pi, p, root_w, force, temperature, reduction):
+def _by_cg(pi, p, root_w, force, temperature, reduction):
     """The same by conjugate gradients: K is never formed."""
 
     def times(v):

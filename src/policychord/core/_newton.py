@@ -17,17 +17,17 @@ for all weights inside.
    `equilibrium.py`. Stop on the certificate.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.linalg import cho_factor, cho_solve
-from jax.scipy.sparse.linalg import cg
 
 from . import regularisers as reg
 from ._convex_verbs import certificate_from, judge, over_batch
+from ._implicit import newton_step
 from ._method import (
     ARMIJO,
     BACKTRACK,
@@ -44,6 +44,7 @@ from .complexities import Mixture, Own
 from .convex import ConvexProblem
 
 _FORMED_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
+_DERIVATIVE_REDUCTION = 1e-13  # of the residual, there
 _MOST_PASSES = 2000
 _PATIENCE = 3  # rejections before the first hot start, where steps in ln w are cut off and may still be too long
 _SHORTENED = 9  # rejections before the step towards the response
@@ -270,7 +271,8 @@ def _aim(problem: ConvexProblem, w, response, curvature, rho, temperature, gap) 
     forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
 
     def step(d):
-        return _solve_system(problem, w, curvature, d, rho, temperature, forcing, bent)
+        product = partial(problem.complexity.along, problem.parameters, w) if curvature is None else curvature
+        return _newton(problem, w, product, d, rho, temperature, forcing, bent)
 
     if problem.alpha is not None:  # what F does not bend goes where the response is, the rest where Newton's step leads
         d = jnp.where(_held(problem, w, response, bent) & ~stiff, 0.0, d)
@@ -296,44 +298,22 @@ def _damping(problem: ConvexProblem, w, bent, rho) -> Any:
     return jnp.where(bent & (w > 0.0) & (problem.alpha > 1.0), excess / (_LOG_STEP * jnp.where(w > 0.0, w, 1.0)), 0.0)
 
 
-def _solve_system(problem: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent: Any = None):
-    """v with rho + H D v + T v = mu and D . v = 0; also D v and H D v.
-
-    Sums over all weights are balanced by how far each would move alone, since a small weight that F holds
-    fast must not hear the rounding of a large one.
-    """
-    q, inside = jnp.sqrt(d), d > 0.0
-    own = jnp.zeros_like(w) if curvature is None else jnp.diagonal(curvature)
-    damping = jnp.zeros_like(w) if bent is None else _damping(problem, w, bent, rho)
-    ease = d / (temperature + (own + damping) * d)
-    total = jnp.sum(ease)
-    share = ease / jnp.where(total > 0.0, total, 1.0)
-    force = q * (jnp.sum(share * rho) - rho)
-    if curvature is not None:
-        system = cho_factor(q[:, None] * curvature * q + jnp.diag(temperature + damping * d))
-        # apart, because under differentiation one of them is a tangent and the other is not
-        pulled, level = cho_solve(system, force), cho_solve(system, q)
-        along = q @ level
-        moved = q * (pulled - level * (q @ pulled) / jnp.where(along > 0.0, along, 1.0))
-        moved = moved - share * jnp.sum(moved)
-        bend = curvature @ moved
-    else:
-        safe = jnp.where(jnp.sum(d) > 0.0, jnp.sum(d), 1.0)
-
-        def project(x):
-            return x - q * (q @ x) / safe
-
-        def times(x):
-            x = project(x)
-            return project(q * problem.complexity.along(problem.parameters, w, q * x)) + temperature * x
-
-        moved = q * project(cg(times, project(force), tol=reduction, maxiter=4 * w.size)[0])
-        bend = problem.complexity.along(problem.parameters, w, moved)
+def _newton(problem: ConvexProblem, w, curvature, d, rho, temperature, reduction, bent):
+    """v with rho + H D v + T v = mu and D . v = 0, on the bounds (mu - rho - H D v)/T; also D v and H D v."""
+    damping = _damping(problem, w, bent, rho)
+    moved, bend, share = newton_step(d, rho, temperature, curvature, reduction, damping)
+    inside, after = d > 0.0, rho + bend
     v = moved / jnp.where(inside, d, 1.0)
-    after = rho + bend
     balanced = jnp.sum(share * (after + temperature * v + damping * moved))
-    mu = jnp.where(total > 0.0, balanced, jnp.max(jnp.where(w > 0.0, after, -jnp.inf)))
+    mu = jnp.where(jnp.any(inside), balanced, jnp.max(jnp.where(w > 0.0, after, -jnp.inf)))
     return jnp.where(inside, v, (mu - after) / temperature), moved, bend
+
+
+def _curvature(problem: ConvexProblem, w: Any) -> Any:
+    """H as a matrix where it is formed at all, else as a product."""
+    if w.size <= _FORMED_UP_TO:
+        return problem.complexity.curvature(problem.parameters, w)
+    return partial(problem.complexity.along, problem.parameters, w)
 
 
 def _cool(problem: ConvexProblem, w, g, rounding, complexity, cooling, *now):
@@ -440,8 +420,7 @@ def _tangent(problem: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array
     d_rho = d_rho + problem.complexity.along(problem.parameters, w, fill) + problem.eps * jnp.where(
         d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
     )  # fmt: skip
-    curvature = problem.complexity.curvature(problem.parameters, w) if w.size <= _FORMED_UP_TO else None
-    return _solve_system(problem, w, curvature, d, d_rho, problem.eps, 1e-13)[1] + fill + pushed
+    return newton_step(d, d_rho, problem.eps, _curvature(problem, w), _DERIVATIVE_REDUCTION).moved + fill + pushed
 
 
 @jax.jit

@@ -21,20 +21,17 @@ One pass over the primitives gives everything a turn needs. Two implementations 
 (`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and only `solve` does.
 """
 
-from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import dtypes, lax
-from jax.custom_derivatives import SymbolicZero
 
-from .._types import Array, ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
-from . import _descent, _implicit
+from .._types import ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
 from ._checks import check_number, check_simplex, joint_batch, shown
-from ._method import DENSE_UP_TO, LOG_FLOOR, MAX_PASSES, Outcome
+from ._method import LOG_FLOOR, MAX_PASSES, Outcome
+from ._traced import Route, solve_traced
 from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, require_convex, spread_over
 
 if TYPE_CHECKING:
@@ -42,8 +39,7 @@ if TYPE_CHECKING:
 else:  # loaded when it is first needed
     ConvexProblem = Any
 
-Route = Literal["auto", "compiled", "jax"]
-_Arrays = tuple[jax.Array, ...]
+_jitted = jax.jit(solve_traced, static_argnums=0)
 
 
 class Equilibrium(NamedTuple):
@@ -117,9 +113,7 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
 
     if is_traced(*problem, log_start, tol):
         require_float64()
-        # inside a trace the platform decides, when it is lowered, so "compiled" means "auto"
-        solution = _traced("jax" if route == "jax" else "auto", tol, *problem, log_start)
-        return _equilibrium(jnp, problem.eps, *solution)
+        return _equilibrium(jnp, problem.eps, *solve_traced(route, tol, *problem, log_start))
 
     if route == "jax" or (route == "auto" and not _on_cpu(*problem)):
         with jax.enable_x64(True):
@@ -201,103 +195,3 @@ def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, c
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
         f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost}). {why.sentence} Remedy: {remedy}."
     )
-
-
-# ------------------------------------------------------------- under tracing: any batch, any platform
-
-
-def _traced(
-    route: Route, tol: ArrayLike, pi: Array, cost: Array, eps: Scalars, log_prior: Array, log_start: Array | None
-) -> _Arrays:
-    log_start = log_prior if log_start is None else log_start
-    fields = [jnp.asarray(a, jnp.float64) for a in (pi, cost, eps, log_prior)]
-    aside = [lax.stop_gradient(jnp.asarray(a, jnp.float64)) for a in (log_start, tol)]
-    return (_solve_in_jax if route == "jax" else _solve_anywhere)(*fields, *aside)
-
-
-_jitted = jax.jit(_traced, static_argnums=0)
-
-
-def _by_jax(*operands: jax.Array) -> _Arrays:
-    descend = partial(_descent.descend, max_passes=MAX_PASSES)
-    vectorised = jnp.vectorize(descend, signature="(d,n),(d),(),(n),(n),()->(n),(),(),()")
-    return vectorised(*operands)
-
-
-def _by_kernel(keep: bool, *operands: jax.Array) -> _Arrays:
-    """The compiled solver on XLA's own buffers; a callback would copy them and hold up Python."""
-    from ._native import target_for
-
-    target = target_for(operands[0].shape[-1])
-    if target is None:
-        return _by_callback(keep, *operands)
-    call = jax.ffi.ffi_call(target, _answers(keep, *operands), vmap_method="expand_dims")
-    return tuple(call(*operands))
-
-
-def _answers(keep: bool, *operands: jax.Array) -> list[jax.ShapeDtypeStruct]:
-    """Log-weights, gap, passes, outcome and, to keep for a derivative, ln p + s, 1/p and the curvature."""
-    pi, _, eps, log_prior, _, _ = operands
-    batch, (d, n) = eps.shape, pi.shape[-2:]
-    side = n if n <= DENSE_UP_TO else 0
-    shapes = [(log_prior.shape, np.float64), (batch, np.float64), (batch, np.int64), (batch, np.int8)]
-    shapes += [((*batch, *tail), np.float64) for tail in ((d,), (d,), (side, side)) if keep]
-    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
-
-
-def _by_callback(keep: bool, *operands: jax.Array) -> _Arrays:
-    def host(*arrays: Any) -> Any:
-        from ._kernels import solve_batch
-
-        pi, cost, eps, log_prior, log_start, tol = arrays
-        return solve_batch(pi, cost, eps, log_prior, log_start, float(np.min(tol)), MAX_PASSES, keep)
-
-    return jax.pure_callback(host, tuple(_answers(keep, *operands)), *operands, vmap_method="expand_dims")
-
-
-@jax.custom_jvp
-def _solve_in_jax(*operands: jax.Array) -> _Arrays:
-    return _by_jax(*operands)
-
-
-@_solve_in_jax.defjvp
-def _solve_in_jax_jvp(primals: _Arrays, tangents: Any) -> tuple[_Arrays, Any]:
-    solution = _solve_in_jax(*primals)
-    signature = "(d,n),(d),(),(n),(n),(d,n),(d),(),(n)->(n)"
-    change = jnp.vectorize(_descent.tangent, signature=signature)(*primals[:4], solution[0], *tangents[:4])
-    return solution, (change, *_still(solution))
-
-
-@jax.custom_jvp
-def _solve_anywhere(*operands: jax.Array) -> _Arrays:
-    return lax.platform_dependent(*operands, cpu=partial(_by_kernel, False), default=_by_jax)
-
-
-@partial(_solve_anywhere.defjvp, symbolic_zeros=True)
-def _solve_anywhere_jvp(primals: _Arrays, tangents: Any) -> tuple[_Arrays, Any]:
-    solution = _solve_and_keep(*primals)
-    pi, _, eps, log_prior, *_ = primals
-    kept = _implicit.Kept._make((pi, eps, log_prior, solution[0], *solution[4:]))
-    moved = tuple(not isinstance(t, SymbolicZero) for t in tangents[:4])
-    moving = tuple(t for t, has in zip(tangents, moved, strict=False) if has)
-    change = _implicit.push(kept, moving, moved) if any(moved) else jnp.zeros_like(solution[0])
-    return solution[:4], (change, *_still(solution))
-
-
-@jax.custom_jvp
-def _solve_and_keep(*operands: jax.Array) -> _Arrays:
-    def by_jax(*operands: jax.Array) -> _Arrays:
-        solution = _by_jax(*operands)
-        return *solution, *_implicit.mixture(operands[0], operands[1], solution[0])
-
-    return lax.platform_dependent(*operands, cpu=partial(_by_kernel, True), default=by_jax)
-
-
-@_solve_and_keep.defjvp
-def _solve_and_keep_jvp(primals: _Arrays, tangents: Any) -> Any:
-    raise TypeError(_implicit.NO_SECOND_DERIVATIVE)
-
-
-def _still(solution: _Arrays) -> Any:
-    """Tangents of gap, passes and outcome."""
-    return jnp.zeros_like(solution[1]), *(np.zeros(a.shape, dtypes.float0) for a in solution[2:4])
