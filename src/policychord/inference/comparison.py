@@ -5,21 +5,27 @@ The difference of two models is the mean of l_ai - l_bi. Its error comes from su
 are what would be drawn anew. A difference is established if it is larger than twice its error.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from .groups import empirical_bayes
 from .likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
-from .optimise import Progress, estimate
-from .parameters import size
+from .optimise import Progress, estimate, finished, maximise
+from .parameters import Parameter, natural, size
 from .selection import ModelSelection, select_models
 
 FOLDS = 5
+WHOLE_ROUNDS, FOLD_ROUNDS = 10, 6  # of empirical Bayes, with all decisions and without a fold
 SURE = 2.0  # errors beyond which a difference is established
+HIDDEN = 1e-9  # nats per decision that rounding and the ends of searches leave: a smaller difference is none
 ALIKE = 0.01  # mean |difference| of held-out ln p, in nats per decision, below which two models are one in two forms
 Call = Literal["better", "not established", "worse"]
+Method = Literal[
+    "ml", "map", "group"
+]  # maximum likelihood, with the declared priors, with the group as everybody's prior
 
 
 class Difference(NamedTuple):
@@ -30,8 +36,8 @@ class Difference(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether it is more than twice its error."""
-        return bool(abs(self.mean) > SURE * self.error)
+        """Whether it is more than twice its error; never without an error."""
+        return bool(abs(self.mean) > max(SURE * self.error, HIDDEN)) and bool(np.isfinite(self.error))
 
     @property
     def call(self) -> Call:
@@ -51,11 +57,16 @@ class Score(NamedTuple):
     log_likelihood: Float[np.ndarray, " groups"]  # under these
     bic: Float[np.ndarray, " groups"]
     each: Float[np.ndarray, " decisions"]  # held-out ln p of each decision that counts
+    declared: tuple[Parameter, ...] = ()  # what z stands for
 
     @property
     def held_out(self) -> float:
         """Held-out ln p, in nats per decision."""
         return float(self.each.mean())
+
+    def theta(self, group: int = 0) -> dict[str, np.ndarray]:
+        """The estimates of a group on natural scales, by name."""
+        return {name: np.asarray(value) for name, value in natural(self.declared, self.z[group]).items()}
 
 
 class Comparison(NamedTuple):
@@ -65,13 +76,19 @@ class Comparison(NamedTuple):
     clusters: Int[np.ndarray, " decisions"]  # over which errors are counted
     selection: ModelSelection | None  # over people, by BIC, if everybody has parameters of their own
     selected: tuple[str, ...] = ()  # the models that the selection is about, in its order
+    missing: tuple[str, ...] = ()  # models that Ctrl-C left out
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, the best first."""
+        return tuple(score.name for score in self.scores)
 
     def score(self, name: str) -> Score:
         """That of one model."""
         for score in self.scores:
             if score.name == name:
                 return score
-        raise ValueError(f"{name!r} was not compared: there are {', '.join(one.name for one in self.scores)}.")
+        raise ValueError(f"{name!r} was not compared: there are {', '.join(self.names)}.")
 
     def difference(self, name: str, other: str) -> Difference:
         """How much better the first predicts held-out decisions, in nats per decision."""
@@ -86,11 +103,13 @@ def compare(
     fold: np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     weight: np.ndarray | None = None,
-    method: Literal["ml", "map"] = "map",
+    method: Method = "map",
     starts: int = 2,
     begin: Mapping[str, np.ndarray] | None = None,
     references: Sequence[str] = ("chance",),
+    ready: Sequence[Score] = (),
     at_once: int = 64,
+    partial: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Estimate every model, score all on the same folds, and, if people have parameters of their own, select over them.
@@ -98,37 +117,56 @@ def compare(
     - `own`: every subject has parameters of its own; without it all share them.
     - `fold`: of each unit (units), or of each decision of a unit (units, decisions); blocks in turn unless given.
     - `clusters`: what errors are counted over; subjects if there are several, else blocks.
+    - `method="group"`, with `own`: empirical Bayes, the group is everybody's prior.
     - `begin`: where the search for a model's estimates begins, by name (starts, K).
     - `references` are scored and never enter the selection of models: chance, unless named otherwise.
+    - `ready`: scores of models that were estimated elsewhere, on the same decisions and folds.
+    - `partial`: Ctrl-C gives the models that are done, `missing` names the others; without it, it ends everything.
 
-    The order of `models` changes nothing: selection is over models sorted by name, and ties keep that order.
+    The order of `models` changes nothing but which are done first: selection is over models sorted by name, and ties
+    keep that order.
     """
-    names = [model.name for model in models]
-    if not names or len(set(names)) < len(names):
+    names = [model.name for model in models] + [score.name for score in ready]
+    if not models or len(set(names)) < len(names):
         raise ValueError(f"models are called {', '.join(names) or 'nothing'}: pass one or more, every name once.")
+    if method == "group" and not own:
+        raise ValueError("method = 'group' is for people with parameters of their own: pass own=True.")
+    begin = begin or {}
     fold = folds_within(data.subject, data.block) if fold is None and own else fold
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
+    how = _How(fold, weight, own, method, starts, at_once)
     fitted: dict[str, _Fitted] = {}
-    scores = []
-    for i, model in enumerate(sorted(models, key=lambda one: one.name)):
-        if progress is not None:
-            progress(f"comparing: {model.name}", i, len(models))
-        base = model.borrows or model
-        if base.name not in fitted:
-            groups = data.subject if own else None
-            given = likelihood(base, data.units, groups=groups, weight=weight, at_once=at_once)
-            fitted[base.name] = _fit(given, fold, method, starts, (begin or {}).get(base.name))
-        score, counted = _score(model, fitted[base.name], data, fold, weight, own, at_once)
-        scores.append(score)
+    scores, counted, missing = list(ready), np.zeros(0, bool), ()
+    for i, model in enumerate(models):
+        try:
+            if progress is not None:
+                progress(f"comparing: {model.name}", i, len(models))
+            base = model.borrows or model
+            if base.name not in fitted:
+                fitted[base.name] = _fit(base, data, how, begin.get(base.name))
+            score, counted = _score(model, fitted[base.name], data, how)
+            scores.append(score)
+        except KeyboardInterrupt:
+            if not partial or i == 0:
+                raise
+            missing = tuple(left.name for left in models[i:])
+            break
     labels = clusters if clusters is not None else data.subject if len(np.unique(data.subject)) > 1 else data.block
     index = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    selected = tuple(one.name for one in scores if one.name not in references)
+    for score in ready:
+        if score.each.shape != (int(counted.sum()),):
+            raise ValueError(
+                f"ready has {score.name!r} with {score.each.size} decisions: {counted.sum()} are compared."
+            )
+    scores.sort(key=lambda score: score.name)
+    selected = tuple(score.name for score in scores if score.name not in references)
     selection = None
-    if own and len(selected) > 1:
-        selection = select_models(np.stack([-one.bic / 2 for one in scores if one.name in selected], axis=1))
-    ranked = tuple(sorted(scores, key=lambda one: -one.held_out))
-    return Comparison(ranked, np.broadcast_to(_like(index, counted), counted.shape)[counted], selection, selected)
+    if own and len(selected) > 1 and not missing:
+        selection = select_models(np.stack([-score.bic / 2 for score in scores if score.name in selected], axis=1))
+    ranked = tuple(sorted(scores, key=lambda score: -score.held_out))
+    clusters = np.broadcast_to(_like(index, counted), counted.shape)[counted]
+    return Comparison(ranked, clusters, selection, selected, missing)
 
 
 def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
@@ -141,7 +179,18 @@ def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
                 break
         else:
             families.append([score])
-    return tuple(tuple(sorted(one.name for one in family)) for family in families if len(family) > 1)
+    return tuple(tuple(sorted(member.name for member in family)) for family in families if len(family) > 1)
+
+
+class _How(NamedTuple):
+    """What all models of a comparison share."""
+
+    fold: np.ndarray
+    weight: np.ndarray
+    own: bool
+    method: Method
+    starts: int
+    at_once: int
 
 
 class _Fitted(NamedTuple):
@@ -150,26 +199,45 @@ class _Fitted(NamedTuple):
     folds: np.ndarray  # (folds, groups, K) without each
 
 
-def _fit(given: Likelihood, fold: np.ndarray, method: str, starts: int, begin: np.ndarray | None) -> _Fitted:
-    found = estimate(given, method=method, starts=starts if begin is None else begin)
-    return _Fitted(given, found.z, estimate_without(given, fold, found.z, method=method))
+def _fit(model: Model, data: Data, how: _How, begin: np.ndarray | None) -> _Fitted:
+    given = _likelihood(model, data, how)
+    starts = how.starts if begin is None else begin
+    if size(model.parameters) == 0:
+        z = np.zeros((given.groups, 0))
+    elif how.method == "group":
+        z = _group(given, WHOLE_ROUNDS, how.starts)
+    elif how.own:
+        z = estimate(given, method=how.method, starts=starts).z
+    else:
+        z = finished(maximise(given, starts=starts, method=how.method)).z[None]
+    return _Fitted(given, z, estimate_without(given, how.fold, z, method=how.method))
 
 
-def _score(
-    model: Model, fitted: _Fitted, data: Data, fold: np.ndarray, weight: Any, own: bool, at_once: int
-) -> tuple[Score, np.ndarray]:
+def _likelihood(model: Model, data: Data, how: _How) -> Likelihood:
+    groups = data.subject if how.own else None
+    return likelihood(model, data.units, groups=groups, weight=how.weight, at_once=how.at_once)
+
+
+def _group(given: Likelihood, rounds: int, starts: int = 2) -> Float[np.ndarray, "groups K"]:
+    """Everybody's estimate by empirical Bayes; Ctrl-C ends all of it."""
+    group = empirical_bayes(given, rounds=rounds, starts=starts)
+    if not group.complete:
+        raise KeyboardInterrupt
+    return group.z
+
+
+def _score(model: Model, fitted: _Fitted, data: Data, how: _How) -> tuple[Score, np.ndarray]:
     """The score, and which decisions count."""
-    given = fitted.given
-    if model.borrows is not None:
-        given = likelihood(model, data.units, groups=data.subject if own else None, weight=weight, at_once=at_once)
+    given = fitted.given if model.borrows is None else _likelihood(model, data, how)
     whole = pointwise(given, fitted.z)
     counted = np.broadcast_to(_like(given.weight > 0, whole), whole.shape)
-    each = held_out(given, fold, fitted.folds)
+    each = held_out(given, how.fold, fitted.folds)
     inside = np.where(counted, whole, 0.0).reshape(given.units, -1).sum(axis=1)
     total = np.bincount(given.group, inside, minlength=given.groups)
     count = np.bincount(given.group, counted.reshape(given.units, -1).sum(axis=1), minlength=given.groups)
-    bic = size(model.parameters) * np.log(np.maximum(count, 1)) - 2 * total
-    score = Score(model.name, model.description, size(model.parameters), fitted.z, total, bic, each[counted])
+    free = size(model.parameters)
+    bic = free * np.log(np.maximum(count, 1)) - 2 * total
+    score = Score(model.name, model.description, free, fitted.z, total, bic, each[counted], model.parameters)
     return score, counted
 
 
@@ -217,12 +285,18 @@ def time_blocks(labels: np.ndarray, time: np.ndarray, blocks: int = FOLDS) -> In
 def estimate_without(
     given: Likelihood, fold: np.ndarray, begin: np.ndarray, *, method: str = "map"
 ) -> Float[np.ndarray, "folds groups K"]:
-    """The estimates of every group without each fold, all at once, from those with everything (groups, K)."""
+    """The estimates of every group without each fold, from those with everything (groups, K), and all at once.
+
+    With `method="group"` the group is estimated without the fold, too.
+    """
     count, groups = int(fold.max()) + 1, given.groups
     if begin.shape[-1] == 0:
         return np.zeros((count, groups, 0))
     kept = [_like(given.weight, fold) * _like(fold != k, given.weight) for k in range(count)]
     rows = [np.flatnonzero((weight > 0).reshape(given.units, -1).any(axis=1)) for weight in kept]
+    if method == "group":
+        parts = [restrict(given, row)._replace(weight=weight[row]) for weight, row in zip(kept, rows, strict=True)]
+        return np.stack([_group(part, FOLD_ROUNDS) for part in parts])
     train = restrict(given, np.concatenate(rows))._replace(
         weight=np.concatenate([weight[row] for weight, row in zip(kept, rows, strict=True)]),
         group=np.concatenate([given.group[row] + groups * k for k, row in enumerate(rows)]),
@@ -251,28 +325,6 @@ def held_out(
 def _like(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
     """A mask or labels of units, or of decisions, with the axes that values of decisions have."""
     return mask.reshape(*mask.shape, *[1] * (values.ndim - mask.ndim))
-
-
-def cross_validate(
-    given: Likelihood,
-    fold: np.ndarray,
-    *,
-    method: str = "ml",
-    fit: Callable[[Likelihood], np.ndarray] | None = None,
-    start: np.ndarray | None = None,
-) -> Float[np.ndarray, "units ..."]:
-    """ln p of each unit under parameters that were estimated without its fold.
-
-    `fit` takes the likelihood of the training units and gives z, (K) or (groups, K); `estimate` unless given, which
-    begins at `start` (only the beginning of the search) or at the declared values.
-    """
-    if fit is not None:
-        folds = np.stack([np.broadcast_to(fit(restrict(given, fold != k)), (given.groups, size(given.parameters)))
-                          for k in range(int(fold.max()) + 1)])  # fmt: skip
-        return held_out(given, fold, folds)
-    shared = given._replace(group=np.zeros(given.units, int))
-    begin = estimate(shared, method=method, starts=1).z if start is None else np.asarray(start)[None]
-    return held_out(shared, fold, estimate_without(shared, fold, begin, method=method))
 
 
 def paired(better: np.ndarray, other: np.ndarray, clusters: np.ndarray) -> Difference:
