@@ -34,7 +34,7 @@ from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
-from policychord.inference import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
+from policychord.inference import comparison, fit, groups, likelihoods, optimise, to_datatree  # noqa: E402
 from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
 from policychord.inference.families import bandit, flock  # noqa: E402
 from policychord.inference.fits import likelihood_of_account, setup_of  # noqa: E402
@@ -356,7 +356,7 @@ def run_people(options: argparse.Namespace) -> None:
         for name in list(models)[2:]:
             for other in ("Hybrid with a lapse", "composed, own coefficients"):
                 if name != other:
-                    gain = validate.paired(shrunk[name], shrunk[other], seen.subject)
+                    gain = comparison.paired(shrunk[name], shrunk[other], seen.subject)
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
 
 
@@ -373,7 +373,7 @@ def _as_published(
             inside, count = likelihoods.pointwise(given, z), size(given.parameters)
             return {
                 "inside": inside, "bic": count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum(),
-                "held_out": validate.cross_validate(given, fold, fit=after_hybrid),
+                "held_out": held_out_with(after_hybrid, given, fold),
                 "open": open_below(given, z) if "eps" in free else -1, "people": given.groups,
             }  # fmt: skip
 
@@ -384,20 +384,23 @@ def _as_published(
               + (f" | eps open below in {found['open']} of {found['people']}" if found["open"] >= 0 else ""),
               flush=True)  # fmt: skip
     for free in list(scores)[1:]:
-        gain = validate.paired(scores[free], scores[("coef",)], seen.subject)
+        gain = comparison.paired(scores[free], scores[("coef",)], seen.subject)
         print(f"    fitting {free[1]} adds {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats held out")
+
+
+def held_out_with(fitted: Callable[[Any], np.ndarray], given: Any, fold: np.ndarray) -> np.ndarray:
+    """ln p of each unit under what `fitted` gives for the likelihood of the others, (groups, K)."""
+    folds = [fitted(likelihoods.restrict(given, fold != k)) for k in range(int(fold.max()) + 1)]
+    return comparison.held_out(given, fold, np.stack(folds))
 
 
 def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str, Any]:
     """One step with one model: everybody by likelihood, held out, held out by empirical Bayes, profiles of eps."""
     given = make()
     if step == "own":
-        return {"own": validate.cross_validate(given, fold, fit=alone)}
+        return {"own": held_out_with(alone, given, fold)}
     if step == "shrunk":
-        by_group = validate.cross_validate(
-            given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
-        )
-        return {"shrunk": by_group}
+        return {"shrunk": held_out_with(lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z, given, fold)}
     z = alone(given, 8)  # the likelihood of some people has several hills
     if step == "ends":
         objective = optimise.of_groups(given, products=True)
@@ -449,7 +452,7 @@ def run_folds(options: argparse.Namespace) -> None:
             )  # fmt: skip
             scores = found.mean(axis=2)
             ends = dict(zip(models, np.stack([scores.min(axis=0), scores.max(axis=0)], axis=1).tolist(), strict=True))
-            gain = validate.paired(*found.mean(axis=0), seen.subject)
+            gain = comparison.paired(*found.mean(axis=0), seen.subject)
             record(options, "folds", f"{number}: {name}", experiment=number, division=name, draws=draws, gain=gain.mean,
                    error=gain.error, ends=ends, **dict(zip(models, map(float, scores.mean(axis=0)), strict=True))
                    )  # fmt: skip

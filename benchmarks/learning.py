@@ -33,6 +33,8 @@ import policychord as pc  # noqa: E402
 from policychord import inference  # noqa: E402
 from policychord.inference import learning  # noqa: E402
 from policychord.inference.comparison import folds_of  # noqa: E402
+from policychord.inference.decisions import composed  # noqa: E402
+from policychord.inference.fits import setup_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.inference.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
@@ -346,7 +348,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             order = np.lexsort((np.arange(data.size) if way == "markov" else mixed, data.subject))
             given = hide(agent, jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[order], data), free)
             each = np.empty(data.size)
-            each[order] = _held_out_markov(given, fold[order], options.starts, rounds=options.rounds)
+            each[order] = _held_out_markov(given, fold[order], options.starts, rounds=options.rounds)[1]
             n = len(agent.names)
             return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": [], **how}
         if free is None:  # one primitive with numbers of its own
@@ -404,9 +406,8 @@ class Steer(AbstractPrimitive):
 
 
 def run_tracks(book: Book, options: argparse.Namespace) -> None:
-    from policychord.tracks.compare import AT_ONCE
     from policychord.tracks.decisions import decide
-    from policychord.tracks.family import accounts_of, family_of, features, units_of
+    from policychord.tracks.family import family_of, features, models_of
     from policychord.tracks.forces import ForceSettings
     from policychord.tracks.motion import move
     from policychord.tracks.reading import read_tracks
@@ -432,15 +433,16 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
 
     title, fold = file.stem, folds_of(data.subject, options.folds)
     book.step(f"{title}: subjects", lambda: np.unique(data.subject, return_inverse=True)[1].reshape(-1).tolist())
-    accounts = {one.name: one for one in accounts_of(given, family, {})}
-    units = units_of(given)
+    parameters = tuple(one for one in family.parameters if one.name in family.free)
+    rest = {one.name: one.start for one in family.parameters if one.name not in family.free}
+    setup = setup_of(family, parameters, rest, data)
+    models = {one.name: one for one in (composed(family, parameters, rest, setup.by), *models_of(given, family))}
 
     def known(name: str) -> Any:
-        one = accounts[name]
-        posed = inference.likelihood(one.log_prob, units, one.parameters, at_once=AT_ONCE)
-        best = inference.maximise(posed, starts=2)
-        each = inference.cross_validate(posed, fold, start=best.z)
-        return {"each": _round(each), "parameters": len(best.z), "told": [], "inside": best.log_likelihood / given.size}
+        score = inference.compare([models[name]], inference.Data(setup.data, data.subject, data.subject), fold=fold,
+                                  method="ml", at_once=setup.at_once).scores[0]  # fmt: skip
+        inside = float(score.log_likelihood.sum()) / given.size
+        return {"each": _round(score.each), "parameters": score.parameters, "told": [], "inside": inside}
 
     for name, new in (("random walk", "random walk"), ("composed", "hand-made, gate"),
                       ("constant mixture", "hand-made, constant"), ("softmax gate", "hand-made, softmax")):  # fmt: skip

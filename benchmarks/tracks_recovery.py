@@ -19,12 +19,12 @@ import numpy as np
 from scipy.stats import beta
 
 jax.config.update("jax_enable_x64", True)
-from policychord.inference import fit, folds_of, likelihood  # noqa: E402
-from policychord.inference.parameters import free_names, natural, unconstrained  # noqa: E402
+from policychord.inference import fit  # noqa: E402
+from policychord.inference.parameters import free_names, unconstrained  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
-from policychord.tracks.compare import AT_ONCE, BY_MEAN, COMPOSED, CONSTANT, REGRESSION, _score_one, judge  # noqa: E402
+from policychord.tracks.compare import answer  # noqa: E402
 from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
-from policychord.tracks.family import accounts_of, family_of, units_of, weigh  # noqa: E402
+from policychord.tracks.family import CONSTANT, family_of  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate_group  # noqa: E402
@@ -60,11 +60,11 @@ def tracks_of(kind: str, seed: int, noise: float, gaps: float):
 def replicates(
     kinds: list[str], first: int, count: int, noise: float, gaps: float, out: Path | None, seconds: float
 ) -> None:
-    """What the tool says of each replicate. Programs are compiled once for all.
+    """What the tool says of each replicate.
 
     What is in `out` is not done again; after so many seconds of CPU no other one is begun.
     """
-    programs, rows = {}, json.loads(out.read_text()) if out and out.exists() else []
+    rows = json.loads(out.read_text()) if out and out.exists() else []
     done = {(row["seed"], row["kind"]) for row in rows}
     for seed, kind in itertools.product(range(first, first + count), kinds):
         if (seed, kind) in done:
@@ -74,25 +74,14 @@ def replicates(
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
-        family, units, fold = family_of(given, FREE), units_of(given), folds_of(given.block)
-        found = {}
-        for account in accounts_of(given, family, HELD):
-            if account.name in (COMPOSED, CONSTANT, BY_MEAN, REGRESSION):
-                if account.name not in programs:
-                    programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
-                posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
-                found[account.name] = account.parameters, *_score_one(posed, fold)
-        theta = {name: natural(parameters, z) for name, (parameters, z, *_) in found.items()}
-        moved = {way: float(weigh(given, {**HELD, **theta[name]})[0].std(axis=0).max())
-                 for way, name in (("by sample", COMPOSED), ("by mean", BY_MEAN))}  # fmt: skip
-        judged = judge({name: one[3] for name, one in found.items()}, moved, given.block)
-        parameters, z = found[COMPOSED][:2]
+        found = answer(given, free=FREE, fixed=HELD, starts=2, quick=True)
+        judged, parameters = found.judged, found.fit.parameters
         rows.append({
             "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "acts": judged.acts,
             "gain": judged.gain.mean, "error": judged.gain.error, "moved": judged.moved, "call": judged.call,
-            "z": z.tolist(), "names": free_names(parameters),
-            "truth": unconstrained(parameters, {k: TRUTH[k] for k in theta[COMPOSED]}).tolist(),
-            "weights": np.asarray(theta[CONSTANT]["weights"]).tolist(),
+            "z": found.fit.z.tolist(), "names": free_names(parameters),
+            "truth": unconstrained(parameters, {k: TRUTH[k] for k in found.fit.theta}).tolist(),
+            "weights": found.comparison.score(CONSTANT).theta()["weights"].tolist(),
             "cpu_seconds": time.process_time() - begin,
         })  # fmt: skip
         print(kind, seed, rows[-1]["call"], judged.acts, f"{judged.gain.mean:+.4f} ± {judged.gain.error:.4f}",

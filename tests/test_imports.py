@@ -38,7 +38,7 @@ ALLOWED = {
     "pettingzoo": {"_types", "agent", "loops", "gym"},
     "torch": {"_types", "core", "agent"},
     "effect_size": {"_types"},
-    "inference": LIBRARY | {"_files", "_lazy"},
+    "inference": LIBRARY | {"_files", "_lazy", "drawing"},
     "choices": ESTIMATION,
     "tracks": ESTIMATION | {"drawing"},
     "runs": {"_types", "_files", "_lazy", "_plugins", "__init__", "wording", "drawing", "core", "loops", "worlds",
@@ -72,7 +72,7 @@ KEPT = {
     },
     "matplotlib": {
         "choices/figures.py",
-        "inference/output.py",
+        "inference/figures.py",
         "drawing.py",
         "runs/phase_maps.py",
         "worlds/*/figures.py",

@@ -160,6 +160,71 @@ def test_arviz_and_numpyro_take_the_same_likelihood(data, compared):
     assert float(trace["decisions"]["fn"].log_factor) == pytest.approx(float(each.sum()), rel=1e-12)
 
 
+def test_people_of_a_group_are_scored_by_empirical_bayes(data):
+    """Estimates are pulled towards the group's, and so predict better than everybody's own without a prior."""
+    loose = TWO._replace(parameters=(inf.real("b", labels=("first", "second")),))
+    own, group = (inf.compare([loose, CHANCE], data, own=True, method=method) for method in ("ml", "group"))
+    assert np.ptp(group.score("two").z) < np.ptp(own.score("two").z)
+    assert inf.paired(group.score("two").each, own.score("two").each, own.clusters).mean > 0
+    whole = inf.empirical_bayes(inf.likelihood(loose, data.units, groups=data.subject), rounds=10, starts=2)
+    np.testing.assert_allclose(group.score("two").z, whole.z, atol=1e-6)
+    fold = inf.folds_within(data.subject, data.block)
+    rows = fold != 1
+    part = inf.likelihood(loose, jax.tree.map(lambda leaf: leaf[rows], data.units), groups=data.subject[rows])
+    without = inf.empirical_bayes(part, rounds=6, starts=2).z
+    expected = jax.vmap(lambda b, unit: _two({"b": b}, unit))(
+        jnp.asarray(without[data.subject[~rows]]), jax.tree.map(lambda leaf: jnp.asarray(leaf[~rows]), data.units)
+    )
+    np.testing.assert_allclose(group.score("two").each.reshape(-1, TRIALS)[~rows], expected, atol=1e-6)
+    with pytest.raises(ValueError, match="own=True"):
+        inf.compare([loose], data, method="group")
+
+
+def test_estimates_of_a_caller_are_where_the_search_begins(data):
+    """From a mode of its own, and not from the declared values: the likelihood of |b| has two."""
+    folded = inf.Model("folded", (inf.real("b", 1.0),), lambda theta, unit: _one({"b": jnp.abs(theta["b"])}, unit))
+    for begin in (-1.0, 1.0):
+        found = inf.compare([folded, CHANCE], data, method="ml", begin={"folded": np.array([[begin]])})
+        assert np.sign(found.score("folded").z[0, 0]) == np.sign(begin)
+
+
+def test_scores_from_elsewhere_are_compared_with_the_others(data, compared):
+    other = compared.score("two")._replace(name="other")
+    found = inf.compare([ONE, CHANCE], data, own=True, ready=[other])
+    assert set(found.names) == {"one", "other", "chance"}
+    assert found.selected == ("one", "other")
+    assert found.difference("other", "one") == compared.difference("two", "one")
+    np.testing.assert_array_equal(found.selection.pxp, compared.selection.pxp)
+    with pytest.raises(ValueError, match="every name once"):
+        inf.compare([ONE], data, own=True, ready=[other._replace(name="one")])
+    with pytest.raises(ValueError, match="'other' with 3 decisions"):
+        inf.compare([ONE], data, own=True, ready=[other._replace(each=np.zeros(3))])
+
+
+def test_ctrl_c_gives_what_is_done_to_those_who_ask_and_ends_all_others(data):
+    def stop(what, done, total):
+        if what == "comparing: one":
+            raise KeyboardInterrupt
+
+    found = inf.compare([TWO, CHANCE, ONE], data, own=True, partial=True, progress=stop)
+    assert set(found.names) == {"two", "chance"}
+    assert found.missing == ("one",)
+    assert found.selection is None
+    with pytest.raises(KeyboardInterrupt):
+        inf.compare([TWO, CHANCE, ONE], data, own=True, progress=stop)
+
+
+def test_a_model_of_noise_loses_to_chance(data):
+    """Nothing but noise to predict from: held out it is worse than chance, and that is all that is said."""
+    rng = np.random.default_rng(9)
+    random = {**data.units, "x": rng.normal(size=(*data.units["x"].shape[:2], 9))}
+    nine = inf.Model("noise", (inf.real("b", labels=tuple("abcdefghi")),), _two)
+    found = inf.compare([nine, CHANCE], data._replace(units=random), own=True, method="ml")
+    assert found.difference("noise", "chance").call == "worse"
+    assert len(told := inf.describe_comparison(found)) == 1
+    assert told[0].startswith("No model predicts held-out decisions better than chance: noise")
+
+
 @pytest.mark.parametrize(
     ("models", "words"), [([], "called nothing"), ([TWO, TWO], "every name once")], ids=["none", "twice"]
 )

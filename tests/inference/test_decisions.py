@@ -14,7 +14,7 @@ import policychord
 from policychord import Composer, Cost, Gaussian, Grid, Problem, inference
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.inference import decisions, fits, likelihoods, output, parameters
+from policychord.inference import comparison, decisions, fits, likelihoods, output, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
 from policychord.runs.page import render_page
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
@@ -101,12 +101,16 @@ def test_a_known_agent_is_recovered_with_certificates_and_rivals(found):
     assert np.all(np.abs(found.theta["prior"] - TRUTH["prior"]) < 3 * found.errors["prior"])
     assert found.gap.max() <= 1e-10
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0, atol=1e-9)
-    names = [one.name for one in found.rivals]
-    assert {"chance", "constant weights", "cheapest", "softmax gate", "composed with a lapse"} < set(names)
-    by_name = dict(zip(names, found.rivals, strict=True))
-    assert by_name["chance"].log_likelihood == pytest.approx(-600 * np.log(D), abs=1e-6)
-    assert by_name["constant weights"].gain.clear
-    assert by_name["constant weights"].gain.mean > 0
+    compared = found.comparison
+    assert {"chance", "constant weights", "cheapest", "softmax gate", "composed with a lapse"} < set(compared.names)
+    assert compared.score("chance").log_likelihood.sum() == pytest.approx(-600 * np.log(D), abs=1e-6)
+    assert compared.difference("composed", "constant weights").call == "better"
+    # the agent itself is the one that was fitted
+    own = compared.score("composed")
+    np.testing.assert_allclose(own.z[0], found.z, atol=1e-4)
+    assert own.log_likelihood.sum() == pytest.approx(found.log_likelihood, abs=1e-6)
+    assert own.bic.sum() == pytest.approx(found.bic, abs=1e-6)
+    assert found.held_out == own.held_out < found.log_likelihood / 600
     assert "it is needed here" in fits.sentence_of(found)
     assert found.held_out_by == "subject"
 
@@ -151,8 +155,7 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     order = np.random.default_rng(0).permutation(len(seen.action))
     found = policychord.fit(LINE, seen._replace(action=np.asarray(seen.action)[order]), starts=1)
     assert "constant weights do" in fits.sentence_of(found) or "it is not needed here" in fits.sentence_of(found)
-    constant = next(one for one in found.rivals if one.name == "constant weights")
-    assert abs(constant.gain.mean) < 0.01
+    assert abs(found.comparison.difference("composed", "constant weights").mean) < 0.01
     np.testing.assert_allclose(found.theta["prior"], 1 / 3, atol=0.1)
 
 
@@ -161,14 +164,23 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     [
         ((0.3, 0.01), 0.2, "it is needed here"),
         ((0.002, 0.0015), 0.2, "it is not needed here"),
-        ((-0.3, 0.01), 0.2, "wrong account"),
+        ((-0.3, 0.01), 0.2, "wrong model"),
         ((0.3, 0.01), 0.001, "is not gating"),
     ],
 )
 def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
-    others = [one._replace(gain=inference.comparison.Difference(*gain)) for one in found.rivals]
+    clusters, spread = np.arange(100), np.tile([1.0, -1.0], 50)
+    means = {"composed": -1.0, "constant weights": -1.0 - gain[0], "chance": -3.0}
+    scores = [
+        found.comparison.score("composed")._replace(
+            name=name, each=np.full(100, mean) + (name == "composed") * gain[1] * np.sqrt(99) * spread
+        )
+        for name, mean in means.items()
+    ]
+    compared = inference.Comparison(tuple(sorted(scores, key=lambda score: -score.held_out)), clusters, None)
+    assert compared.difference("composed", "constant weights").error == pytest.approx(gain[1])
     weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
-    assert words in fits.sentence_of(found._replace(rivals=tuple(others), weights=weights, held_out_by="subject"))
+    assert words in fits.sentence_of(found._replace(comparison=compared, weights=weights, held_out_by="subject"))
 
 
 def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
@@ -203,7 +215,7 @@ def test_recovery_covers_the_truth():
 
 
 def test_everybody_is_shrunk_towards_the_group(seen):
-    found = policychord.fit(LINE, seen, ("eps",), groups="subject", starts=1, compare=False, profiles=False)
+    found = policychord.fit(LINE, seen, ("eps",), method="group", starts=1, compare=False, profiles=False)
     assert found.group.z.shape == (12, 1)
     assert np.ptp(found.group.z) < 3.0
     assert found.held_out_by == "time"
@@ -212,7 +224,7 @@ def test_everybody_is_shrunk_towards_the_group(seen):
     # decisions are scored under everybody's own draws, not under the group's mean
     assert float(tree["log_likelihood"]["action"].mean(("chain", "draw")).sum()) < found.log_likelihood
     assert [row["person"] for row in output.person_rows(found)] == list(range(12))
-    assert output.draw_people(found).get_axes()
+    assert inference.draw_people(found).get_axes()
     assert "mean of 12 people" in output.describe(found)
 
 
@@ -228,7 +240,11 @@ def stop_at(words):
 
 @pytest.mark.parametrize(
     ("stage", "note"),
-    [("climbing with all data", "the climbs"), ("profiles", "the profiles"), ("rival: constant", "1 of 8 are done")],
+    [
+        ("climbing with all data", "the climbs"),
+        ("profiles", "the profiles"),
+        ("comparing: constant", "2 of 9 models are done"),
+    ],
 )
 def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage, note):
     found = policychord.fit(LINE, seen, ("eps",), starts=2, progress=stop_at(stage))
@@ -244,12 +260,15 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
 
 
 def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
-    """Climbs answer Ctrl-C with the best so far; a cross-validation must not take that for an estimate."""
+    """A search answers Ctrl-C with the best so far; a comparison must not take that for an estimate."""
     given = fits.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
-    monkeypatch.setattr(inference.optimise, "_climb", lambda *_: stop_at("")("", 0, 1))
-    with pytest.raises(KeyboardInterrupt):
-        inference.cross_validate(given, np.arange(600) % 2)
-    assert not inference.maximise(given, starts=1).complete
+    so_far = inference.maximise(given, starts=1, progress=stop_at("climbing with all data"))
+    assert not so_far.complete
+    monkeypatch.setattr(comparison, "maximise", lambda *_, **__: so_far)
+    for partial in (False, True):  # nothing is there of the first model, so nothing partial either
+        with pytest.raises(KeyboardInterrupt):
+            inference.compare([given.model], inference.Data(given.data, seen.subject, seen.block),
+                              fold=np.arange(600) % 2, method="ml", partial=partial)  # fmt: skip
 
 
 def test_a_decision_that_is_not_finite_is_named(seen):
@@ -293,7 +312,7 @@ def test_words_and_figures_are_made_from_the_fit(found):
     text = output.describe(found)
     assert fits.sentence_of(found) in text
     assert "| eps |" in text
-    for draw in (output.draw_estimates, output.draw_rivals, output.draw_weights):
+    for draw in (inference.draw_estimates, inference.draw_weights):
         assert draw(found).get_axes()
 
 
@@ -341,12 +360,12 @@ def test_a_dataset_gives_the_decisions_of_its_trace():
         (lambda seen: policychord.fit(LINE, seen, ("temperature",)), "does not declare"),
         (lambda seen: policychord.fit(LINE, seen, ("eps",), {"eps": 1.0}), "both free and fixed"),
         (lambda seen: policychord.fit(3, seen), "a function of theta"),
-        (lambda seen: policychord.fit(LINE, seen, groups="all"), "groups = 'all'"),
+        (lambda seen: policychord.fit(LINE, seen, method="all"), "method = 'all'"),
         (lambda seen: policychord.fit(LINE, seen.action), "from_trace"),
         (lambda seen: policychord.fit(LINE, seen, ("eps",), {"scale": np.nan}), "a finite number"),
         (lambda seen: policychord.fit(LINE, seen, hold_out="trial"), "hold_out = 'trial'"),
-        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="subject"), "own decisions"),
-        (lambda seen: policychord.fit(LINE, seen, groups="subject", hold_out="block"), "one block only"),
+        (lambda seen: policychord.fit(LINE, seen, method="group", hold_out="subject"), "own decisions"),
+        (lambda seen: policychord.fit(LINE, seen, method="group", hold_out="block"), "one block only"),
         (lambda seen: policychord.fit(LINE, seen, method="map"), "has no prior"),
         (lambda seen: inference.recover(LINE, {"eps": 1.0}, simulate, 2), "theta has no prior"),
         (
@@ -399,10 +418,10 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
     path.write_text('family = "python"\nfree = ["eps"]\nstarts = 2\ndraws = 4\n[simulate]\ndecisions = 200\ntheta = '
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
-    found = run_fit(plan, out, stop_at("rival: a alone"), entry="tests.inference.test_decisions:design")
-    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "rivals.svg"}
+    found = run_fit(plan, out, stop_at("comparing: a alone"), entry="tests.inference.test_decisions:design")
+    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "models.svg"}
     page = (out / "report.html").read_text()
-    assert "Interrupted during the rivals" in page
+    assert "Interrupted during the comparison" in page
     assert "State-dependent gating" in page or "weights hardly move" in page
     before = _earlier(plan, out / "fit.json", 1)
     np.testing.assert_array_equal(before.z, found.fit.optimum.z)

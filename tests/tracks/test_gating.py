@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from policychord.inference import folds_of, likelihood, paired
-from policychord.inference.comparison import Difference
+from policychord.inference import Comparison, Difference, Score, decisions, fits, likelihood
 from policychord.inference.likelihoods import pointwise
 from policychord.inference.parameters import unconstrained
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials
-from policychord.tracks.compare import Judged, Scored, _score_one, _sentence, call_of, judge
-from policychord.tracks.decisions import cells_of, decide, of_trial
-from policychord.tracks.family import HeavyTailed, accounts_of, family_of, units_of, weigh
+from policychord.tracks.compare import Judged, _sentence, answer, call_of, judge
+from policychord.tracks.decisions import cells_of, decide, of_trial, to_observations
+from policychord.tracks.family import HeavyTailed, family_of, models_of, weigh
 from policychord.tracks.figures import film
 from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
 from policychord.tracks.leadership import leadership
@@ -266,67 +265,102 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
 
 
 def filmed(group):
-    """Decisions of a group, its family with known gains and spreads, and the two accounts that matter."""
+    """Decisions of a group, and its known gains and spreads."""
     given = decide(move(as_tracks(group, LAYOUT, 8, noise=0.001, gaps=0.02), Smoothing(window=0.16)), layout=LAYOUT,
                    cells=CELLS)  # fmt: skip
-    held = {name: np.asarray(SHARP[name]) for name in ("gain", "sd", "tail")}
-    accounts = accounts_of(given, family_of(given, ("eps", "prior")), held)
-    units = units_of(given)
-    return given, {
-        one.name: likelihood(one.log_prob, units, one.parameters, at_once=32)
-        for one in accounts if one.name in ("composed", "constant mixture")
-    }  # fmt: skip
+    return given, {name: np.asarray(SHARP[name]) for name in ("gain", "sd", "tail")}
 
 
 def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_weights(group):
-    _, posed = filmed(group)
-    gate = unconstrained(posed["composed"].parameters, {name: SHARP[name] for name in ("eps", "prior")})
+    given, held = filmed(group)
+    family, free, rest = decisions.family_of(family_of(given, ("eps", "prior")), None, held)
+    setup = fits.setup_of(family, free, rest, to_observations(given))
+    agent = decisions.composed(family, free, rest, setup.by)
+    constant = next(model for model in models_of(given, family, held) if model.name == "constant mixture")
     mean = group.weights.mean(axis=(0, 1))
-    fixed = unconstrained(posed["constant mixture"].parameters, {"weights": mean / mean.sum()})
-    gain = pointwise(posed["composed"], gate) - pointwise(posed["constant mixture"], fixed)
-    assert gain.mean() > 0.05
+    gate, fixed = {name: SHARP[name] for name in ("eps", "prior")}, {"weights": mean / mean.sum()}
+    scores = [
+        pointwise(likelihood(model, setup.data, at_once=32), unconstrained(model.parameters, theta))
+        for model, theta in ((agent, gate), (constant, fixed))
+    ]
+    assert (scores[0] - scores[1]).mean() > 0.05
+
+
+def test_rivals_begin_where_the_agent_is():
+    given = blank_decisions(LAYOUT, CELLS, USUAL)
+    theta = {"prior": np.array([1.0, 0.0, 0.0, 0.0]), "gain": np.full(4, 3.0), "sd": 0.7, "eps": 0.2}
+    models = {model.name: model for model in models_of(given, family_of(given), {}, theta)}
+    starts = {name: {one.name: one.start for one in model.parameters} for name, model in models.items()}
+    assert starts["composed, by mean"]["eps"] == 0.2
+    assert starts["constant mixture"]["sd"] == 0.7
+    np.testing.assert_allclose(starts["constant mixture"]["weights"], [1, 0, 0, 0], atol=1e-5)
+    assert starts["constant mixture"]["weights"].min() > 0  # a share of zero has no logarithm
+    assert starts["regression"]["sd"] == 1.0
+    assert len(models) == 9
 
 
 @pytest.mark.thorough
 def test_a_group_that_gates_is_called_gating(group):
-    given, posed = filmed(group)
-    found = {name: _score_one(one, folds_of(given.block))[2] for name, one in posed.items()}
-    gain = paired(found["composed"], found["constant mixture"], given.block)
-    assert call_of(gain, 0.2) == "gating"
-    assert gain.mean > 0.05
+    given, held = filmed(group)
+    found = answer(given, free=("eps", "prior"), fixed=held, starts=1, quick=True)
+    assert found.judged.call == "gating"
+    assert found.comparison.difference("composed", "constant mixture").mean > 0.05
+
+
+def test_ctrl_c_ends_an_answer(group):
+    """A fit gives the best so far; an answer without all of its models would be about another question."""
+
+    def stop(what, done, total):
+        if what == "comparing: regression":
+            raise KeyboardInterrupt
+
+    given, held = filmed(group)
+    with pytest.raises(KeyboardInterrupt):
+        answer(given, free=("eps",), fixed=held | {"prior": SHARP["prior"]}, starts=1, quick=True, progress=stop)
+
+
+def compared(means, spread=0.0):
+    """A comparison of models with these mean scores on four blocks; differences to the composed agent spread."""
+    names = sorted(means, key=lambda name: -means[name])
+    wobble = np.array([1.0, -1.0, 1.0, -1.0])
+    scores = [
+        Score(name, "", 1, np.zeros((1, 0)), np.zeros(1), np.zeros(1), means[name] + spread * i * wobble)
+        for i, name in enumerate(names)
+    ]
+    return Comparison(tuple(scores), np.arange(4), None)
 
 
 def test_calls_and_their_sentences():
-    given = blank_decisions(LAYOUT, CELLS, USUAL)._replace(block=np.arange(4), held_out_by="block of time")
-    walk = Difference(0.0, 0.0)
-    scores = [Scored(name, "", 1, {}, 0.0, mean, walk, np.full(4, mean) + np.arange(4) / 100)
-              for name, mean in (("softmax gate", -1.0), ("composed", -1.1), ("composed, by mean", -1.15),
-                                 ("constant mixture", -1.2), ("regression", -1.3))]  # fmt: skip
+    scores = compared({"softmax gate": -1.0, "composed": -1.1, "composed, by mean": -1.15, "constant mixture": -1.2,
+                       "regression": -1.3}, 0.01)  # fmt: skip
+    other = Difference(0.1, 0.01)
     cases = [(Difference(0.1, 0.01), 0.2, "gating", "Gating is needed here"),
              (Difference(0.1, 0.06), 0.2, "constant", "Gating is not needed here"),
              (Difference(0.1, 0.01), 0.001, "constant", "is not gating"),
-             (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong account")]  # fmt: skip
+             (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong model")]  # fmt: skip
     for gain, moved, call, words in cases:
         assert call_of(gain, moved) == call
-        told = _sentence(scores, Judged("by sample", gain, moved, call, None), given)
-        assert words in told
-        assert "Best of all: softmax gate (+0.1000" in told
-        assert told.endswith("(Held out by block of time.)")
-    told = _sentence(scores, Judged("by mean", walk, 0.2, "constant", Difference(0.1, 0.01)), given)
-    assert told.startswith("Gating is not needed here")
-    assert "over constant weights, which are a regression on the forces." in told
-    assert "if they followed one at a time, the gate would add +0.1000" in told
+        sentence = _sentence(scores, Judged("by sample", gain, moved, call, other), "block of time")
+        assert words in sentence
+        assert "Best of all: softmax gate (+0.1000" in sentence
+        assert sentence.endswith("(Held out by block of time.)")
+    sentence = _sentence(scores, Judged("by mean", Difference(0.0, 0.0), 0.2, "constant", other), "trial")
+    assert sentence.startswith("Gating is not needed here")
+    assert "over constant weights, which are a regression on the forces." in sentence
+    assert "if they followed one at a time, the gate would add +0.1000" in sentence
 
 
 def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
-    moved, block = {"by sample": 0.2, "by mean": 0.1}, np.arange(4)
+    moved = {"by sample": 0.2, "by mean": 0.1}
     means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
-    each = {name: mean + np.arange(4) / 1000 * (1 + k % 2) for k, (name, mean) in enumerate(means.items())}
-    sampled = judge(each, moved, block)
+    sampled = judge(compared(means, 0.001), moved)
     assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
-    by_mean = judge({**each, "regression": each["regression"] + 0.2}, moved, block)
+    by_mean = judge(compared(means | {"regression": -0.9}, 0.001), moved)
     assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
-    assert by_mean.other == sampled.gain
+    assert by_mean.other.mean == pytest.approx(sampled.gain.mean)
+    # the null: a gate that predicts the same as constant weights is never called gating, however its weights move
+    same = judge(compared(means | {"constant mixture": -1.0}), moved)
+    assert (same.acts, same.call) == ("by sample", "constant")
 
 
 def test_predictions_of_the_truth_are_close(group):

@@ -47,8 +47,8 @@ def _fit_command(
     free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;
     Ctrl-C again ends at once.
     """
-    from ..inference import sentence_of
-    from ..inference.output import estimate_rows, rival_rows
+    from ..inference import comparison_rows, sentence_of
+    from ..inference.output import estimate_rows
     from ..runs.fit import read_fit_plan, run_fit
 
     fit_plan = read_fit_plan(plan)
@@ -58,12 +58,12 @@ def _fit_command(
     ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
     with watching() as watch:
         result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume)
-    estimates, accounts = estimate_rows(result.fit), rival_rows(result.fit)
+    estimates, comparison = estimate_rows(result.fit), result.fit.comparison
     record = {
         "command": "fit", "settings": fit_plan.model_dump(),
         "results": {"decisions": result.fit.decisions, "log_likelihood": result.fit.log_likelihood,
                     "bic": result.fit.bic, "held_out": result.fit.held_out, "estimates": estimates,
-                    "accounts": accounts},
+                    "models": [] if comparison is None else comparison_rows(comparison)},
         "out": target, "files": result.files, "notes": [sentence_of(result.fit), *result.fit.notes],
     }  # fmt: skip
     emit(

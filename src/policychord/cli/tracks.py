@@ -224,9 +224,10 @@ def _fit_command(
 
     Writes a page, a summary, figures and a labelled tree.
     """
+    from ..inference import comparison_table
     from ..runs.compiled import keep_programs
-    from ..runs.tracks import run_tracks
-    from ..tracks.compare import score_rows
+    from ..runs.tracks import results_of, run_tracks
+    from ..tracks.family import WALK
 
     changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
                "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
@@ -237,24 +238,23 @@ def _fit_command(
     keep_programs()
     with watching() as watch:
         made = run_tracks(files, plan, target, watch)
-    comparison, rows = made.answer, score_rows(made.answer)
-    table = Table(title=counted(comparison.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("account", "parameters", "held out", "above a random walk"):
-        table.add_column(column, justify="left" if column == "account" else "right")
+    found = made.answer
+    columns, rows = comparison_table(found.comparison, WALK)
+    table = Table(title=counted(found.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
-        above = f"{row['over_random_walk']:+.4f} ± {row['error']:.4f}"
-        table.add_row(row["account"], str(row["parameters"]), f"{row['held_out']:.4f}", above)
+        table.add_row(*row)
     record = {
         "command": "tracks fit", "settings": plan, "out": target, "files": made.files,
-        "results": {"call": comparison.call, "accounts": rows, "gain_over_constant": comparison.gain._asdict(),
-                    "decisions": comparison.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes},
-        "notes": [comparison.sentence, *made.notes],
+        "results": {**results_of(found), "cpu_seconds": made.seconds, "megabytes": made.megabytes},
+        "notes": [found.sentence, *made.notes],
     }  # fmt: skip
     emit(
         json,
         record,
         table,
-        comparison.sentence,
+        found.sentence,
         *made.notes,
         f"Wrote {counted(len(made.files), 'file')} to {target}.",
         f"Next: open {made.files[0]}.",

@@ -1,9 +1,9 @@
 """From behaviour back to parameters: likelihoods, estimates, their uncertainty, groups of people, and recovery.
 
 In layers, each usable alone: `parameters` (names and scales), `likelihoods` (models and data), `optimise` (estimates),
-`uncertainty` (errors, profiles, verdicts), `comparison` (models on held-out decisions), `groups` (empirical Bayes),
-`selection` (frequencies of models in a group). For composed agents: `decisions` (their likelihood and their rivals),
-`fits` (`fit`), `recovery`, `learning` (primitives) and `output`.
+`uncertainty` (errors, profiles, verdicts), `groups` (empirical Bayes), `comparison` (models on held-out decisions),
+`selection` (frequencies of models in a group), `findings` (what a comparison says). For composed agents: `decisions`
+(their likelihood and their rivals), `fits` (`fit`), `recovery`, `learning` (primitives), `output` and `figures`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Difference,
         Score,
         compare,
-        cross_validate,
         folds_of,
         folds_within,
         near_duplicates,
@@ -24,22 +23,22 @@ if TYPE_CHECKING:
     )
     from .decisions import Family, Observations, from_dataset, from_trace, observations
     from .export import to_arviz, to_numpyro
-    from .fits import Fit, Rival, fit, likelihood_of, sentence_of
+    from .figures import (
+        draw_correlations,
+        draw_differences,
+        draw_estimates,
+        draw_people,
+        draw_recovery,
+        draw_weights,
+    )
+    from .findings import comparison_rows, comparison_table, describe_comparison
+    from .fits import Fit, fit, likelihood_of, sentence_of
     from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
     from .likelihoods import Data, Likelihood, Model, likelihood
     from .model_recovery import ModelRecovery, RecoveredParameter, recover_models
     from .optimise import Estimate, Optimum, estimate, maximise
-    from .output import (
-        describe,
-        draw_correlations,
-        draw_estimates,
-        draw_people,
-        draw_recovery,
-        draw_rivals,
-        draw_weights,
-        to_datatree,
-    )
+    from .output import describe, to_datatree
     from .parameters import Normal, Parameter, bounded, positive, real, simplex
     from .recovery import Design, Information, Recovery, coverage, information, needed_for, recover
     from .selection import (
@@ -68,9 +67,17 @@ _HOME = {
         "observations",
     ),
     "export": ("to_arviz", "to_numpyro"),
+    "figures": (
+        "draw_correlations",
+        "draw_differences",
+        "draw_estimates",
+        "draw_people",
+        "draw_recovery",
+        "draw_weights",
+    ),
+    "findings": ("comparison_rows", "comparison_table", "describe_comparison"),
     "fits": (
         "Fit",
-        "Rival",
         "fit",
         "likelihood_of",
         "sentence_of",
@@ -98,16 +105,7 @@ _HOME = {
         "estimate",
         "maximise",
     ),
-    "output": (
-        "describe",
-        "draw_correlations",
-        "draw_estimates",
-        "draw_people",
-        "draw_recovery",
-        "draw_rivals",
-        "draw_weights",
-        "to_datatree",
-    ),
+    "output": ("describe", "to_datatree"),
     "parameters": (
         "Normal",
         "Parameter",
@@ -150,7 +148,6 @@ _HOME = {
         "Difference",
         "Score",
         "compare",
-        "cross_validate",
         "folds_of",
         "folds_within",
         "near_duplicates",

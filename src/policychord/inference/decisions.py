@@ -28,6 +28,7 @@ from .parameters import Parameter, Theta, bounded, real, simplex
 
 LEAST = -690.0  # ln of the probability below which an action counts as unheard of, not as impossible
 TOL = 1e-12
+CONSTANT = "constant weights"  # the rival of every gate
 ON_POINT = 1e-9  # how far from a point of the set an action may be that was taken from it
 By = Literal["index", "density"]  # how the action was observed
 Posing = Callable[[Observation, Any], Problem]
@@ -317,7 +318,7 @@ def rivals(
     found = [Model("chance", (), chance, "all actions alike")]
     if len(names) > 1:
         one = simplex("weights", names)
-        found.append(Model("constant weights", (*inner, one), constant, "one mixture for all decisions"))
+        found.append(Model(CONSTANT, (*inner, one), constant, "one mixture for all decisions"))
     found += [
         Model(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
         for a, name in enumerate(names)

@@ -11,8 +11,10 @@ from jaxtyping import Float
 from .._types import require_float64
 from ..agent import Composer
 from ..agent.gates import AtEquilibrium
-from .comparison import FOLDS, Difference, cross_validate, folds_of, paired, time_blocks
+from .comparison import FOLDS, Comparison, Method, folds_of, folds_within, time_blocks
+from .comparison import compare as compare_models
 from .decisions import (
+    CONSTANT,
     By,
     Family,
     Observations,
@@ -23,30 +25,21 @@ from .decisions import (
     rivals,
     weights_of,
 )
+from .findings import amount, no_verdict
 from .groups import GroupFit, empirical_bayes
-from .likelihoods import Likelihood, Model, likelihood, pointwise
-from .optimise import Optimum, Progress, finished, log_posterior, maximise
+from .likelihoods import Data, Likelihood, Model, likelihood, pointwise
+from .optimise import Optimum, Progress, log_posterior, maximise
 from .parameters import FARTHEST, Parameter, Theta, natural, size, slopes, unconstrained
 from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
 
 Held = Literal["auto", "subject", "block", "time"]
+Rivals = Callable[[Theta], Sequence[Model]]  # of the estimates: models to compare with, which may begin at these
 ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
 STOPPED = "Interrupted during {}. {}"
+SO_FAR = STOPPED.format("the climbs", "These are the best estimates so far.")
+AGENT = "composed"  # the agent's own name in a comparison
 OFF = 0.05  # standard errors from the top that no report shows
 FEW = 8  # labels from which there are enough clusters for an error
-
-
-class Rival(NamedTuple):
-    """Another explanation of the same decisions, and how the agent compares with it on decisions that were held out."""
-
-    name: str
-    description: str
-    parameters: int
-    log_likelihood: float
-    bic: float
-    held_out: float  # nats a decision
-    gain: Difference  # of the agent over it, nats a decision, held out
-    theta: dict[str, Any]  # its estimates
 
 
 class Fit(NamedTuple):
@@ -67,9 +60,8 @@ class Fit(NamedTuple):
     log_likelihood: float
     bic: float
     pointwise: Float[np.ndarray, " N"]
-    held_out: float  # nats a decision, each under estimates without its fold
+    comparison: Comparison | None  # of the agent and its rivals on held-out decisions
     held_out_by: str  # what the folds keep together
-    rivals: tuple[Rival, ...]
     weights: Float[np.ndarray, "N n"]  # of the primitives, at every decision
     gap: Float[np.ndarray, " N"]  # certificate of the weights: V(w) - V* <= gap
     distance: Float[np.ndarray, " N"]  # certificate: |w - w*|_1 <= distance
@@ -84,18 +76,23 @@ class Fit(NamedTuple):
         """The estimates on the unconstrained scale; with groups the group's mean."""
         return self.optimum.z if self.group is None else self.group.mean
 
+    @property
+    def held_out(self) -> float:
+        """Held-out ln p of the agent, in nats per decision; NaN if it was not compared."""
+        compared = self.comparison is not None and AGENT in self.comparison.names
+        return self.comparison.score(AGENT).held_out if self.comparison and compared else float("nan")
+
 
 def fit(
     family: Family | Callable[[Theta], Any],
     observations: Observations,
     free: Sequence[Any] | None = None,
     fixed: Theta | None = None,
-    groups: Literal["subject"] | None = None,
-    starts: int = 8,
     *,
-    method: Literal["ml", "map"] = "ml",
+    method: Method = "ml",
+    starts: int = 8,
     hold_out: Held = "auto",
-    compare: bool = True,
+    compare: bool | Rivals = True,
     profiles: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
@@ -107,37 +104,15 @@ def fit(
       (observation, k) to a `Problem`. What does not depend on theta is best made outside of it.
     - `free`: names of the family's parameters, or `Parameter`s; those that the family recommends unless given. `fixed`:
       values of others. Temperature and the cost's scale can hardly be told apart, so families free only one of them.
-    - `groups="subject"`: everybody has parameters, drawn from a group that is estimated too (empirical Bayes).
-    - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time. With groups it is a
-      person's blocks or stretches of time.
-    - `compare=False` leaves out the rivals and held-out scores, `profiles=False` the profile intervals.
+    - `method`: maximum likelihood (`ml`), with the declared priors (`map`), or `group`: every subject has parameters,
+      drawn from a group that is estimated too (empirical Bayes).
+    - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time. With `method="group"` it
+      is a person's blocks or stretches of time.
+    - `compare=False` leaves out the comparison with rivals on held-out decisions; a function of the estimates gives
+      models of your own instead of the usual ones. `profiles=False` leaves out the profile intervals.
     - `progress(what, done, total)` is told how far it is. Ctrl-C gives the best so far, with a note on what is missing
       (`complete` is False then); `resume=found.optimum` goes on from there.
     """
-    found, _ = fit_with_likelihood(
-        family, observations, free, fixed, groups, starts, method=method, hold_out=hold_out, compare=compare,
-        profiles=profiles, seed=seed, progress=progress, resume=resume,
-    )  # fmt: skip
-    return found
-
-
-def fit_with_likelihood(
-    family: Family | Callable[[Theta], Any],
-    observations: Observations,
-    free: Sequence[Any] | None = None,
-    fixed: Theta | None = None,
-    groups: Literal["subject"] | None = None,
-    starts: int = 8,
-    *,
-    method: Literal["ml", "map"] = "ml",
-    hold_out: Held = "auto",
-    compare: bool = True,
-    profiles: bool = True,
-    seed: int = 0,
-    progress: Progress | None = None,
-    resume: Optimum | None = None,
-) -> tuple[Fit, Likelihood]:
-    """`fit`, and the likelihood with its compiled programs, for those who go on with it."""
     require_float64()
     if not isinstance(observations, Observations):
         raise ValueError(
@@ -145,66 +120,55 @@ def fit_with_likelihood(
             "`inference.from_dataset(dataset, env)` or `inference.observations(observation, action)`."
         )
     known, chosen, rest = family_of(family, free, fixed or {})
-    _check_request(groups, hold_out, method, chosen)
+    _check_request(hold_out, method, chosen)
     setup = setup_of(known, chosen, rest, observations)
-    account = composed(known, chosen, rest, setup.by)
-    given = likelihood_of_account(account, setup, observations)
-    labels, what = _labels(observations, hold_out, groups)
-    fold = _folds(labels, observations, groups) if compare else None
+    model = composed(known, chosen, rest, setup.by)
+    given = likelihood_of_account(model, setup, observations)
+    labels, what = _labels(observations, hold_out, method)
+    within = method == "group"
+    fold = (folds_within(observations.subject, labels) if within else folds_of(labels)) if compare else None
     _check_start(given, observations)
-    best = maximise(given, starts=starts, method=method, seed=seed, progress=progress, resume=resume)
-    so_far = STOPPED.format("the climbs", "These are the best estimates so far.")
-    notes = [] if best.complete else [so_far]
+    pooled = "map" if method == "map" else "ml"
+    best = maximise(given, starts=starts, method=pooled, seed=seed, progress=progress, resume=resume)
+    notes = [] if best.complete else [SO_FAR]
     group = None
-    if groups is not None and not notes:
+    if within and not notes:
         group, notes = _group(given, min(starts, 4), seed, progress)
-    wanted = None if profiles and not notes else ()
-    how_sure = partial(uncertainty, given, method=method, clusters=labels, progress=progress)
-    sure = how_sure(best.z, profiles=wanted)
-    if sure.higher is not None and len(sure.profiled) == size(chosen):
-        best = _go_on(given, best, sure.higher, method)
-        notes, wanted = (notes, wanted) if best.complete else ([*notes, so_far], ())
-        sure = how_sure(best.z, profiles=wanted)
-    z = best.z if group is None else group.mean
-    each = z if group is None else group.z
+    best, sure, more = _uncertainty(given, best, pooled, labels, profiles and not notes, progress)
+    notes += more
+    z, each = (best.z, best.z) if group is None else (group.mean, group.z)
     weights, gap, distance = _path(known, rest, setup, given, each)
-    if wanted is None and len(sure.profiled) < len(z):
-        notes.append(STOPPED.format("the profiles", "Intervals without one are from the curvature."))
     log_p = pointwise(given, each)
     reasons, complete = reasons_of(chosen, best.z, weights), not notes
-    if unfinished := _unfinished(given, best, sure, method):
-        reasons = dict.fromkeys((one.name for one in chosen), unfinished) | reasons
+    if unfinished := _unfinished(given, best, sure, pooled):
+        reasons = dict.fromkeys((parameter.name for parameter in chosen), unfinished) | reasons
         notes += [f"Of the likelihood, {unfinished}: try more starts, or free less."] if best.complete else []
-    told = verdicts(chosen, best.z, sure, reasons)
-    others: tuple[Rival, ...] = ()
-    held_out = float("nan")
+    comparison = None
     if fold is not None and complete:
-        clusters = labels if groups is None else observations.subject
-        how = _Comparing(fold, clusters, groups, method, progress)
-        others, held_out, stopped = _compare(known, chosen, rest, setup, observations, best, account, how)
+        others = partial(_usual_rivals, known, chosen, rest, setup) if compare is True else compare
+        data = Data(setup.data, observations.subject, labels)
+        comparison, stopped = _compare(model, others, data, fold, best, method, setup.at_once, progress)
         notes, complete = [*notes, *stopped], not stopped
-    theta = _theta(chosen, z)
-    count = size(chosen) * (1 if group is None else given.groups)
     errors, robust_errors, intervals = _scales(chosen, z, sure, group)
-    estimated = Fit(
+    counts = np.bincount(given.group) if within else np.array([observations.size])
+    return Fit(
         family=known,
         primitives=setup.names,
         parameters=chosen,
         fixed={name: np.asarray(value) for name, value in rest.items()},
         method=method,
         decisions=observations.size,
-        theta=theta,
+        theta=_theta(chosen, z),
         errors=errors,
         robust_errors=robust_errors,
         intervals=intervals,
         uncertainty=sure,
-        verdicts=told,
+        verdicts=verdicts(chosen, best.z, sure, reasons),
         log_likelihood=float(log_p.sum()),
-        bic=count * np.log(observations.size) - 2 * float(log_p.sum()),
+        bic=size(chosen) * float(np.log(counts).sum()) - 2 * float(log_p.sum()),
         pointwise=log_p,
-        held_out=held_out,
+        comparison=comparison,
         held_out_by=what,
-        rivals=others,
         weights=weights,
         gap=gap,
         distance=distance,
@@ -214,20 +178,18 @@ def fit_with_likelihood(
         notes=tuple(notes),
         complete=complete,
     )
-    return estimated, given
 
 
-def _check_request(groups: Any, hold_out: Any, method: str, free: Sequence[Parameter]) -> None:
-    if groups not in (None, "subject"):
-        raise ValueError(f"groups = {groups!r}: use 'subject' (everybody has parameters), or None (all share them).")
+def _check_request(hold_out: Any, method: Any, free: Sequence[Parameter]) -> None:
+    if method not in get_args(Method):
+        raise ValueError(f"method = {method!r}: use one of {', '.join(get_args(Method))}.")
     if hold_out not in get_args(Held):
         raise ValueError(f"hold_out = {hold_out!r}: use one of {', '.join(get_args(Held))}.")
-    if groups is not None and hold_out == "subject":
-        raise ValueError("hold_out = 'subject' with groups: own parameters need own decisions. Use 'block' or 'time'.")
-    if method == "map" and groups is not None:
-        raise ValueError("method = 'map' with groups: the group is everybody's prior. Use method='ml'.")
-    if method == "map" and not any(one.prior for one in free):
-        names = ", ".join(one.name for one in free)
+    if method == "group" and hold_out == "subject":
+        raise ValueError("hold_out = 'subject' with method = 'group': own parameters need own decisions. Use 'block' "
+                         "or 'time'.")  # fmt: skip
+    if method == "map" and not any(parameter.prior for parameter in free):
+        names = ", ".join(parameter.name for parameter in free)
         raise ValueError(f"method = 'map', but {names} has no prior: declare one, such as prior=Normal(0, 1), on z.")
 
 
@@ -256,6 +218,23 @@ def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str
     uphill = np.where(np.abs(best.z) >= FARTHEST, 0.0, uphill)
     off = float(np.sqrt(uphill @ sure.covariance @ uphill))
     return "" if best.converged or off < OFF else f"the top was not reached (it is {off:.2g} standard errors away)"
+
+
+def _uncertainty(
+    given: Likelihood, best: Optimum, method: str, labels: np.ndarray, profiles: bool, progress: Progress | None
+) -> tuple[Optimum, Uncertainty, list[str]]:
+    """(the optimum, its uncertainty, what Ctrl-C left out); a profile may find a higher point than all climbs."""
+    wanted = None if profiles else ()
+    how_sure = partial(uncertainty, given, method=method, clusters=labels, progress=progress)
+    sure = how_sure(best.z, profiles=wanted)
+    if sure.higher is not None and len(sure.profiled) == size(given.parameters):
+        best = _go_on(given, best, sure.higher, method)
+        if not best.complete:
+            return best, how_sure(best.z, profiles=()), [SO_FAR]
+        sure = how_sure(best.z, profiles=wanted)
+    if profiles and len(sure.profiled) < len(best.z):
+        return best, sure, [STOPPED.format("the profiles", "Intervals without one are from the curvature.")]
+    return best, sure, []
 
 
 def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Optimum:
@@ -328,12 +307,12 @@ def likelihood_of_account(account: Model, setup: _Setup, seen: Observations) -> 
     return likelihood(account, setup.data, groups=seen.subject, at_once=setup.at_once)
 
 
-def _labels(seen: Observations, hold_out: Held, groups: str | None) -> tuple[np.ndarray, str]:
+def _labels(seen: Observations, hold_out: Held, method: str) -> tuple[np.ndarray, str]:
     """Which decisions belong together, for folds and for errors. A person's own parameters are tested on blocks."""
     subjects = np.unique(seen.subject, return_inverse=True)[1].reshape(-1)
     blocks = np.unique(np.stack([subjects, np.unique(seen.block, return_inverse=True)[1].reshape(-1)]), axis=1,
                        return_inverse=True)[1].reshape(-1)  # fmt: skip
-    if groups is not None:
+    if method == "group":
         several = all(len(np.unique(blocks[subjects == s])) > 1 for s in np.unique(subjects))
         if hold_out == "block" and not several:
             raise ValueError("hold_out = 'block', but somebody has one block only: use 'time'.")
@@ -415,114 +394,64 @@ def _scales(
 # -------------------------------------------------------------------------------------------------- rivals
 
 
-class _Comparing(NamedTuple):
-    """How explanations are compared."""
-
-    fold: np.ndarray
-    clusters: np.ndarray  # over which errors of differences are found
-    groups: str | None
-    method: str
-    progress: Progress | None
+def _usual_rivals(
+    family: Family, free: tuple[Parameter, ...], fixed: Theta, setup: _Setup, theta: Theta
+) -> Sequence[Model]:
+    """The rivals of a composed agent; searches of their estimates begin at those of the agent."""
+    begun = tuple(
+        parameter._replace(start=theta[parameter.name] if parameter.labels else float(theta[parameter.name]))
+        for parameter in free
+    )
+    inner = inner_parameters(family, begun, fixed, setup.by, setup.data)
+    return rivals(family, begun, inner, fixed, setup.by, setup.names, setup.features)
 
 
 def _compare(
-    family: Family,
-    free: tuple[Parameter, ...],
-    fixed: Theta,
-    setup: _Setup,
-    seen: Observations,
+    model: Model,
+    others: Rivals,
+    data: Data,
+    fold: np.ndarray,
     best: Optimum,
-    account: Model,
-    how: _Comparing,
-) -> tuple[tuple[Rival, ...], float, list[str]]:
-    """All explanations on the same folds, the agent's own held-out score, and a note if Ctrl-C ended it."""
-    theta = _theta(free, best.z)
-    begun = tuple(one._replace(start=theta[one.name] if one.labels else float(theta[one.name])) for one in free)
-    inner_names = {one.name for one in inner_parameters(family, free, fixed, setup.by, setup.data)}
-    inner = tuple(one for one in begun if one.name in inner_names)
-    accounts = rivals(family, begun, inner, fixed, setup.by, setup.names, setup.features)
-    people = 1 if how.groups is None else len(np.unique(seen.subject))
-    found: list[Rival] = []
-    held_out = float("nan")
-
-    def tell(words: str) -> None:
-        if how.progress is not None:
-            how.progress(words, len(found), len(accounts))
-
+    method: Method,
+    at_once: int,
+    progress: Progress | None,
+) -> tuple[Comparison | None, list[str]]:
+    """The agent and other models on the same folds, and a note if Ctrl-C ended it."""
+    models = [model, *others(_theta(model.parameters, best.z))]
+    own = method == "group"
     try:
-        tell("the agent, held out")
-        own, _, _ = _score(account._replace(parameters=begun), setup, seen, how)
-        held_out = float(own.mean())
-        for one in accounts:
-            tell(f"rival: {one.name}")
-            scores, total, estimate = _score(one, setup, seen, how)
-            count = size(one.parameters) * people
-            bic = count * np.log(seen.size) - 2 * total
-            gain = paired(own, scores, how.clusters)
-            found.append(
-                Rival(one.name, one.description, count, total, bic, float(scores.mean()), gain,
-                      _theta(one.parameters, estimate))
-            )  # fmt: skip
+        comparison = compare_models(
+            models, data, own=own, fold=fold, clusters=data.subject if own else data.block, method=method,
+            begin={model.name: best.z[None]}, at_once=at_once, partial=True, progress=progress,
+        )  # fmt: skip
     except KeyboardInterrupt:
-        return tuple(found), held_out, [STOPPED.format("the rivals", f"{len(found)} of {len(accounts)} are done.")]
-    return tuple(found), held_out, []
-
-
-def _folds(labels: np.ndarray, seen: Observations, groups: str | None) -> np.ndarray:
-    """Folds of labels; with groups everybody's labels are spread over all folds."""
-    if groups is None:
-        return folds_of(labels)
-    fold = np.empty(len(labels), int)
-    for subject in np.unique(seen.subject):
-        rows = seen.subject == subject
-        fold[rows] = np.unique(labels[rows], return_inverse=True)[1].reshape(-1) % FOLDS
-    return fold
-
-
-def _score(account: Model, setup: _Setup, seen: Observations, how: _Comparing) -> tuple[np.ndarray, float, np.ndarray]:
-    """(held-out ln p of each decision, log-likelihood with all data, estimates) of one explanation."""
-    given = likelihood_of_account(account, setup, seen)
-    if not account.parameters:
-        log_p = pointwise(given, np.zeros(0))
-        return log_p, float(log_p.sum()), np.zeros(0)
-    if how.groups is None:
-        z = finished(maximise(given, starts=2, method=how.method)).z
-        return cross_validate(given, how.fold, method=how.method, start=z), float(pointwise(given, z).sum()), z
-    whole = _whole_group(given, 10)
-    held_out = cross_validate(given, how.fold, fit=lambda train: _whole_group(train, 6).z)
-    return held_out, float(whole.log_likelihood.sum()), whole.mean
-
-
-def _whole_group(given: Likelihood, rounds: int) -> GroupFit:
-    found = empirical_bayes(given, rounds=rounds, starts=2)
-    if not found.complete:
-        raise KeyboardInterrupt
-    return found
+        return None, [STOPPED.format("the comparison", "No model is done.")]
+    if comparison.missing:
+        done = f"{len(comparison.scores)} of {len(models)} models are done."
+        return comparison, [STOPPED.format("the comparison", done)]
+    return comparison, []
 
 
 def sentence_of(fit: Fit) -> str:
     """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
-    others, weights, what = fit.rivals, fit.weights, fit.held_out_by
-    constant = next((one for one in others if one.name == "constant weights"), None)
-    if constant is None:
+    comparison = fit.comparison
+    if comparison is None or not {AGENT, CONSTANT} <= set(comparison.names):
         return "Gating was not compared with constant weights."
-    gain, error = constant.gain
-    amount = f"{abs(gain):.4f} ± {error:.4f} nats a decision"
-    moved = float(weights.std(axis=0).max())
+    if lost := no_verdict(comparison):
+        return f"{lost} (Held out by {fit.held_out_by}.)"
+    gain, moved = comparison.difference(AGENT, CONSTANT), float(fit.weights.std(axis=0).max())
     if moved < LEAST_MOVEMENT:
         return (
             f"The weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
-            f"({gain:+.4f} ± {error:.4f} nats a decision) is not gating: constant weights do."
+            f"({amount(gain)}) is not gating: constant weights do."
         )
-    if not constant.gain.clear:
-        words = f"State-dependent gating adds {gain:.4f} ± {error:.4f} nats a decision over constant weights: "
-        words += "it is not needed here."
-    elif gain > 0:
-        words = f"State-dependent gating adds {amount} over constant weights: it is needed here."
-    else:
-        words = f"State-dependent gating explains {amount} less than constant weights: it is the wrong account here."
-    better = [one for one in others if one.gain.mean < 0 and one.gain.clear and one.name != "constant weights"]
-    if better:
-        first = min(better, key=lambda one: one.gain.mean)
-        words += f" {first.name.capitalize()} explains more, by {-first.gain.mean:.4f} ± {first.gain.error:.4f}."
-    return f"{words} (Held out by {what}.)"
+    words = {
+        "better": f"State-dependent gating adds {amount(gain)} over constant weights: it is needed here.",
+        "not established": f"State-dependent gating adds {amount(gain)} over constant weights: it is not needed here.",
+        "worse": f"State-dependent gating predicts worse than constant weights ({amount(gain)}): it is the wrong model "
+        "here.",
+    }[gain.call]
+    best = next(name for name in comparison.names if name != CONSTANT)
+    if best != AGENT and (ahead := comparison.difference(best, AGENT)).call == "better":
+        words += f" {best.capitalize()} predicts better, by {amount(ahead)}."
+    return f"{words} (Held out by {fit.held_out_by}.)"

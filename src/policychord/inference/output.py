@@ -1,4 +1,4 @@
-"""What a fit found, for others: a labelled tree in ArviZ's groups, tables in Markdown, figures."""
+"""What a fit found, for others: a labelled tree in ArviZ's groups, and tables in Markdown."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from .findings import comparison_table, describe_comparison
 from .fits import Fit, likelihood_of, sentence_of
 from .likelihoods import pointwise
 from .parameters import natural
 from .recovery import Information, Recovery, coverage
-from .uncertainty import MOST_CORRELATED
 
 if TYPE_CHECKING:
     import xarray as xr
 
 GRAIN = 2.0**-40  # nats, 9e-13: ln p under two draws that is closer than this differs by rounding only
 CHAINS = 4  # draws are independent; ArviZ compares halves of several chains
-# Okabe-Ito: told apart by colour-blind readers and in print
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
-GREY, DARK = "0.55", "0.25"
 GRADES = ("identified", "weakly identified", "not identified")
 
 
@@ -131,7 +128,7 @@ def _estimates(found: Fit) -> "xr.Dataset":
         "reason": ("free", ["; ".join(verdict.reasons) for verdict in found.verdicts]),
         "log_likelihood": ((), found.log_likelihood),
         "bic": ((), found.bic),
-        "held_out": ((), found.held_out, {"units": "nat a decision", "folds": found.held_out_by}),
+        "held_out": ((), found.held_out, {"units": "nat per decision", "folds": found.held_out_by}),
     }
     if found.group is not None:
         variables |= {
@@ -206,45 +203,36 @@ def person_rows(found: Fit) -> list[dict[str, Any]]:
     return rows
 
 
-def rival_rows(found: Fit) -> list[dict[str, Any]]:
-    """One row for the agent and each rival, best held-out score first."""
-    rows = [{"account": "composed", "parameters": sum(one.free for one in found.parameters),
-             "log_likelihood": found.log_likelihood, "BIC": found.bic, "held_out": found.held_out, "gain": None,
-             "gain_error": None}]  # fmt: skip
-    rows += [
-        {"account": one.name, "parameters": one.parameters, "log_likelihood": one.log_likelihood, "BIC": one.bic,
-         "held_out": one.held_out, "gain": one.gain.mean, "gain_error": one.gain.error}
-        for one in found.rivals
-    ]  # fmt: skip
-    return sorted(rows, key=lambda row: -float(row["held_out"] or 0.0))
-
-
 def describe(found: Fit) -> str:
     """The fit in plain words, as Markdown."""
-    own = [
+    gating = [] if found.comparison is None else ["", "## Is gating needed?", "", describe_gating(found)]
+    return "\n".join([describe_estimates(found), *gating]) + "\n"
+
+
+def describe_estimates(found: Fit) -> str:
+    """The estimates and how sure they are, as Markdown."""
+    rows = [
         [row["parameter"], _number(row["estimate"]), _number(row["error"]), _number(row["robust_error"]),
-         interval_text(row),
-         row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
+         interval_text(row), row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
         for row in estimate_rows(found)
     ]  # fmt: skip
-    lines = [
+    columns = ["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"]
+    return "\n".join([
         f"{found.decisions} decisions; log-likelihood {found.log_likelihood:.2f}, BIC {found.bic:.1f}, "
         f"{_method(found)}.",
-        *found.notes, "",
-        *table(["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"], own), "",
-        _how_sure(found),
-    ]  # fmt: skip
-    if found.rivals:
-        others = [
-            [row["account"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.1f}",
-             f"{row['held_out']:.4f}", "" if row["gain"] is None else f"{row['gain']:+.4f} ± {row['gain_error']:.4f}"]
-            for row in rival_rows(found)
-        ]  # fmt: skip
-        lines += ["", "## Is gating needed?", "", sentence_of(found), "", *table(
-            ["account", "parameters", "log-likelihood", "BIC", "held out", "the composed agent gains"], others
-        ), "", "Held out: nats a decision, under estimates without the decision's fold. Gains are paired over the same "
-        f"decisions, with errors over {found.held_out_by}s."]  # fmt: skip
-    return "\n".join(lines) + "\n"
+        *found.notes, "", *table(columns, rows), "", _how_sure(found),
+    ])  # fmt: skip
+
+
+def describe_gating(found: Fit) -> str:
+    """Whether gating is needed, what else the comparison says, and its table, as Markdown."""
+    assert found.comparison is not None
+    sentences = [sentence_of(found), *describe_comparison(found.comparison)]
+    explained = (
+        "Held out: nats per decision, under estimates without the decision's fold. Differences are paired over the "
+        f"same decisions, with standard errors over {'subject' if found.group is not None else found.held_out_by}s."
+    )
+    return "\n\n".join([*dict.fromkeys(sentences), "\n".join(table(*comparison_table(found.comparison))), explained])
 
 
 def _method(found: Fit) -> str:
@@ -308,132 +296,3 @@ def _number(value: float, digits: int = 4) -> str:
     if np.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return f"{value:.{digits}g}"
-
-
-# ----------------------------------------------------------------------------------------------- figures
-
-
-def draw_estimates(found: Fit) -> Any:
-    """Estimates on the unconstrained scale with their profile intervals; grey where a parameter is not identified."""
-    figure, ax = _blank(5.4, 0.9 + 0.36 * len(found.verdicts))
-    ends = np.array(found.uncertainty.intervals).reshape(-1, 2)
-    colours = {"identified": COLOURS[0], "weakly identified": COLOURS[4], "not identified": GREY}
-    finite = ends[np.isfinite(ends)]
-    low, high = (finite.min() - 0.5, finite.max() + 0.5) if finite.size else (-5.0, 5.0)
-    for row, (verdict, z) in enumerate(zip(found.verdicts, found.optimum.z, strict=True)):
-        begin, end = np.clip(ends[row], low, high)
-        ax.plot([begin, end], [row, row], color=colours[verdict.grade], linewidth=3, solid_capstyle="butt")
-        for place, wanted in ((begin, ends[row, 0]), (end, ends[row, 1])):
-            if np.isinf(wanted):
-                ax.plot(place, row, marker="<" if wanted < 0 else ">", color=colours[verdict.grade], markersize=7)
-        ax.plot(
-            np.clip(z, low, high), row, "o", markeredgecolor=DARK, markerfacecolor=colours[verdict.grade], markersize=6
-        )
-    ax.set_yticks(range(len(found.verdicts)), [verdict.name for verdict in found.verdicts])
-    ax.set(ylim=(len(found.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
-    for grade, colour in colours.items():
-        ax.plot([], [], color=colour, linewidth=3, label=grade)
-    ax.legend(fontsize=7.5, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0), frameon=False)
-    return figure
-
-
-def draw_rivals(found: Fit) -> Any:
-    """What the composed agent gains over each rival, nats a decision, held out; a log-like scale keeps all in sight."""
-    rows = sorted(found.rivals, key=lambda one: one.gain.mean)
-    figure, ax = _blank(5.4, 0.8 + 0.34 * len(rows))
-    for row, one in enumerate(rows):
-        colour = GREY if not one.gain.clear else COLOURS[0] if one.gain.mean > 0 else COLOURS[1]
-        ax.errorbar(one.gain.mean, row, xerr=1.96 * one.gain.error, fmt="o", color=colour, markersize=5, capsize=0)
-    ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_xscale("symlog", linthresh=0.01)
-    ax.set_xticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10], ["-1", "-.1", "-.01", "0", ".01", ".1", "1", "10"])
-    ax.minorticks_off()
-    ends = [one.gain.mean + sign * 2.2 * one.gain.error for one in rows for sign in (-1, 1)]
-    ax.set_xlim(min(-0.012, *ends) * 1.3, max(0.012, *ends) * 1.3)
-    ax.set_yticks(range(len(rows)), [one.name for one in rows])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="composed agent gains, nats a decision")
-    return figure
-
-
-def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.ndarray | None = None) -> Any:
-    """Which numbers can be told apart: correlations of estimates (bold beyond .9), and decisions for an error of .1."""
-    figure, ax = _blank(6.4 if needed is None else 8.2, 1.4 + 0.42 * len(names), 1 if needed is None else 2)
-    first = ax if needed is None else ax[0]
-    others = np.where(np.eye(len(names), dtype=bool), np.nan, correlation)  # that with itself says nothing
-    image = first.imshow(others, cmap="RdBu_r", vmin=-1, vmax=1)
-    for i in range(len(names)):
-        for j in range(len(names)):
-            if i == j:
-                continue
-            dark, twins = abs(correlation[i, j]) > 0.6, abs(correlation[i, j]) > MOST_CORRELATED
-            first.text(j, i, f"{correlation[i, j]:.2f}", ha="center", va="center", fontsize=7.5,
-                       color="white" if dark else "black", weight="bold" if twins else "normal")  # fmt: skip
-    first.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    first.set_yticks(range(len(names)), names)
-    figure.colorbar(image, ax=first, shrink=0.8, label="correlation")
-    if needed is not None:
-        # dots: a logarithmic axis has no zero where bars could begin
-        ax[1].plot(needed, range(len(names)), "o", color=COLOURS[0], markersize=6)
-        ax[1].set(xscale="log", xlabel="decisions for an error of .1", ylim=(len(names) - 0.5, -0.5), yticks=[])
-        ax[1].grid(axis="x", color="0.9")
-        for j, value in enumerate(needed):
-            ax[1].annotate(f"{value:,.0f}", (value, j), (6, 0), textcoords="offset points", va="center", fontsize=7.5)
-        ax[1].set_xlim(float(np.min(needed)) / 3, float(np.max(needed)) * 12)
-    return figure
-
-
-def draw_weights(found: Fit) -> Any:
-    """How the weights are spread over the decisions: a constant mixture would be one bar."""
-    count = len(found.primitives)
-    figure, axes = _blank(2.3 * count, 2.2, count)
-    for a, name in enumerate(found.primitives):
-        ax = axes[a] if count > 1 else axes
-        ax.hist(found.weights[:, a], np.linspace(0, 1, 31), color=COLOURS[a % len(COLOURS)])
-        ax.set(title=name, xlabel="weight", xlim=(0, 1), yticks=[])
-        ax.spines["left"].set_visible(False)
-    return figure
-
-
-def draw_people(found: Fit) -> Any:
-    """With groups: everybody's estimate around the group's mean, which has a band of two of the group's sd."""
-    assert found.group is not None
-    names = [verdict.name for verdict in found.verdicts]
-    figure, ax = _blank(5.4, 0.8 + 0.42 * len(names))
-    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(found.group.covariance))
-    for j in range(len(names)):
-        own = found.group.z[:, j]
-        mean = found.group.mean[j]
-        ax.plot([mean - 2 * sd[j], mean + 2 * sd[j]], [j, j], color=COLOURS[5], linewidth=12, alpha=0.5,
-                solid_capstyle="butt")  # fmt: skip
-        ax.plot(own, j + rng.uniform(-0.22, 0.22, len(own)), ".", color=COLOURS[0], alpha=0.7, markersize=5)
-        ax.plot([mean] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
-    ax.set_yticks(range(len(names)), names)
-    ax.set(
-        ylim=(len(names) - 0.5, -0.5), xlabel="unconstrained scale (dots: people, bar: mean, band: 2 sd of the group)"
-    )
-    return figure
-
-
-def draw_recovery(found: Recovery) -> Any:
-    """Estimates of all simulated experiments around the truth, in units of the unconstrained scale."""
-    figure, ax = _blank(5.4, 0.8 + 0.42 * len(found.names))
-    rng = np.random.default_rng(0)
-    for j in range(len(found.names)):
-        offset = found.estimates[:, j] - found.truth[j]
-        ax.plot(offset, j + rng.uniform(-0.22, 0.22, len(offset)), ".", color=COLOURS[0], alpha=0.45, markersize=4)
-        ax.plot([found.bias[j]] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
-    ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_yticks(range(len(found.names)), found.names)
-    spread = float(np.quantile(np.abs(found.estimates - found.truth), 0.99)) * 1.15
-    ax.set(ylim=(len(found.names) - 0.5, -0.5), xlim=(-spread, spread), xlabel="estimate less truth (bar: bias)")
-    return figure
-
-
-def _blank(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    ax: Any = figure.subplots(1, columns)
-    for one in np.atleast_1d(ax):
-        one.spines[["top", "right"]].set_visible(False)
-    return figure, ax

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from .._types import Watch
 from ..drawing import styled
-from ..inference import output
+from ..inference import figures, output
 from ..inference.decisions import Family, Observations, family_of
 from ..inference.families import FAMILIES, of_choices
-from ..inference.fits import Fit, fit, sentence_of
+from ..inference.findings import comparison_rows
+from ..inference.fits import AGENT, Fit, fit, sentence_of
 from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
@@ -62,11 +63,12 @@ class FitPlan(_Checked):
     data: str | None = Field(default=None, description="a Zarr folder, or a CSV file of choices")
     simulate: SimulationPlan | None = None
     recover: RecoveryPlan | None = None
-    groups: Literal["subject"] | None = None
     hold_out: Literal["auto", "subject", "block", "time"] = Field(
         default="auto", description="what cross-validation keeps together"
     )
-    method: Literal["ml", "map"] = Field(default="ml", description="maximum likelihood, or with the priors below")
+    method: Literal["ml", "map", "group"] = Field(
+        default="ml", description="maximum likelihood, with the priors below, or everybody as one of a group"
+    )
     prior: dict[str, PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
     draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
@@ -203,7 +205,7 @@ def run_fit(
     before = _earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
     fitted = fit(
-        design.family, seen, free, plan.fixed, plan.groups, plan.starts, method=plan.method, hold_out=plan.hold_out,
+        design.family, seen, free, plan.fixed, method=plan.method, starts=plan.starts, hold_out=plan.hold_out,
         seed=plan.seed, progress=watch, resume=before,
     )  # fmt: skip
     watch("what the experiment can tell", 0, 2)
@@ -260,22 +262,23 @@ def _write(
 ) -> list[Path]:
     shared = "" if fitted.group is None else " that all people share"
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "estimates": (output.draw_estimates, (fitted,), f"Estimates{shared} with their 95% intervals. An arrow is an "
+        "estimates": (figures.draw_estimates, (fitted,), f"Estimates{shared} with their 95% intervals. An arrow is an "
                       "open end: the data do not say where it stops."),
-        "weights": (output.draw_weights, (fitted,), "Weights of the primitives over all decisions, each certified."),
+        "weights": (figures.draw_weights, (fitted,), "Weights of the primitives over all decisions, each certified."),
         "identifiability": (
-            output.draw_correlations, (known.names, known.correlation, known.needed),
+            figures.draw_correlations, (known.names, known.correlation, known.needed),
             "What the experiment can tell at the estimates, from the Fisher information of its situations alone. "
             "Bold: pairs that cannot be told apart well.",
         ),
     }  # fmt: skip
-    if fitted.rivals:
-        pictures["rivals"] = (output.draw_rivals, (fitted,), "What the composed agent gains over other accounts, with "
-                              "95% intervals. Grey: no clear difference.")  # fmt: skip
+    if fitted.comparison is not None and AGENT in fitted.comparison.names:
+        pictures["models"] = (figures.draw_differences, (fitted.comparison, AGENT), "How other models predict held-out "
+                              "decisions, against the composed agent, with bars of two standard errors. Grey: the "
+                              "difference is not established.")  # fmt: skip
     if fitted.group is not None:
-        pictures["people"] = (output.draw_people, (fitted,), "Everybody's estimates, shrunk towards the group's mean.")
+        pictures["people"] = (figures.draw_people, (fitted,), "Everybody's estimates, shrunk towards the group's mean.")
     if again is not None:
-        pictures["recovery"] = (output.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
+        pictures["recovery"] = (figures.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
     files, drawn = [], []
     for name, (draw, arguments, caption) in pictures.items():
         files += save_figure(out / "figures" / name, styled(draw, *arguments))
@@ -283,7 +286,8 @@ def _write(
     words = _words(design, fitted, known, again)
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
-        "plan": plan.model_dump(), "estimates": output.estimate_rows(fitted), "accounts": output.rival_rows(fitted),
+        "plan": plan.model_dump(), "estimates": output.estimate_rows(fitted),
+        "models": [] if fitted.comparison is None else comparison_rows(fitted.comparison),
         "sentence": sentence_of(fitted), "verdicts": [verdict._asdict() for verdict in fitted.verdicts],
         "people": output.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
         "climbs": plain(fitted.optimum, finite=True),
@@ -298,10 +302,9 @@ def _write(
 
 
 def _words(design: Design, fitted: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
-    parts = output.describe(fitted).split("\n## Is gating needed?\n")
-    words = [("Estimates", parts[0])]
-    if len(parts) > 1:
-        words.append(("Is gating needed?", parts[1]))
+    words = [("Estimates", output.describe_estimates(fitted))]
+    if fitted.comparison is not None:
+        words.append(("Is gating needed?", output.describe_gating(fitted)))
     pairs = "".join(f"\n\n**{a} and {b} cannot be told apart well** (correlation {r:+.2f})." for a, b, r in known.pairs)
     rows = "\n".join(output.table(output.INFORMATION_COLUMNS, output.information_rows(known)))
     words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "

@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
-from ..inference import fit, output
-from ..tracks.compare import Answer, answer, score_rows
+from ..inference import draw_differences, draw_estimates, fit, output
+from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
+from ..inference.fits import AGENT
+from ..tracks.compare import Answer, answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
-from ..tracks.family import family_of, weigh
+from ..tracks.family import CONSTANT, REGRESSION, WALK, family_of, weigh
 from ..tracks.forces import ForceSettings
 from ..tracks.leadership import leadership
 from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
@@ -28,7 +30,7 @@ from .page import PageFigure, render_page
 from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
-             "worse than constant": "this gate is the wrong account"}  # fmt: skip
+             "worse than constant": "this gate is the wrong model"}  # fmt: skip
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
@@ -103,23 +105,23 @@ def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explai
     every = decide(motion, plan.forces)
     decisions = thin(every, plan.most)
     prepare(out)
-    comparison = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
+    found = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("simulating groups with the estimates", 0, 2)
-    predicted, notes = _predicted(motion, decisions, comparison, plan)
+    predicted, notes = _predicted(motion, decisions, found, plan)
     card = card_of(tracks, motion)
     watch("drawing and writing", 1, 2)
     spent = time.process_time() - begin
     if decisions.size < every.size:
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
-    made = Explained(comparison, card, predicted, spent, peak_megabytes(), [], notes)
+    made = Explained(found, card, predicted, spent, peak_megabytes(), [], notes)
     return made._replace(files=_write(made, motion, plan, out))
 
 
 def _predicted(
-    motion: Motion, decisions: Decisions, comparison: Answer, plan: TrackPlan
+    motion: Motion, decisions: Decisions, found: Answer, plan: TrackPlan
 ) -> tuple[tuple[Predicted, ...], list[str]]:
     try:
-        theta = {name: np.asarray(value) for name, value in comparison.fit.theta.items()}
+        theta = {name: np.asarray(value) for name, value in found.fit.theta.items()}
         return predict(
             motion, decisions, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed
         ), []
@@ -156,19 +158,19 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks import figures as draw
 
-    comparison = made.answer
+    found = made.answer
     pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "accounts": (draw.draw_scores, (comparison,), "What each account explains of decisions that it had not seen, "
-                     "with 95% intervals over blocks."),
-        "estimates": (output.draw_estimates, (comparison.fit,), "Estimates of the composed agent with 95% intervals "
-                      "from the curvature of the likelihood, on the scales on which they are free."),
-        "weights": (draw.draw_weights, (comparison,), "Weights of the forces over all decisions in the account "
-                    f"\"composed\", each certified. {_standing(comparison)}The simplex has the three forces whose "
+        "models": (draw_differences, (found.comparison, WALK), "What each model predicts of decisions "
+                   "that it had not seen, with bars of two standard errors over blocks."),
+        "estimates": (draw_estimates, (found.fit,), "Estimates of the composed agent with 95% "
+                      "intervals from the curvature of the likelihood, on the scales on which they are free."),
+        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions in the model "
+                    f"\"composed\", each certified. {_standing(found)}The simplex has the three forces whose "
                     "weights move most; the orange point is their mean."),
-        "tracks": (draw.draw_tracks, (comparison, motion), "The first trial: every decision where it was made, in a "
-                   "mixture of the forces' colours by its weights in the account \"composed\", and the mean weights of "
+        "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a "
+                   "mixture of the forces' colours by its weights in the model \"composed\", and the mean weights of "
                    "all individuals in time."),
-        "neighbours": (draw.draw_map, (comparison,), "Mean weight by where the nearest neighbour is: ahead is up, "
+        "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, "
                        "rings are quantiles of distance, the outermost one with its number. Bins with fewer than "
                        f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
@@ -183,52 +185,53 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
     words = _words_of(made)
     text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
+    title = f"{made.card.source}: {HEADLINES[found.judged.call]}"
     record = {
-        "plan": plan.model_dump(), "sentence": comparison.sentence, "call": comparison.call,
-        "accounts": score_rows(comparison),
-        "gain_over_constant": comparison.gain._asdict(), "judged": _judged(comparison),
-        "estimates": output.estimate_rows(comparison.fit),
+        "plan": plan.model_dump(), **results_of(found), "sentence": found.sentence, "judged": _judged(found),
+        "estimates": output.estimate_rows(found.fit),
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
                       for measure in made.predicted],
-        "decisions": comparison.decisions.size, "cpu_seconds": made.seconds, "megabytes": made.megabytes,
+        "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
     return [
-        write_text(
-            out / "report.html", render_page(f"{made.card.source}: {HEADLINES[comparison.call]}", words, drawn, out)
-        ),
-        write_text(out / "summary.md", f"# {made.card.source}: {HEADLINES[comparison.call]}\n\n{text}\n"),
+        write_text(out / "report.html", render_page(title, words, drawn, out)),
+        write_text(out / "summary.md", f"# {title}\n\n{text}\n"),
         write_json(out / "tracks.json", record),
-        write_dataset(out / "fit.zarr", output.to_datatree(comparison.fit, 20, plan.seed)),
+        write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
         *files,
     ]
 
 
-def _judged(comparison: Answer) -> dict[str, Any]:
-    verdict = comparison.judged
+def results_of(found: Answer) -> dict[str, Any]:
+    """The call and the models, for programs."""
     return {
-        **verdict._asdict(),
-        "gain": verdict.gain._asdict(),
-        "other": None if verdict.other is None else verdict.other._asdict(),
-    }
+        "call": found.judged.call, "models": comparison_rows(found.comparison, WALK),
+        "gain_over_constant": found.comparison.difference(AGENT, CONSTANT)._asdict(),
+        "decisions": found.decisions.size,
+    }  # fmt: skip
 
 
-def _standing(comparison: Answer) -> str:
+def _judged(found: Answer) -> dict[str, Any]:
+    verdict = found.judged
+    return {**verdict._asdict(), "gain": verdict.gain._asdict(), "other": verdict.other._asdict()}
+
+
+def _standing(found: Answer) -> str:
     """What the verdict means for figures of the composed agent's weights."""
-    if comparison.call == "gating" and comparison.judged.acts == "by sample":
+    if found.judged.call == "gating" and found.judged.acts == "by sample":
         return ""
-    return "Another account explains these decisions as well or better: see the table. "
+    return "Another model explains these decisions as well or better: see the table. "
 
 
-def _forces(comparison: Answer) -> str:
-    """What each force is worth, in the accounts that have a number for it."""
-    by_name = {score.name: score for score in comparison.scores}
-    slopes, weights = np.atleast_1d(by_name["regression"].theta["slope"]), comparison.fit.weights.mean(axis=0)
+def _forces(found: Answer) -> str:
+    """What each force is worth, in the models that have a number for it."""
+    slopes, weights = found.comparison.score(REGRESSION).theta()["slope"], found.fit.weights.mean(axis=0)
     rows = []
-    for i, name in enumerate(comparison.decisions.names):
-        alone = by_name[f"{name} alone"].over_random_walk
-        rows.append([name, f"{slopes[i]:+.3f}", f"{alone.mean:+.4f} ± {alone.error:.4f}", f"{weights[i]:.2f}"])
+    for i, name in enumerate(found.decisions.names):
+        alone = difference_text(found.comparison.difference(f"{name} alone", WALK))
+        rows.append([name, f"{slopes[i]:+.3f}", alone, f"{weights[i]:.2f}"])
     table = output.table(
-        ["force", "slope in the regression", "alone, above a random walk", "mean weight, composed"], rows
+        ["force", "slope in the regression", "alone, over a random walk", "mean weight, composed"], rows
     )
     return "\n".join(table) + (
         "\n\nThe slope is the change of velocity, in usual changes, for a force of length one: positive if they follow "
@@ -236,33 +239,28 @@ def _forces(comparison: Answer) -> str:
     )
 
 
-def _estimates(comparison: Answer) -> str:
+def _estimates(found: Answer) -> str:
     """A table of the composed agent's parameters."""
     rows = [
         [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in output.estimate_rows(comparison.fit)
+        for row in output.estimate_rows(found.fit)
     ]  # fmt: skip
     table = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(table) + (
-        '\n\nThese are parameters of the account "composed": gain is how strongly a force is followed while it is, sd '
+        '\n\nThese are parameters of the model "composed": gain is how strongly a force is followed while it is, sd '
         "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
         "the degrees of freedom of Student's t, eps the temperature. Gains and sd are in usual changes of velocity. "
         "Errors are from the curvature of the likelihood with its "
-        f"weak priors, and from its sandwich over the {PLURAL[comparison.decisions.held_out_by]}. Temperature is "
+        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is "
         "relative to the cost's fixed scale."
     )
 
 
 def _words_of(made: Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
-    comparison, decisions = made.answer, made.answer.decisions
+    found, decisions = made.answer, made.answer.decisions
     layout = decisions.layout
-    accounts = [
-        [row["account"], str(row["parameters"]), f"{row['held_out']:.4f}",
-         f"{row['over_random_walk']:+.4f} ± {row['error']:.4f}", row["description"]]
-        for row in score_rows(comparison)
-    ]  # fmt: skip
     zones = layout.zones
     memory = "" if made.megabytes is None else f", {made.megabytes:.0f} MB"
     how = (
@@ -270,19 +268,21 @@ def _words_of(made: Explained) -> list[tuple[str, str]]:
         f"{zones.alignment:.4g} and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} "
         f"{made.card.unit}/s, usual change of velocity {layout.change:.3g} {made.card.unit}/s. "
         f"{100 * decisions.clipped:.1f}% of the changes lie outside of the grid and count in its outermost cells. "
-        f"Largest certified gap of the weights: {comparison.fit.gap.max():.1e}. "
+        f"Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
         f"{made.seconds:.0f} s of processor time{memory}."
     )
-    columns = ["account", "parameters", "held out", "above a random walk", "what it says"]
-    table = "\n".join(output.table(columns, accounts))
+    columns, rows = comparison_table(found.comparison, WALK)
+    rows = [[*row, score.description] for row, score in zip(rows, found.comparison.scores, strict=True)]
+    table = "\n".join(output.table([*columns, "what it says"], rows))
+    sentences = " ".join(describe_comparison(found.comparison, reference=WALK))
     errors = (
-        "Held out: nats a decision, under estimates without the decision's fold; errors over the "
+        "Held out: nats per decision, under estimates without the decision's fold; errors over the "
         f"{PLURAL[decisions.held_out_by]}, which all individuals share."
     )
     words = [
-        ("Do they gate?", "\n\n".join([comparison.sentence, how, table, errors])),
-        ("Which forces?", _forces(comparison)),
-        ("Estimates", _estimates(comparison)),
+        ("Do they gate?", "\n\n".join([found.sentence, sentences, how, table, errors])),
+        ("Which forces?", _forces(found)),
+        ("Estimates", _estimates(found)),
         ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
     if made.predicted:

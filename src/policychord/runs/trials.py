@@ -20,8 +20,9 @@ from .._types import Watch
 from ..choices.data import as_csv
 from ..drawing import styled
 from ..inference import output
-from ..tracks.compare import CONSTANT, gating
+from ..tracks.compare import answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin
+from ..tracks.family import CONSTANT
 from ..tracks.motion import Motion
 from .cache import FOLDER, MissingError, Result, load_result, save_result
 from .engine import begin_worker
@@ -43,7 +44,7 @@ class TrialFit(NamedTuple):
     gain: float  # of the gate over constant weights, in that way of acting
     error: float
     moved: float  # the largest standard deviation of a force's weight
-    held_out: dict[str, float]  # of each account
+    held_out: dict[str, float]  # of each model
     theta: dict[str, Any]  # estimates of the composed agent
     weights: list[float]  # of the constant mixture
     cpu_seconds: float
@@ -80,24 +81,24 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
 
 def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -> TrialFit:
     """One trial, in a worker that may be elsewhere and have another version of the code."""
-    if code_version(gating.__module__) != version:
+    if code_version(answer.__module__) != version:
         raise ValueError(
             "a worker runs another version of policychord, or of a package that computes, than this program: install "
             "the same ones for both and start the workers again."
         )
     begin_worker()
     before = time.process_time()
-    gates = gating(decisions, free=plan.free, starts=plan.starts, seed=plan.seed)
-    judged, scores = gates.judged, {score.name: score for score in gates.scores}
-    theta = {name: np.asarray(value).tolist() for name, value in gates.fit.theta.items()}
+    found = answer(decisions, free=plan.free, starts=plan.starts, quick=True, seed=plan.seed)
+    judged, comparison = found.judged, found.comparison
+    theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
     return TrialFit(name, decisions.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
-                    {name: score.held_out for name, score in scores.items()}, theta,
-                    np.asarray(scores[CONSTANT].theta["weights"]).tolist(), time.process_time() - before)  # fmt: skip
+                    {score.name: score.held_out for score in comparison.scores}, theta,
+                    comparison.score(CONSTANT).theta()["weights"].tolist(), time.process_time() - before)  # fmt: skip
 
 
 def _identity(plan: TrackPlan, name: str, decisions: Decisions) -> str:
     """All that a trial's fit depends on: code, plan and decisions."""
-    digest = hashlib.sha256(json.dumps([code_version(gating.__module__), name, plan.model_dump(mode="json")]).encode())
+    digest = hashlib.sha256(json.dumps([code_version(answer.__module__), name, plan.model_dump(mode="json")]).encode())
     for array in (*decisions.seen, decisions.action, decisions.block, decisions.cells.points):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
@@ -115,7 +116,7 @@ def _compute(
     waiting, running, version = (
         [name for name in fitted if name not in rows][::-1],
         dict[Any, str](),
-        code_version(gating.__module__),
+        code_version(answer.__module__),
     )
     while waiting or running:
         while waiting and len(running) < AHEAD * workers:
@@ -138,7 +139,7 @@ def _sentence(rows: Sequence[TrialFit]) -> str:
     gains = np.array([row.gain for row in rows])
     if len(rows) > 1:
         error = gains.std(ddof=1) / np.sqrt(len(gains))
-        sentence += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats a decision, over trials."
+        sentence += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats per decision, over trials."
     return sentence
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .compare import Answer, Gating, Judged, answer, call_of, gating
+    from .compare import Answer, Judged, answer, call_of
     from .decisions import Decisions, cells_of, decide, of_trial, thin
-    from .family import HeavyTailed, accounts_of, family_of, weigh
+    from .family import HeavyTailed, family_of, models_of, weigh
     from .forces import USUAL, ForceSettings, Layout, Seen, Sight
     from .motion import Card, Motion, Smoothing, card_of, describe, move
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
@@ -21,8 +21,8 @@ _HOME = {
     "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "move"),
     "forces": ("USUAL", "ForceSettings", "Layout", "Seen", "Sight"),
     "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
-    "family": ("HeavyTailed", "accounts_of", "family_of", "weigh"),
-    "compare": ("Answer", "Gating", "Judged", "answer", "call_of", "gating"),
+    "family": ("HeavyTailed", "family_of", "models_of", "weigh"),
+    "compare": ("Answer", "Judged", "answer", "call_of"),
     "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -19,7 +19,7 @@ from ..inference import Family, Model, Normal, Parameter, positive, real, simple
 from ..inference.decisions import log_weights
 from ..models import Cost, GaussianTarget, Sum
 from ..primitives.base import AbstractPrimitive
-from .decisions import Cells, Decisions
+from .decisions import Decisions
 from .forces import Seen
 
 Theta = Any
@@ -30,6 +30,9 @@ WEAK = Normal(0.0, 2.0)
 FEATURE = Normal(0.0, 1.0)  # of the softmax gate, whose features have unit spread
 WEIGHED, WEIGHED_AT_ONCE = 1024, 64  # decisions whose weights are found in one call, and together within it
 PRECISION = 1.0  # of the wish for the neighbours' velocity, in usual changes
+LEAST_SHARE = 1e-6  # of a force where a search begins
+WALK, CONSTANT, BY_MEAN, REGRESSION = "random walk", "constant mixture", "composed, by mean", "regression"
+_SPREAD = ("sd", "sideways", "tilt", "tail")
 
 
 class HeavyTailed(AbstractPrimitive):
@@ -78,22 +81,15 @@ def family_of(given: Decisions, free: tuple[str, ...] = ()) -> Family:
         positive("eps", 1.0, prior=WEAK),
         simplex("prior", names, prior=WEAK),
         positive("gain", 1.0, labels=names, prior=WEAK),
-        *spread_parameters(),
+        positive("sd", 1.0, prior=WEAK),  # the spread around every mean: at the usual speed, across over along,
+        positive("sideways", 1.0, prior=WEAK),  # growth with speed, and tail
+        real("tilt", 0.0, prior=WEAK),
+        positive("tail", 4.0, prior=Normal(float(np.log(4.0)), WEAK.sd)),
         positive("precision", PRECISION, prior=Normal(float(np.log(PRECISION)), WEAK.sd)),
         positive("collision", COLLISION, prior=Normal(float(np.log(COLLISION)), WEAK.sd)),
     )
-    usual = ("eps", "prior", "gain", "sd", "sideways", "tilt", "tail")
+    usual = ("eps", "prior", "gain", *_SPREAD)
     return Family("tracks", build, declared, free or usual, features)
-
-
-def spread_parameters() -> tuple[Parameter, ...]:
-    """The spread around every mean: sd at the usual speed, across over along, growth with speed, and tail."""
-    return (
-        positive("sd", 1.0, prior=WEAK),
-        positive("sideways", 1.0, prior=WEAK),
-        real("tilt", 0.0, prior=WEAK),
-        positive("tail", 4.0, prior=Normal(float(np.log(4.0)), WEAK.sd)),
-    )
 
 
 def features(seen: Seen) -> Any:
@@ -149,104 +145,76 @@ def _weigh(agent: Composer, all_seen: Seen) -> Any:
 # ----------------------------------------------------------------------------------------------- rivals
 
 
-def accounts_of(given: Decisions, family: Family, fixed: Theta) -> list[Model]:
-    """The composed agent, acting by sample and by mean, and its rivals on the same decisions.
+def models_of(
+    given: Decisions, family: Family, fixed: Theta | None = None, theta: Theta | None = None
+) -> tuple[Model, ...]:
+    """The rivals of the composed agent on the same decisions: all are distributions over the same cells.
 
-    A unit has `seen`, `action` and `features`. All are distributions over the same cells.
+    `theta` are estimates of the composed agent: searches for those of the constant mixture, and of the agent that acts
+    by its mean, begin there, so that neither loses by a worse mode. A unit has `observation`, `action`, `features`.
     """
     names, n = given.names, len(given.names)
-    known = {one.name: one for one in family.parameters}
-    usual = tuple(known[name] for name in family.free)
-    spread = tuple(known[name] for name in family.free if name in _SPREAD)
-    gain = tuple(known[name] for name in family.free if name == "gain")
-    at_start = {one.name: jnp.asarray(one.start, float) for one in family.parameters}
+    free = {parameter.name: parameter for parameter in family.parameters if parameter.name in family.free}
+    begun = {name: _at(parameter, (theta or {}).get(name)) for name, parameter in free.items()}
+    spread = tuple(free[name] for name in free if name in _SPREAD)
+    held = {parameter.name: jnp.asarray(parameter.start, float) for parameter in family.parameters} | dict(fixed or {})
     around = partial(_around, Finite(given.cells.points), jnp.asarray(given.cells.log_area))
 
-    def whole(theta: Theta) -> dict[str, Any]:
-        return {**at_start, **fixed, **theta}
-
     def random_walk(theta: Theta, unit: Any) -> Any:
-        return around(whole(theta), unit, jnp.zeros(2))
+        return around({**held, **theta}, unit, jnp.zeros(2))
 
     def alone(a: int, theta: Theta, unit: Any) -> Any:
-        return around(whole(theta), unit, theta["strength"] * unit["seen"].force[a])
+        return around({**held, **theta}, unit, theta["strength"] * unit["observation"].force[a])
 
     def regression(theta: Theta, unit: Any) -> Any:
-        return around(whole(theta), unit, theta["slope"] @ unit["seen"].force)
+        return around({**held, **theta}, unit, theta["slope"] @ unit["observation"].force)
 
     def mixed(theta: Theta, unit: Any, log_w: Any) -> Any:
         # what is fixed for the composed agent is fixed for those with the same mixture, too
-        each = [around(theta, unit, theta["gain"][a] * unit["seen"].force[a]) for a in range(n)]
+        theta = {**held, **theta}
+        each = [around(theta, unit, theta["gain"][a] * unit["observation"].force[a]) for a in range(n)]
         return logsumexp(jnp.stack(each) + log_w)
 
     def constant(theta: Theta, unit: Any) -> Any:
-        return mixed(whole(theta), unit, jnp.log(theta["weights"]))
+        return mixed(theta, unit, jnp.log(theta["weights"]))
 
     def softmax_gate(theta: Theta, unit: Any) -> Any:
-        looked = jnp.concatenate([jnp.ones(1), unit["features"]])
-        logits = jnp.reshape(theta["gate"], (n - 1, -1)) @ looked
-        return mixed(whole(theta), unit, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
-
-    def composed(theta: Theta, unit: Any) -> Any:
-        posed = family.build(whole(theta)).problem(unit["seen"], 0)
-        return logsumexp(jnp.log(jnp.maximum(posed.pi[unit["action"]], 1e-300)) + log_weights(posed)[0])
+        logits = jnp.reshape(theta["gate"], (n - 1, -1)) @ jnp.concatenate([jnp.ones(1), unit["features"]])
+        return mixed(theta, unit, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
 
     def by_mean(theta: Theta, unit: Any) -> Any:
-        theta = whole(theta)
-        w = jnp.exp(log_weights(family.build(theta).problem(unit["seen"], 0))[0])
-        return around(theta, unit, (w * theta["gain"]) @ unit["seen"].force)
+        theta = {**held, **theta}
+        w = jnp.exp(log_weights(family.build(theta).problem(unit["observation"], 0))[0])
+        return around(theta, unit, (w * theta["gain"]) @ unit["observation"].force)
 
     looks = [*(f"strength of {name}" for name in names), "speed", "distance from the wanted velocity"]
-    gate = real("gate", labels=[f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)],
-                prior=FEATURE)  # fmt: skip
-    return [
-        Model("random walk", spread, random_walk, "no force: the velocity changes at random"),
-        *(
-            Model(f"{name} alone", (*spread, real("strength", 1.0, prior=WEAK)), partial(alone, a), "one force")
-            for a, name in enumerate(names)
-        ),
-        Model(
-            "regression",
-            (*spread, real("slope", 0.3, labels=names, prior=WEAK)),
-            regression,
-            "a weighted sum of all forces, always the same",
-        ),
-        Model(
-            "constant mixture",
-            (*spread, *gain, simplex("weights", names, prior=WEAK)),
-            constant,
-            "one mixture of all forces, one at a time",
-        ),
+    labels = [f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)]
+    gain, begun_gain = (tuple(one[name] for name in one if name == "gain") for one in (free, begun))
+    weights = _at(simplex("weights", names, prior=WEAK), (theta or {}).get("prior"))
+    begun_spread = tuple(begun[name] for name in begun if name in _SPREAD)
+    strength, slope = real("strength", 1.0, prior=WEAK), real("slope", 0.3, labels=names, prior=WEAK)
+    gate = real("gate", labels=labels, prior=FEATURE)
+    return (
+        Model(WALK, spread, random_walk, "no force: the velocity changes at random"),
+        *(Model(f"{name} alone", (*spread, strength), partial(alone, a), "one force") for a, name in enumerate(names)),
+        Model(REGRESSION, (*spread, slope), regression, "a weighted sum of all forces, always the same"),
+        Model(CONSTANT, (*begun_spread, *begun_gain, weights), constant, "one mixture of all forces, one at a time"),
         Model("softmax gate", (*spread, *gain, gate), softmax_gate, "weights by a softmax of what is seen"),
-        Model("composed", usual, composed, "weights that the gate chooses at every decision, one force at a time"),
-        Model("composed, by mean", usual, by_mean, "the gate's weights, acting by the weighted sum of the forces"),
-    ]
+        Model(BY_MEAN, tuple(begun.values()), by_mean, "the gate's weights, acting by the weighted sum of the forces"),
+    )
 
 
-_SPREAD = ("sd", "sideways", "tilt", "tail")
+def _at(parameter: Parameter, value: Any) -> Parameter:
+    """A parameter that begins at a value, if there is one; shares are kept off zero."""
+    if value is None:
+        return parameter
+    if parameter.transform == "simplex":
+        value = np.maximum(value, LEAST_SHARE)
+        value = value / value.sum()
+    return parameter._replace(start=np.asarray(value) if parameter.labels else float(value))
 
 
 def _around(actions: Finite, log_area: Any, theta: Theta, unit: Any, mean: Any) -> Any:
     """ln of the probability of the observed cell under a spread around a mean."""
-    one = HeavyTailed(lambda seen, k: mean, eqx.Partial(_spread, theta), theta["tail"], log_area)
-    return one.log_prob(actions, unit["seen"], 0)[unit["action"]]
-
-
-def units_of(given: Decisions) -> dict[str, Any]:
-    """The decisions as data of a likelihood, features scaled to mean zero and unit spread."""
-    values = np.asarray(jax.jit(jax.vmap(features))(given.seen))
-    spread = values.std(axis=0)
-    scaled = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return {"seen": given.seen, "action": given.action, "features": scaled}
-
-
-__all__ = [
-    "Cells",
-    "HeavyTailed",
-    "accounts_of",
-    "family_of",
-    "features",
-    "spread_parameters",
-    "units_of",
-    "weigh",
-]
+    cells = HeavyTailed(lambda seen, k: mean, eqx.Partial(_spread, theta), theta["tail"], log_area)
+    return cells.log_prob(actions, unit["observation"], 0)[unit["action"]]

@@ -1,4 +1,4 @@
-"""Figures of tracks: the card, the accounts, weights where neighbours are, leadership, predictions, and the film."""
+"""Figures of tracks: the card, weights where neighbours are, leadership, predictions, and the film."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,21 +51,6 @@ def draw_card(card: Card, motion: Motion) -> Figure:
         values = values[np.isfinite(values)]
         ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column - 1])
         ax.set(xlabel=label, yticks=[])
-    return figure
-
-
-def draw_scores(found: Answer) -> Figure:
-    """What each account explains beyond a random walk, held out, with 95% intervals."""
-    rows = [one for one in found.scores if one.name != "random walk"]
-    figure = blank(5.6, 0.8 + 0.32 * len(rows))
-    ax = figure.add_subplot()
-    for row, one in enumerate(rows):
-        colour = COLOURS[1] if one.name == "composed" else COLOURS[2] if one.name == "constant mixture" else COLOURS[0]
-        mean, error = one.over_random_walk
-        ax.errorbar(mean, row, xerr=1.96 * error, fmt="o", color=colour, markersize=5)
-    ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_yticks(range(len(rows)), [one.name for one in rows])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="nats a decision above a random walk (held out)")
     return figure
 
 
@@ -214,7 +199,7 @@ def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
         ax.errorbar(gain, row, xerr=1.96 * error, fmt="o", color=colour, markersize=4, linewidth=1)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
     ax.set_yticks(range(len(order)), [name for name, *_ in order], fontsize=7)
-    ax.set(ylim=(len(order) - 0.5, -0.5), xlabel="nats a decision over constant weights (held out)", ylabel="trial")
+    ax.set(ylim=(len(order) - 0.5, -0.5), xlabel="nats per decision over constant weights (held out)", ylabel="trial")
     return figure
 
 

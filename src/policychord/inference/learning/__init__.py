@@ -9,7 +9,7 @@ from .count import Matching, Number, Numbers, columns, degenerate, how_many, mat
 from .local import Drift, drift, drift_in_circuit
 from .objectives import Learned, Posed, climb, learn, pose, with_data
 from .parts import family_of_agent
-from .rivals import Markov, Score, compare, hide, learn_markov, predict_markov
+from .rivals import Markov, compare, hide, learn_markov, predict_markov
 
 __all__ = [
     "Drift",
@@ -19,7 +19,6 @@ __all__ = [
     "Number",
     "Numbers",
     "Posed",
-    "Score",
     "climb",
     "columns",
     "compare",

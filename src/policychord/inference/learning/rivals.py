@@ -16,9 +16,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
 from ...agent import Composer
-from ..comparison import FOLDS, Difference, folds_of, paired
+from ..comparison import FOLDS, Comparison, Score, folds_of
+from ..comparison import compare as compare_models
 from ..decisions import Family, Observations, observed_by
-from ..likelihoods import Likelihood, Model, likelihood, pointwise, restrict
+from ..likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
 from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import Theta, natural, size
 from .count import held_out
@@ -29,6 +30,12 @@ STAYS = 0.9  # how likely the first guess stays in a primitive
 ROUNDS = 200  # of EM at most
 NEAR = 0.01  # nats that a round must gain, or it is the last
 LEAST = 1e-8  # of an expected count: no transition is impossible
+WORDS = {
+    "gate": "weights that the gate chooses at every decision",
+    "constant": "one mixture for all decisions",
+    "softmax": "a mixture of experts: weights by a softmax of features",
+    "markov": "a hidden-Markov mixture, which knows what was done before",
+}
 
 
 class Markov(NamedTuple):
@@ -197,16 +204,6 @@ def _share(counts: np.ndarray) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------- side by side
 
 
-class Score(NamedTuple):
-    """One way to mix learned primitives, on decisions that were held out."""
-
-    name: str
-    parameters: int
-    held_out: float  # nats a decision
-    each: Float[np.ndarray, " N"]
-    gain: Difference  # of the gate over it, nats a decision, with its error over subjects
-
-
 def compare(
     agent: Composer,
     data: Observations,
@@ -217,37 +214,43 @@ def compare(
     folds: int = FOLDS,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[Score, ...]:
-    """The gate and its rivals with as many primitives of the same kind; best first."""
+) -> Comparison:
+    """The gate, its rivals with as many primitives of the same kind, and chance, on held-out subjects."""
     fold = folds_of(data.subject, folds, seed)
-    scored: list[tuple[str, int, np.ndarray]] = []
     inner = of_primitives(agent, free)
     ways: dict[Mixing, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
+    scores = []
     for i, (mixing, (what, looks)) in enumerate(ways.items()):
         if progress is not None:
             progress(mixing, i, len(ways) + 1)
         posed = pose(agent, "likelihood", data, what, mixing, looks)
         best = finished(climb(posed, starts=starts, seed=seed).optimum)
-        scored.append((mixing, len(best.z), held_out(posed, fold, best.z)))
+        each = held_out(posed, fold, best.z)
+        scores.append(_score(mixing, WORDS[mixing], len(best.z), best.z, best.log_likelihood, each))
     if progress is not None:
         progress("markov", len(ways), len(ways) + 1)
     hidden = hide(agent, data, free)
-    n = len(agent.names)
-    scored.append(
-        ("markov", size(hidden.emission.parameters) + n * n - 1, _held_out_markov(hidden, fold, starts, seed))
-    )
-    own = scored[0][2]
-    rows = [Score(name, k, float(each.mean()), each, paired(own, each, data.subject)) for name, k, each in scored]
-    return tuple(sorted(rows, key=lambda row: -row.held_out))
+    markov, each = _held_out_markov(hidden, fold, starts, seed)
+    count = size(hidden.emission.parameters) + len(agent.names) ** 2 - 1
+    scores.append(_score("markov", WORDS["markov"], count, markov.z, markov.log_likelihood, each))
+    chance = Model("chance", (), lambda theta, unit: -jnp.log(1.0 * agent.actions.size), "all actions alike")
+    return compare_models([chance], Data({"k": data.k}, data.subject, data.block), fold=fold, clusters=data.subject,
+                          ready=scores)  # fmt: skip
+
+
+def _score(name: str, words: str, count: int, z: np.ndarray, log_likelihood: float, each: np.ndarray) -> Score:
+    """A way to mix learned primitives, for `inference.compare`."""
+    bic = count * np.log(len(each)) - 2 * log_likelihood
+    return Score(name, words, count, z[None], np.array([log_likelihood]), np.array([bic]), each)
 
 
 def _held_out_markov(
     hidden: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
-) -> Float[np.ndarray, " N"]:
-    """ln p of each decision, given those before it, under numbers that were learned without its fold."""
+) -> tuple[Markov, Float[np.ndarray, " N"]]:
+    """(the mixture learned from all, ln p of each decision under numbers that were learned without its fold)."""
     whole = learn_markov(hidden, starts=starts, seed=seed, rounds=rounds)
     scores = np.empty(len(fold))
     for held in np.unique(fold):
         trained = learn_markov(_among_hidden(hidden, fold != held), begin=whole, rounds=rounds)
         scores[fold == held] = predict_markov(_among_hidden(hidden, fold == held), trained)
-    return scores
+    return whole, scores

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...tracks.compare import Gating, gating
+from ...tracks.compare import Answer, answer
 from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
 from ...tracks.family import weigh
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
@@ -70,8 +70,8 @@ class Played(NamedTuple):
     fault: str = ""
     motion: Motion | None = None
     every: Decisions | None = None
-    fitting: Future[Gating] | None = None
-    gating: Gating | None = None
+    fitting: Future[Answer] | None = None
+    answer: Answer | None = None
     weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
     begun: Begun | None = None
     time: float = 0.0  # s into the trial
@@ -121,7 +121,7 @@ def seen_by(view: TracksView, played: Played, before: TracksView) -> Played:
 
 def settled(played: Played, playing: bool) -> bool:
     """Whether nothing new comes until something is changed; asked after a picture."""
-    return bool(played.fault) or (played.gating is not None and played.begun is not None and not playing)
+    return bool(played.fault) or (played.answer is not None and played.begun is not None and not playing)
 
 
 def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
@@ -130,11 +130,11 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
         return played
     if not played.announced:
         return played._replace(announced=True)
-    if played.gating is None:
+    if played.answer is None:
         if played.fitting is None:
-            fitting = _in_background(gating, thin(played.every, MOST_DECISIONS), starts=1)
+            fitting = _in_background(answer, thin(played.every, MOST_DECISIONS), starts=1, quick=True)
             return played._replace(fitting=fitting)
-        return played._replace(gating=played.fitting.result()) if played.fitting.done() else played
+        return played._replace(answer=played.fitting.result()) if played.fitting.done() else played
     if played.weights is None:
         return played._replace(weights=_weights(played, view), begun=None)
     if playing:
@@ -174,13 +174,13 @@ def _weights(played: Played, view: TracksView) -> np.ndarray:
     """Weights of everybody in the trial from decision to decision, (moment, id, n); NaN where there is none."""
     assert played.motion is not None
     assert played.every is not None
-    assert played.gating is not None
+    assert played.answer is not None
     number = _trial(played, view)
     trial, decisions = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
     moments = len(trial.position) // decisions.step + 1
     held = np.full((moments, len(trial.ids), len(decisions.names)), np.nan)
     if decisions.size:
-        held[decisions.frame // decisions.step, decisions.individual] = weigh(decisions, played.gating.fit.theta)[0]
+        held[decisions.frame // decisions.step, decisions.individual] = weigh(decisions, played.answer.fit.theta)[0]
     for moment in range(1, moments):  # a decision holds until the next
         held[moment] = np.where(np.isfinite(held[moment]), held[moment], held[moment - 1])
     return held
@@ -188,7 +188,7 @@ def _weights(played: Played, view: TracksView) -> np.ndarray:
 
 def _start(played: Played, view: TracksView) -> Begun:
     """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
-    motion, every, fitted = played.motion, played.every, played.gating
+    motion, every, fitted = played.motion, played.every, played.answer
     assert motion is not None
     assert every is not None
     assert fitted is not None
@@ -233,9 +233,9 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
         "order": _order(place[member], velocity[member]),
     }  # fmt: skip
     arrays = {"position": place, "velocity": velocity, "weights": weights, "member": member.astype(float)}
-    if played.gating is not None:
-        theta = {name: np.asarray(value).tolist() for name, value in played.gating.fit.theta.items()}
-        header |= {"sentence": played.gating.sentence, "theta": theta, "fitted": played.gating.fit.decisions}
+    if played.answer is not None:
+        theta = {name: np.asarray(value).tolist() for name, value in played.answer.fit.theta.items()}
+        header |= {"sentence": played.answer.sentence, "theta": theta, "fitted": played.answer.fit.decisions}
     if played.begun is not None:
         since = (played.time - played.begun.time) / played.every.layout.every
         group, count = played.begun.group, played.begun.there
@@ -251,7 +251,7 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
 def _stage(played: Played) -> str:
     if played.fault:
         return "fault"
-    return "playing" if played.begun is not None else "fitting" if played.gating is None else "simulating"
+    return "playing" if played.begun is not None else "fitting" if played.answer is None else "simulating"
 
 
 def _between(values: np.ndarray, played: Played) -> np.ndarray:
@@ -287,9 +287,9 @@ settings = pc.tracks.ForceSettings({", ".join(words)})
 tracks = pc.tracks.read_tracks({played.upload.name!r}{rate})
 motion = pc.tracks.move(tracks, pc.tracks.Smoothing(window={view.smooth:g}))
 decisions = pc.tracks.thin(pc.tracks.decide(motion, settings), {MOST_DECISIONS})
-gating = pc.tracks.gating(decisions, starts=1)
-print(gating.sentence)
-for measure in pc.tracks.predict(motion, decisions, gating.fit.theta, settings, seconds={view.follow:g}):
+answer = pc.tracks.answer(decisions, starts=1, quick=True)
+print(answer.sentence)
+for measure in pc.tracks.predict(motion, decisions, answer.fit.theta, settings, seconds={view.follow:g}):
     print(measure.name, "largest difference of the distributions", round(measure.distance, 2))
 """
 
