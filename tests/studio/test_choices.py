@@ -46,8 +46,11 @@ def test_numbers_are_those_of_the_study(small, changes):
     state, frames = drawn(room._change(small[0], {**changes, "participant": 3}))
     view = state.view
     known = analyse(state.fitting.choices, view.link, state.view.eps, view.primitives)
-    for name in ("classic", "against_hybrid", "against_others", "everything"):
-        for found, wanted in zip(getattr(state.analysis, name).selection, getattr(known, name).selection, strict=True):
+    pairs = [(state.analysis.everything, known.everything)]
+    pairs += [(getattr(state.analysis.ours, name), getattr(known.ours, name))
+              for name in ("against_reference", "against_others")]  # fmt: skip
+    for mine, theirs in pairs:
+        for found, wanted in zip(mine.selection, theirs.selection, strict=True):
             np.testing.assert_array_equal(found, wanted)
     shown = {**small[1], **frames}
     pxp = [model["pxp"] for model in shown["group"].header["models"]]
@@ -71,13 +74,15 @@ def test_a_new_temperature_or_primitive_needs_no_new_fits(small):
     assert looked.left == ("person",)
 
 
-def test_work_is_told_person_by_person_and_left_for_something_new():
+def test_work_is_told_model_by_model_and_left_for_something_new():
     state = room._change(room._begin(), SMALL)
     words = []
     while len(state.fitting.fits) < 3:
         state, frame = room._frame(state)
         words += [frame.header["words"]] if frame.part == "progress" else []
-    assert words == [f"Fitting four models: person {k} of 6" for k in (2, 3, 4)]
+    assert words == [
+        f"Fitting {name} to 6 people, model {k} of 4" for k, name in ((2, "Thompson"), (3, "Hybrid"), (4, "Value"))
+    ]
     other = room._change(state, {"seed": 1})
     assert other.fitting.fits == ()
     assert other.left == room.EVERYTHING

@@ -24,19 +24,20 @@ def with_rival(evidence, kind, pxp, bor=0.01, log_likelihood=-100.0):
 
 def with_pxp(found, against, ours, bor=0.01):
     """A `LinkEvidence` in which the composed model has this PXP, and the others share the rest."""
-    compared = getattr(found.fit, against)
+    compared = getattr(found.fit.ours, against)
     others = (1 - ours) / (len(compared.models) - 1)
     pxp = compared.selection.pxp.copy()
     pxp[:] = [ours if model == OURS else others for model in compared.models]
     changed = compared._replace(selection=compared.selection._replace(pxp=pxp, bor=bor))
-    return found._replace(fit=found.fit._replace(**{against: changed}))
+    return found._replace(fit=found.fit._replace(composed=found.fit.ours._replace(**{against: changed})))
 
 
 def with_weights(found, mean):
     """A `LinkEvidence` whose weights at trial k of every block are row k - 1 of `mean`."""
     weights = mean[found.fit.trials.trial - 1]
-    composition = found.fit.composition._replace(weights=weights)
-    return found._replace(fit=found.fit._replace(composition=composition))
+    ours = found.fit.ours
+    changed = ours._replace(composition=ours.composition._replace(weights=weights))
+    return found._replace(fit=found.fit._replace(composed=changed))
 
 
 def with_scores(found, ours, others):

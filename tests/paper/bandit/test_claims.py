@@ -38,7 +38,7 @@ def test_every_claim_has_a_rule_and_numbers(small, evidence):
         assert all(isinstance(value, Quantity) and np.isfinite(value.value) for value in judged.measured.values())
 
 
-AGAINST = {"B1": ("against_hybrid",), "B2": ("against_others",), "B7": ("against_hybrid", "against_others")}
+AGAINST = {"B1": ("against_reference",), "B2": ("against_others",), "B7": ("against_reference", "against_others")}
 
 
 @pytest.mark.parametrize("claim", AGAINST)
@@ -71,7 +71,7 @@ def test_an_even_share_is_not_ahead(claim, even, small, evidence):
 
 
 def test_b7_needs_the_hybrid_and_the_others(small, evidence):
-    half = with_links(evidence, lambda f: with_pxp(with_pxp(f, "against_hybrid", 0.9), "against_others", 0.1))
+    half = with_links(evidence, lambda f: with_pxp(with_pxp(f, "against_reference", 0.9), "against_others", 0.1))
     assert verdict("B7", small, half) == "partly"
 
 
@@ -171,10 +171,10 @@ def test_heat(claim, small, evidence):
 
 def test_measured_numbers_are_those_of_the_evidence(small, evidence):
     found = judge_claim(BY_ID["B1"], small, evidence).measured
-    assert found["Exp 2: PXP of composed"].value == evidence.second.probit.fit.against_hybrid.pxp(OURS)
+    assert found["Exp 2: PXP of composed"].value == evidence.second.probit.fit.ours.against_reference.pxp(OURS)
     assert found["Exp 1: gain in log-likelihood"] == Quantity(evidence.first.probit.gain.total, "nat")
     logit = judge_claim(BY_ID["B7"], small, evidence).measured
-    assert logit["Exp 2: PXP of composed"].value == evidence.second.logit.fit.against_hybrid.pxp(OURS)
+    assert logit["Exp 2: PXP of composed"].value == evidence.second.logit.fit.ours.against_reference.pxp(OURS)
 
 
 def test_people_are_drawn_anew(small, evidence):
@@ -185,6 +185,6 @@ def test_people_are_drawn_anew(small, evidence):
     before, after = evidence.first.probit, drawn.first.probit
     people = len(before.fit.models[OURS].subjects)
     assert len(np.unique(after.fit.trials.subject)) == people
-    assert after.fit.against_hybrid.pxp(OURS) != before.fit.against_hybrid.pxp(OURS)
+    assert after.fit.ours.against_reference.pxp(OURS) != before.fit.ours.against_reference.pxp(OURS)
     _, same = STUDY.redraw(small, evidence, 0)
     np.testing.assert_array_equal(same.first.probit.temperature.pxp, after.temperature.pxp)

@@ -11,33 +11,33 @@ from policychord.choices.schemas import CLASSIC
 from policychord.choices.simulate import simulate_choices
 from policychord.runs import cache
 from policychord_paper.bandit.agents import choices_of
-from policychord_paper.bandit.experiments import _learn_factored, predict_left_out, recover_cohorts, sweep
+from policychord_paper.bandit.experiments import _learn_factored, _predict_as_released, _predict_others, _recover, sweep
 from policychord_paper.bandit.report import STUDY
 
 
 def test_recovery_tables(small):
-    found = recover_cohorts(small, "2")
-    np.testing.assert_allclose(found.best.sum(1), 1.0)
+    found = _recover(small, "2")
+    np.testing.assert_allclose(found.people.sum(1), 1.0)
     np.testing.assert_allclose(found.won.sum(1), 1.0)
     np.testing.assert_allclose(found.frequency.sum(1), 1.0)
-    assert [(p.model, p.coefficient) for p in found.parameters][-2:] == [(OURS, "V/TU"), (OURS, "RU")]
+    assert [(p.model, p.name) for p in found.parameters][-2:] == [(OURS, "V/TU"), (OURS, "RU")]
     assert all(np.isfinite([p.correlation, p.bias, p.rmse]).all() for p in found.parameters)
-    assert found.best[1, 1] > 0.5  # Thompson is mostly seen as Thompson
+    assert found.people[1, 1] > 0.5  # Thompson is mostly seen as Thompson
 
 
 def test_cross_validation_predicts_strangers_who_are_alike():
     alike = np.tile([1.0, 0.2], (8, 1))
     trials = believe(simulate_choices(TASKS["2"], classic("Hybrid"), alike, blocks=10, trials=8, seed=1))
     more = {"eps": 0.01, "folds": 3, "splits": 2, "seed": 0}
-    found = predict_left_out(trials, "probit", **more)
+    found = _predict_others(trials, "2", "probit", **more)
     assert found.models == (*CLASSIC, OURS)
     assert found.score.shape == (2, 5)
     assert (found.score > np.log(0.5)).all()  # better than tossing a coin
     assert found.mean("Hybrid") > found.mean("Value")
-    assert sum(found.best_in(model) for model in found.models) == 2
-    np.testing.assert_array_equal(found.score, predict_left_out(trials, "probit", **more).score)
+    assert sum(found.people_in(model) for model in found.models) == 2
+    np.testing.assert_array_equal(found.score, _predict_others(trials, "2", "probit", **more).score)
     with pytest.raises(ValueError, match="folds = 9"):
-        predict_left_out(trials, "probit", **(more | {"folds": 9}))
+        _predict_others(trials, "2", "probit", **(more | {"folds": 9}))
 
 
 def test_a_hot_composition_loses(cohort):
@@ -63,12 +63,11 @@ def test_only_the_first_are_fitted_and_scored(cohort):
     folds = np.array_split(np.random.default_rng((0, 0)).permutation(np.unique(trials.subject)), 2)
     others = ~np.isin(trials.subject, [fold.min() for fold in folds])
     changed = trials._replace(choice=np.where(others, 1 - trials.choice, trials.choice))
-    for only_first in (True, False):
-        before, after = (
-            predict_left_out(some, "probit", eps=0.01, folds=2, splits=1, seed=0, only_first=only_first).score
-            for some in (trials, changed)
-        )
-        assert np.allclose(before, after, rtol=1e-3) == only_first
+    how = {"eps": 0.01, "folds": 2, "splits": 1, "seed": 0}
+    before, after = (_predict_as_released(some, **how).score for some in (trials, changed))
+    np.testing.assert_allclose(before, after, rtol=1e-3)
+    before, after = (_predict_others(some, "2", "probit", **how).score for some in (trials, changed))
+    assert not np.allclose(before, after, rtol=1e-3)
 
 
 def test_steps_give_the_same_in_any_order_and_as_data(small, results, tmp_path):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from policychord.choices.compare import OURS, analyse, fit_rivals, weights_by_trial
+from policychord.choices.compare import OURS, analyse, compare_models, fit_rivals, weights_by_trial
 from policychord.choices.data import TASKS, Reading, read_choices
+from policychord.choices.schemas import CLASSIC
 from policychord.inference import select_families, select_models
 from policychord_paper.bandit.experiments import _rare_choices, sweep
 
@@ -57,14 +58,14 @@ def test_log_likelihoods(fits, key):
 @pytest.mark.parametrize("key", LOG_LIKELIHOOD, ids="-".join)
 def test_exceedance_of_the_composed_model(fits, key):
     pxp, bor = AGAINST_HYBRID[key]
-    assert fits[key].against_hybrid.pxp(OURS) == pytest.approx(pxp, abs=1e-3)
-    assert fits[key].against_hybrid.selection.bor == pytest.approx(bor, abs=1e-3)
-    assert fits[key].against_others.pxp(OURS) == pytest.approx(AGAINST_OTHERS[key], abs=1e-3)
+    assert fits[key].ours.against_reference.pxp(OURS) == pytest.approx(pxp, abs=1e-3)
+    assert fits[key].ours.against_reference.selection.bor == pytest.approx(bor, abs=1e-3)
+    assert fits[key].ours.against_others.pxp(OURS) == pytest.approx(AGAINST_OTHERS[key], abs=1e-3)
 
 
 @pytest.mark.parametrize("experiment", TASKS)
 def test_classic_models_as_in_the_original_article(fits, experiment):
-    found = fits[experiment, "probit"].classic.selection
+    found = compare_models(fits[experiment, "probit"].models, CLASSIC).selection
     np.testing.assert_allclose(found.pxp, CLASSIC_PXP[experiment], atol=1e-3)
     np.testing.assert_allclose(found.alpha, CLASSIC_ALPHA[experiment], atol=1e-3)
     np.testing.assert_allclose(
@@ -89,7 +90,7 @@ def test_mean_weights(fits, experiment):
         np.testing.assert_allclose(mean[numbers == trial][0], expected, atol=1e-3)
     if experiment == "2":
         np.testing.assert_allclose(
-            fits["2", "probit"].composition.weights[fits["2", "probit"].trials.trial == 1], 1 / 3
+            fits["2", "probit"].ours.composition.weights[fits["2", "probit"].trials.trial == 1], 1 / 3
         )
 
 
