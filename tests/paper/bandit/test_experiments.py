@@ -34,7 +34,7 @@ def test_cross_validation_predicts_strangers_who_are_alike():
     assert found.score.shape == (2, 5)
     assert (found.score > np.log(0.5)).all()  # better than tossing a coin
     assert found.mean("Hybrid") > found.mean("Value")
-    assert sum(found.people_in(model) for model in found.models) == 2
+    assert sum(found.best_in(model) for model in found.models) == 2
     np.testing.assert_array_equal(found.score, _predict_others(trials, "2", "probit", **more).score)
     with pytest.raises(ValueError, match="folds = 9"):
         _predict_others(trials, "2", "probit", **(more | {"folds": 9}))
