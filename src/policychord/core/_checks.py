@@ -268,6 +268,15 @@ def normalised_log_prior(name: str, log_prior, tolerance: float):
     return log_prior - xp.log(total)
 
 
+def log_prior_of(n: int, prior, log_prior=None):
+    """ln of a prior that is given by its probabilities, by their logarithms, or not at all: then it is uniform."""
+    if log_prior is not None:
+        return normalised_log_prior("log_prior", as_floats("log_prior", log_prior), sum_tolerance(log_prior))
+    if prior is not None:
+        return normalised_prior("prior", as_floats("prior", prior), sum_tolerance(prior))
+    return np.full(n, -np.log(n))
+
+
 def _column_sums(pi: np.ndarray) -> np.ndarray:
     """By a product: NumPy's own sum takes short rows one by one."""
     return np.ones(pi.shape[-2]) @ pi

@@ -24,7 +24,7 @@ from jax.scipy.sparse.linalg import cg
 from ._method import CG_REDUCTION, DENSE_UP_TO, LOG_FLOOR, MIXTURE_FLOOR
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A Newton step on the simplex."""
 
     moved: jax.Array  # dw, which sums to zero
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 def newton_step(
     d: Any, rho: Any, temperature: Any, curvature: jax.Array | Callable, reduction: float, damping: Any = 0.0
-) -> Step:
+) -> _Step:
     """dw = D v with rho + (H + damping) D v + T v = mu inside the bounds and D . v = 0.
 
     `curvature` is H, or a function that multiplies by it. Sums over all weights are balanced by how far each would move
@@ -51,7 +51,7 @@ def newton_step(
         pulled, level = cho_solve(system, force), cho_solve(system, q)
         moved = q * (pulled - level * (q @ pulled) / _or_one(q @ level))
         moved = moved - share * jnp.sum(moved)
-        return Step(moved, curvature @ moved, share)
+        return _Step(moved, curvature @ moved, share)
     total = _or_one(jnp.sum(d))
 
     def project(x: Any) -> jax.Array:
@@ -67,7 +67,7 @@ def newton_step(
     # the start of JAX's own search counts as a tangent, and would have no transpose
     y = lax.custom_linear_solve(times, project(force), search, search, symmetric=True)
     moved = q * project(y)
-    return Step(moved, curvature(moved), share)
+    return _Step(moved, curvature(moved), share)
 
 
 def _or_one(total: jax.Array) -> jax.Array:

@@ -377,15 +377,15 @@ def _is_bent(problem: ConvexProblem) -> jax.Array:
 
 
 @jax.custom_jvp
-def _solve_one(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+def _solve_problem(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """`_descend`, with the implicit derivative of the weights."""
     return _descend(problem, start, tol)
 
 
-@_solve_one.defjvp
-def _solve_one_jvp(primals: Any, tangents: Any) -> Any:
+@_solve_problem.defjvp
+def _solve_problem_jvp(primals: Any, tangents: Any) -> Any:
     problem, start, tol = primals
-    solution = _solve_one(problem, start, tol)
+    solution = _solve_problem(problem, start, tol)
     change = _tangent(problem, solution[0], tangents[0])
     still = [np.zeros(a.shape, jax.dtypes.float0) for a in solution[2:]]
     return solution, (change, jnp.zeros_like(solution[1]), *still)
@@ -428,7 +428,7 @@ def solve_convex(problems: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Arr
     """A batch: weights, certificate, passes, outcome."""
 
     def solve_each(problem: ConvexProblem, begin: Any) -> Any:
-        w, gap, passes, outcome = _solve_one(problem, begin, jnp.asarray(tol))
+        w, gap, passes, outcome = _solve_problem(problem, begin, jnp.asarray(tol))
         return w, certificate_from(problem, lax.stop_gradient(gap)), passes, outcome
 
     return over_batch(solve_each, problems, lax.stop_gradient(start))

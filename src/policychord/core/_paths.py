@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._types import Scalars, is_traced, namespace, require_float64
+from .._types import Scalars, in_kind, is_traced
 from ._checks import check_number
 from .equilibrium import ConvergenceError
 
@@ -22,15 +20,15 @@ def check_times(t1: float, tau: float, save: int) -> None:
 
 
 def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others) -> _Record:
-    """Run an integration in float64 and return it in kind: NumPy for NumPy, JAX for JAX."""
-    arrays = [*jax.tree.leaves(problem), *others]
-    if is_traced(*arrays):
-        require_float64()
-        return integrate()
-    with jax.enable_x64(True):
-        path = integrate()
-        _raise_unless_finite(path, name, problem.eps)
-        return path if namespace(*arrays) is jnp else jax.tree.map(np.asarray, path)
+    """Run an integration in float64 and return it in kind, or say how far it came."""
+
+    def run() -> _Record:
+        path: Any = integrate()
+        if not is_traced(path.weights):
+            _raise_unless_finite(path, name, problem.eps)
+        return path
+
+    return in_kind(run, problem, *others)
 
 
 def _raise_unless_finite(path, name: str, eps: Scalars) -> None:

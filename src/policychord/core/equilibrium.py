@@ -28,11 +28,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
+from .._types import ArrayLike, Counts, Flags, Scalars, Weights, in_kind, is_traced, namespace, require_float64
 from ._checks import check_number, check_simplex, joint_batch, shown
 from ._method import LOG_FLOOR, MAX_PASSES, Outcome
 from ._traced import Route, solve_traced
-from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, require_convex, spread_over
+from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked_any, spread_over
 
 if TYPE_CHECKING:
     from .convex import ConvexProblem
@@ -91,8 +91,7 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
-    if not isinstance(problem, Problem):
-        require_convex(problem)
+    problem = checked_any(problem)
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
@@ -103,7 +102,6 @@ def solve(
 
 def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route, throw: bool) -> Equilibrium:
     """`solve` for the paper's own problem: a mixture with the entropy."""
-    problem = checked(problem)
     log_start = None
     if start is not None:
         start = check_simplex("start", start, problem.log_prior)
@@ -131,11 +129,8 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
 
 def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None, throw: bool) -> Equilibrium:
     """`solve` for another complexity or regulariser."""
-    from ._convex_verbs import in_kind  # these three are loaded when they are first needed
-    from ._newton import solve_convex
-    from .convex import checked_convex
+    from ._newton import solve_convex  # loaded when it is first needed
 
-    problem = checked_convex(problem)
     begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(
         "start", start, problem.log_prior
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, check_simplex, check_weights, joint_batch, shown
+from ._checks import as_floats, check_simplex, joint_batch, shown
 from ._paths import check_times, integrated
 from .objective import (
     AnyProblem,
@@ -18,13 +18,12 @@ from .objective import (
     Problem,
     along_path,
     certificate_at,
-    checked,
-    dispatch,
+    checked_any,
     energy,
     gate,
     primitive_cost,
-    require_convex,
     spread_over,
+    verb,
 )
 
 if TYPE_CHECKING:
@@ -60,12 +59,13 @@ def flow(
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
     check_times(t1, tau, save)
-    posed = checked(problem) if isinstance(problem, Problem) else _checked_general(problem)
+    posed = checked_any(problem)
     n = posed.log_prior.shape[-1]
     first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, posed.log_prior)
     batch = joint_batch("start", first, posed.log_prior)
     if isinstance(posed, Problem):
         return integrated("flow", lambda: _flow(posed, first, t1, tau, save, batch), posed, first)
+    _require_convexity(posed)
     return integrated("flow", lambda: _general_flow(posed, first, t1, tau, save), posed, first)
 
 
@@ -74,11 +74,12 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
 
     `tau` is a number, or an array that broadcasts with the batch axes.
     """
-    tau = _check_tau(tau)
-    if not isinstance(problem, Problem):
-        return dispatch("dissipation", problem, weights, 1.0) / tau
-    problem = checked(problem)
-    weights = check_weights("weights", weights, problem.log_prior)
+    return _dissipation(problem, weights) / _check_tau(tau)
+
+
+@verb("dissipation")
+def _dissipation(problem: Problem, weights: Weights) -> Scalars:
+    """The same for tau = 1."""
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
     xp = namespace(y)
     y = y - xp.max(y, axis=-1, keepdims=True)
@@ -87,7 +88,7 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
     alive = weights > 0
     log_ratio = xp.log(xp.where(alive, weights, 1.0)) - log_response
     apart = xp.where(alive, (weights - xp.exp(log_response)) * log_ratio, np.inf)
-    return -problem.eps / tau * xp.sum(apart, axis=-1)
+    return -problem.eps * xp.sum(apart, axis=-1)
 
 
 def _check_tau(tau: Any) -> Any:
@@ -98,18 +99,13 @@ def _check_tau(tau: Any) -> Any:
     return values
 
 
-def _checked_general(problem: Any) -> ConvexProblem:
-    """The problem, if it is one and its flow goes where the theory says."""
-    problem = require_convex(problem)
-    from .convex import checked_convex
-
-    problem = checked_convex(problem)
+def _require_convexity(problem: ConvexProblem) -> None:
+    """Refuse a problem whose flow need not go where the theory says."""
     if not problem.complexity.convex:
         raise ValueError(
             'the flow has a theory for convex complexities, and that of combine="local product" is not convex: use '
             '`solve` for a local answer, or combine="product".'
         )
-    return problem
 
 
 @partial(jax.jit, static_argnames="save")
@@ -118,15 +114,15 @@ def _general_flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -
 
     times = jnp.linspace(0.0, t1, save)
 
-    def one_path(problem: Any, begin: jax.Array) -> Any:
+    def path_of(problem: Any, begin: jax.Array) -> Any:
         weights = _follow(lambda w: gate_of(problem, w), begin, times, tau, _MAX_STEPS_GENERAL)
 
         def look(w: jax.Array) -> Any:
-            return energy_of(problem, w), dissipation_of(problem, w, tau), certificate_of(problem, w)
+            return energy_of(problem, w), dissipation_of(problem, w) / tau, certificate_of(problem, w)
 
         return weights, *jax.vmap(look)(weights)
 
-    return Path(times, *over_batch(one_path, problems, first))
+    return Path(times, *over_batch(path_of, problems, first))
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._types import Array, ArrayLike, Weights, is_traced, namespace
-from ._checks import as_floats, check_eps, joint_axes, normalised_prior, sum_tolerance
+from .._types import Array, ArrayLike, Weights, in_kind, is_traced, namespace
+from ._checks import as_floats, check_eps, joint_axes, log_prior_of
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
 _SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
@@ -82,20 +82,14 @@ def best_response(
     if cost.ndim < 1 or cost.shape[-1] == 0:
         raise ValueError(f"cost has shape {cost.shape}: the last axis needs one cost for each option.")
     n = cost.shape[-1]
-    log_prior = np.full(n, -np.log(n)) if prior is None else normalised_prior(
-        "prior", as_floats("prior", prior), sum_tolerance(prior)
-    )  # fmt: skip
+    log_prior = log_prior_of(n, prior)
     if log_prior.ndim < 1 or log_prior.shape[-1] != n:
         raise ValueError(f"prior has shape {log_prior.shape}: the last axis needs one entry for each option ({n}).")
     alpha, caps = alpha_and_caps(regulariser, n)
     lead = {"cost": cost.shape[:-1], "eps": temperature.shape, "prior": log_prior.shape[:-1]}
     joint_axes(lead | {"alpha": alpha.shape, "caps": caps.shape[:-1]})
-    xp = namespace(cost, temperature, log_prior, alpha, caps)
     arguments = (cost, temperature, log_prior, alpha, caps)
-    if is_traced(*arguments):
-        return _responses(*arguments)
-    with jax.enable_x64(True):
-        return xp.asarray(_responses(*arguments))
+    return in_kind(lambda: _responses(*arguments), *arguments)
 
 
 def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
