@@ -43,7 +43,7 @@ def energy_of(problem: ConvexProblem, weights: Any) -> jax.Array:
 def gate_of(problem: ConvexProblem, weights: Any) -> jax.Array:
     """S(w)."""
     g = problem.complexity.gradient(problem.parameters, weights)[0]
-    return reg.respond(reg.tilt(problem.log_prior, problem.alpha) - g / problem.eps, problem.caps, problem.alpha)[0]
+    return reg.respond(reg.link(problem.log_prior, problem.alpha) - g / problem.eps, problem.caps, problem.alpha)[0]
 
 
 class _Judged(NamedTuple):
@@ -60,7 +60,7 @@ def judge(problem: ConvexProblem, weights: Any, temperature: Any, g: Any, roundi
 
     G is <g, w> + T R(w) + T R*(-g/T), and R* is smooth with the constant n^(alpha-1) in the largest entry.
     """
-    n, lean = weights.size, reg.tilt(problem.log_prior, problem.alpha)
+    n, lean = weights.size, reg.link(problem.log_prior, problem.alpha)
     fenchel = reg.fenchel_gap(weights, lean - g / temperature, problem.caps, problem.alpha)
     own = temperature * (1.0 + jnp.abs(reg.link(reg.floored_log(weights), problem.alpha)) + jnp.abs(lean))
     error = rounding + relative_rounding(0, n) * own
@@ -102,7 +102,7 @@ def dissipation_of(problem: ConvexProblem, weights: Any) -> jax.Array:
     """dV/dt along the flow with tau = 1: <grad F + eps (l(w) - l(w_hat)), S - w>."""
     g = problem.complexity.gradient(problem.parameters, weights)[0]
     slope = g + problem.eps * (
-        reg.link(reg.floored_log(weights), problem.alpha) - reg.tilt(problem.log_prior, problem.alpha)
+        reg.link(reg.floored_log(weights), problem.alpha) - reg.link(problem.log_prior, problem.alpha)
     )  # fmt: skip
     moved = gate_of(problem, weights) - weights
     rate = jnp.sum((slope - jnp.sum(weights * slope)) * moved)

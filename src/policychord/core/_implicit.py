@@ -32,9 +32,7 @@ class _Step(NamedTuple):
     share: jax.Array  # of each weight in a balanced sum; zeros if all are on their bounds
 
 
-def newton_step(
-    d: Any, rho: Any, temperature: Any, curvature: jax.Array | Callable, reduction: float, damping: Any = 0.0
-) -> _Step:
+def newton_step(d: Any, rho: Any, temperature: Any, curvature: Any, reduction: Any, damping: Any = 0.0) -> _Step:
     """dw = D v with rho + (H + damping) D v + T v = mu inside the bounds and D . v = 0.
 
     `curvature` is H, or a function that multiplies by it. Sums over all weights are balanced by how far each would move
@@ -89,14 +87,15 @@ class Kept(NamedTuple):
     curvature: jax.Array  # K where it is formed at all, else of size zero
 
 
-KEPT = Kept("(d,n)", "()", "(n)", "(n)", "(d)", "(d)", "(k,k)")  # type: ignore[arg-type]
+KEPT = "(d,n)", "()", "(n)", "(n)", "(d)", "(d)", "(k,k)"  # the core axes of its arrays
 INPUTS = "(d,n)", "(d)", "()", "(n)"  # pi, cost, eps and log_prior, by which derivatives can be taken
 Moved = tuple[bool, ...]  # which of them have a tangent
 
 
 def keep(
-    pi: jax.Array, cost: jax.Array, eps: jax.Array, log_prior: jax.Array, log_weights: jax.Array, always: bool = False
-) -> Kept:
+    pi: jax.Array, cost: jax.Array, eps: jax.Array, log_prior: jax.Array, log_weights: jax.Array, *,
+    always: bool = False,
+) -> Kept:  # fmt: skip
     """What the compiled solver leaves for the derivative; of more than a few weights the curvature only if `always`."""
     p = jnp.maximum((pi @ jnp.exp(log_weights)[..., None])[..., 0], MIXTURE_FLOOR)
     formed = always or pi.shape[-1] <= DENSE_UP_TO

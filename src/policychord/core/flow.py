@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, check_simplex, joint_batch, shown
-from ._paths import check_times, integrated
+from ._checks import as_floats, joint_batch, shown
+from ._paths import check_times, first_weights, follow, integrated
 from .objective import (
     AnyProblem,
     Certificate,
@@ -32,7 +32,7 @@ else:  # loaded when it is first needed
     ConvexProblem = Any
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
-_RTOL, _ATOL = 1e-10, 1e-13
+_TOLERANCES = 1e-10, 1e-13  # relative and absolute
 _MAX_STEPS = 1 << 20
 _MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
 
@@ -60,8 +60,7 @@ def flow(
     """
     check_times(t1, tau, save)
     posed = checked_any(problem)
-    n = posed.log_prior.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, posed.log_prior)
+    first = first_weights(start, posed.log_prior)
     batch = joint_batch("start", first, posed.log_prior)
     if isinstance(posed, Problem):
         return integrated("flow", lambda: _flow(posed, first, t1, tau, save, batch), posed, first)
@@ -145,20 +144,9 @@ def _integrate(*operands: jax.Array) -> jax.Array:
 
 
 def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, tau: Any, max_steps: int) -> jax.Array:
-    import diffrax  # slow to import, and only the two integrators need it
+    import diffrax  # slow to import
 
-    path = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, w, _: (respond(w) - w) / tau),
-        diffrax.Tsit5(),
-        t0=times[0],
-        t1=times[-1],
-        dt0=None,
-        y0=first,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=_RTOL, atol=_ATOL),
-        max_steps=max_steps,
-        throw=False,
-    ).ys
+    path = follow(lambda t, w, _: (respond(w) - w) / tau, diffrax.Tsit5(), first, times, _TOLERANCES, max_steps)
     # the flow stays on the simplex; an integrator steps below zero by as much as its tolerance
     inside = jnp.maximum(path, 0.0)
     return inside / jnp.sum(inside, axis=-1, keepdims=True)

@@ -279,7 +279,7 @@ def verb(
             return VERBS[name](problem, weights)
 
         answer.__annotations__["return"] = function.__annotations__["return"]
-        del answer.__wrapped__  # type: ignore[attr-defined]  # its signature is that of the paper's problem alone
+        del answer.__wrapped__  # its signature is that of the paper's problem alone
         return answer
 
     return decorate

@@ -104,7 +104,7 @@ def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
 @jax.jit
 def _responses(cost: Any, eps: Any, log_prior: Any, alpha: Any, caps: Any) -> jax.Array:
     def response(cost, eps, log_prior, alpha, caps):
-        return respond(tilt(log_prior, alpha) - cost / eps, caps, alpha)[0]
+        return respond(link(log_prior, alpha) - cost / eps, caps, alpha)[0]
 
     return jnp.vectorize(response, signature="(n),(),(n),(),(n)->(n)")(cost, eps, log_prior, alpha, caps)
 
@@ -140,11 +140,6 @@ def floored_log(weights: Any) -> jax.Array:
     return jnp.log(jnp.maximum(weights, np.exp(LOG_FLOOR)))
 
 
-def tilt(log_prior: Any, alpha: Any) -> jax.Array:
-    """The link of the prior: what the divergence from it takes off the cost of every weight."""
-    return link(log_prior, alpha)
-
-
 def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
     """1/r''(w) = w^(2 - alpha), and zero at zero."""
     if alpha is None:
@@ -156,7 +151,7 @@ def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
 def value(weights: Any, log_prior: Any, alpha: Any) -> jax.Array:
     """R(w) - R(w_hat) - <l(w_hat), w - w_hat>, the divergence from the prior."""
     own, prior = _potential(weights, alpha), jnp.exp(log_prior)
-    return jnp.sum(own - _potential(prior, alpha) - tilt(log_prior, alpha) * (weights - prior))
+    return jnp.sum(own - _potential(prior, alpha) - link(log_prior, alpha) * (weights - prior))
 
 
 def strength(n: int, alpha: Any) -> Any:
@@ -252,7 +247,7 @@ class _FenchelGap(NamedTuple):
 
 
 def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> _FenchelGap:
-    """T times it is the certificate G, y = tilt - grad F/T.
+    """T times it is the certificate G, y = l(w_hat) - grad F/T.
 
     Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level. For w near s it is the divergence
     of r, computed from (w - s)/s without cancellation, and (l(s) - u) (w - s), which is zero inside the bounds.
