@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+_Answer = TypeVar("_Answer")
 
 Array = jax.Array | np.ndarray
 ArrayLike = Any  # what a user may hand in: arrays, nested lists, anything that NumPy can read
@@ -40,6 +42,17 @@ def namespace(*arrays: Any) -> ModuleType:
 def is_traced(*arrays: Any) -> bool:
     """Whether values are not there yet (inside jit, vmap, grad or scan), so that only shapes can be checked."""
     return any(type(a) is not np.ndarray and isinstance(a, jax.core.Tracer) for a in arrays)
+
+
+def in_kind(run: Callable[[], _Answer], *inputs: Any) -> _Answer:
+    """Run in float64 and answer in kind: NumPy for inputs of NumPy, JAX for those of JAX."""
+    arrays = jax.tree_util.tree_leaves(inputs)
+    if is_traced(*arrays):
+        require_float64()
+        return run()
+    with jax.enable_x64(True):
+        answer = run()
+        return answer if namespace(*arrays) is jnp else jax.tree_util.tree_map(np.asarray, answer)
 
 
 def in_native_order(tree: Any) -> Any:

@@ -111,6 +111,17 @@ def test_the_kernel_is_the_transpose_of_the_one_rule(d, n, moved):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
+def test_a_cotangent_is_pulled_back_as_by_grad(rng):
+    """What `policychord.torch` does, which may not be installed."""
+    task, cotangent = batch(rng, 5), rng.normal(size=(5, 3))
+    with jax.enable_x64(True):
+        inputs = [jnp.asarray(field) for field in task]
+        log_weights, back = jax.vjp(lambda *inputs: solve(Problem(*inputs)).log_weights, *inputs)
+        pulled = _traced.pull(_implicit.keep(*inputs, log_weights), jnp.asarray(cotangent))
+    for ours, theirs in zip(pulled, back(cotangent), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("n", [3, 50])
 def test_the_solver_leaves_what_the_rule_needs(rng, n):
     task = batch(rng, 5, n=n)

@@ -66,6 +66,15 @@ def test_warm_start_in_scan(p, route):
     assert_same(jax.jit(lambda costs: jax.lax.scan(step, start, costs)[1])(costs), cold, atol=1e-8)
 
 
+def test_arrays_of_jax_from_outside_a_trace(p, direct):
+    """Their values are there, but what JAX computes from them inside is not."""
+    pi, twice, prior = jnp.asarray(p.pi), jnp.asarray(2.0 * p.pi), jnp.exp(jnp.asarray(p.log_prior))
+    found = jax.jit(lambda cost: solve(problem(pi=pi, action_cost=cost, eps=p.eps, prior=prior), TOL))(p.action_cost)
+    assert_same(found, direct)
+    with pytest.raises(ValueError, match=r"pi\[0, :, 0\] sums to 2"):
+        jax.jit(lambda cost: solve(problem(pi=twice, action_cost=cost, eps=p.eps)))(p.action_cost)
+
+
 @pytest.mark.parametrize("mapped", ["pi", "action_cost", "eps", "log_prior"])
 def test_vmap_over_one_argument(p, mapped):
     one = jax.tree.map(lambda a: np.asarray(a[0]), p)

@@ -204,7 +204,7 @@ def normalised_columns(name: str, pi, tolerance: float):
         _refuse(name, values, np.isnan(values), "check how the primitive was computed")
         _refuse(name, values, values < 0, "probabilities lie in [0, 1]")
         _refuse(name, values, np.isinf(values), "probabilities lie in [0, 1]")
-        _check_sums(name, values, np.asarray(total)[..., 0, :], tolerance)
+        _check_sums(name, values, values.sum(-2), tolerance)  # inside a trace `total` is one, though pi is not
     return pi / total
 
 
@@ -266,6 +266,15 @@ def normalised_log_prior(name: str, log_prior, tolerance: float):
     if is_traced(log_prior):
         total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
     return log_prior - xp.log(total)
+
+
+def log_prior_of(n: int, prior, log_prior=None):
+    """ln of a prior that is given by its probabilities, by their logarithms, or not at all: then it is uniform."""
+    if log_prior is not None:
+        return normalised_log_prior("log_prior", as_floats("log_prior", log_prior), sum_tolerance(log_prior))
+    if prior is not None:
+        return normalised_prior("prior", as_floats("prior", prior), sum_tolerance(prior))
+    return np.full(n, -np.log(n))
 
 
 def _column_sums(pi: np.ndarray) -> np.ndarray:

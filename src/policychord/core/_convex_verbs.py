@@ -8,13 +8,14 @@ Bregman-PL remark of the paper for the entropy, a generalised Frank-Wolfe gap ot
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ArrayLike, is_traced, namespace, require_float64
+from .._types import ArrayLike, in_kind, is_traced, namespace
 from . import _checks as checks
 from . import regularisers as reg
 from ._certificate import gap_rounding, relative_rounding
@@ -26,7 +27,6 @@ from .objective import Certificate
 _SIDE_BY_SIDE = 80_000
 _OUTSIDE = 1e-6  # weights further than this from the simplex have infinite energy
 
-_Record = TypeVar("_Record")
 _Function = Callable[..., Any]
 
 
@@ -43,7 +43,7 @@ def energy_of(problem: ConvexProblem, weights: Any) -> jax.Array:
 def gate_of(problem: ConvexProblem, weights: Any) -> jax.Array:
     """S(w)."""
     g = problem.complexity.gradient(problem.parameters, weights)[0]
-    return reg.respond(reg.tilt(problem.log_prior, problem.alpha) - g / problem.eps, problem.caps, problem.alpha)[0]
+    return reg.respond(reg.link(problem.log_prior, problem.alpha) - g / problem.eps, problem.caps, problem.alpha)[0]
 
 
 class _Judged(NamedTuple):
@@ -60,7 +60,7 @@ def judge(problem: ConvexProblem, weights: Any, temperature: Any, g: Any, roundi
 
     G is <g, w> + T R(w) + T R*(-g/T), and R* is smooth with the constant n^(alpha-1) in the largest entry.
     """
-    n, lean = weights.size, reg.tilt(problem.log_prior, problem.alpha)
+    n, lean = weights.size, reg.link(problem.log_prior, problem.alpha)
     fenchel = reg.fenchel_gap(weights, lean - g / temperature, problem.caps, problem.alpha)
     own = temperature * (1.0 + jnp.abs(reg.link(reg.floored_log(weights), problem.alpha)) + jnp.abs(lean))
     error = rounding + relative_rounding(0, n) * own
@@ -98,14 +98,14 @@ def certificate_from(problem: ConvexProblem, gap: Any) -> Certificate:
     return problem.complexity.certificate(gap, jnp.where(proved, jnp.minimum(distance, 2.0), 2.0))
 
 
-def dissipation_of(problem: ConvexProblem, weights: Any, tau: Any) -> jax.Array:
-    """dV/dt along the flow: <grad F + eps (l(w) - l(w_hat)), S - w>/tau."""
+def dissipation_of(problem: ConvexProblem, weights: Any) -> jax.Array:
+    """dV/dt along the flow with tau = 1: <grad F + eps (l(w) - l(w_hat)), S - w>."""
     g = problem.complexity.gradient(problem.parameters, weights)[0]
     slope = g + problem.eps * (
-        reg.link(reg.floored_log(weights), problem.alpha) - reg.tilt(problem.log_prior, problem.alpha)
+        reg.link(reg.floored_log(weights), problem.alpha) - reg.link(problem.log_prior, problem.alpha)
     )  # fmt: skip
     moved = gate_of(problem, weights) - weights
-    rate = jnp.sum((slope - jnp.sum(weights * slope)) * moved) / tau
+    rate = jnp.sum((slope - jnp.sum(weights * slope)) * moved)
     # the entropy's slope is infinite at a weight of zero, which grows unless it is capped at zero
     steep = True if problem.alpha is None else problem.alpha <= 1.0
     grows = (weights <= 0.0) & (True if problem.caps is None else problem.caps > 0.0)
@@ -142,17 +142,6 @@ def _side_by_side(function: _Function, rows: Any, count: int) -> Any:
     return jax.tree.map(lambda a: a[:count], jax.lax.map(function, rows, batch_size=size))
 
 
-def in_kind(run: Callable[[], _Record], problem: ConvexProblem, *others: Any) -> _Record:
-    """Run in float64 and answer in kind: NumPy for NumPy, JAX for JAX."""
-    arrays = [*jax.tree.leaves(problem), *others]
-    if is_traced(*arrays):
-        require_float64()
-        return run()
-    with jax.enable_x64(True):
-        answer = run()
-        return answer if any(isinstance(a, jax.Array) for a in arrays) else jax.tree.map(np.asarray, answer)
-
-
 def _normal(weights: Any) -> Any:
     """Weights that compiled programs, which may take the least numbers for zero, do not lose."""
     tiny = np.finfo(np.float64).tiny
@@ -162,18 +151,16 @@ def _normal(weights: Any) -> Any:
     return namespace(weights).asarray(np.where((host > 0.0) & (host < tiny), tiny, host))
 
 
-def _verb(of_one: _Function, check: _Function = checks.check_weights) -> _Function:
+def _verb(function: _Function, check: _Function = checks.check_weights) -> _Function:
     """The same function for a batch of problems and weights: checked, compiled once, answered in kind."""
-    compiled = jax.jit(
-        lambda problems, weights, *more: over_batch(lambda problem, w: of_one(problem, w, *more), problems, weights)
-    )
+    compiled = jax.jit(partial(over_batch, function))
 
-    def verb(problem: ConvexProblem, weights: ArrayLike, *more: Any) -> Any:
+    def answer(problem: ConvexProblem, weights: ArrayLike) -> Any:
         problem = checked_convex(problem)
         weights = _normal(check("weights", weights, problem.log_prior))
-        return in_kind(lambda: compiled(problem, weights, *more), problem, weights)
+        return in_kind(lambda: compiled(problem, weights), problem, weights)
 
-    return verb
+    return answer
 
 
 VERBS: dict[str, _Function] = {

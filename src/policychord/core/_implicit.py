@@ -24,7 +24,7 @@ from jax.scipy.sparse.linalg import cg
 from ._method import CG_REDUCTION, DENSE_UP_TO, LOG_FLOOR, MIXTURE_FLOOR
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A Newton step on the simplex."""
 
     moved: jax.Array  # dw, which sums to zero
@@ -32,9 +32,7 @@ class Step(NamedTuple):
     share: jax.Array  # of each weight in a balanced sum; zeros if all are on their bounds
 
 
-def newton_step(
-    d: Any, rho: Any, temperature: Any, curvature: jax.Array | Callable, reduction: float, damping: Any = 0.0
-) -> Step:
+def newton_step(d: Any, rho: Any, temperature: Any, curvature: Any, reduction: Any, damping: Any = 0.0) -> _Step:
     """dw = D v with rho + (H + damping) D v + T v = mu inside the bounds and D . v = 0.
 
     `curvature` is H, or a function that multiplies by it. Sums over all weights are balanced by how far each would move
@@ -51,7 +49,7 @@ def newton_step(
         pulled, level = cho_solve(system, force), cho_solve(system, q)
         moved = q * (pulled - level * (q @ pulled) / _or_one(q @ level))
         moved = moved - share * jnp.sum(moved)
-        return Step(moved, curvature @ moved, share)
+        return _Step(moved, curvature @ moved, share)
     total = _or_one(jnp.sum(d))
 
     def project(x: Any) -> jax.Array:
@@ -67,7 +65,7 @@ def newton_step(
     # the start of JAX's own search counts as a tangent, and would have no transpose
     y = lax.custom_linear_solve(times, project(force), search, search, symmetric=True)
     moved = q * project(y)
-    return Step(moved, curvature(moved), share)
+    return _Step(moved, curvature(moved), share)
 
 
 def _or_one(total: jax.Array) -> jax.Array:
@@ -89,14 +87,15 @@ class Kept(NamedTuple):
     curvature: jax.Array  # K where it is formed at all, else of size zero
 
 
-KEPT = Kept("(d,n)", "()", "(n)", "(n)", "(d)", "(d)", "(k,k)")  # type: ignore[arg-type]
+KEPT = "(d,n)", "()", "(n)", "(n)", "(d)", "(d)", "(k,k)"  # the core axes of its arrays
 INPUTS = "(d,n)", "(d)", "()", "(n)"  # pi, cost, eps and log_prior, by which derivatives can be taken
 Moved = tuple[bool, ...]  # which of them have a tangent
 
 
 def keep(
-    pi: jax.Array, cost: jax.Array, eps: jax.Array, log_prior: jax.Array, log_weights: jax.Array, always: bool = False
-) -> Kept:
+    pi: jax.Array, cost: jax.Array, eps: jax.Array, log_prior: jax.Array, log_weights: jax.Array, *,
+    always: bool = False,
+) -> Kept:  # fmt: skip
     """What the compiled solver leaves for the derivative; of more than a few weights the curvature only if `always`."""
     p = jnp.maximum((pi @ jnp.exp(log_weights)[..., None])[..., 0], MIXTURE_FLOOR)
     formed = always or pi.shape[-1] <= DENSE_UP_TO

@@ -50,16 +50,16 @@ from ._sweeps import (
     sweep_wide,
 )
 
-CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
-ROUNDING_LIMIT, BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
+_CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
+_ROUNDING_LIMIT, _BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
 
 # a type checker may have wrapped them
 _typical_rounding, _relative_rounding, _gap_rounding = (
     compiled()(unwrap(function)) for function in (typical_rounding, relative_rounding, gap_rounding)
 )
 
-NEGLIGIBLE_SHARE = 1e-3  # of a bound
-MIXED = UNIT_ROUNDOFF * (40.0 - LOG_FLOOR)  # the rounding of the largest |ln w| that a sum over primitives leaves
+_NEGLIGIBLE_SHARE = 1e-3  # of a bound
+_MIXED = UNIT_ROUNDOFF * (40.0 - LOG_FLOOR)  # the rounding of the largest |ln w| that a sum over primitives leaves
 
 # Loops stand where a slice could be assigned: numba compiles them in half the time.
 
@@ -376,7 +376,7 @@ def _descent(sweep, direction, diagonal):
         unconditional = True  # first point, restart or mirror step: nothing to compare with
         if not (eps > 0.0 and amiss <= COLUMN_TOLERANCE):  # such columns were not made by `problem`
             _fill(z, math.nan)
-            return math.inf, 0, BAD_INPUT
+            return math.inf, 0, _BAD_INPUT
         _normalise(z, w)
 
         for passes in range(1, max_passes + 1):
@@ -388,17 +388,17 @@ def _descent(sweep, direction, diagonal):
                     w[a] = math.exp(z[a])
             sweep(matrix, w, entropy, squares[0], ln_p, over_p)
             energy, size = _gradient(linear, magnitude, entropy, temperature, z, w, log_prior, g)
-            blur, noise = typical * size, relative * (offset + size) + MIXED
+            blur, noise = typical * size, relative * (offset + size) + _MIXED
             if energy != energy:
                 _fill(z, math.nan)
-                return math.inf, passes, BAD_INPUT
+                return math.inf, passes, _BAD_INPUT
 
             # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
             enough = kept_energy + ARMIJO * length * slope
             accepted = unconditional or energy < enough - blur
             if accepted or energy <= enough + blur:
                 trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
-                if trial_gap > tol and temperature <= eps and trial_floor > NEGLIGIBLE_SHARE * trial_gap:
+                if trial_gap > tol and temperature <= eps and trial_floor > _NEGLIGIBLE_SHARE * trial_gap:
                     sharp = _sharp_floor(
                         z, w, g, entropy, energy, temperature, relative, offset, magnitude, log_prior, error
                     )
@@ -413,7 +413,7 @@ def _descent(sweep, direction, diagonal):
                     finishing += 1
                     if widest <= SETTLED or finishing > FINISHING_PASSES or final:
                         extend(matrix, z, w, g, energy, temperature, over_p)
-                        return trial_gap, passes, CONVERGED
+                        return trial_gap, passes, _CONVERGED
                 temperature, energy, gap, floor = _cool(
                     z, w, log_prior, g, energy, trial_gap, trial_floor, temperature, eps, cooling, noise
                 )
@@ -445,7 +445,7 @@ def _descent(sweep, direction, diagonal):
                     z[a] = kept_z[a] + length * step[a]
             _normalise(z, w)
         _copy(kept_z, z)
-        return gap, passes, ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
+        return gap, passes, _ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
 
     return descend
 
@@ -568,19 +568,19 @@ pull_dense, pull_wide = _pulling(_turn_dense), _pulling(_turn_wide)
 # whole batch are read with pi_step = 0 instead of being copied.
 
 
-def _given(rank: int):
+def _read_only(rank: int):
     return types.Array(float64, rank, "C", readonly=True)
 
 
-def _filled(rank: int, dtype=float64):
+def _writable(rank: int, dtype=float64):
     return types.Array(dtype, rank, "C")
 
 
 @once
 def _kernel_for(wide: bool):
     signature = types.void(
-        _given(3), int64, _given(2), _given(1), _given(2), _given(2), float64, int64,
-        _filled(2), _filled(1), _filled(1, int64), _filled(1, int8), _filled(2), _filled(2), _filled(3),
+        _read_only(3), int64, _read_only(2), _read_only(1), _read_only(2), _read_only(2), float64, int64,
+        _writable(2), _writable(1), _writable(1, int64), _writable(1, int8), _writable(2), _writable(2), _writable(3),
     )  # fmt: skip
     return compile_entry(signature, _solve_wide if wide else _solve_dense)
 
@@ -630,5 +630,5 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
         pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
         log_weights, gap, passes, outcome, level, over_p, curvature,
     )  # fmt: skip
-    found = (log_weights, gap, passes, outcome) + ((level, over_p, curvature) if keep else ())
-    return tuple([array.reshape(batch + array.shape[1:]) for array in found])
+    answers = (log_weights, gap, passes, outcome) + ((level, over_p, curvature) if keep else ())
+    return tuple([array.reshape(batch + array.shape[1:]) for array in answers])

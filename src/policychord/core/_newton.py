@@ -99,7 +99,7 @@ class _State(NamedTuple):
 def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """Solve one problem from the weights `start`: (weights, gap, passes, outcome)."""
     problem = problem._replace(parameters=problem.complexity.centre(problem.parameters))
-    eps, lean = problem.eps, reg.tilt(problem.log_prior, problem.alpha)
+    eps, lean = problem.eps, reg.link(problem.log_prior, problem.alpha)
     hot_w = _fit(problem, jnp.exp(problem.log_prior))
     hottest = _hottest(problem, hot_w)
     bent = _is_bent(problem)
@@ -165,9 +165,9 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         stuck = stuck | (kinked & (state.passes >= _RESTART_AFTER))
         outcome = jnp.select(
             [hopeless, bad_curve, settled, kinked, stuck & (kept.floor >= ROUNDING_SHARE * kept.gap)],
-            [_code(Outcome.BAD_INPUT), _code(Outcome.NOT_CONVEX), _code(Outcome.CONVERGED),
-             _code(Outcome.NOT_SMOOTH), _code(Outcome.ROUNDING_LIMIT)],
-            _code(Outcome.NOT_CONVERGED),
+            [jnp.int8(Outcome.BAD_INPUT), jnp.int8(Outcome.NOT_CONVEX), jnp.int8(Outcome.CONVERGED),
+             jnp.int8(Outcome.NOT_SMOOTH), jnp.int8(Outcome.ROUNDING_LIMIT)],
+            jnp.int8(Outcome.NOT_CONVERGED),
         )  # fmt: skip
         return _State(
             w, kept, jnp.where(restart, hottest, temperature), jnp.where(restart, 0, rejections),
@@ -187,21 +187,17 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
     no, counter = jnp.zeros_like(fine), jnp.zeros_like(fine, dtype=int)
     first = _State(
         w, nowhere, eps, counter, counter, counter, counter, ~no, no, ~fine | bent,
-        jnp.where(bent, _code(Outcome.NOT_CONVEX), _code(Outcome.BAD_INPUT)),
+        jnp.where(bent, jnp.int8(Outcome.NOT_CONVEX), jnp.int8(Outcome.BAD_INPUT)),
     )  # fmt: skip
     last = lax.while_loop(lambda s: ~s.done & (s.passes < _MOST_PASSES), turn, first)
     judged = (last.outcome != Outcome.BAD_INPUT) & (last.outcome != Outcome.NOT_CONVEX)
     known = judged & (last.temperature <= eps) & (last.passes > 0)
     known = known & problem.complexity.convex
     outcome = jnp.where(
-        (last.outcome == Outcome.CONVERGED) & (not problem.complexity.convex), _code(Outcome.LOCAL), last.outcome
+        (last.outcome == Outcome.CONVERGED) & (not problem.complexity.convex), jnp.int8(Outcome.LOCAL), last.outcome
     )
     weights = jnp.where(outcome == Outcome.BAD_INPUT, jnp.nan, last.kept.w)
     return weights, jnp.where(known, last.kept.gap, jnp.inf), last.passes, outcome
-
-
-def _code(outcome: Outcome) -> jax.Array:
-    return jnp.int8(int(outcome))
 
 
 def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
@@ -377,15 +373,15 @@ def _is_bent(problem: ConvexProblem) -> jax.Array:
 
 
 @jax.custom_jvp
-def _solve_one(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
+def _solve_problem(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, ...]:
     """`_descend`, with the implicit derivative of the weights."""
     return _descend(problem, start, tol)
 
 
-@_solve_one.defjvp
-def _solve_one_jvp(primals: Any, tangents: Any) -> Any:
+@_solve_problem.defjvp
+def _solve_problem_jvp(primals: Any, tangents: Any) -> Any:
     problem, start, tol = primals
-    solution = _solve_one(problem, start, tol)
+    solution = _solve_problem(problem, start, tol)
     change = _tangent(problem, solution[0], tangents[0])
     still = [np.zeros(a.shape, jax.dtypes.float0) for a in solution[2:]]
     return solution, (change, jnp.zeros_like(solution[1]), *still)
@@ -405,7 +401,7 @@ def _tangent(problem: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array
     dg = jnp.zeros_like(w)
     if problem.parameters is not None:
         dg = jax.jvp(gradient, (problem.parameters,), (change.parameters,))[1]
-    u, lean = reg.link(reg.floored_log(w), problem.alpha), reg.tilt(problem.log_prior, problem.alpha)
+    u, lean = reg.link(reg.floored_log(w), problem.alpha), reg.link(problem.log_prior, problem.alpha)
     d_rho: Any = dg + change.eps * (u - lean)
     if problem.alpha is None or change.alpha is None:
         d_rho = d_rho - problem.eps * change.log_prior
@@ -428,7 +424,7 @@ def solve_convex(problems: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Arr
     """A batch: weights, certificate, passes, outcome."""
 
     def solve_each(problem: ConvexProblem, begin: Any) -> Any:
-        w, gap, passes, outcome = _solve_one(problem, begin, jnp.asarray(tol))
+        w, gap, passes, outcome = _solve_problem(problem, begin, jnp.asarray(tol))
         return w, certificate_from(problem, lax.stop_gradient(gap)), passes, outcome
 
     return over_batch(solve_each, problems, lax.stop_gradient(start))

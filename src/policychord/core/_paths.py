@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._types import Scalars, is_traced, namespace, require_float64
-from ._checks import check_number
+from .._types import ArrayLike, Scalars, Weights, in_kind, is_traced
+from ._checks import check_number, check_simplex
 from .equilibrium import ConvergenceError
 
 _Record = TypeVar("_Record")
@@ -21,16 +19,34 @@ def check_times(t1: float, tau: float, save: int) -> None:
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 
 
+def first_weights(start: ArrayLike | None, log_prior: Weights) -> Weights:
+    """Where a path begins: uniform unless `start` says where."""
+    n = log_prior.shape[-1]
+    return np.full(n, 1.0 / n) if start is None else check_simplex("start", start, log_prior)
+
+
+def follow(velocity: Callable[..., Any], method: Any, begin: Any, times: Any, tolerances: Any, max_steps: int) -> Any:
+    """The states at `times` of dx/dt = velocity(t, x, nothing); infinity from where the integrator gave up."""
+    import diffrax  # slow to import, and only the two integrators need it
+
+    rtol, atol = tolerances
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity), method, t0=times[0], t1=times[-1], dt0=None, y0=begin,
+        saveat=diffrax.SaveAt(ts=times), stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        max_steps=max_steps, throw=False,
+    ).ys  # fmt: skip
+
+
 def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others) -> _Record:
-    """Run an integration in float64 and return it in kind: NumPy for NumPy, JAX for JAX."""
-    arrays = [*jax.tree.leaves(problem), *others]
-    if is_traced(*arrays):
-        require_float64()
-        return integrate()
-    with jax.enable_x64(True):
-        path = integrate()
-        _raise_unless_finite(path, name, problem.eps)
-        return path if namespace(*arrays) is jnp else jax.tree.map(np.asarray, path)
+    """Run an integration in float64 and return it in kind, or say how far it came."""
+
+    def run() -> _Record:
+        path: Any = integrate()
+        if not is_traced(path.weights):
+            _raise_unless_finite(path, name, problem.eps)
+        return path
+
+    return in_kind(run, problem, *others)
 
 
 def _raise_unless_finite(path, name: str, eps: Scalars) -> None:

@@ -12,12 +12,12 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, check_simplex, joint_axes, joint_batch
+from ._checks import as_floats, joint_axes, joint_batch
 from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
-from ._paths import check_times, integrated
+from ._paths import check_times, first_weights, follow, integrated
 from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, require_problem, spread_over
 
-_RTOL, _ATOL = 1e-6, 1e-9
+_TOLERANCES = 1e-6, 1e-9  # relative and absolute
 # Full Newton steps converge quadratically, so a loose test leaves an exact answer; a tight one trips over rounding,
 # which the fastest layer magnifies by t1/tau_g, and sends the step size to zero.
 _NEWTON_RTOL, _NEWTON_ATOL = 1e-3, 1e-5
@@ -97,8 +97,7 @@ def circuit(
     check_times(t1, 1.0, save)
     scales = _ladder(problem.eps) if time_scales is None else time_scales
     scales = check_scales(scales)
-    n = problem.pi.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, problem.log_prior)
+    first = first_weights(start, problem.log_prior)
     axes = {"the problem": joint_batch("start", first, problem.log_prior)}
     batch = joint_axes(axes | {f"time_scales.{name}": t.shape for name, t in zip(scales._fields, scales, strict=True)})
     if not is_traced(*problem, *scales):
@@ -174,18 +173,8 @@ def _integrate(build: Callable[..., Any], *operands: jax.Array) -> Any:
 
     *problem, hidden, gradient, softmax, tau, first, times = operands
     velocity, begin = build(Problem(*problem), TimeScales(hidden, gradient, softmax, tau), first)
-    return diffrax.diffeqsolve(
-        diffrax.ODETerm(velocity),
-        diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=_NEWTON_RTOL, atol=_NEWTON_ATOL)),
-        t0=times[0],
-        t1=times[-1],
-        dt0=None,
-        y0=begin,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=_RTOL, atol=_ATOL),
-        max_steps=_MAX_STEPS,
-        throw=False,
-    ).ys
+    method = diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=_NEWTON_RTOL, atol=_NEWTON_ATOL))
+    return follow(velocity, method, begin, times, _TOLERANCES, _MAX_STEPS)
 
 
 def _log(a: jax.Array) -> jax.Array:

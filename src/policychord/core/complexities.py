@@ -105,17 +105,14 @@ class AbstractComplexity(ABC):
         return 0.0
 
 
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
 @contextmanager
 def _explained(done: str, remedy: str) -> Iterator[None]:
     """Say what it means that a user's function cannot be evaluated or differentiated."""
     try:
         yield
     except Exception as error:  # JAX and a user's function may raise anything
-        raise ValueError(f"complexity cannot be {done} ({_reason(error)}): {remedy}.") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"complexity cannot be {done} ({reason}): {remedy}.") from error
 
 
 @jax.tree_util.register_static

@@ -67,20 +67,18 @@ def pose(
     """Check what every problem has, and give all of it the same batch axes: those of eps, prior and regulariser."""
     temperature = checks.as_floats("eps", eps)
     checks.check_eps(temperature)
-    if log_prior is not None:
-        bias = checks.normalised_log_prior(
-            "log_prior", checks.as_floats("log_prior", log_prior), checks.sum_tolerance(log_prior)
-        )
-    elif prior is not None:
-        bias = checks.normalised_prior("prior", checks.as_floats("prior", prior), checks.sum_tolerance(prior))
-    else:
-        bias = np.full(n, -np.log(n))
+    bias = checks.log_prior_of(n, prior, log_prior)
     alpha, caps = (None, None) if is_plain(regulariser) else alpha_and_caps(regulariser, n)
     return _aligned(ConvexProblem(complexity, parameters, temperature, bias, alpha, caps), n)
 
 
-def checked_convex(problem: ConvexProblem) -> ConvexProblem:
+def checked_convex(problem: Any) -> ConvexProblem:
     """The problem as float64 arrays whose shapes fit together, whoever put it together, or a complaint."""
+    if not isinstance(problem, ConvexProblem):
+        raise ValueError(
+            f"expected a Problem but got {type(problem).__name__}: build one with "
+            "problem(pi=..., action_cost=..., eps=...)."
+        )
     complexity, parameters, *arrays = problem
     if not isinstance(complexity, AbstractComplexity):
         raise ValueError(

@@ -28,11 +28,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ArrayLike, Counts, Flags, Scalars, Weights, is_traced, namespace, require_float64
+from .._types import ArrayLike, Counts, Flags, Scalars, Weights, in_kind, is_traced, namespace, require_float64
 from ._checks import check_number, check_simplex, joint_batch, shown
 from ._method import LOG_FLOOR, MAX_PASSES, Outcome
 from ._traced import Route, solve_traced
-from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked, require_convex, spread_over
+from .objective import AnyProblem, Certificate, Problem, certificate_from_gap, checked_any, spread_over
 
 if TYPE_CHECKING:
     from .convex import ConvexProblem
@@ -61,7 +61,7 @@ class ConvergenceError(ValueError):
     """A problem could not be solved to the tolerance asked for."""
 
 
-_CONVERGED = int(Outcome.CONVERGED)  # comparing with the enum itself is slow
+_CONVERGED, _LOCAL = int(Outcome.CONVERGED), int(Outcome.LOCAL)  # comparing with the enum itself is slow
 _REMEDY = {
     Outcome.NOT_CONVERGED: "start from the prior (start=None), or accept a larger tol",
     Outcome.ROUNDING_LIMIT: "divide the cost, raise eps, or accept a larger tol",
@@ -91,19 +91,19 @@ def solve(
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
     support derivatives, forwards and backwards; second derivatives need "jax".
     """
-    if not isinstance(problem, Problem):
-        require_convex(problem)
+    problem = checked_any(problem)
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
-    if isinstance(problem, Problem):
-        return _solve_paper(problem, tol, start, route, throw)
-    return _solve_general(problem, tol, start, throw)
+    paper = isinstance(problem, Problem)
+    answer = _solve_paper(problem, tol, start, route) if paper else _solve_general(problem, tol, start)
+    if throw and not is_traced(answer.outcome):
+        _raise_unless_solved(problem, answer, tol)
+    return answer
 
 
-def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route, throw: bool) -> Equilibrium:
+def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Route) -> Equilibrium:
     """`solve` for the paper's own problem: a mixture with the entropy."""
-    problem = checked(problem)
     log_start = None
     if start is not None:
         start = check_simplex("start", start, problem.log_prior)
@@ -123,19 +123,13 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
 
         solution = solve_batch(*problem, log_start, tol, MAX_PASSES)
         solution = solution if xp is np else tuple(xp.asarray(a) for a in solution)
-    answer = _equilibrium(xp, problem.eps, *solution)
-    if throw:
-        _raise_unless_converged(problem, answer, tol)
-    return answer
+    return _equilibrium(xp, problem.eps, *solution)
 
 
-def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None, throw: bool) -> Equilibrium:
+def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None) -> Equilibrium:
     """`solve` for another complexity or regulariser."""
-    from ._convex_verbs import in_kind  # these three are loaded when they are first needed
-    from ._newton import solve_convex
-    from .convex import checked_convex
+    from ._newton import solve_convex  # loaded when it is first needed
 
-    problem = checked_convex(problem)
     begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(
         "start", start, problem.log_prior
     )  # fmt: skip
@@ -146,12 +140,7 @@ def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None, th
         log_weights = jnp.where(alive, jnp.log(jnp.where(alive, weights, 1.0)), -jnp.inf)
         return Equilibrium(weights, log_weights, certificate, passes, outcome)
 
-    answer = in_kind(run, problem, begin, tol)
-    if throw and not is_traced(answer.weights):
-        outcome = np.asarray(answer.outcome)
-        bad = (outcome != Outcome.CONVERGED) & (outcome != Outcome.LOCAL)
-        _raise_if(bad, answer, tol, np.broadcast_to(np.asarray(problem.eps), bad.shape))
-    return answer
+    return in_kind(run, problem, begin, tol)
 
 
 def _equilibrium(
@@ -172,26 +161,23 @@ def _on_cpu(*arrays: ArrayLike) -> bool:
     return all(d.platform == "cpu" for a in on_devices for d in a.devices())
 
 
-def _raise_unless_converged(problem: Problem, answer: Equilibrium, tol: float) -> None:
-    outcome = np.asarray(answer.outcome)
-    bad = outcome != _CONVERGED
-    if np.logical_or.reduce(bad, axis=None):
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        cost = np.asarray(problem.action_cost)[where]
-        far = np.abs(cost).min() > np.ptp(cost)  # columns sum to one up to rounding, and so a constant counts
-        first = "subtract a constant from the cost, " if far else ""
-        _raise_if(bad, answer, tol, problem.eps, f", cost from {cost.min():.3g} to {cost.max():.3g}", first)
-
-
-def _raise_if(bad: Any, answer: Equilibrium, tol: float, temperature: Scalars, cost: str = "", first: str = "") -> None:
+def _raise_unless_solved(problem: AnyProblem, answer: Equilibrium, tol: float) -> None:
     """Say of the first problem without an answer why it has none."""
-    if not bad.any():
+    outcome = np.asarray(answer.outcome)
+    bad = (outcome != _CONVERGED) & (outcome != _LOCAL)
+    if not np.logical_or.reduce(bad, axis=None):
         return
     where = tuple(int(i) for i in np.argwhere(bad)[0])
-    gap, eps = float(np.asarray(answer.certificate.gap)[where]), float(np.asarray(temperature)[where])
-    why = Outcome(int(np.asarray(answer.outcome)[where]))
-    remedy = (first if why is Outcome.ROUNDING_LIMIT else "") + _REMEDY[why]
+    gap, eps = (float(np.broadcast_to(np.asarray(a), bad.shape)[where]) for a in (answer.certificate.gap, problem.eps))
+    why, cost_range = Outcome(int(outcome[where])), ""
+    remedy = _REMEDY[why]
+    if isinstance(problem, Problem):
+        cost = np.broadcast_to(np.asarray(problem.action_cost), (*bad.shape, problem.action_cost.shape[-1]))[where]
+        cost_range = f", cost from {cost.min():.3g} to {cost.max():.3g}"
+        # columns sum to one up to rounding, and so a constant counts
+        if why is Outcome.ROUNDING_LIMIT and np.abs(cost).min() > np.ptp(cost):
+            remedy = f"subtract a constant from the cost, {remedy}"
     raise ConvergenceError(
         f"{int(bad.sum())} of {bad.size} problems did not reach tol = {tol:.1e}; the first, at index {where}, stopped "
-        f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost}). {why.sentence} Remedy: {remedy}."
+        f"at a gap of {gap:.3g} (eps = {eps:.3g}{cost_range}). {why.sentence} Remedy: {remedy}."
     )

@@ -10,21 +10,20 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, check_simplex, check_weights, joint_batch, shown
-from ._paths import check_times, integrated
+from ._checks import as_floats, joint_batch, shown
+from ._paths import check_times, first_weights, follow, integrated
 from .objective import (
     AnyProblem,
     Certificate,
     Problem,
     along_path,
     certificate_at,
-    checked,
-    dispatch,
+    checked_any,
     energy,
     gate,
     primitive_cost,
-    require_convex,
     spread_over,
+    verb,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ else:  # loaded when it is first needed
     ConvexProblem = Any
 
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
-_RTOL, _ATOL = 1e-10, 1e-13
+_TOLERANCES = 1e-10, 1e-13  # relative and absolute
 _MAX_STEPS = 1 << 20
 _MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
 
@@ -60,12 +59,12 @@ def flow(
     `start` may have batch axes of its own: many starts for one problem give many paths.
     """
     check_times(t1, tau, save)
-    posed = checked(problem) if isinstance(problem, Problem) else _checked_general(problem)
-    n = posed.log_prior.shape[-1]
-    first = np.full(n, 1.0 / n) if start is None else check_simplex("start", start, posed.log_prior)
+    posed = checked_any(problem)
+    first = first_weights(start, posed.log_prior)
     batch = joint_batch("start", first, posed.log_prior)
     if isinstance(posed, Problem):
         return integrated("flow", lambda: _flow(posed, first, t1, tau, save, batch), posed, first)
+    _require_convexity(posed)
     return integrated("flow", lambda: _general_flow(posed, first, t1, tau, save), posed, first)
 
 
@@ -74,11 +73,12 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
 
     `tau` is a number, or an array that broadcasts with the batch axes.
     """
-    tau = _check_tau(tau)
-    if not isinstance(problem, Problem):
-        return dispatch("dissipation", problem, weights, 1.0) / tau
-    problem = checked(problem)
-    weights = check_weights("weights", weights, problem.log_prior)
+    return _dissipation(problem, weights) / _check_tau(tau)
+
+
+@verb("dissipation")
+def _dissipation(problem: Problem, weights: Weights) -> Scalars:
+    """The same for tau = 1."""
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
     xp = namespace(y)
     y = y - xp.max(y, axis=-1, keepdims=True)
@@ -87,7 +87,7 @@ def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -
     alive = weights > 0
     log_ratio = xp.log(xp.where(alive, weights, 1.0)) - log_response
     apart = xp.where(alive, (weights - xp.exp(log_response)) * log_ratio, np.inf)
-    return -problem.eps / tau * xp.sum(apart, axis=-1)
+    return -problem.eps * xp.sum(apart, axis=-1)
 
 
 def _check_tau(tau: Any) -> Any:
@@ -98,18 +98,13 @@ def _check_tau(tau: Any) -> Any:
     return values
 
 
-def _checked_general(problem: Any) -> ConvexProblem:
-    """The problem, if it is one and its flow goes where the theory says."""
-    problem = require_convex(problem)
-    from .convex import checked_convex
-
-    problem = checked_convex(problem)
+def _require_convexity(problem: ConvexProblem) -> None:
+    """Refuse a problem whose flow need not go where the theory says."""
     if not problem.complexity.convex:
         raise ValueError(
             'the flow has a theory for convex complexities, and that of combine="local product" is not convex: use '
             '`solve` for a local answer, or combine="product".'
         )
-    return problem
 
 
 @partial(jax.jit, static_argnames="save")
@@ -118,15 +113,15 @@ def _general_flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -
 
     times = jnp.linspace(0.0, t1, save)
 
-    def one_path(problem: Any, begin: jax.Array) -> Any:
+    def path_of(problem: Any, begin: jax.Array) -> Any:
         weights = _follow(lambda w: gate_of(problem, w), begin, times, tau, _MAX_STEPS_GENERAL)
 
         def look(w: jax.Array) -> Any:
-            return energy_of(problem, w), dissipation_of(problem, w, tau), certificate_of(problem, w)
+            return energy_of(problem, w), dissipation_of(problem, w) / tau, certificate_of(problem, w)
 
         return weights, *jax.vmap(look)(weights)
 
-    return Path(times, *over_batch(one_path, problems, first))
+    return Path(times, *over_batch(path_of, problems, first))
 
 
 @partial(jax.jit, static_argnames=("save", "batch"))
@@ -149,20 +144,9 @@ def _integrate(*operands: jax.Array) -> jax.Array:
 
 
 def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, tau: Any, max_steps: int) -> jax.Array:
-    import diffrax  # slow to import, and only the two integrators need it
+    import diffrax  # slow to import
 
-    path = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, w, _: (respond(w) - w) / tau),
-        diffrax.Tsit5(),
-        t0=times[0],
-        t1=times[-1],
-        dt0=None,
-        y0=first,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=_RTOL, atol=_ATOL),
-        max_steps=max_steps,
-        throw=False,
-    ).ys
+    path = follow(lambda t, w, _: (respond(w) - w) / tau, diffrax.Tsit5(), first, times, _TOLERANCES, max_steps)
     # the flow stays on the simplex; an integrator steps below zero by as much as its tolerance
     inside = jnp.maximum(path, 0.0)
     return inside / jnp.sum(inside, axis=-1, keepdims=True)

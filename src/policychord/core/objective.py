@@ -1,8 +1,9 @@
 """The variational objective: one gating problem, its energy, its gate and its certificate."""
 
 from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +19,7 @@ else:  # loaded when they are first needed
     ConvexProblem = Entropy = Regulariser = Tsallis = Any
 
 Combine = Literal["mixture", "product", "local product"]
+_Answer = TypeVar("_Answer", covariant=True)
 
 
 class Problem(NamedTuple):
@@ -165,18 +167,18 @@ def _mixture_problem(
         raise ValueError("pass exactly one of pi (probabilities) and log_pi (their logarithms).")
     if prior is not None and log_prior is not None:
         raise ValueError("pass at most one of prior (probabilities) and log_prior (their logarithms).")
-    pi_name, given_pi = ("pi", pi) if log_pi is None else ("log_pi", log_pi)
-    prior_name, given_prior = ("prior", prior) if log_prior is None else ("log_prior", log_prior)
+    pi_name, raw_pi = ("pi", pi) if log_pi is None else ("log_pi", log_pi)
+    prior_name, raw_prior = ("prior", prior) if log_prior is None else ("log_prior", log_prior)
 
-    columns = checks.as_floats(pi_name, given_pi)
+    columns = checks.as_floats(pi_name, raw_pi)
     cost = checks.as_floats("action_cost", action_cost)
     temperature = checks.as_floats("eps", eps)
-    bias = None if given_prior is None else checks.as_floats(prior_name, given_prior)
+    bias = None if raw_prior is None else checks.as_floats(prior_name, raw_prior)
     batch = checks.check_shapes(pi_name, columns, cost, temperature, prior_name, bias)
     d, n = columns.shape[-2:]
 
     to_pi = checks.normalised_columns if log_pi is None else checks.normalised_log_columns
-    columns = to_pi(pi_name, columns, checks.sum_tolerance(given_pi))
+    columns = to_pi(pi_name, columns, checks.sum_tolerance(raw_pi))
     xp = namespace(columns, cost, temperature, bias)
     cost = checks.checked_cost(cost, columns)
     checks.check_eps(temperature)
@@ -184,7 +186,7 @@ def _mixture_problem(
         bias = np.full(n, -np.log(n))
     else:
         to_log_prior = checks.normalised_prior if log_prior is None else checks.normalised_log_prior
-        bias = to_log_prior(prior_name, bias, checks.sum_tolerance(given_prior))
+        bias = to_log_prior(prior_name, bias, checks.sum_tolerance(raw_prior))
 
     return Problem(
         pi=_spread(xp, columns, (*batch, d, n)),
@@ -222,32 +224,22 @@ def require_problem(value: Any, verb: str) -> Problem:
     """The paper's problem, checked; anything else is refused with what stands in the way of this verb."""
     if isinstance(value, Problem):
         return checked(value)
-    from .convex import beyond_paper
+    from .convex import beyond_paper, checked_convex
 
-    extra = beyond_paper(require_convex(value))
+    extra = beyond_paper(checked_convex(value))
     raise ValueError(
         f"{verb} is made for a mixture with the entropy, but this problem has {extra}: leave that out, or use `solve`, "
         "which takes every problem."
     )
 
 
-def require_convex(value: Any) -> ConvexProblem:
-    """A problem with another complexity or regulariser; refuses what is no problem."""
-    from .convex import ConvexProblem  # loaded when it is first needed
+def checked_any(value: Any) -> AnyProblem:
+    """A problem of either kind, checked; refuses what is no problem."""
+    if isinstance(value, Problem):
+        return checked(value)
+    from .convex import checked_convex  # loaded when it is first needed
 
-    if not isinstance(value, ConvexProblem):
-        raise ValueError(
-            f"expected a Problem but got {type(value).__name__}: build one with "
-            "problem(pi=..., action_cost=..., eps=...)."
-        )
-    return value
-
-
-def dispatch(verb: str, problem: Any, weights: ArrayLike, *more: Any) -> Any:
-    """The answer of a verb that is given weights to a problem that is not the paper's own, or a refusal."""
-    from ._convex_verbs import VERBS  # loaded when it is first needed
-
-    return VERBS[verb](require_convex(problem), weights, *more)
+    return checked_convex(value)
 
 
 def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
@@ -264,60 +256,76 @@ def along_path(problem: Problem) -> Problem:
     return Problem(pi[..., None, :, :], s[..., None, :], eps[..., None], log_prior[..., None, :])
 
 
-def primitive_cost(problem: AnyProblem, weights: ArrayLike) -> Weights:
+class _Verb(Protocol[_Answer]):
+    def __call__(self, problem: AnyProblem, weights: ArrayLike) -> _Answer: ...
+
+
+def verb(
+    name: str, check: Callable[..., Weights] = checks.check_weights
+) -> Callable[[Callable[[Problem, Weights], _Answer]], _Verb[_Answer]]:
+    """Decorate what a verb answers to the paper's own problem and some weights, both checked.
+
+    To another problem `VERBS` in `_convex_verbs.py` has the answer; nowhere else is that decided.
+    """
+
+    def decorate(function: Callable[[Problem, Weights], _Answer]) -> _Verb[_Answer]:
+        @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+        def answer(problem: AnyProblem, weights: ArrayLike) -> Any:
+            if isinstance(problem, Problem):
+                problem = checked(problem)
+                return function(problem, check("weights", weights, problem.log_prior))
+            from ._convex_verbs import VERBS  # loaded when it is first needed
+
+            return VERBS[name](problem, weights)
+
+        answer.__annotations__["return"] = function.__annotations__["return"]
+        del answer.__wrapped__  # its signature is that of the paper's problem alone
+        return answer
+
+    return decorate
+
+
+@verb("primitive_cost")
+def primitive_cost(problem: Problem, weights: Weights) -> Weights:
     """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
-    if not isinstance(problem, Problem):
-        return dispatch("primitive_cost", problem, weights)
-    problem = checked(problem)
-    weights = checks.check_weights("weights", weights, problem.log_prior)
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
 
-def complexity(problem: AnyProblem, weights: ArrayLike) -> Scalars:
+@verb("complexity")
+def complexity(problem: Problem, weights: Weights) -> Scalars:
     """F(w) = sum_i (Pi w)_i [ ln (Pi w)_i + s_i ], the divergence from the generative model."""
-    if not isinstance(problem, Problem):
-        return dispatch("complexity", problem, weights)
-    problem = checked(problem)
-    weights = checks.check_weights("weights", weights, problem.log_prior)
     pi, s, _, _ = problem
     xp = namespace(*problem, weights)
     return xp.sum(_mixture(pi, weights) * (_log_mixture(pi, weights) + s), axis=-1)
 
 
-def energy(problem: AnyProblem, weights: ArrayLike) -> Scalars:
+@verb("energy")
+def energy(problem: Problem, weights: Weights) -> Scalars:
     """V(w) = F(w) + eps sum_a w_a ln( w_a / w_hat_a ) on the simplex, and +inf off it (the entropic barrier)."""
-    if not isinstance(problem, Problem):
-        return dispatch("energy", problem, weights)
-    problem = checked(problem)
-    weights = checks.check_weights("weights", weights, problem.log_prior)
     xp = namespace(*problem, weights)
     off = (xp.abs(xp.sum(weights, axis=-1) - 1.0) > checks.SUM_TOLERANCE) | xp.any(weights < 0.0, axis=-1)
     divergence = xp.sum(weights * (_log_or_zero(weights) - problem.log_prior), axis=-1)
     return xp.where(off, np.inf, complexity(problem, weights) + problem.eps * divergence)
 
 
-def gate(problem: AnyProblem, weights: ArrayLike) -> Weights:
+@verb("gate")
+def gate(problem: Problem, weights: Weights) -> Weights:
     """S(w) = softmax( -h(w)/eps + ln w_hat ), the best response to the present mixture."""
-    if not isinstance(problem, Problem):
-        return dispatch("gate", problem, weights)
-    problem = checked(problem)
     y = problem.log_prior - primitive_cost(problem, weights) / problem.eps[..., None]
     xp = namespace(y)
     response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
     return response / xp.sum(response, axis=-1, keepdims=True)
 
 
-def certify(problem: AnyProblem, weights: ArrayLike) -> Certificate:
+@verb("certify", checks.check_simplex)
+def certify(problem: Problem, weights: Weights) -> Certificate:
     """Bound the suboptimality of any weights, whoever made them, from one gradient.
 
     gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
     rounding may have hidden. With another complexity or regulariser see `_convex_verbs.py`; `assumes` says what the
     bounds are conditional on.
     """
-    if not isinstance(problem, Problem):
-        return dispatch("certify", problem, weights)
-    problem = checked(problem)
-    return certificate_at(problem, checks.check_simplex("weights", weights, problem.log_prior))
+    return certificate_at(problem, weights)
 
 
 def certificate_at(problem: Problem, weights: Weights) -> Certificate:

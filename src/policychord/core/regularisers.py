@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._types import Array, ArrayLike, Weights, is_traced, namespace
-from ._checks import as_floats, check_eps, joint_axes, normalised_prior, sum_tolerance
+from .._types import Array, ArrayLike, Weights, in_kind, is_traced, namespace
+from ._checks import as_floats, check_eps, joint_axes, log_prior_of
 from ._method import LOG_FLOOR, UNIT_ROUNDOFF
 
 _SUMMED = 16.0  # roundings that the sum of the weights may be off when the search ends; they are shared out then
@@ -82,20 +82,14 @@ def best_response(
     if cost.ndim < 1 or cost.shape[-1] == 0:
         raise ValueError(f"cost has shape {cost.shape}: the last axis needs one cost for each option.")
     n = cost.shape[-1]
-    log_prior = np.full(n, -np.log(n)) if prior is None else normalised_prior(
-        "prior", as_floats("prior", prior), sum_tolerance(prior)
-    )  # fmt: skip
+    log_prior = log_prior_of(n, prior)
     if log_prior.ndim < 1 or log_prior.shape[-1] != n:
         raise ValueError(f"prior has shape {log_prior.shape}: the last axis needs one entry for each option ({n}).")
     alpha, caps = alpha_and_caps(regulariser, n)
     lead = {"cost": cost.shape[:-1], "eps": temperature.shape, "prior": log_prior.shape[:-1]}
     joint_axes(lead | {"alpha": alpha.shape, "caps": caps.shape[:-1]})
-    xp = namespace(cost, temperature, log_prior, alpha, caps)
     arguments = (cost, temperature, log_prior, alpha, caps)
-    if is_traced(*arguments):
-        return _responses(*arguments)
-    with jax.enable_x64(True):
-        return xp.asarray(_responses(*arguments))
+    return in_kind(lambda: _responses(*arguments), *arguments)
 
 
 def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
@@ -110,7 +104,7 @@ def prox(x: ArrayLike, regulariser: Regulariser | None = None) -> Weights:
 @jax.jit
 def _responses(cost: Any, eps: Any, log_prior: Any, alpha: Any, caps: Any) -> jax.Array:
     def response(cost, eps, log_prior, alpha, caps):
-        return respond(tilt(log_prior, alpha) - cost / eps, caps, alpha)[0]
+        return respond(link(log_prior, alpha) - cost / eps, caps, alpha)[0]
 
     return jnp.vectorize(response, signature="(n),(),(n),(),(n)->(n)")(cost, eps, log_prior, alpha, caps)
 
@@ -146,11 +140,6 @@ def floored_log(weights: Any) -> jax.Array:
     return jnp.log(jnp.maximum(weights, np.exp(LOG_FLOOR)))
 
 
-def tilt(log_prior: Any, alpha: Any) -> jax.Array:
-    """The link of the prior: what the divergence from it takes off the cost of every weight."""
-    return link(log_prior, alpha)
-
-
 def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
     """1/r''(w) = w^(2 - alpha), and zero at zero."""
     if alpha is None:
@@ -162,7 +151,7 @@ def curvature_inverse(weights: Any, alpha: Any) -> jax.Array:
 def value(weights: Any, log_prior: Any, alpha: Any) -> jax.Array:
     """R(w) - R(w_hat) - <l(w_hat), w - w_hat>, the divergence from the prior."""
     own, prior = _potential(weights, alpha), jnp.exp(log_prior)
-    return jnp.sum(own - _potential(prior, alpha) - tilt(log_prior, alpha) * (weights - prior))
+    return jnp.sum(own - _potential(prior, alpha) - link(log_prior, alpha) * (weights - prior))
 
 
 def strength(n: int, alpha: Any) -> Any:
@@ -226,6 +215,7 @@ def _search(y: Any, caps: Any, alpha: Any) -> tuple[jax.Array, jax.Array]:
 
 @_search.defjvp
 def _search_jvp(primals: Any, tangents: Any) -> Any:
+    """The rule of `_implicit.py` for a linear complexity, where it has a closed form: H = 0, eps = 1."""
     y, caps, alpha = primals
     dy, d_caps, d_alpha = tangents
     w, level = _search(y, caps, alpha)
@@ -257,7 +247,7 @@ class _FenchelGap(NamedTuple):
 
 
 def fenchel_gap(weights: Any, y: Any, caps: Any, alpha: Any) -> _FenchelGap:
-    """T times it is the certificate G, y = tilt - grad F/T.
+    """T times it is the certificate G, y = l(w_hat) - grad F/T.
 
     Every term of the sum is positive: r(w) - r(s) - u (w - s) with u = y - level. For w near s it is the divergence
     of r, computed from (w - s)/s without cancellation, and (l(s) - u) (w - s), which is zero inside the bounds.
