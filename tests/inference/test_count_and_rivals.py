@@ -9,7 +9,7 @@ import pytest
 
 from policychord import inference
 from policychord.inference import learning, optimise
-from policychord.inference.learning.count import _choose, _grown, _match_columns
+from policychord.inference.learning.count import _choose, _grown, _match_columns, held_out
 from policychord.inference.learning.objectives import climb, log_prob, pose
 from policychord.inference.learning.rivals import expect
 from policychord.inference.parameters import unconstrained
@@ -97,6 +97,20 @@ def test_interruption_ends_the_comparison_of_rivals(asked, decisions):  # noqa: 
     with pytest.raises(KeyboardInterrupt):
         learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
     assert len(asked) <= 5  # the climb asks once more for the best so far
+
+
+def test_rivals_are_compared_with_each_other_and_with_chance(decisions):  # noqa: F811
+    """All on the same held-out people, those of a hidden-Markov mixture with its own estimates among them."""
+    compared = learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
+    assert set(compared.names) == {"gate", "constant", "softmax", "markov", "chance"}
+    np.testing.assert_allclose(compared.score("chance").each, -np.log(4))
+    posed = pose(chooser(BEGIN[:2]), "likelihood", decisions)  # noqa: F811
+    fold = inference.folds_of(decisions.subject, 2)
+    best = climb(posed, starts=1)
+    np.testing.assert_allclose(compared.score("gate").each, held_out(posed, fold, best.z), atol=1e-9)
+    expected = inference.paired(compared.score("gate").each, compared.score("markov").each, decisions.subject)
+    assert compared.difference("gate", "markov") == pytest.approx(expected)
+    assert compared.score("markov").parameters == 2 * 3 + 3  # two primitives over four actions, and a chain of two
 
 
 def test_interruption_ends_the_search_for_the_number_and_a_folder_goes_on(asked, decisions, tmp_path):  # noqa: F811

@@ -239,10 +239,10 @@ def _fit_command(
     with watching() as watch:
         made = run_tracks(files, plan, target, watch)
     found = made.answer
-    columns, rows = comparison_table(found.comparison, WALK)
+    heads, rows = comparison_table(found.comparison, WALK)
     table = Table(title=counted(found.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="left" if column == "model" else "right")
+    for head in heads:
+        table.add_column(head, justify="left" if head == "model" else "right")
     for row in rows:
         table.add_row(*row)
     record = {

@@ -137,7 +137,8 @@ def compare(
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
     how = _How(fold, weight, own, method, starts, at_once)
     fitted: dict[str, _Fitted] = {}
-    scores, counted, missing = list(ready), np.zeros(0, bool), ()
+    scores, counted = list(ready), np.zeros(0, bool)
+    missing: tuple[str, ...] = ()
     for i, model in enumerate(models):
         try:
             if progress is not None:

@@ -144,8 +144,8 @@ def fit(
         reasons = dict.fromkeys((parameter.name for parameter in chosen), unfinished) | reasons
         notes += [f"Of the likelihood, {unfinished}: try more starts, or free less."] if best.complete else []
     comparison = None
-    if fold is not None and complete:
-        others = partial(_usual_rivals, known, chosen, rest, setup) if compare is True else compare
+    if compare and fold is not None and complete:
+        others: Rivals = partial(_usual_rivals, known, chosen, rest, setup) if compare is True else compare
         data = Data(setup.data, observations.subject, labels)
         comparison, stopped = _compare(model, others, data, fold, best, method, setup.at_once, progress)
         notes, complete = [*notes, *stopped], not stopped
