@@ -34,7 +34,7 @@ from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
-from policychord.inference import fit, groups, likelihoods, optimise, to_datatree, validate  # noqa: E402
+from policychord.inference import comparison, fit, groups, likelihoods, optimise, to_datatree  # noqa: E402
 from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
 from policychord.inference.families import bandit, flock  # noqa: E402
 from policychord.inference.fits import likelihood_of_account, setup_of  # noqa: E402
@@ -276,7 +276,9 @@ def players(seen: Any, variance: tuple[float, ...], free: tuple[str, ...]) -> An
 def hybrids(seen: Any, lapse: bool) -> Any:
     declared = [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))] + [bounded("lapse", 0, 1, 0.05)] * lapse
     data = {"observation": seen.observation, "action": np.asarray(seen.action), "k": seen.k}
-    return likelihoods.likelihood(hybrid, data, declared, groups=seen.subject, at_once=256)
+    return likelihoods.likelihood(
+        likelihoods.Model("hybrid", tuple(declared), hybrid), data, groups=seen.subject, at_once=256
+    )
 
 
 def alone(given: Any, starts: int = 4) -> Any:
@@ -296,8 +298,10 @@ def alone(given: Any, starts: int = 4) -> Any:
 
 def after_hybrid(given: Any) -> np.ndarray:
     """As published: everybody's coefficients are the Hybrid's, and what else is free is fitted given them."""
-    other = likelihoods.likelihood(hybrid, given.data, [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))],
-                                   groups=given.group, at_once=256)  # fmt: skip
+    other = likelihoods.likelihood(
+        likelihoods.Model("hybrid", (real("coef", [1.0, 0.16], labels=("V/TU", "RU")),), hybrid),
+        given.data, groups=given.group, at_once=256,
+    )  # fmt: skip
     coef, whole = alone(other), optimise.of_groups(given, products=True)
     rest = unconstrained(given.parameters, {})[2:]
     if not rest.size:
@@ -356,7 +360,7 @@ def run_people(options: argparse.Namespace) -> None:
         for name in list(models)[2:]:
             for other in ("Hybrid with a lapse", "composed, own coefficients"):
                 if name != other:
-                    gain = validate.paired(shrunk[name], shrunk[other], seen.subject)
+                    gain = comparison.paired(shrunk[name], shrunk[other], seen.subject)
                     print(f"  {name} over {other}: {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats")
 
 
@@ -373,7 +377,7 @@ def _as_published(
             inside, count = likelihoods.pointwise(given, z), size(given.parameters)
             return {
                 "inside": inside, "bic": count * np.log(np.bincount(given.group)).sum() - 2 * inside.sum(),
-                "held_out": validate.cross_validate(given, fold, fit=after_hybrid),
+                "held_out": comparison.cross_validate(given, fold, fit=after_hybrid),
                 "open": open_below(given, z) if "eps" in free else -1, "people": given.groups,
             }  # fmt: skip
 
@@ -384,7 +388,7 @@ def _as_published(
               + (f" | eps open below in {found['open']} of {found['people']}" if found["open"] >= 0 else ""),
               flush=True)  # fmt: skip
     for free in list(scores)[1:]:
-        gain = validate.paired(scores[free], scores[("coef",)], seen.subject)
+        gain = comparison.paired(scores[free], scores[("coef",)], seen.subject)
         print(f"    fitting {free[1]} adds {gain.mean * seen.size:+.0f} ± {gain.error * seen.size:.0f} nats held out")
 
 
@@ -392,9 +396,9 @@ def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str
     """One step with one model: everybody by likelihood, held out, held out by empirical Bayes, profiles of eps."""
     given = make()
     if step == "own":
-        return {"own": validate.cross_validate(given, fold, fit=alone)}
+        return {"own": comparison.cross_validate(given, fold, fit=alone)}
     if step == "shrunk":
-        by_group = validate.cross_validate(
+        by_group = comparison.cross_validate(
             given, fold, fit=lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z
         )
         return {"shrunk": by_group}
@@ -449,7 +453,7 @@ def run_folds(options: argparse.Namespace) -> None:
             )  # fmt: skip
             scores = found.mean(axis=2)
             ends = dict(zip(models, np.stack([scores.min(axis=0), scores.max(axis=0)], axis=1).tolist(), strict=True))
-            gain = validate.paired(*found.mean(axis=0), seen.subject)
+            gain = comparison.paired(*found.mean(axis=0), seen.subject)
             record(options, "folds", f"{number}: {name}", experiment=number, division=name, draws=draws, gain=gain.mean,
                    error=gain.error, ends=ends, **dict(zip(models, map(float, scores.mean(axis=0)), strict=True))
                    )  # fmt: skip
@@ -521,7 +525,8 @@ def _planted(names: tuple[str, ...], cohort: int, blocks: int) -> dict[str, Any]
 
 
 def _frequencies(names: tuple[str, ...], seen: Any) -> dict[str, Any]:
-    models = [likelihoods.likelihood(partial_of(name), _data(seen), _declared(name), groups=seen.subject, at_once=256)
+    models = [likelihoods.likelihood(likelihoods.Model(name, tuple(_declared(name)), partial_of(name)), _data(seen),
+                                     groups=seen.subject, at_once=256)
               for name in names]  # fmt: skip
     found = groups.model_frequencies(models, starts=2)
     counts = np.bincount(models[0].group)

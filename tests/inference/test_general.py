@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from policychord.inference import groups, likelihoods, optimise, parameters, uncertainty, validate
+from policychord.inference import comparison, groups, likelihoods, optimise, parameters, uncertainty
 
 PEOPLE, EACH = 24, 60
+
+
+def likelihood(log_prob, data, declared, **settings):
+    return likelihoods.likelihood(likelihoods.Model("test", tuple(declared), log_prob), data, **settings)
 
 
 def by_logit(theta, unit):
@@ -28,9 +32,7 @@ def cohort():
     coef = rng.normal([1.0, -0.5], [0.6, 0.3], size=(PEOPLE, 2))
     x = rng.normal(size=(len(group), 2))
     y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef[group]).sum(1)))).astype(float)
-    given = likelihoods.likelihood(
-        by_logit, {"x": x, "y": y}, [parameters.real("coef", labels=("a", "b"))], groups=group
-    )
+    given = likelihood(by_logit, {"x": x, "y": y}, [parameters.real("coef", labels=("a", "b"))], groups=group)
     return given, coef
 
 
@@ -95,7 +97,7 @@ def test_estimates_and_errors_are_those_of_statsmodels(cohort, best):
 def test_priors_count_in_a_map_estimate(cohort):
     given, _ = cohort
     held = [parameters.real("coef", labels=("a", "b"), prior=parameters.Normal(0.0, 0.01))]
-    strict = likelihoods.likelihood(by_logit, given.data, held)
+    strict = likelihood(by_logit, given.data, held)
     assert np.abs(optimise.maximise(strict, starts=1, method="map").z).max() < 0.1
     assert np.abs(optimise.maximise(strict, starts=1).z).max() > 0.4
 
@@ -120,7 +122,7 @@ def test_open_profiles_bounds_and_correlations_are_told():
     rng = np.random.default_rng(1)
     data = {"y": rng.normal(1.0, 1.0, size=50)}
     declared = [parameters.real("x"), parameters.real("y"), parameters.positive("idle")]
-    given = likelihoods.likelihood(
+    given = likelihood(
         lambda theta, unit: -0.5 * (unit["y"] - theta["x"] - theta["y"]) ** 2 + 0.0 * theta["idle"], data, declared
     )
     z = optimise.maximise(given, starts=2).z
@@ -158,7 +160,7 @@ def two_hills(theta, unit):
 
 
 def test_a_hill_that_a_profile_finds_is_climbed():
-    given = likelihoods.likelihood(two_hills, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
+    given = likelihood(two_hills, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
     lower = optimise.maximise(given, starts=1).z
     np.testing.assert_allclose(lower, [-1, -1], atol=1e-3)
     found = uncertainty.uncertainty(given, lower)
@@ -182,7 +184,7 @@ def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
 def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
     """The end is counted in standard errors: the same estimates, whatever the unit of the features."""
     given, _ = cohort
-    other = likelihoods.likelihood(
+    other = likelihood(
         by_logit, {**given.data, "x": given.data["x"] * [1.0, scale]}, given.parameters, groups=given.group
     )
     found = optimise.maximise(other, starts=1)
@@ -228,8 +230,8 @@ def test_frequencies_of_models_follow_who_uses_them():
     y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef).sum(1)))).astype(float)
     data = {"x": x, "y": y}
     models = [
-        likelihoods.likelihood(by_logit, data, [parameters.real("coef", labels=("a", "b"))], groups=group),
-        likelihoods.likelihood(by_first, data, [parameters.real("slope")], groups=group),
+        likelihood(by_logit, data, [parameters.real("coef", labels=("a", "b"))], groups=group),
+        likelihood(by_first, data, [parameters.real("slope")], groups=group),
     ]
     found = groups.model_frequencies(models, starts=1, tol=1e-2)
     assert abs(found.expected[0] - 11 / 16) < 2 * found.error[0]
@@ -238,16 +240,16 @@ def test_frequencies_of_models_follow_who_uses_them():
 
 def test_folds_keep_groups_together_and_scores_are_held_out(cohort, best):
     given, _ = cohort
-    fold = validate.folds_of(given.group, 4)
+    fold = comparison.folds_of(given.group, 4)
     assert all(len(set(fold[given.group == g])) == 1 for g in range(PEOPLE))
     assert np.ptp(np.bincount(fold)) <= EACH
-    held_out = validate.cross_validate(given, fold, start=best.z)
+    held_out = comparison.cross_validate(given, fold, start=best.z)
     inside = likelihoods.pointwise(given, best.z)
     assert held_out.sum() < inside.sum()
-    difference = validate.paired(inside, held_out, given.group)
+    difference = comparison.paired(inside, held_out, given.group)
     assert 0 < difference.mean < 0.02
     with pytest.raises(ValueError, match="two or more"):
-        validate.folds_of(np.zeros(5))
+        comparison.folds_of(np.zeros(5))
 
 
 def test_a_number_at_its_bound_does_not_stop_the_others():
@@ -255,7 +257,7 @@ def test_a_number_at_its_bound_does_not_stop_the_others():
     rng = np.random.default_rng(4)
     x = 3.0 + rng.normal(size=200)
     y = 30.0 - 2.0 * x + rng.normal(size=200)
-    given = likelihoods.likelihood(
+    given = likelihood(
         lambda theta, unit: -0.5 * (unit["y"] - theta["a"] - theta["b"] * unit["x"]) ** 2,
         {"x": x, "y": y},
         [parameters.real("a"), parameters.real("b")],
