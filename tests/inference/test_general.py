@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from policychord.inference import comparison, groups, likelihoods, optimise, parameters, uncertainty
+from policychord.inference import comparison, groups, likelihoods, optimise, parameters, search, uncertainty
 
 PEOPLE, EACH = 24, 60
 
@@ -102,7 +102,7 @@ def test_priors_count_in_a_map_estimate(cohort):
     assert np.abs(optimise.maximise(strict, starts=1).z).max() > 0.4
 
 
-def test_interrupted_climbs_give_the_best_so_far_and_go_on(cohort, best):
+def test_interrupted_runs_give_the_best_so_far_and_go_on(cohort, best):
     given, _ = cohort
 
     def stop(what, done, total):
@@ -153,14 +153,14 @@ def test_a_profile_does_not_stop_where_its_tangent_leads_astray(scored):
     np.testing.assert_allclose(ends, [[-0.196, 0.196]], atol=0.002)
 
 
-def two_hills(theta, unit):
-    """Hills at b = -1 and, higher, at b = 1; larger values of a favour the second."""
+def two_modes(theta, unit):
+    """Modes at b = -1 and, higher, at b = 1; larger values of a favour the second."""
     a, b = theta["a"], theta["b"]
     return (-0.5 * (a + 1) ** 2 - 0.3 * (b**2 - 1) ** 2 + (a + 1) * (b + 1)) + 0.0 * unit
 
 
-def test_a_hill_that_a_profile_finds_is_climbed():
-    given = likelihood(two_hills, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
+def test_a_mode_that_a_profile_finds_is_followed():
+    given = likelihood(two_modes, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
     lower = optimise.maximise(given, starts=1).z
     np.testing.assert_allclose(lower, [-1, -1], atol=1e-3)
     found = uncertainty.uncertainty(given, lower)
@@ -181,7 +181,7 @@ def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 100.0])
-def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
+def test_runs_end_as_near_to_the_mode_in_any_unit(cohort, scale):
     """The end is counted in standard errors: the same estimates, whatever the unit of the features."""
     given, _ = cohort
     other = likelihood(
@@ -195,7 +195,7 @@ def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
 
 @pytest.mark.parametrize("scored", [True, False])
 def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
-    """A top beyond the border, and a ridge towards it: climbs crept along the border without arriving."""
+    """A mode beyond the border, and a ridge towards it: runs crept along the border without arriving."""
     bend, top = np.array([[1.0, 0.95], [0.95, 1.0]]), np.array([30.0, -25.0])
 
     def objective(z, which):
@@ -203,7 +203,7 @@ def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
         products = [np.tile(bend, (len(z), 1, 1))] if scored else []
         return -0.5 * np.einsum("gi,ij,gj->g", offset, bend, offset), -offset @ bend, *products
 
-    found = optimise.climb_groups(objective, np.zeros((1, 2)))
+    found = search.maximise_groups(objective, np.zeros((1, 2)))
     assert found.converged.all()
     np.testing.assert_allclose(found.z, [[20.0, -25.0 + 0.95 * 10.0]], atol=1e-2)
 
@@ -211,13 +211,13 @@ def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)
-    alone = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
+    alone = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
     assert found.converged
     assert alone.converged.all()
     assert np.abs(found.mean - coef.mean(0)).max() < 3 * found.error.max()
     truth = [np.sum((z - coef) ** 2) for z in (found.z, alone.z)]
     assert truth[0] < 0.9 * truth[1]  # shrunk estimates are closer to the truth
-    lonely = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
+    lonely = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
     assert np.all(lonely.z[:, 1] == 0)
     assert np.all(lonely.value <= alone.value + 1e-6)
 

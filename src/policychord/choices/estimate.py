@@ -14,8 +14,9 @@ from jax.scipy.special import log_ndtr
 
 from ..inference.groups import GroupFit, empirical_bayes
 from ..inference.likelihoods import Likelihood, Model, likelihood, pointwise
-from ..inference.optimise import climb_groups, of_groups
+from ..inference.optimise import of_groups
 from ..inference.parameters import Normal, Parameter, bounded, natural, positive, real, unconstrained
+from ..inference.search import maximise_groups
 from ..inference.uncertainty import curvature, inverse_of
 from ..worlds.bandit import Belief
 from .beliefs import Trials
@@ -252,10 +253,10 @@ def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws:
 
 def _best_of(objective: Any, begins: list[np.ndarray]) -> np.ndarray:
     """The highest of the climbs from several starts, for each group; only the best of them goes on to its end."""
-    ends = [climb_groups(objective, begin, turns=FIRST_TURNS) for begin in begins]
+    ends = [maximise_groups(objective, begin, steps=FIRST_TURNS) for begin in begins]
     first = np.argmax(np.stack([np.round(end.value, 9) for end in ends]), axis=0)
     pick = first, np.arange(len(first))
-    return climb_groups(
+    return maximise_groups(
         objective, *(np.stack(one)[pick] for one in zip(*((e.z, e.inverse) for e in ends), strict=True))
     ).z
 

@@ -155,8 +155,9 @@ def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool
     gradient = sums_of(found.gradient, given.group, len(z))
     if not products:
         return value, gradient
-    pairs = (found.gradient[:, :, None] * found.gradient[:, None, :]).reshape(given.units, -1)
-    return value, gradient, sums_of(pairs, given.group, len(z)).reshape(len(z), *z.shape[1:], *z.shape[1:])
+    ends = np.cumsum(np.bincount(given.group, minlength=len(z)))[:-1]
+    own = np.split(found.gradient[np.argsort(given.group, kind="stable")], ends)
+    return value, gradient, np.stack([rows.T @ rows for rows in own])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
