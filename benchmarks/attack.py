@@ -40,7 +40,7 @@ from websockets.sync.client import connect
 
 from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices, read_choices
-from policychord.inference import likelihood, real
+from policychord.inference import Model, likelihood, real
 from policychord.inference.families import full
 from policychord.inference.learning import files as learning
 from policychord.inference.optimise import Optimum
@@ -186,7 +186,7 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     """Results of every kind that a command reads back, and how it does: by the name of the file."""
     z, starts = np.zeros(1), np.zeros((2, 1))
     optimum = Optimum(z, 0.0, 0.0, starts, starts, np.zeros(2), 3, True, True, (np.zeros(3), np.zeros(2)))
-    given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(3)}, [real("a")])
+    given = likelihood(Model("a", (real("a"),), lambda theta, unit: -(theta["a"] ** 2)), {"x": np.zeros(3)})
     learning.write_optimum(folder / "learned.npz", given, optimum)
     cache.save_result(folder / "step.npz", "step", cache.Result({"a": np.arange(3), "b": (1, "x")}, 1.0))
     fitted = fit.FitPlan.model_validate({"family": "bandit", "free": ["eps"], "simulate": {"decisions": 50}})

@@ -34,15 +34,14 @@ from policychord.choices.beliefs import believe  # noqa: E402
 from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
-from policychord.inference import comparison, fit, groups, likelihoods, optimise, to_datatree  # noqa: E402
+from policychord.inference import comparison, fit, groups, likelihoods, optimise, search, to_datatree  # noqa: E402
 from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
 from policychord.inference.families import bandit, flock  # noqa: E402
 from policychord.inference.fits import likelihood_of_account, setup_of  # noqa: E402
-from policychord.inference.parameters import bounded, free_names, natural, real, size, unconstrained  # noqa: E402
+from policychord.inference.parameters import at_bound, bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.inference.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.inference.selection import select_models  # noqa: E402
 from policychord.inference.uncertainty import (  # noqa: E402
-    AT_BOUND,
     Interval,
     Uncertainty,
     Verdict,
@@ -163,7 +162,7 @@ def record_recovery(options: argparse.Namespace, name: str, free: tuple[str, ...
         bias=float(found.bias[j]), error=float(found.sd[j] / np.sqrt(len(found.estimates))), sd=float(found.sd[j]),
         needed=float(found.needed[j]), share=profiled.share, low=profiled.low, high=profiled.high, wald=wald.share,
         open=float(np.isinf(found.profiled["ln eps"]).any(axis=1).mean()) if "ln eps" in found.profiled else None,
-        bound=float((np.abs(found.estimates) >= AT_BOUND).any(axis=1).mean()),
+        bound=float(at_bound(found.estimates).any(axis=1).mean()),
     )  # fmt: skip
 
 
@@ -276,7 +275,9 @@ def players(seen: Any, variance: tuple[float, ...], free: tuple[str, ...]) -> An
 def hybrids(seen: Any, lapse: bool) -> Any:
     declared = [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))] + [bounded("lapse", 0, 1, 0.05)] * lapse
     data = {"observation": seen.observation, "action": np.asarray(seen.action), "k": seen.k}
-    return likelihoods.likelihood(hybrid, data, declared, groups=seen.subject, at_once=256)
+    return likelihoods.likelihood(
+        likelihoods.Model("hybrid", tuple(declared), hybrid), data, groups=seen.subject, at_once=256
+    )
 
 
 def alone(given: Any, starts: int = 4) -> Any:
@@ -285,7 +286,7 @@ def alone(given: Any, starts: int = 4) -> Any:
     rng, best, value = np.random.default_rng(0), None, None
     for i in range(starts):
         begin = np.tile(centre, (given.groups, 1)) + (rng.normal(size=(given.groups, len(centre))) if i else 0.0)
-        found = optimise.climb_groups(objective, begin)
+        found = search.maximise_groups(objective, begin)
         if best is None:
             best, value = found.z, found.value
         else:
@@ -296,8 +297,10 @@ def alone(given: Any, starts: int = 4) -> Any:
 
 def after_hybrid(given: Any) -> np.ndarray:
     """As published: everybody's coefficients are the Hybrid's, and what else is free is fitted given them."""
-    other = likelihoods.likelihood(hybrid, given.data, [real("coef", [1.0, 0.16], labels=("V/TU", "RU"))],
-                                   groups=given.group, at_once=256)  # fmt: skip
+    other = likelihoods.likelihood(
+        likelihoods.Model("hybrid", (real("coef", [1.0, 0.16], labels=("V/TU", "RU")),), hybrid),
+        given.data, groups=given.group, at_once=256,
+    )  # fmt: skip
     coef, whole = alone(other), optimise.of_groups(given, products=True)
     rest = unconstrained(given.parameters, {})[2:]
     if not rest.size:
@@ -308,7 +311,7 @@ def after_hybrid(given: Any) -> np.ndarray:
         return value, gradient[:, 2:], products[:, 2:, 2:]
 
     begin = np.tile(rest, (given.groups, 1))
-    ends = [optimise.climb_groups(objective, begin + shift) for shift in (0.0, 2.0)]
+    ends = [search.maximise_groups(objective, begin + shift) for shift in (0.0, 2.0)]
     best = np.where((ends[0].value >= ends[1].value)[:, None], ends[0].z, ends[1].z)
     return np.hstack([coef, best])
 
@@ -524,7 +527,8 @@ def _planted(names: tuple[str, ...], cohort: int, blocks: int) -> dict[str, Any]
 
 
 def _frequencies(names: tuple[str, ...], seen: Any) -> dict[str, Any]:
-    models = [likelihoods.likelihood(partial_of(name), _data(seen), _declared(name), groups=seen.subject, at_once=256)
+    models = [likelihoods.likelihood(likelihoods.Model(name, tuple(_declared(name)), partial_of(name)), _data(seen),
+                                     groups=seen.subject, at_once=256)
               for name in names]  # fmt: skip
     found = groups.model_frequencies(models, starts=2)
     counts = np.bincount(models[0].group)

@@ -23,7 +23,7 @@ import policychord
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import _from_file
 from policychord.core import _folders
-from policychord.inference import likelihood, real
+from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import files
 from policychord.runs import cache, fit, sweep, tracks
 from policychord.runs.plan import SweepPlan, read_sweep_plan
@@ -132,7 +132,7 @@ def read_wire(folder: Path) -> None:
 
 
 def read_learned(folder: Path) -> None:
-    given = likelihood(lambda theta, unit: -(theta["a"] ** 2), {"x": np.zeros(1)}, [real("a")])
+    given = likelihood(Model("a", (real("a"),), lambda theta, unit: -(theta["a"] ** 2)), {"x": np.zeros(1)})
     files.read_optimum(folder / "x.npz", given)
 
 

@@ -71,7 +71,7 @@ def test_more_primitives_begin_where_fewer_ended(mixing, decisions):  # noqa: F8
 
 
 def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
-    """A climb from two equal primitives keeps them equal; one from what a single primitive learned does not."""
+    """An optimisation run from two equal primitives keeps them equal; one from what a single primitive learned does not."""
     alike = np.tile([[0.26, 0.25, 0.25, 0.24]], (2, 1))
     one, two = learning.how_many(lambda n: chooser(alike[:n]), decisions, (1, 2), starts=1, folds=2).tried
     assert two.learned.value > one.learned.value + 0.01
@@ -80,7 +80,7 @@ def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
 @pytest.fixture
 def asked(monkeypatch):
     """How often the objective was asked for; the fourth time somebody presses Ctrl-C."""
-    count, real = [], optimise.log_posterior
+    count, real = [], optimise.by_group
 
     def interrupted(*given):
         count.append(1)
@@ -88,15 +88,15 @@ def asked(monkeypatch):
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(optimise, "log_posterior", interrupted)
+    monkeypatch.setattr(optimise, "by_group", interrupted)
     return count
 
 
 def test_interruption_ends_the_comparison_of_rivals(asked, decisions):  # noqa: F811
-    """A climb answers Ctrl-C with the best so far; what is made of many climbs must not go on with the next."""
+    """A run answers Ctrl-C with the best so far; what is made of many runs must not go on with the next."""
     with pytest.raises(KeyboardInterrupt):
         learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
-    assert len(asked) <= 5  # the climb asks once more for the best so far
+    assert len(asked) <= 5  # the run asks once more for the best so far
 
 
 def test_rivals_are_compared_with_each_other_and_with_chance(decisions):  # noqa: F811
@@ -127,7 +127,7 @@ def test_interruption_ends_the_search_for_the_number_and_a_folder_goes_on(asked,
     before = len(asked)
     again = search((2,))
     assert again.tried[0].held_out == first.tried[0].held_out
-    assert len(asked) - before < before - interrupted  # folds are climbed again, the whole is not
+    assert len(asked) - before < before - interrupted  # folds are learned again, the whole is not
 
 
 # ----------------------------------------------------------------------------------------------- hidden Markov

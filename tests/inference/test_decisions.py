@@ -123,7 +123,7 @@ def test_primitives_of_bare_problems_are_called_as_in_the_prior(found, seen):
 
 
 def winding(theta):
-    """How far the cost follows what is seen rises and falls with b: the likelihood of few decisions has two hills."""
+    """How far the cost follows what is seen rises and falls with b: the likelihood of few decisions has two modes."""
     place, share = jnp.linspace(-1.0, 1.0, D), 0.1 * theta["b"] + 0.2 * jnp.sin(theta["b"])
     log_pi = jax.nn.log_softmax(-0.5 * ((place[:, None] - jnp.array([-0.6, 0.0, 0.6])) / 0.3) ** 2, axis=0)
 
@@ -133,7 +133,7 @@ def winding(theta):
     return pose
 
 
-def test_a_fit_goes_on_from_a_hill_that_a_profile_finds():
+def test_a_fit_goes_on_from_a_mode_that_a_profile_finds():
     rng = np.random.default_rng(3)
     seen = rng.uniform(-1, 1, size=(40, 1))
     given = jax.vmap(lambda one: winding({"b": jnp.asarray(7.0)})(one, 0))(jnp.asarray(seen))
@@ -151,7 +151,7 @@ def test_a_fit_goes_on_from_a_hill_that_a_profile_finds():
 
 
 def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
-    # the temperature runs off to infinity here; climbs ended on a plateau, or at a temperature that a problem refuses
+    # the temperature runs off to infinity here; runs ended on a plateau, or at a temperature that a problem refuses
     order = np.random.default_rng(0).permutation(len(seen.action))
     found = policychord.fit(LINE, seen._replace(action=np.asarray(seen.action)[order]), starts=1)
     assert "constant weights do" in fits.sentence_of(found) or "it is not needed here" in fits.sentence_of(found)
@@ -241,7 +241,7 @@ def stop_at(words):
 @pytest.mark.parametrize(
     ("stage", "note"),
     [
-        ("climbing with all data", "the climbs"),
+        ("optimising with all data", "the climbs"),
         ("profiles", "the profiles"),
         ("comparing: constant", "2 of 9 models are done"),
     ],
@@ -259,16 +259,26 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
     assert again.optimum.converged
 
 
-def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch):
-    """A search answers Ctrl-C with the best so far; a comparison must not take that for an estimate."""
+@pytest.mark.parametrize("call", range(1, 5))
+def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch, call):
+    """`maximise` answers Ctrl-C with the best so far; a comparison must not take that for an estimate."""
     given = fits.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
-    so_far = inference.maximise(given, starts=1, progress=stop_at("climbing with all data"))
-    assert not so_far.complete
-    monkeypatch.setattr(comparison, "maximise", lambda *_, **__: so_far)
+    data, fold = inference.Data(given.data, seen.subject, seen.block), np.arange(600) % 2
+    calls, real = [], inference.optimise.by_group
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(inference.optimise, "by_group", interrupted)
     for partial in (False, True):  # nothing is there of the first model, so nothing partial either
+        calls.clear()
         with pytest.raises(KeyboardInterrupt):
-            inference.compare([given.model], inference.Data(given.data, seen.subject, seen.block),
-                              fold=np.arange(600) % 2, method="ml", partial=partial)  # fmt: skip
+            inference.compare([given.model], data, fold=fold, method="ml", partial=partial)
+    calls.clear()
+    assert not inference.maximise(given, starts=1).complete
 
 
 def test_a_decision_that_is_not_finite_is_named(seen):
@@ -404,7 +414,7 @@ def test_plans_name_what_is_wrong_and_never_import_by_themselves(tmp_path):
                         ('method = "map"\n[simulate]\n[prior]\nepz = {mean = 0, sd = 1}', "prior.epz")):  # fmt: skip
         plan.write_text(f'family = "bandit"\n{text}\n')
         with pytest.raises(ValueError, match=words):
-            run_fit(read_fit_plan(plan), tmp_path / "out", stop_at("climb"))
+            run_fit(read_fit_plan(plan), tmp_path / "out", stop_at("optimising"))
     assert not (tmp_path / "out").exists()
 
 

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from policychord.inference import groups, likelihoods, optimise, parameters, uncertainty, validate
+from policychord.inference import comparison, groups, likelihoods, optimise, parameters, search, uncertainty
 
 PEOPLE, EACH = 24, 60
+
+
+def likelihood(log_prob, data, declared, **settings):
+    return likelihoods.likelihood(likelihoods.Model("test", tuple(declared), log_prob), data, **settings)
 
 
 def by_logit(theta, unit):
@@ -28,9 +32,7 @@ def cohort():
     coef = rng.normal([1.0, -0.5], [0.6, 0.3], size=(PEOPLE, 2))
     x = rng.normal(size=(len(group), 2))
     y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef[group]).sum(1)))).astype(float)
-    given = likelihoods.likelihood(
-        by_logit, {"x": x, "y": y}, [parameters.real("coef", labels=("a", "b"))], groups=group
-    )
+    given = likelihood(by_logit, {"x": x, "y": y}, [parameters.real("coef", labels=("a", "b"))], groups=group)
     return given, coef
 
 
@@ -95,12 +97,12 @@ def test_estimates_and_errors_are_those_of_statsmodels(cohort, best):
 def test_priors_count_in_a_map_estimate(cohort):
     given, _ = cohort
     held = [parameters.real("coef", labels=("a", "b"), prior=parameters.Normal(0.0, 0.01))]
-    strict = likelihoods.likelihood(by_logit, given.data, held)
+    strict = likelihood(by_logit, given.data, held)
     assert np.abs(optimise.maximise(strict, starts=1, method="map").z).max() < 0.1
     assert np.abs(optimise.maximise(strict, starts=1).z).max() > 0.4
 
 
-def test_interrupted_climbs_give_the_best_so_far_and_go_on(cohort, best):
+def test_interrupted_runs_give_the_best_so_far_and_go_on(cohort, best):
     given, _ = cohort
 
     def stop(what, done, total):
@@ -120,7 +122,7 @@ def test_open_profiles_bounds_and_correlations_are_told():
     rng = np.random.default_rng(1)
     data = {"y": rng.normal(1.0, 1.0, size=50)}
     declared = [parameters.real("x"), parameters.real("y"), parameters.positive("idle")]
-    given = likelihoods.likelihood(
+    given = likelihood(
         lambda theta, unit: -0.5 * (unit["y"] - theta["x"] - theta["y"]) ** 2 + 0.0 * theta["idle"], data, declared
     )
     z = optimise.maximise(given, starts=2).z
@@ -151,14 +153,14 @@ def test_a_profile_does_not_stop_where_its_tangent_leads_astray(scored):
     np.testing.assert_allclose(ends, [[-0.196, 0.196]], atol=0.002)
 
 
-def two_hills(theta, unit):
-    """Hills at b = -1 and, higher, at b = 1; larger values of a favour the second."""
+def two_modes(theta, unit):
+    """Modes at b = -1 and, higher, at b = 1; larger values of a favour the second."""
     a, b = theta["a"], theta["b"]
     return (-0.5 * (a + 1) ** 2 - 0.3 * (b**2 - 1) ** 2 + (a + 1) * (b + 1)) + 0.0 * unit
 
 
-def test_a_hill_that_a_profile_finds_is_climbed():
-    given = likelihoods.likelihood(two_hills, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
+def test_a_mode_that_a_profile_finds_is_followed():
+    given = likelihood(two_modes, np.zeros(4), [parameters.real("a", -1.0), parameters.real("b", -1.0)])
     lower = optimise.maximise(given, starts=1).z
     np.testing.assert_allclose(lower, [-1, -1], atol=1e-3)
     found = uncertainty.uncertainty(given, lower)
@@ -179,10 +181,10 @@ def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 100.0])
-def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
+def test_runs_end_as_near_to_the_mode_in_any_unit(cohort, scale):
     """The end is counted in standard errors: the same estimates, whatever the unit of the features."""
     given, _ = cohort
-    other = likelihoods.likelihood(
+    other = likelihood(
         by_logit, {**given.data, "x": given.data["x"] * [1.0, scale]}, given.parameters, groups=given.group
     )
     found = optimise.maximise(other, starts=1)
@@ -193,7 +195,7 @@ def test_climbs_end_as_near_to_the_top_in_any_unit(cohort, scale):
 
 @pytest.mark.parametrize("scored", [True, False])
 def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
-    """A top beyond the border, and a ridge towards it: climbs crept along the border without arriving."""
+    """A mode beyond the border, and a ridge towards it: runs crept along the border without arriving."""
     bend, top = np.array([[1.0, 0.95], [0.95, 1.0]]), np.array([30.0, -25.0])
 
     def objective(z, which):
@@ -201,7 +203,7 @@ def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
         products = [np.tile(bend, (len(z), 1, 1))] if scored else []
         return -0.5 * np.einsum("gi,ij,gj->g", offset, bend, offset), -offset @ bend, *products
 
-    found = optimise.climb_groups(objective, np.zeros((1, 2)))
+    found = search.maximise_groups(objective, np.zeros((1, 2)))
     assert found.converged.all()
     np.testing.assert_allclose(found.z, [[20.0, -25.0 + 0.95 * 10.0]], atol=1e-2)
 
@@ -209,13 +211,13 @@ def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)
-    alone = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
+    alone = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
     assert found.converged
     assert alone.converged.all()
     assert np.abs(found.mean - coef.mean(0)).max() < 3 * found.error.max()
     truth = [np.sum((z - coef) ** 2) for z in (found.z, alone.z)]
     assert truth[0] < 0.9 * truth[1]  # shrunk estimates are closer to the truth
-    lonely = optimise.climb_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
+    lonely = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
     assert np.all(lonely.z[:, 1] == 0)
     assert np.all(lonely.value <= alone.value + 1e-6)
 
@@ -228,8 +230,8 @@ def test_frequencies_of_models_follow_who_uses_them():
     y = (rng.random(len(group)) < 1 / (1 + np.exp(-(x * coef).sum(1)))).astype(float)
     data = {"x": x, "y": y}
     models = [
-        likelihoods.likelihood(by_logit, data, [parameters.real("coef", labels=("a", "b"))], groups=group),
-        likelihoods.likelihood(by_first, data, [parameters.real("slope")], groups=group),
+        likelihood(by_logit, data, [parameters.real("coef", labels=("a", "b"))], groups=group),
+        likelihood(by_first, data, [parameters.real("slope")], groups=group),
     ]
     found = groups.model_frequencies(models, starts=1, tol=1e-2)
     assert abs(found.expected[0] - 11 / 16) < 2 * found.error[0]
@@ -238,18 +240,18 @@ def test_frequencies_of_models_follow_who_uses_them():
 
 def test_folds_keep_groups_together_and_scores_are_held_out(cohort, best):
     given, _ = cohort
-    fold = validate.folds_of(given.group, 4)
+    fold = comparison.folds_of(given.group, 4)
     assert all(len(set(fold[given.group == g])) == 1 for g in range(PEOPLE))
     assert np.ptp(np.bincount(fold)) <= EACH
     shared = given._replace(group=np.zeros(given.units, int))
-    without = validate.estimate_without(shared, fold, best.z[None], method="ml")
-    held_out = validate.held_out(shared, fold, without)
+    without = comparison.estimate_without(shared, fold, best.z[None], method="ml")
+    held_out = comparison.held_out(shared, fold, without)
     inside = likelihoods.pointwise(given, best.z)
     assert held_out.sum() < inside.sum()
-    difference = validate.paired(inside, held_out, given.group)
+    difference = comparison.paired(inside, held_out, given.group)
     assert 0 < difference.mean < 0.02
     with pytest.raises(ValueError, match="two or more"):
-        validate.folds_of(np.zeros(5))
+        comparison.folds_of(np.zeros(5))
 
 
 def test_a_number_at_its_bound_does_not_stop_the_others():
@@ -257,7 +259,7 @@ def test_a_number_at_its_bound_does_not_stop_the_others():
     rng = np.random.default_rng(4)
     x = 3.0 + rng.normal(size=200)
     y = 30.0 - 2.0 * x + rng.normal(size=200)
-    given = likelihoods.likelihood(
+    given = likelihood(
         lambda theta, unit: -0.5 * (unit["y"] - theta["a"] - theta["b"] * unit["x"]) ** 2,
         {"x": x, "y": y},
         [parameters.real("a"), parameters.real("b")],

@@ -253,7 +253,7 @@ def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
     assert found.value >= log_prob(planted, unconstrained(planted.parameters, {})).mean()
     if isinstance(truth.primitives[0], pc.Gaussian):
         assert learning.match(found.agent, truth, data).distance.max() < 0.12
-    assert [what for what, _, _ in told[:2]] == ["climbing from several starts"] * 2
+    assert [what for what, _, _ in told[:2]] == ["optimising from several starts"] * 2
     low = pc.learn(begin, "energy", data, starts=1)
     assert low.value < low.paths[0][0] - 0.01
     for path, way in (*((path, 1) for path in found.paths), *((path, -1) for path in low.paths)):

@@ -1,9 +1,10 @@
 """From behaviour back to parameters: likelihoods, estimates, their uncertainty, groups of people, and recovery.
 
-In layers, each usable alone: `parameters` (names and scales), `likelihoods` (models and data), `optimise` (estimates),
-`uncertainty` (errors, profiles, verdicts), `groups` (empirical Bayes), `comparison` (models on held-out decisions),
-`selection` (frequencies of models in a group), `findings` (what a comparison says). For composed agents: `decisions`
-(their likelihood and their rivals), `fits` (`fit`), `recovery`, `learning` (primitives), `output` and `figures`.
+In layers, each usable alone: `parameters` (names and scales), `likelihoods` (models and data), `search` (the
+optimiser), `optimise` (estimates), `uncertainty` (errors, profiles, verdicts), `groups` (empirical Bayes), `comparison`
+(models on held-out decisions), `selection` (frequencies of models in a group), `findings` (what a comparison says). For
+composed agents: `decisions` (their likelihood and their rivals), `fits` (`fit`), `recovery`, `learning` (primitives),
+`output` and `figures`.
 """
 
 from typing import TYPE_CHECKING
@@ -36,11 +37,21 @@ if TYPE_CHECKING:
     from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
     from .likelihoods import Data, Likelihood, Model, likelihood
-    from .model_recovery import ModelRecovery, RecoveredParameter, recover_models
     from .optimise import Estimate, Optimum, estimate, maximise
     from .output import describe, to_datatree
     from .parameters import Normal, Parameter, bounded, positive, real, simplex
-    from .recovery import Design, Information, Recovery, coverage, information, needed_for, recover
+    from .recovery import (
+        Design,
+        Information,
+        ModelRecovery,
+        RecoveredParameter,
+        Recovery,
+        coverage,
+        information,
+        needed_for,
+        recover,
+        recover_models,
+    )
     from .selection import (
         ConditionComparison,
         Frequencies,
@@ -98,7 +109,6 @@ _HOME = {
         "Model",
         "likelihood",
     ),
-    "model_recovery": ("ModelRecovery", "RecoveredParameter", "recover_models"),
     "optimise": (
         "Estimate",
         "Optimum",
@@ -117,11 +127,14 @@ _HOME = {
     "recovery": (
         "Design",
         "Information",
+        "ModelRecovery",
+        "RecoveredParameter",
         "Recovery",
         "coverage",
         "information",
         "needed_for",
         "recover",
+        "recover_models",
     ),
     "selection": (
         "ConditionComparison",

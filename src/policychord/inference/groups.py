@@ -5,20 +5,22 @@ distribution around its mode (Laplace); given these, mean and covariance are tho
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import digamma, logsumexp
 
 from .likelihoods import Likelihood
-from .optimise import Objective, Progress, climb_groups, finished, maximise, of_groups
+from .optimise import Progress, finished, maximise, of_groups, report, with_normal_prior
 from .parameters import size
+from .search import Objective, maximise_from_starts, maximise_groups
 from .selection import exceedance, posterior_frequencies
 from .uncertainty import curvature, inverse_of
 
 ROUNDS = 30
 LEAST_VARIANCE = 1e-4  # of the group on the unconstrained scale: below it people do not differ
+CLOSE = 1e-3  # standard errors from the mode at which a run of a person ends
 BROAD = 6.25  # variance of the prior under which people are fitted before there is a group
 
 
@@ -46,7 +48,6 @@ class _Persons(NamedTuple):
     covariances: np.ndarray
     log_likelihood: np.ndarray
     log_evidence: np.ndarray
-    inverse: np.ndarray
 
 
 def empirical_bayes(
@@ -61,7 +62,7 @@ def empirical_bayes(
 ) -> GroupFit:
     """Mean and covariance of a group by EM, and everybody's estimate shrunk towards them.
 
-    Begins at the pooled estimate with a broad covariance; each person is climbed from several starts then. Ends when
+    Begins at the pooled estimate with a broad covariance; each person is estimated from several starts then. Ends when
     the evidence of the whole group moves by less than `tol` nats, or after `rounds`. Ctrl-C during the rounds gives the
     group so far with `complete=False`.
     """
@@ -69,14 +70,13 @@ def empirical_bayes(
     objective = of_groups(given, products=True)
     pooled = finished(maximise(given, starts=starts, seed=seed)).z
     mean, covariance = pooled, np.eye(count)
-    persons = _first(objective, given.groups, mean, covariance, starts, seed)
+    persons = _persons(objective, mean, covariance, _around(mean, starts, given.groups, seed))
     before, converged, complete, done = -np.inf, False, True, 0
     try:
         while done < rounds and not converged:
-            if progress is not None:
-                progress("empirical Bayes", done, rounds)
+            report(progress, "empirical Bayes", done, rounds)
             group = _group_of(persons, np.ones(given.groups), spread)
-            persons = _persons(objective, persons.z, *group, persons.inverse)
+            persons = _persons(objective, *group, persons)
             (mean, covariance), done = group, done + 1
             total = float(persons.log_evidence.sum())
             before, converged = total, abs(total - before) < tol
@@ -88,62 +88,22 @@ def empirical_bayes(
     )  # fmt: skip
 
 
-def _first(
-    objective: Objective, groups: int, mean: np.ndarray, covariance: np.ndarray, starts: int, seed: int
-) -> _Persons:
-    """Everybody from several starts: the best of them."""
-    rng = np.random.default_rng(seed)
-    best = None
-    for i in range(starts):
-        begin = np.tile(mean, (groups, 1)) + (rng.normal(size=(groups, len(mean))) if i else 0.0)
-        found = _climb(objective, begin, mean, covariance, None)
-        if best is None:
-            best = found
-        else:
-            higher = found.value > best.value
-            z = np.where(higher[:, None], found.z, best.z)
-            best = best._replace(z=z, value=np.maximum(found.value, best.value))
-    assert best is not None
-    return _persons(objective, best.z, mean, covariance, None)
+def _around(mean: np.ndarray, starts: int, groups: int, seed: int) -> Float[np.ndarray, "starts groups K"]:
+    """Starts for everybody: the mean, and points drawn around it."""
+    offset = np.random.default_rng(seed).normal(size=(starts - 1, groups, len(mean)))
+    return mean + np.concatenate([np.zeros((1, groups, len(mean))), offset])
 
 
-def _climb(
-    objective: Objective, z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, inverse: np.ndarray | None
-) -> Any:
-    return climb_groups(_with_prior(objective, mean, covariance), z, inverse)
-
-
-def _with_prior(objective: Objective, mean: np.ndarray, covariance: np.ndarray) -> Objective:
-    """Likelihood times N(mean, covariance), each group's own."""
-    precision = np.linalg.inv(covariance)
-    constant = 0.5 * (np.linalg.slogdet(precision)[1] - len(mean) * np.log(2 * np.pi))
-
-    def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-        value, gradient, *products = objective(z, which)
-        offset = z - mean
-        pull = offset @ precision
-        value = value + constant - 0.5 * np.einsum("gi,gi->g", offset, pull)
-        return value, gradient - pull, *(one + precision for one in products)
-
-    return posterior
-
-
-def _persons(
-    objective: Objective, z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, inverse: np.ndarray | None
-) -> _Persons:
-    """Modes, Laplace covariances and evidence under a normal prior."""
-    found = _climb(objective, z, mean, covariance, inverse)
-    precision = np.linalg.inv(covariance)
-    bend = curvature(objective, found.z) + precision
-    covariances, _ = inverse_of(bend)
-    log_det = np.linalg.slogdet(covariances)[1]
-    evidence = found.value + 0.5 * (log_det + len(mean) * np.log(2 * np.pi))
-    likelihood = found.value - (_with_prior(_nothing, mean, covariance)(found.z, np.arange(len(z)))[0])
-    return _Persons(found.z, covariances, likelihood, evidence, covariances)
-
-
-def _nothing(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-    return np.zeros(len(z)), np.zeros_like(z)
+def _persons(objective: Objective, mean: np.ndarray, covariance: np.ndarray, begin: np.ndarray | _Persons) -> _Persons:
+    """Modes, Laplace covariances and evidence under N(mean, covariance), from starts or from what was known before."""
+    posterior = with_normal_prior(objective, mean, np.linalg.inv(covariance))
+    if isinstance(begin, _Persons):
+        modes = maximise_groups(posterior, begin.z, begin.covariances, near=CLOSE)
+    else:
+        modes = maximise_from_starts(posterior, begin, near=CLOSE)
+    covariances, _ = inverse_of(curvature(posterior, modes.z))
+    evidence = modes.value + 0.5 * (np.linalg.slogdet(covariances)[1] + len(mean) * np.log(2 * np.pi))
+    return _Persons(modes.z, covariances, objective(modes.z, np.arange(len(modes.z)))[0], evidence)
 
 
 def _group_of(persons: _Persons, weights: np.ndarray, spread: str) -> tuple[np.ndarray, np.ndarray]:
@@ -210,19 +170,18 @@ def model_frequencies(
     hypers, persons = [], []
     for one, objective in zip(models, objectives, strict=True):
         centre = finished(maximise(one, starts=starts, seed=seed)).z
-        found = _first(objective, people, centre, BROAD * np.eye(len(centre)), starts, seed)
-        persons.append(found)
-        hypers.append(_hyper(found, np.full(people, 1.0 / len(models)), centre))
+        around = _around(centre, starts, people, seed)
+        persons.append(_persons(objective, centre, BROAD * np.eye(len(centre)), around))
+        hypers.append(_hyper(persons[-1], np.full(people, 1.0 / len(models)), centre))
     centres = [one.a for one in hypers]
     alpha = np.full(len(models), 1.0 + people / len(models))
     responsibilities = np.full((people, len(models)), 1.0 / len(models))
     evidence, converged, done = np.zeros((people, len(models))), False, 0
     for done in range(1, rounds + 1):
-        if progress is not None:
-            progress("model frequencies", done - 1, rounds)
+        report(progress, "model frequencies", done - 1, rounds)
         for k, objective in enumerate(objectives):
             variance = np.diag(hypers[k].sigma / hypers[k].nu)
-            persons[k] = _persons(objective, persons[k].z, hypers[k].a, variance, persons[k].inverse)
+            persons[k] = _persons(objective, hypers[k].a, variance, persons[k])
             # what is not known of the group makes the model's evidence smaller
             doubt = 0.5 * len(hypers[k].a) * (digamma(hypers[k].nu) - np.log(hypers[k].nu) - 1.0 / hypers[k].beta)
             evidence[:, k] = persons[k].log_evidence + doubt

@@ -158,10 +158,11 @@ def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool
     gradient = sums_of(found.gradient, given.group, len(z))
     if not products:
         return value, gradient
-    outer = found.products
-    outer = found.gradient[:, :, None] * found.gradient[:, None, :] if outer is None else outer
-    pairs = sums_of(outer.reshape(given.units, -1), given.group, len(z))
-    return value, gradient, pairs.reshape(len(z), *z.shape[1:], *z.shape[1:])
+    order = np.argsort(given.group, kind="stable")
+    ends = np.cumsum(np.bincount(given.group, minlength=len(z)))[:-1]
+    if found.products is None:
+        return value, gradient, np.stack([rows.T @ rows for rows in np.split(found.gradient[order], ends)])
+    return value, gradient, np.stack([rows.sum(axis=0) for rows in np.split(found.products[order], ends)])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:

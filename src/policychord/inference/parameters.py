@@ -35,7 +35,7 @@ class Parameter(NamedTuple):
 
     name: str
     transform: Transform
-    start: Any  # natural: where a search begins
+    start: Any  # natural: where the first optimisation run begins
     labels: tuple[str, ...] = ()  # of the entries of a vector; none for a number
     low: float = 0.0
     high: float = 1.0
@@ -156,24 +156,15 @@ def slopes(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, np.ndarr
     return {name: np.atleast_2d(np.asarray(rows)) for name, rows in jacobian.items()}
 
 
-def log_prior(parameters: Sequence[Parameter], z: np.ndarray) -> tuple[float, np.ndarray]:
-    """ln of the prior density of z, up to nothing, and its gradient; zero where a parameter has no prior."""
-    total, gradient, at = 0.0, np.zeros(len(z)), 0
-    for parameter in parameters:
-        here = slice(at, at + parameter.free)
-        if parameter.prior is not None:
-            mean, sd = parameter.prior
-            scaled = (z[here] - mean) / sd
-            total -= float(0.5 * scaled @ scaled + parameter.free * (np.log(sd) + 0.5 * np.log(2 * np.pi)))
-            gradient[here] = -scaled / sd
-        at += parameter.free
-    return total, gradient
+def prior_of(parameters: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (K) and precision 1/sd^2 (K) of the declared normal priors of z; the precision is zero without one."""
+    each = [parameter.prior or Normal(0.0, np.inf) for parameter in parameters for _ in range(parameter.free)]
+    return np.array([prior.mean for prior in each], dtype=float), np.array([prior.sd**-2.0 for prior in each])
 
 
-def prior_precision(parameters: Sequence[Parameter]) -> np.ndarray:
-    """1/sd^2 of every unconstrained number's prior, zero without one."""
-    each = [0.0 if p.prior is None else p.prior.sd**-2 for p in parameters for _ in range(p.free)]
-    return np.array(each, dtype=float)
+def at_bound(z: ArrayLike) -> np.ndarray:
+    """Which unconstrained numbers are at the border of their scale."""
+    return np.asarray(np.abs(z) >= FARTHEST)
 
 
 def _natural(parameter: Parameter, y: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Before a study: `recover` simulates and refits, `information` says without any fit what an experiment can tell.
+"""Would this experiment answer the question? `recover` and `recover_models` simulate it and estimate again.
 
-Both are a power analysis: how many decisions a wanted error needs, and which parameters cannot be told apart.
+`recover`: the parameters of a composed agent, at one point. `recover_models`: cohorts of every model at the estimates
+of people, to which all models are fitted. `information` says without any estimate what a decision tells. All are a
+power analysis: how many decisions a wanted error needs, and what cannot be told apart.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +16,13 @@ from jaxtyping import Bool, Float
 from scipy.stats import binomtest, chi2, norm
 
 from .._types import require_float64
+from .comparison import Comparison, compare
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
 from .fits import likelihood_of_account, reasons_of, setup_of
-from .optimise import NEAR_A_HILL, Climbed, Objective, Progress, climb_groups, of_groups
+from .likelihoods import Data, Model, likelihood
+from .optimise import Progress, of_groups, report, with_declared_prior
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
+from .search import Modes, Objective, maximise_from_starts, maximise_groups
 from .uncertainty import (
     LEVEL,
     MOST_CORRELATED,
@@ -34,7 +39,11 @@ from .uncertainty import (
 )
 
 Simulate = Callable[[Theta, int, int], Observations]  # of (theta, decisions, seed): an experiment, simulated
-NEAR_THE_TOP = 1e-3  # standard errors from the top at which a refit ends
+# of (model, natural values by name with a leading group axis, seed): the same experiment with simulated behaviour
+SimulateModel = Callable[[Model, Mapping[str, Any], int], Data]
+CLOSE = 1e-3  # standard errors from the mode at which a refit ends
+AROUND = 0.5  # standard deviation of the starts around the declared one, on the unconstrained scale
+NORMAL = float(norm.ppf(0.5 + LEVEL / 2))
 WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
 
 
@@ -45,6 +54,17 @@ class Design(NamedTuple):
     simulate: Simulate
     description: str = "an own experiment"
     read: Callable[[Any], Observations] | None = None  # from an xarray dataset; None if there is only a simulation
+
+
+class RecoveredParameter(NamedTuple):
+    """How well one unconstrained number is found again in simulated behaviour."""
+
+    model: str
+    name: str
+    correlation: float  # of true and estimated values; NaN if the truth does not vary
+    bias: float
+    rmse: float
+    coverage: float  # share of 95% intervals, from the curvature, that hold the truth
 
 
 class Recovery(NamedTuple):
@@ -64,14 +84,19 @@ class Recovery(NamedTuple):
     @property
     def grades(self) -> dict[str, dict[str, float]]:
         """By name: the share of experiments that call the number identified, weakly or not identified."""
-        told = list(zip(*self.verdicts, strict=True))
-        return {name: {grade: float(np.mean([one.grade == grade for one in of])) for grade in get_args(Grade)}
-                for name, of in zip(self.names, told, strict=True)}  # fmt: skip
+        grades = np.array([[verdict.grade for verdict in row] for row in self.verdicts])
+        return {name: {grade: float(np.mean(grades[:, j] == grade)) for grade in get_args(Grade)}
+                for j, name in enumerate(self.names)}  # fmt: skip
+
+    @property
+    def parameters(self) -> tuple[RecoveredParameter, ...]:
+        """Bias, root of the mean squared error and coverage of each number."""
+        return _recovered("composed", self.names, self.truth[None], self.estimates, self.errors)
 
     @property
     def bias(self) -> Float[np.ndarray, " K"]:
         """Mean of the estimates less the truth."""
-        return self.estimates.mean(axis=0) - self.truth
+        return np.array([parameter.bias for parameter in self.parameters])
 
     @property
     def sd(self) -> Float[np.ndarray, " K"]:
@@ -153,7 +178,7 @@ def recover(
 
     `profiles` names unconstrained numbers (`ln eps`) whose profile interval is found in every experiment. `tests` names
     some whose truth is only tested by the deviance 2 (L_max - L_profile(truth)): it is as often below the chi-square
-    quantile as the profile interval holds the truth, which takes a tenth of the time. Climbs begin at the declared
+    quantile as the profile interval holds the truth, which takes a tenth of the time. Runs begin at the declared
     values and around them, never at the truth.
     """
     require_float64()
@@ -169,54 +194,73 @@ def recover(
     names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
     if unknown := sorted({*profiles, *tests} - set(names)):
         raise ValueError(f"profiles or tests has {', '.join(unknown)}: the free numbers are {', '.join(names)}.")
-    rng, steps = np.random.default_rng(seed), starts + 1 + len(profiles) + len(tests)
-    begin = unconstrained(chosen, {})
-    hill, height = np.tile(begin, (repeats, 1)), np.full(repeats, -np.inf)
-    for i in range(starts):  # look for the highest hill, then climb to its top
-        _tell(progress, "refitting", i, steps)
-        around = np.tile(begin, (repeats, 1)) + (0.5 * rng.normal(size=(repeats, len(begin))) if i else 0.0)
-        found = climb_groups(objective, around, near=NEAR_A_HILL)
-        hill = np.where((found.value > height)[:, None], found.z, hill)
-        height = np.maximum(found.value, height)
-    _tell(progress, "refitting", starts, steps)
-    best = climb_groups(objective, hill, near=NEAR_THE_TOP)
+    total = 1 + len(profiles) + len(tests)
+    report(progress, "refitting", 0, total)
+    declared = unconstrained(chosen, {})
+    around = AROUND * np.random.default_rng(seed).normal(size=(starts - 1, repeats, len(declared)))
+    begin = declared + np.concatenate([np.zeros((1, repeats, len(declared))), around])
+    best = maximise_from_starts(objective, begin, near=CLOSE)
     bend = curvature(objective, best.z)
     covariance, flat = inverse_of(bend)
-    intervals = {}
+    intervals, deviance = {}, {}
     for i, name in enumerate(profiles):
-        _tell(progress, f"profiles of {name}", starts + 1 + i, steps)
+        report(progress, f"profiles of {name}", 1 + i, total)
         intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
-    deviance = {}
     for i, name in enumerate(tests):
-        _tell(progress, f"tests of {name}", starts + 1 + len(profiles) + i, steps)
-        deviance[name] = _deviance(objective, best, covariance, names.index(name), truth, begin)
-    correlations = np.median([correlation_of(one) for one in covariance], axis=0)
+        report(progress, f"tests of {name}", 1 + len(profiles) + i, total)
+        deviance[name] = _deviance(objective, best, covariance, names.index(name), truth, declared)
     errors = np.sqrt(np.einsum("gii->gi", covariance))
-    wide = norm.ppf(0.5 + LEVEL / 2) * errors
-    told = []
+    ends = best.z[:, :, None] + NORMAL * errors[:, :, None] * [-1.0, 1.0]
+    for name, profiled in intervals.items():
+        ends[:, names.index(name)] = profiled
+    graded = []
     for i, z in enumerate(best.z):
-        ends = [Interval(*intervals[name][i]) if name in intervals else Interval(z[j] - wide[i, j], z[j] + wide[i, j])
-                for j, name in enumerate(names)]  # fmt: skip
-        unknown_dependence = np.full_like(bend[i], np.nan)
-        sure = Uncertainty(bend[i], covariance[i], unknown_dependence, tuple(ends), bool(flat[i]))
-        told.append(verdicts(chosen, z, sure, reasons_of(chosen, z)))
+        sure = Uncertainty(bend[i], covariance[i], np.full_like(bend[i], np.nan),
+                           tuple(Interval(*pair) for pair in ends[i].tolist()), bool(flat[i]))  # fmt: skip
+        graded.append(verdicts(chosen, z, sure, reasons_of(chosen, z)))
     return Recovery(
-        names, truth, decisions, best.z, errors, correlations, intervals, best.converged, tuple(told), deviance
+        names=names,
+        truth=truth,
+        decisions=decisions,
+        estimates=best.z,
+        errors=errors,
+        correlations=np.median([correlation_of(matrix) for matrix in covariance], axis=0),
+        profiled=intervals,
+        converged=best.converged,
+        verdicts=tuple(graded),
+        deviance=deviance,
     )
 
 
 def _deviance(
-    objective: Objective, best: Climbed, covariance: np.ndarray, j: int, truth: np.ndarray, declared: np.ndarray
+    objective: Objective, best: Modes, covariance: np.ndarray, j: int, truth: np.ndarray, declared: np.ndarray
 ) -> Float[np.ndarray, " repeats"]:
-    """2 (L_max - L_profile(truth)) of number j. The top is climbed once more, from where the profile ended."""
+    """2 (L_max - L_profile(truth)) of number j. Another run to the mode begins where the profile ended."""
     slope = covariance[:, :, j] / covariance[:, j, j, None]
     tangent = best.z + slope * (truth[j] - best.z[:, j])[:, None]
     points = (tangent, best.z.copy(), np.tile(declared, (len(best.z), 1)))
     for start in points:
         start[:, j] = truth[j]
     below = beside(objective, points, j, np.full(len(best.z), np.inf))  # from every start
-    top = climb_groups(objective, below.z, near=NEAR_THE_TOP)
+    top = maximise_groups(objective, below.z, near=CLOSE)
     return 2.0 * np.maximum(np.maximum(best.value, top.value) - below.value, 0.0)
+
+
+def _recovered(
+    model: str, names: Sequence[str], truth: np.ndarray, estimates: np.ndarray, errors: np.ndarray
+) -> tuple[RecoveredParameter, ...]:
+    """Of estimates and their errors (..., K) against the truth, which is repeated as often as there are estimates."""
+    rows = []
+    for k, name in enumerate(names):
+        got, error = estimates[..., k].ravel(), errors[..., k].ravel()
+        wanted = np.broadcast_to(truth[..., k], estimates.shape[:-1]).ravel()
+        varies = np.std(wanted) * np.std(got) > 0
+        correlation = float(np.corrcoef(wanted, got)[0, 1]) if varies else float("nan")
+        off = got - wanted
+        inside = float(np.mean(np.abs(off) <= NORMAL * error))
+        rows.append(RecoveredParameter(
+            model, name, correlation, float(off.mean()), float(np.sqrt(np.mean(off**2))), inside))  # fmt: skip
+    return tuple(rows)
 
 
 def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
@@ -225,14 +269,13 @@ def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
     The second is from the intervals of `recover(profiles=...)`, or from the deviances of `recover(tests=...)`.
     """
     j = found.names.index(name)
-    wide = norm.ppf(0.5 + LEVEL / 2) * found.errors[:, j]
-    inside = np.abs(found.estimates[:, j] - found.truth[j]) <= wide
-    profiled = found.profiled.get(name)
-    if profiled is None and name in found.deviance:
-        return _coverage(inside), _coverage(found.deviance[name] <= chi2.ppf(LEVEL, 1))
-    if profiled is None:
-        return _coverage(inside), None
-    return _coverage(inside), _coverage((profiled[:, 0] <= found.truth[j]) & (found.truth[j] <= profiled[:, 1]))
+    truth = found.truth[j]
+    wald = _coverage(np.abs(found.estimates[:, j] - truth) <= NORMAL * found.errors[:, j])
+    if name in found.profiled:
+        return wald, _coverage((found.profiled[name][:, 0] <= truth) & (truth <= found.profiled[name][:, 1]))
+    if name in found.deviance:
+        return wald, _coverage(found.deviance[name] <= chi2.ppf(LEVEL, 1))
+    return wald, None
 
 
 def _coverage(inside: np.ndarray) -> Coverage:
@@ -308,6 +351,54 @@ def _pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str,
     return tuple(sorted(found, key=lambda pair: -abs(pair[2])))
 
 
-def _tell(progress: Progress | None, what: str, done: int, total: int) -> None:
-    if progress is not None:
-        progress(what, done, total)
+# ------------------------------------------------------------------------------------------------------ models
+
+
+class ModelRecovery(NamedTuple):
+    """What became of cohorts of every model."""
+
+    models: tuple[str, ...]
+    parameters: tuple[RecoveredParameter, ...]
+    people: Float[np.ndarray, "simulated fitted"]  # share of people whose least BIC is the fitted model's
+    frequency: Float[np.ndarray, "simulated fitted"]  # expected frequencies by group selection, mean over cohorts
+    won: Float[np.ndarray, "simulated fitted"]  # share of cohorts that the fitted model predicts best, held out
+
+
+def recover_models(
+    models: Sequence[Model],
+    comparison: Comparison,
+    simulate: SimulateModel,
+    *,
+    cohorts: int = 1,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> ModelRecovery:
+    """Simulate `cohorts` of every model at its estimates in `comparison`, fit all models to each, and compare.
+
+    `settings` are those of `compare`: `fold`, `weight`, `starts`, ... People have parameters of their own.
+    """
+    models = sorted(models, key=lambda model: model.name)
+    names = tuple(model.name for model in models)
+    people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
+    parameters: list[RecoveredParameter] = []
+    for row, model in enumerate(models):
+        truth = comparison.score(model.name).z
+        theta = jax.vmap(lambda z, model=model: natural(model.parameters, z))(jnp.asarray(truth))
+        estimates, errors = [], []
+        for cohort in range(cohorts):
+            report(progress, f"recovery: people who use {model.name}", row * cohorts + cohort, len(names) * cohorts)
+            data = simulate(model, theta, seed + cohort * len(names) + row)
+            again = compare(models, data, own=True, references=(), **settings)
+            bic = np.stack([again.score(name).bic for name in names], axis=1)
+            people[row] += np.bincount(bic.argmin(axis=1), minlength=len(names)) / len(bic)
+            won[row, names.index(again.scores[0].name)] += 1
+            if again.selection is not None:
+                frequency[row] += again.selection.expected
+            z = again.score(model.name).z
+            given = likelihood(model, data.units, groups=data.subject, weight=settings.get("weight"))
+            objective = with_declared_prior(of_groups(given, products=True), given, settings.get("method", "map"))
+            estimates.append(z)
+            errors.append(np.sqrt(np.einsum("gii->gi", inverse_of(curvature(objective, z))[0])))
+        parameters += _recovered(model.name, free_names(model.parameters), truth, np.stack(estimates), np.stack(errors))
+    return ModelRecovery(names, tuple(parameters), people / cohorts, frequency / cohorts, won / cohorts)

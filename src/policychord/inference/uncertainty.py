@@ -4,28 +4,26 @@ Everything is computed for all groups at once; one likelihood is the case of a s
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import norm
 
 from .likelihoods import Likelihood, scores, sums_of
-from .optimise import Climbed, Objective, Progress, climb_groups, log_posterior
-from .parameters import FARTHEST, Parameter, free_names
+from .optimise import Progress, pooled, report
+from .parameters import FARTHEST, Parameter, at_bound, free_names
+from .search import Modes, Objective, among, keep_higher, maximise_groups
 
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
 LEVEL = 0.95  # of intervals
+PROFILED = 0.05  # standard errors from the mode at which a run of a profile ends
 WIDEST = 6.0  # a profile that is still inside after so many units of z (a factor of 400) is open
-VAGUE = float(
-    np.log(10.0)
-)  # an interval wider than a factor of ten (of values, or of odds): not even the order of magnitude
+VAGUE = float(np.log(10.0))  # an interval wider than a factor of ten (of values, or of odds) hides the magnitude
 MOST_CORRELATED = 0.9  # two parameters beyond this cannot be told apart well
 LARGEST_EPS = 30.0  # above it the weights stay at the prior, whatever the cost
 LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is below this do not gate
-HIGHER = 0.05  # nats by which a point met by a profile must be higher than the optimum to be another hill
-AT_BOUND = 0.9 * FARTHEST
+HIGHER = 0.05  # nats by which a point met by a profile must be higher than the optimum to be another mode
 
 Grade = Literal["identified", "weakly identified", "not identified"]
 
@@ -117,16 +115,15 @@ def profile(
 ) -> Float[np.ndarray, "groups 2"]:
     """The interval of one number of z in which 2 (L_max - L_profile) <= the chi-square quantile, for every group.
 
-    All other numbers are climbed anew at each point. The root of the deviance is close to a line, so the crossing is
+    All other numbers are estimated anew at each point. The root of the deviance is close to a line, so the crossing is
     found by secants within a bracket. An end is infinite where the profile has not fallen enough WIDEST away, or at
-    the border of the unconstrained scale. An objective that gives outer products of scores is climbed by these.
+    the border of the unconstrained scale.
     """
-    wanted = norm.ppf(0.5 + level / 2)
-    ends = np.empty((len(z), 2))
-    scored = len(objective(z[:1], np.zeros(1, int))) > 2
-    for side, sign in ((0, -1.0), (1, 1.0)):
-        ends[:, side] = _crossing(objective, z, value, inverse, which, sign, float(wanted), scored)
-    return ends
+    wanted = float(norm.ppf(0.5 + level / 2))
+    scored = len(objective(z[:1], np.zeros(1, int))) > 2  # then the products of scores replace the inverse curvature
+    guess = None if scored else inverse
+    sides = [_crossing(objective, z, value, inverse, which, sign, wanted, guess) for sign in (-1.0, 1.0)]
+    return np.stack(sides, axis=1)
 
 
 def beside(
@@ -135,33 +132,30 @@ def beside(
     which: int,
     enough: np.ndarray,
     inverse: np.ndarray | None = None,
-) -> Climbed:
+) -> Modes:
     """The highest values that the other numbers allow while number `which` of z is held, from `starts` (groups, K).
 
-    A climb begins at the highest start. Where it ends lower than `enough` (groups), others begin at the other starts,
-    and the highest end counts: a number must not be called impossible because one climb stopped on its way.
+    A run begins at the highest start. Where it ends lower than `enough` (groups), others begin at the other starts, and
+    the highest end counts: a number must not be called impossible because one run stopped on its way.
     """
     points = np.stack([np.clip(start, -FARTHEST, FARTHEST) for start in starts])
     everyone = np.arange(points.shape[1])
     heights = np.stack([objective(start, everyone)[0] for start in points])
     order = np.argsort(-np.where(np.isfinite(heights), heights, -np.inf), axis=0, kind="stable")
-    how: dict[str, Any] = {"turns": 60, "held": which, "flat": 0.02, "near": 0.05}
-    best = climb_groups(objective, points[order[0], everyone], inverse, **how)
-    for rank in order[1:]:
-        again = np.flatnonzero(best.value < enough)
-        if again.size == 0:
+    best: Modes | None = None
+    for rank in order:
+        groups = everyone if best is None else np.flatnonzero(best.value < enough)
+        if groups.size == 0:
             break
-        asked = partial(_some, objective, again)
-        found = climb_groups(asked, points[rank[again], again], None if inverse is None else inverse[again], **how)
-        higher = found.value > best.value[again]
-        for old, new in zip(best, found, strict=True):
-            old[again[higher]] = new[higher]
+        guess = None if inverse is None else inverse[groups]
+        start = points[rank[groups], groups]
+        run = maximise_groups(among(objective, groups), start, guess, steps=60, held=which, near=PROFILED)
+        if best is None:
+            best = run
+        else:
+            keep_higher(best, run, groups)
+    assert best is not None
     return best
-
-
-def _some(objective: Objective, of: np.ndarray, z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The objective of a part of the groups, which are counted anew."""
-    return objective(z, of[which])
 
 
 def _crossing(
@@ -172,7 +166,7 @@ def _crossing(
     which: int,
     sign: float,
     wanted: float,
-    scored: bool,
+    guess: np.ndarray | None,
 ) -> np.ndarray:
     count = len(z)
     sd = np.sqrt(np.maximum(inverse[:, which, which], 1e-12))
@@ -193,7 +187,7 @@ def _crossing(
         for begin in starts:
             begin[:, which] = z[active, which] + sign * distance[active]
         enough = value[active] - 0.5 * (wanted - 0.01) ** 2  # whatever is not clearly inside
-        found = beside(partial(_some, objective, active), starts, which, enough, None if scored else inverse[active])
+        found = beside(among(objective, active), starts, which, enough, None if guess is None else guess[active])
         here[active], at[active] = found.z, distance[active]
         root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
         done = np.abs(root - wanted) < 0.01
@@ -229,20 +223,20 @@ def uncertainty(
 ) -> Uncertainty:
     """Curvature, sandwich over `clusters` (units, each its own unless given) and profile intervals at an optimum.
 
-    `profiles`: the numbers of z whose profile is climbed, all unless given; the others get normal intervals. Ctrl-C
-    leaves out the profiles that are not done: `profiled` says which are. A profile may go over a hill that no start had
-    found: `higher` is such a point.
+    `profiles`: the numbers of z that are profiled, all unless given; the others get normal intervals. Ctrl-C
+    leaves out the profiles that are not done: `profiled` says which are. A profile may meet a mode that no start had
+    reached: `higher` is such a point.
     """
-    highest = np.array(z)
-    value = _posterior_of(given, method)(z[None], np.zeros(1, int))[0]
-    top = float(value[0])
+    one = pooled(given, method)
+    value = one(z[None], np.zeros(1, int))[0]
+    highest, top = np.array(z), float(value[0])
 
     def objective(points: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         nonlocal highest, top
-        found = _posterior_of(given, method)(points, which)
-        if found[0][0] > top:
-            highest, top = np.array(points[0]), float(found[0][0])
-        return found
+        answer = one(points, which)
+        if answer[0][0] > top:
+            highest, top = np.array(points[0]), float(answer[0][0])
+        return answer
 
     bend = curvature(objective, z[None])
     covariance, flat = inverse_of(bend)
@@ -254,8 +248,7 @@ def uncertainty(
     wanted = range(len(z)) if profiles is None else profiles
     try:
         for j in wanted:
-            if progress is not None:
-                progress("profiles of the likelihood", len(done), len(wanted))
+            report(progress, "profiles of the likelihood", len(done), len(wanted))
             low, high = profile(objective, z[None], value, covariance, j)[0]
             intervals[j] = Interval(float(low), float(high))
             done.append(j)
@@ -263,16 +256,6 @@ def uncertainty(
         pass
     higher = highest if top > value[0] + HIGHER else None
     return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done), higher)
-
-
-def _posterior_of(given: Likelihood, method: str) -> Objective:
-    """One likelihood (with its priors if `map`) as the objective of a single group."""
-
-    def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-        found = log_posterior(given, z[0], method)
-        return np.array([found.value]), found.gradient[None], found.products[None]
-
-    return objective
 
 
 def verdicts(
@@ -295,7 +278,7 @@ def verdicts(
     answers = []
     for j, (name, owner) in enumerate(zip(names, owners, strict=True)):
         hard, soft = [], []
-        if abs(z[j]) >= AT_BOUND:
+        if at_bound(z[j]):
             hard.append("the estimate is at a bound")
         if reasons and owner in reasons:
             hard.append(reasons[owner])

@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from ...agent import Composer
 from ..comparison import FOLDS, Difference, folds_of, paired
 from ..decisions import Observations
-from ..optimise import MOST_TURNS, Progress, finished, improve, spread_starts
+from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import FARTHEST, Theta, unconstrained
+from ..search import MOST_STEPS
 from ..uncertainty import LEAST_MOVEMENT
 from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
 
@@ -186,7 +187,7 @@ def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray,
     """ln p of each decision under numbers that were learned without its fold; the climbs begin at z."""
     scores = np.empty(len(posed.situation))
     for held in np.unique(fold):
-        trained = improve(among(posed, fold != held).likelihood, z, MOST_TURNS, NEAR)
+        trained = improve(among(posed, fold != held).likelihood, z, MOST_STEPS, NEAR)
         scores[fold == held] = log_prob(among(posed, fold == held), trained)
     return scores
 

@@ -119,7 +119,7 @@ def _climb(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, r
             break
         belief = _rows(here.belief, place)
         shared = hidden.shared._replace(data={**hidden.shared.data, "share": belief})
-        z = improve(shared, z, turns=1)
+        z = improve(shared, z)
         start = _share(np.asarray(here.start))
         move = _share(np.asarray(here.transition))
     theta = {name: np.asarray(value) for name, value in natural(hidden.family.parameters, z).items()}
