@@ -14,7 +14,7 @@ import policychord
 from policychord import Composer, Cost, Gaussian, Grid, Problem, inference
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.inference import comparison, decisions, fits, likelihoods, output, parameters
+from policychord.inference import decisions, fits, likelihoods, output, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
 from policychord.runs.page import render_page
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable

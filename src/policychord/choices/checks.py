@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from ..inference.comparison import estimate_without
-from ..inference.model_recovery import ModelRecovery, RecoveredParameter
 from ..inference.optimise import Progress
+from ..inference.recovery import ModelRecovery, RecoveredParameter
 from .beliefs import Trials
 from .compare import Plan, believe_by, borrow, compare_models
 from .data import Choices

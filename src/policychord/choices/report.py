@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..inference.findings import describe_comparison
-from ..inference.model_recovery import ModelRecovery
+from ..inference.recovery import ModelRecovery
 from ..inference.selection import ESTABLISHED, UNDECIDED, compare_groups, not_excluded
 from .beliefs import Trials
 from .checks import CrossValidation, PredictiveCheck

@@ -15,7 +15,7 @@ from ..choices.report import describe_groups, describe_learner, describe_task, v
 from ..drawing import styled
 from ..inference.figures import draw_differences
 from ..inference.findings import describe_comparison
-from ..inference.model_recovery import ModelRecovery
+from ..inference.recovery import ModelRecovery
 from .page import PageFigure, render_page
 from .store import save_figure, write_dataset, write_text
 
