@@ -89,7 +89,6 @@ KEPT = {
     },
     "h5py": {"tracks/reading.py"},
     "pooch": {"choices/data.py", "choices/fetch.py"},
-    "statsmodels": {"choices/glm.py"},
     "jinja2": {"runs/page.py"},
     "markdown_it": {"runs/page.py"},
     "fastapi": {"studio/server.py"},

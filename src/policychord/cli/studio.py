@@ -12,7 +12,7 @@ from . import options
 from .app import app
 from .output import Json, emit
 
-NEEDED = ("fastapi", "plotly", "uvicorn", "websockets", "pandas", "statsmodels", "matplotlib")
+NEEDED = ("fastapi", "plotly", "uvicorn", "websockets", "pandas", "matplotlib")
 
 
 @app.command(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .._plugins import COMMANDS, EPISODES, installed
 
-PACKAGES = ("jax", "jaxlib", "numba", "numpy", "scipy", "statsmodels", "matplotlib")
+PACKAGES = ("jax", "jaxlib", "numba", "numpy", "scipy", "matplotlib")
 
 
 @cache

@@ -119,7 +119,9 @@ def test_people_differ_between_the_experiments_or_they_do_not(small, evidence):
         def change(found):
             everybody = np.unique(found.fit.trials.subject)
             weights = spread[np.searchsorted(everybody, found.fit.trials.subject)] + shift
-            return found._replace(fit=found.fit._replace(composition=found.fit.composition._replace(weights=weights)))
+            ours = found.fit.ours
+            changed = ours._replace(composition=ours.composition._replace(weights=weights))
+            return found._replace(fit=found.fit._replace(composed=changed))
 
         return change
 

@@ -90,11 +90,11 @@ def test_the_count_follows_the_figures(small, evidence):
 
 def test_recovery_follows_the_figures(small, evidence):
     found = evidence.first.recovery
-    good = with_experiments(evidence, recovery=found._replace(best=np.eye(5), won=np.eye(5)))
+    good = with_experiments(evidence, recovery=found._replace(people=np.eye(5), won=np.eye(5)))
     assert (
         "100% are given back to it and 0% to the Hybrid" in findings(small, good)["The composed model can be recovered"]
     )
-    bad = with_experiments(evidence, recovery=found._replace(best=np.full((5, 5), 0.2)))
+    bad = with_experiments(evidence, recovery=found._replace(people=np.full((5, 5), 0.2)))
     assert (
         "20% are given back to it and 20% to the Hybrid"
         in findings(small, bad)["The composed model is hard to recover"]
@@ -103,7 +103,7 @@ def test_recovery_follows_the_figures(small, evidence):
 
 def test_one_cohort_is_said_to_be_too_few(small, evidence):
     found = evidence.first.recovery
-    good = with_experiments(evidence, recovery=found._replace(best=np.eye(5), won=np.eye(5)))
+    good = with_experiments(evidence, recovery=found._replace(people=np.eye(5), won=np.eye(5)))
     for cohorts, said in (
         (1, "The one cohort of such people is won by the composed model; one cohort is too few"),
         (6, "Of 6 cohorts of such people, the composed model wins 6 and the Hybrid 0"),

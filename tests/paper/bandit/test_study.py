@@ -75,8 +75,8 @@ def test_course_is_mean_and_sd_over_people(small, evidence):
     course = weights_in_course(fit)
     at = (fit.trials.block == 2) & (fit.trials.trial == 3)
     row = np.flatnonzero(course.block == 2)[2]
-    np.testing.assert_allclose(course.mean[row], fit.composition.weights[at].mean(0))
-    np.testing.assert_allclose(course.sd[row], fit.composition.weights[at].std(0), atol=1e-9)
+    np.testing.assert_allclose(course.mean[row], fit.ours.composition.weights[at].mean(0))
+    np.testing.assert_allclose(course.sd[row], fit.ours.composition.weights[at].std(0), atol=1e-9)
 
 
 def test_real_data_are_used_and_labelled(data_folder):

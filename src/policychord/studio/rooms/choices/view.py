@@ -176,6 +176,6 @@ print(pc.choices.model_table(analysis).to_string(index=False))
 print(pc.choices.verdict(analysis))
 
 person = analysis.trials.subject == {person!r}
-print(analysis.primitives)
-print(analysis.composition.weights[person].round(3))
+print(analysis.ours.primitives)
+print(analysis.ours.composition.weights[person].round(3))
 """
