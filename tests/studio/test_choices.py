@@ -150,7 +150,7 @@ def test_learner_and_models_are_those_of_the_command(small):
     """A delta rule for all, and models with habits: the same numbers as by `analyse` with the same plan."""
     upload = Upload("mine.csv", table(small[0]))
     state = room._change(room._act(small[0], {"file": upload}), {"learner": "delta", "sticky": True})
-    assert state.view.models == ("Value", "Value+stickiness")  # the others need an uncertainty
+    assert state.view.models == ("Value", "Value+stickiness", "Composed")  # the others need an uncertainty
     assert state.view.primitives == ("exploit", "repeat", "random")
     state, frames = drawn(state)
     known = analyse(state.fitting.choices, plan=state.view.plan(state.fitting.choices.task))

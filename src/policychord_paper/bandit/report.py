@@ -300,7 +300,7 @@ def _fit_dataset(fit: Analysis, settings: BanditSettings) -> xr.Dataset:
 
 
 def _recovery_dataset(recovery: ModelRecovery) -> xr.Dataset:
-    tables = {name: (("simulated", "fitted"), getattr(recovery, name)) for name in ("best", "frequency", "won")}
+    tables = {name: (("simulated", "fitted"), getattr(recovery, name)) for name in ("people", "frequency", "won")}
     quality = {name: (("coefficient",), [getattr(p, name) for p in recovery.parameters])
                for name in ("correlation", "bias", "rmse")}  # fmt: skip
     labels = [f"{p.model} {p.name}" for p in recovery.parameters]
