@@ -101,7 +101,7 @@ def _differentiate(primals: Any, tangents: Any, *, route: Route, keep: bool) -> 
     return solution, [change, *(ad.Zero(jax.typeof(a).to_tangent_aval()) for a in solution[1:])]
 
 
-# ---------------------------------------------------------------------------- its derivative
+# ------------------------------------------------------------------------------ its derivative
 
 
 def _push(*operands: jax.Array, moved: Moved) -> list[jax.Array]:
@@ -158,7 +158,7 @@ def _summed_to(shape: tuple[int, ...], array: jax.Array) -> jax.Array:
     return jnp.sum(array, axis=axes, keepdims=True) if axes else array
 
 
-# ------------------------------------------------------------------- what JAX is told about them
+# --------------------------------------------------------------------- how JAX knows about them
 
 
 def _primitive(name: str, in_jax: Callable, shapes: Callable, natively: Callable | None = None) -> Primitive:
