@@ -1,7 +1,7 @@
 """The equilibrium solver in compiled form, for batches on a CPU.
 
-The method is told in `equilibrium.py`; this file says it once more in loops that a compiler understands. The passes
-over the primitives are in `_sweeps.py`.
+`equilibrium.py` describes the method; this file repeats it in loops that a compiler understands. The passes over the
+primitives are in `_sweeps.py`.
 """
 
 import math
@@ -506,7 +506,9 @@ def _solve_wide(
 
 
 # ------------------------------------------------------------------- the implicit derivative
-# The transpose of the derivative, as `_implicit.py` says it: from a cotangent on ln w to those on everything given.
+# The transpose of the rule in `_implicit.py`: from a cotangent of ln w to those of pi, cost, eps and log_prior,
+# (S K S + eps I) y = cotangent/S - S sum(cotangent), u = S y, q = Pi u; then ds = -q, d ln w_hat = eps u,
+# d eps = -u . (ln w - ln w_hat) and dPi_ia = -[ u_a (ln p_i + s_i) + w_a q_i / p_i ].
 # Cotangents of the primitives are filled where there is a row for each problem: often nobody asks for them.
 
 

@@ -49,7 +49,8 @@ def pull(kept: Kept, cotangent: jax.Array) -> _Arrays:
 def _solve_in_jax(*operands: jax.Array, route: Route, keep: bool) -> _Arrays:
     descend = partial(_descent.descend, max_passes=MAX_PASSES)
     solution = jnp.vectorize(descend, signature=f"{','.join(_OPERANDS)}->(n),(),(),()")(*operands)
-    return (*solution, *_implicit.keep(*operands[:4], solution[0])[4:]) if keep else solution
+    pi, cost, eps, log_prior, *_ = operands
+    return (*solution, *_implicit.keep(pi, cost, eps, log_prior, solution[0])[4:]) if keep else solution
 
 
 def _solve_natively(*operands: jax.Array, route: Route, keep: bool) -> _Arrays:
@@ -88,10 +89,10 @@ def _differentiate(primals: Any, tangents: Any, *, route: Route, keep: bool) -> 
         raise TypeError(_NO_SECOND_DERIVATIVE)
     moved = tuple(type(t) is not ad.Zero for t in tangents[: len(INPUTS)])
     moving = [t for t in tangents[: len(INPUTS)] if type(t) is not ad.Zero]
-    pi, _, eps, log_prior, *_ = primals
+    pi, cost, eps, log_prior, *_ = primals
     if route == "jax":  # in operations of JAX alone, which have derivatives in turn
         solution = _solve_p.bind(*primals, route=route, keep=False)
-        kept = _implicit.keep(*primals[:4], solution[0], always=True)
+        kept = _implicit.keep(pi, cost, eps, log_prior, solution[0], always=True)
         change = _implicit.push(*kept, *moving, moved=moved)
     else:
         *solution, level, over_p, curvature = _solve_p.bind(*primals, route=route, keep=True)
@@ -100,7 +101,7 @@ def _differentiate(primals: Any, tangents: Any, *, route: Route, keep: bool) -> 
     return solution, [change, *(ad.Zero(jax.typeof(a).to_tangent_aval()) for a in solution[1:])]
 
 
-# ---------------------------------------------------------------------------- its derivative
+# ------------------------------------------------------------------------------ its derivative
 
 
 def _push(*operands: jax.Array, moved: Moved) -> list[jax.Array]:
@@ -157,7 +158,7 @@ def _summed_to(shape: tuple[int, ...], array: jax.Array) -> jax.Array:
     return jnp.sum(array, axis=axes, keepdims=True) if axes else array
 
 
-# ------------------------------------------------------------------- what JAX is told about them
+# --------------------------------------------------------------------- how JAX knows about them
 
 
 def _primitive(name: str, in_jax: Callable, shapes: Callable, natively: Callable | None = None) -> Primitive:

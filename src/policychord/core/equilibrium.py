@@ -18,7 +18,7 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
    After 5,000 passes try once more: hot from the prior, cooling by 0.7.
 
 One pass over the primitives gives everything a turn needs. Two implementations of these lines exist, compiled
-(`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, and only `solve` does.
+(`_kernels.py`) and JAX (`_descent.py`); `solve` chooses between them, inside a trace by `_traced.py`.
 """
 
 from types import ModuleType
@@ -95,8 +95,10 @@ def solve(
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
     if not isinstance(route, str) or route not in ("auto", "compiled", "jax"):
         raise ValueError(f'route = {shown(route)}: choose "auto", "compiled" or "jax".')
-    paper = isinstance(problem, Problem)
-    answer = _solve_paper(problem, tol, start, route) if paper else _solve_general(problem, tol, start)
+    if isinstance(problem, Problem):
+        answer = _solve_paper(problem, tol, start, route)
+    else:
+        answer = _solve_general(problem, tol, start)
     if throw and not is_traced(answer.outcome):
         _raise_unless_solved(problem, answer, tol)
     return answer
