@@ -71,7 +71,7 @@ def test_more_primitives_begin_where_fewer_ended(mixing, decisions):  # noqa: F8
 
 
 def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
-    """An optimisation run from two equal primitives keeps them equal; one from what a single primitive learned does not."""
+    """A run from two equal primitives keeps them equal; one from what a single primitive learned does not."""
     alike = np.tile([[0.26, 0.25, 0.25, 0.24]], (2, 1))
     one, two = learning.how_many(lambda n: chooser(alike[:n]), decisions, (1, 2), starts=1, folds=2).tried
     assert two.learned.value > one.learned.value + 0.01

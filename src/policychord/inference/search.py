@@ -99,7 +99,7 @@ def maximise_from(
     out = np.flatnonzero(np.abs(best.z).max(axis=1, initial=0.0) > FAR_OUT)
     if out.size:
         nearer = np.clip(best.z[out], -NEARER, NEARER)
-        keep_higher(best, maximise_groups(among(objective, out), nearer, near=near), out)
+        keep_higher(best, maximise_groups(part_of(objective, out), nearer, near=near), out)
     return best
 
 
@@ -120,7 +120,7 @@ def keep_higher(best: Modes, other: Modes, groups: np.ndarray) -> None:
         old[groups[higher]] = new[higher]
 
 
-def among(objective: Objective, groups: np.ndarray) -> Objective:
+def part_of(objective: Objective, groups: np.ndarray) -> Objective:
     """The objective of a part of the groups, which are counted anew."""
     return lambda z, which: objective(z, groups[which])
 
