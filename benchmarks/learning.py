@@ -437,7 +437,7 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
 
     def known(name: str) -> Any:
         one = accounts[name]
-        posed = inference.likelihood(one, units, at_once=AT_ONCE)
+        posed = inference.likelihood(one.log_prob, units, one.parameters, at_once=AT_ONCE)
         best = inference.maximise(posed, starts=2)
         each = inference.cross_validate(posed, fold, start=best.z)
         return {"each": _round(each), "parameters": len(best.z), "told": [], "inside": best.log_likelihood / given.size}

@@ -79,7 +79,7 @@ def replicates(
         for account in accounts_of(given, family, HELD):
             if account.name in (COMPOSED, CONSTANT, BY_MEAN, REGRESSION):
                 if account.name not in programs:
-                    programs[account.name] = likelihood(account, units, at_once=AT_ONCE)
+                    programs[account.name] = likelihood(account.log_prob, units, account.parameters, at_once=AT_ONCE)
                 posed = programs[account.name]._replace(data=units, group=np.zeros(given.size, int))
                 found[account.name] = account.parameters, *_score_one(posed, fold)
         theta = {name: natural(parameters, z) for name, (parameters, z, *_) in found.items()}
