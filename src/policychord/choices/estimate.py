@@ -31,7 +31,7 @@ WEAK_RATE = Normal(0.0, 10.0)  # of the logit of a rate or lapse, of the logarit
 HELD = 0.8  # of the prior's deviation: an effect so far out was held by it
 CERTAIN = 1e-6  # a log-probability so near to 0 may be on its way to certainty
 SEPARATES = 1e-4  # how much standardised features must speak for the choices, beyond what linear programmes round
-CANDIDATES, STARTS = 128, 8  # points that are looked at, and those of them from which a search begins
+CANDIDATES, STARTS = 128, 16  # points that are looked at, and searches that begin: half at the best, half anywhere
 AT_ONCE = 1024  # blocks that are worked on together: they are small
 NORMAL = 1.96
 STEP = 1e-4  # of z, by which slopes of natural values are measured
@@ -251,8 +251,8 @@ def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray
         points = np.concatenate([centre[None], drawn])[:, None]
     points = np.broadcast_to(points, (len(points), given.groups, len(centre)))
     value = np.stack([_log_likelihood(given, z) for z in points])
-    best = np.argsort(-value, axis=0, kind="stable")[:STARTS]
-    return np.take_along_axis(points, best[..., None], axis=0)
+    best = np.argsort(-value, axis=0, kind="stable")[: STARTS // 2]
+    return np.concatenate([np.take_along_axis(points, best[..., None], axis=0), points[: STARTS // 2]])
 
 
 def _log_likelihood(given: Likelihood, z: np.ndarray) -> np.ndarray:

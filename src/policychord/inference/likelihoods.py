@@ -171,6 +171,13 @@ def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
     return np.stack(columns, axis=1) if columns else np.zeros((count, 0))
 
 
+def standardise(values: ArrayLike) -> Float[np.ndarray, "units F"]:
+    """Features of units with mean zero and standard deviation one; one that does not vary is zero."""
+    values = np.asarray(values, dtype=float)
+    spread = values.std(axis=0)
+    return (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
 def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
     """Chunk by chunk: what the program gives, and how many of its rows count."""
     z = np.asarray(z, dtype=float)

@@ -5,6 +5,11 @@ them. A step is C g. More than a standard error from the mode C is the inverse o
 nothing beside the gradient g and know the scale of every direction; nearer, BFGS goes on from it, because the products
 of a wrong model are not its curvature. The distance from the mode is counted in standard errors, sqrt(g^T C g), so the
 end of a run does not depend on the units of a parameter.
+
+Why not a library: optimistix 0.1.0 (`BFGS`, vmapped over people) was measured once beside it. It ends at the same modes
+(two-step task, 24 people, 6 starts: 0.6 s against 1.7 s here, both compiled; gated line, 12 groups: 1.8 s against 8.4
+s before steps stopped at the border), but compiles 3 to 5 s anew for each number of groups and decisions, where the
+programs here are compiled once for a model; it needs all data at once, and knows no border and no number that is held.
 """
 
 from collections.abc import Callable
@@ -23,6 +28,7 @@ FIRST = 0.5  # the same while C has no scale yet
 MOST_STEPS = 200
 FIRST_STEPS, FIRST_NEAR = 30, 0.03  # where runs from several starts pause: 5e-4 nats from a mode
 TRIALS = 12  # of the length of a step, each a tenth to a half of the one before
+SNAP = 1e-9  # from the border, where a number is put on it
 SMALLEST = 1e-10  # a step that moves nothing by more is none
 SAME = 1e-9  # nats by which a mode must be higher to be another one
 ROUNDING = 1e-12  # of a value: by so much a sum may seem to fall
@@ -99,7 +105,7 @@ def maximise_from(
     out = np.flatnonzero(np.abs(best.z).max(axis=1, initial=0.0) > FAR_OUT)
     if out.size:
         nearer = np.clip(best.z[out], -NEARER, NEARER)
-        keep_higher(best, maximise_groups(among(objective, out), nearer, near=near), out)
+        keep_higher(best, maximise_groups(part_of(objective, out), nearer, near=near), out)
     return best
 
 
@@ -120,7 +126,7 @@ def keep_higher(best: Modes, other: Modes, groups: np.ndarray) -> None:
         old[groups[higher]] = new[higher]
 
 
-def among(objective: Objective, groups: np.ndarray) -> Objective:
+def part_of(objective: Objective, groups: np.ndarray) -> Objective:
     """The objective of a part of the groups, which are counted anew."""
     return lambda z, which: objective(z, groups[which])
 
@@ -145,10 +151,7 @@ def _begin(objective: Objective, z: np.ndarray, inverse: np.ndarray | None) -> _
 
 
 def _free_step(runs: _Runs, active: np.ndarray, held: int) -> tuple[np.ndarray, np.ndarray]:
-    """(C g, g) of the numbers that may move: one at the border that would leave it is held, and C is given that.
-
-    To clip a step afterwards would turn it, and it need not lead uphill any more.
-    """
+    """(C g, g) of the numbers that may move: one at the border that would leave it is held, and C is given that."""
     z, gradient, metric = runs.z[active], runs.gradient[active], runs.metric[active]
     edge = np.abs(z) >= FARTHEST
     fixed = (edge & (z * gradient > 0)) | (np.arange(z.shape[1]) == held)
@@ -176,10 +179,12 @@ def _given(metric: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray, uphill: np.ndarray) -> None:
     """Take the steps that are higher by a part of what the slope promises; the others are shorter next time."""
-    longest = np.maximum(np.abs(step).max(axis=1), 1e-300)
+    size = np.maximum(np.abs(step), 1e-300)
     most = np.where(runs.fresh[active], FIRST, LONGEST)
-    step = step * (np.minimum(1.0, most / longest) * runs.length[active])[:, None]
-    aim = np.clip(runs.z[active] + step, -FARTHEST, FARTHEST)
+    room = ((FARTHEST - np.sign(step) * runs.z[active]) / size).min(axis=1)  # up to the border: clipping would turn it
+    share = np.minimum(np.minimum(1.0, most / size.max(axis=1)), room) * runs.length[active]
+    aim = runs.z[active] + step * share[:, None]
+    aim = np.where(np.abs(aim) > FARTHEST - SNAP, np.sign(aim) * FARTHEST, aim)
     moved, before = aim - runs.z[active], runs.value[active]
     value, gradient, *products = _finite(objective(aim, active))
     promised = np.maximum(np.einsum("gi,gi->g", moved, uphill), 0.0)
@@ -187,8 +192,8 @@ def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray
     # the top of the parabola through both values and the slope
     bend = before + promised - value
     known = np.isfinite(bend) & (bend > 0)
-    share = np.clip(0.5 * promised / np.where(known, bend, np.inf), 0.1, 0.5)
-    runs.length[active] = np.where(good, 1.0, runs.length[active] * share)
+    shorter = np.clip(0.5 * promised / np.where(known, bend, np.inf), 0.1, 0.5)
+    runs.length[active] = np.where(good, 1.0, runs.length[active] * shorter)
     runs.trials[active] = np.where(good & (np.abs(moved).max(axis=1) > SMALLEST), 0, runs.trials[active] + 1)
     won = active[good]
     fell = runs.gradient[won] - gradient[good]

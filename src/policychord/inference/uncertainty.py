@@ -13,7 +13,7 @@ from scipy.stats import norm
 from .likelihoods import Likelihood, scores, sums_of
 from .optimise import Progress, pooled, report
 from .parameters import FARTHEST, Parameter, at_bound, free_names
-from .search import Modes, Objective, among, keep_higher, maximise_groups
+from .search import Modes, Objective, keep_higher, maximise_groups, part_of
 
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
 LEVEL = 0.95  # of intervals
@@ -149,7 +149,7 @@ def beside(
             break
         guess = None if inverse is None else inverse[groups]
         start = points[rank[groups], groups]
-        run = maximise_groups(among(objective, groups), start, guess, steps=60, held=which, near=PROFILED)
+        run = maximise_groups(part_of(objective, groups), start, guess, steps=60, held=which, near=PROFILED)
         if best is None:
             best = run
         else:
@@ -187,7 +187,7 @@ def _crossing(
         for begin in starts:
             begin[:, which] = z[active, which] + sign * distance[active]
         enough = value[active] - 0.5 * (wanted - 0.01) ** 2  # whatever is not clearly inside
-        found = beside(among(objective, active), starts, which, enough, None if guess is None else guess[active])
+        found = beside(part_of(objective, active), starts, which, enough, None if guess is None else guess[active])
         here[active], at[active] = found.z, distance[active]
         root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
         done = np.abs(root - wanted) < 0.01

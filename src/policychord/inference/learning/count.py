@@ -13,7 +13,7 @@ from ...agent import Composer
 from ..comparison import FOLDS, Difference, folds_of, paired
 from ..decisions import Observations
 from ..optimise import Progress, finished, improve, spread_starts
-from ..parameters import FARTHEST, Theta, unconstrained
+from ..parameters import FARTHEST, Theta, at_bound, unconstrained
 from ..search import MOST_STEPS
 from ..uncertainty import LEAST_MOVEMENT
 from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
@@ -21,8 +21,8 @@ from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob
 SITUATIONS = 400  # at most, at which columns are compared
 EQUAL = 0.02  # total variation below which two primitives are called equal
 UNUSED = 0.01  # mean weight below which a primitive is called unused
-NEAR = 0.01  # standard errors from the top at which the climb of a fold ends
-LEAST = 1e-9  # probability at which a climb begins
+NEAR = 0.01  # standard errors from the mode at which the run of a fold ends
+LEAST = 1e-9  # probability at which a run begins
 SHARE = 0.01  # of the weight that a new primitive begins with
 ALONE = 0.99  # mean weight above which one is said to explain everything
 
@@ -94,7 +94,7 @@ def degenerate(learned: Learned, data: Observations) -> tuple[str, ...]:
         if learned.objective == "likelihood":
             why = "the data tell the mixture, not the primitives it is made of."
         problems.append(f"the weights do not move (sd {moved:.4f}): {why}")
-    if np.abs(learned.z).max(initial=0.0) >= FARTHEST:
+    if at_bound(learned.z).any():
         problems.append("some numbers are at a bound: no finite ones are best, or none matter.")
     return tuple(problems)
 
@@ -140,8 +140,8 @@ def how_many(
     """How many primitives explain the data: held-out likelihood of `make(n)` for each n, with errors over subjects.
 
     Folds keep subjects together. More primitives always fit better inside the data, never mind whether they are there.
-    One more climb of each number begins at the primitives of the number before, with new ones that have small weights.
-    `folder` holds the climbs of each number, as `file` of `learn` does: after Ctrl-C the same call goes on from it.
+    One more run of each number begins at the primitives of the number before, with new ones that have small weights.
+    `folder` holds the runs of each number, as `file` of `learn` does: after Ctrl-C the same call goes on from it.
     """
     fold = folds_of(data.subject, folds, seed)
     rows: list[tuple[int, Learned, np.ndarray, tuple[str, ...]]] = []
@@ -153,13 +153,13 @@ def how_many(
         if rows and rows[-1][0] < n:
             points = np.concatenate([points, _grown(rows[-1][1].theta, posed)[None]])
         learned = climb(posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
-        finished(learned.optimum)  # Ctrl-C ends the search for the number, not only this climb
+        finished(learned.optimum)  # Ctrl-C ends the search for the number, not only this run
         rows.append((n, learned, held_out(posed, fold, learned.z), degenerate(learned, data)))
     return _choose(rows, data.subject)
 
 
 def _grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
-    """z where a climb can begin that should not end lower than fewer primitives do, from what these have learned.
+    """z where a run can begin that should not end lower than fewer primitives do, from what these have learned.
 
     Primitives that were there keep their numbers, new ones have those of the agent and 1% of prior or learned weights.
     """
@@ -184,7 +184,7 @@ def _grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
 
 
 def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " N"]:
-    """ln p of each decision under numbers that were learned without its fold; the climbs begin at z."""
+    """ln p of each decision under numbers that were learned without its fold; the runs begin at z."""
     scores = np.empty(len(posed.situation))
     for held in np.unique(fold):
         trained = improve(among(posed, fold != held).likelihood, z, MOST_STEPS, NEAR)

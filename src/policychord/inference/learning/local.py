@@ -98,15 +98,23 @@ def _drift(
         return (rows - rate * step, w, usual + 0.02 * (g[u] - usual), key), None
 
     def from_start(rows: Any, key: Any) -> Any:
-        def over(state: Any, key: Any) -> Any:
-            state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
-            return state, _mean_energy(state[0], cost, eps, log_prior)
-
-        begin: Any = (rows, jnp.exp(log_prior), jnp.asarray(0.0), key)
-        end, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
-        return end[0], path
+        begin = (rows, jnp.exp(log_prior), jnp.asarray(0.0), key)
+        return _pass(meet, begin, 0, key, passes, cost, eps, log_prior)
 
     return jax.vmap(from_start)(logits, keys)
+
+
+def _pass(
+    meet: Any, begin: Any, logits: int, key: Any, passes: int, cost: Any, eps: Any, log_prior: Any
+) -> tuple[Any, Any]:
+    """Meet all situations in random order, `passes` times: part `logits` of the state in the end, and the energies."""
+
+    def over(state: Any, key: Any) -> Any:
+        state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
+        return state, _mean_energy(state[logits], cost, eps, log_prior)
+
+    end, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
+    return end[logits], path
 
 
 def _mean_energy(logits: Any, cost: Any, eps: Any, log_prior: Any) -> Any:
@@ -189,14 +197,8 @@ def _in_circuit(
         pi, w = jax.nn.softmax(rows, axis=0), jnp.exp(log_prior)
         a = pi @ w
         y = log_prior - (jnp.log(a) @ pi) / eps
-
-        def over(state: Any, key: Any) -> Any:
-            state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
-            return state, _mean_energy(state[-1], cost, eps, log_prior)
-
         begin = (a, jnp.log(a), y, logsumexp(y), y - logsumexp(y), w, rows)
-        state, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
-        return state[-1], path
+        return _pass(meet, begin, -1, key, passes, cost, eps, log_prior)
 
     # one after another: together, every start would take as many steps as the one that needs most
     return jax.lax.map(lambda arguments: from_start(*arguments), (logits, keys))

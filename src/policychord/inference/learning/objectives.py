@@ -29,7 +29,7 @@ from ...core.objective import energy
 from ...loops.environment import AbstractEnv
 from ...loops.rollout import rollout
 from ..decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
-from ..likelihoods import CALL, Likelihood, Model, likelihood, pointwise, restrict
+from ..likelihoods import CALL, Likelihood, Model, likelihood, pointwise, restrict, standardise
 from ..optimise import Optimum, Progress, maximise
 from ..parameters import Parameter, Theta, natural, real, simplex
 from .files import read_optimum, write_optimum
@@ -40,7 +40,7 @@ Mixing = Literal["gate", "constant", "softmax"]
 Features = Callable[[Any], Any]
 ENTRIES = 12_000  # numbers of one matrix of primitives times situations worked on together: what a cache holds
 LEAST = 1e-300
-NEAR = 1e-3  # standard errors from the top at which a climb ends: 5e-7 nats, about what the gate's tolerance allows
+NEAR = 1e-3  # standard errors from the mode at which a run ends: 5e-7 nats, about what the gate's tolerance allows
 
 
 class Posed(NamedTuple):
@@ -69,7 +69,7 @@ class Learned(NamedTuple):
     theta: dict[str, Any]  # what was learned, by name
     weights: Float[np.ndarray, "N n"]  # at every decision
     gap: Float[np.ndarray, " N"]  # certificate of the gate's weights: V(w) - V* <= gap; NaN without the gate
-    paths: tuple[Float[np.ndarray, " turns"], ...]  # `value` along each climb
+    paths: tuple[Float[np.ndarray, " steps"], ...]  # `value` along each run
     optimum: Optimum
     posed: Posed
     notes: tuple[str, ...]
@@ -104,8 +104,8 @@ def learn(
     - `free`: what is learned (`learning.family_of_agent`): all numbers of all primitives unless given.
     - `mixing`: `gate` are the weights that the gate chooses; the rivals `constant` and `softmax` learn them, the
       latter from `features(observation)`: a plain mixture of experts.
-    - `starts`: climbs, the first from the agent as it is, the others around it: let its primitives differ.
-    - `file`: results so far are kept there after every climb, as arrays and nothing else; if it exists, learning goes
+    - `starts`: runs, the first from the agent as it is, the others around it: let its primitives differ.
+    - `file`: results so far are kept there after every run, as arrays and nothing else; if it exists, learning goes
       on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.
     """
     posed = pose(agent, objective, _data(agent, objective, data, env, steps, episodes, seed), free, mixing, features)
@@ -132,8 +132,8 @@ def climb(
                     keep=keep, near=NEAR)  # fmt: skip
     if keep is not None:
         keep(best)
-    notes = [] if best.complete else ["The climbs were interrupted: this is the best so far."]
-    notes += [] if best.converged or not best.complete else ["No climb arrived at a top: raise `starts`, or go on."]
+    notes = [] if best.complete else ["The optimisation was interrupted: this is the best so far."]
+    notes += [] if best.converged or not best.complete else ["No run arrived at a mode: raise `starts`, or go on."]
     return _learned(posed, best, tuple(notes))
 
 
@@ -149,18 +149,10 @@ def pose(
     require_float64()
     _check(agent, objective, free, mixing, features)
     family = family_of_agent(agent, free)
-    n, d = len(agent.names), agent.actions.size
-    own: tuple[Parameter, ...] = ()
     units, situation, action = _situations(agent, objective, data, features)
-    if mixing == "constant" and n > 1:
-        own = (simplex("weights", agent.names),)
-    if mixing == "softmax" and n > 1:
-        count = units["features"].shape[1]
-        labels = [f"{name}, {i or 'constant'}" for name in agent.names[:-1] for i in range(count + 1)]
-        own = (real("softmax", labels=labels),)
-    parameters = (*family.parameters, *own)
+    parameters = (*family.parameters, *_own_weights(agent, mixing, units))
     weigh = partial(_log_weights, agent, family, mixing)
-    at_once = size_of_chunk(d * n, len(units["k"]))
+    at_once = size_of_chunk(agent, len(units["k"]))
     score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
     scored = likelihood(Model(mixing, parameters, score), units, at_once=at_once)
     every = likelihood(Model(mixing, parameters, partial(_log_mixture, weigh)), units, at_once=at_once)
@@ -185,9 +177,28 @@ def pose(
     )
 
 
-def size_of_chunk(entries: int, units: int) -> int:
+def _own_weights(agent: Composer, mixing: Mixing, units: Any) -> tuple[Parameter, ...]:
+    """The parameters of weights that no gate chooses."""
+    if mixing == "gate" or len(agent.names) == 1:
+        return ()
+    if mixing == "constant":
+        return (simplex("weights", agent.names),)
+    columns = ["constant", *range(1, units["features"].shape[1] + 1)]
+    return (real("softmax", labels=[f"{name}, {column}" for name in agent.names[:-1] for column in columns]),)
+
+
+def size_of_chunk(agent: Composer, units: int) -> int:
     """How many units are worked on together: what fits a cache, and no more than fill one call."""
+    entries = agent.actions.size * len(agent.names)
     return int(np.clip(ENTRIES * 3 // entries, 8, max(8, min(256, -(-units // CALL)))))
+
+
+def indices_of(agent: Composer, data: Observations) -> Int[np.ndarray, " N"]:
+    """The points of the agent's action set that were taken."""
+    by, action = observed_by(agent.actions, data.action)
+    if by != "index":
+        raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
+    return action
 
 
 def with_data(posed: Posed, data: Observations, features: Features | None = None) -> Posed:
@@ -222,11 +233,10 @@ def log_prob(posed: Posed, z: np.ndarray) -> Float[np.ndarray, " N"]:
 
 def _learned(posed: Posed, best: Optimum, notes: tuple[str, ...]) -> Learned:
     theta = {name: np.asarray(value) for name, value in natural(posed.parameters, best.z).items()}
-    of_agent = {parameter.name: theta[parameter.name] for parameter in posed.family.parameters}
     weights, gap = (np.asarray(part)[posed.situation] for part in posed.weigh(best.z, posed.likelihood.data))
     scale = (-1.0 if posed.objective == "energy" else 1.0) / float(posed.likelihood.data["count"].sum())
     return Learned(
-        agent=rebuild(posed.agent, posed.family, of_agent),
+        agent=rebuild(posed.agent, posed.family, theta),
         objective=posed.objective,
         mixing=posed.mixing,
         value=scale * best.log_likelihood,
@@ -325,11 +335,7 @@ def _situations(
     if not isinstance(data, Observations):
         raise ValueError(f"data is a {type(data).__name__}: make it by inference.observations(observation, action).")
     d = agent.actions.size
-    action = np.zeros(data.size, int)
-    if objective == "likelihood":
-        by, action = observed_by(agent.actions, data.action)
-        if by != "index":
-            raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
+    action = indices_of(agent, data) if objective == "likelihood" else np.zeros(data.size, int)
     leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(data.observation)]
     leaves = [leaf.reshape(data.size, int(np.prod(leaf.shape[1:]))) for leaf in leaves]  # a field may be empty
     table = np.concatenate([*(leaf.astype(float) for leaf in leaves), data.k[:, None].astype(float)], axis=1)
@@ -340,7 +346,5 @@ def _situations(
     seen = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[first], data.observation)
     units: dict[str, Any] = {"observation": seen, "k": data.k[first], "count": count}
     if features is not None:
-        values = np.asarray(jax.jit(jax.vmap(features))(data.observation), dtype=float)
-        spread = values.std(axis=0)
-        units["features"] = ((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[first]
+        units["features"] = standardise(jax.jit(jax.vmap(features))(data.observation))[first]
     return units, situation, action

@@ -88,8 +88,8 @@ def _build(agent: Composer, places: tuple[_Place, ...], theta: Theta) -> Compose
 
 
 def rebuild(agent: Composer, family: Family, theta: Theta) -> Composer:
-    """The agent with these numbers, checked like one that was made by hand."""
-    made: Composer = family.build({name: jnp.asarray(value) for name, value in theta.items()})
+    """The agent with the family's numbers of theta, checked like one that was made by hand."""
+    made: Composer = family.build(theta)
     changes: dict[str, Any] = {"primitives": dict(zip(made.names, made.primitives, strict=True)), "model": made.model}
     if "eps" in theta:
         changes["eps"] = made.eps

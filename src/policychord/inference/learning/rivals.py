@@ -18,12 +18,12 @@ from jaxtyping import Float, Int
 from ...agent import Composer
 from ..comparison import FOLDS, Comparison, Score, folds_of
 from ..comparison import compare as compare_models
-from ..decisions import Family, Observations, observed_by
+from ..decisions import Family, Observations
 from ..likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
 from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import Theta, natural, size
 from .count import held_out
-from .objectives import Features, Mixing, climb, pose, size_of_chunk
+from .objectives import Features, Mixing, climb, indices_of, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
@@ -73,12 +73,9 @@ class _Expected(NamedTuple):
 def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> Hidden:
     """A hidden-Markov mixture to be learned: every block of a subject is a sequence, in the order of its rows."""
     family = family_of_agent(agent, of_primitives(agent, free))
-    by, action = observed_by(agent.actions, data.action)
-    if by != "index":
-        raise ValueError("some actions are no points of the agent's action set: pass the nearest points' indices.")
-    n = len(agent.names)
-    units = {"observation": data.observation, "k": data.k, "action": action, "share": np.zeros((data.size, n))}
-    at_once = size_of_chunk(agent.actions.size * n, data.size)
+    share = np.zeros((data.size, len(agent.names)))
+    units = {"observation": data.observation, "k": data.k, "action": indices_of(agent, data), "share": share}
+    at_once = size_of_chunk(agent, data.size)
 
     def at(theta: Theta, unit: Any) -> Any:
         pi = family.build(theta).problem(unit["observation"], unit["k"]).pi[unit["action"]]
@@ -101,15 +98,15 @@ def learn_markov(
     uphill on the expected log-likelihood: so the likelihood never falls. `begin` is where it goes on from instead.
     """
     if begin is not None:
-        return _climb(hidden, begin.z, begin.start, begin.transition, rounds)
+        return _run(hidden, begin.z, begin.start, begin.transition, rounds)
     n = len(hidden.agent.names)
     leaves = (1 - STAYS) / max(n - 1, 1)
     first = np.full(n, 1.0 / n), _share(np.full((n, n), leaves) + (STAYS - leaves) * np.eye(n))
-    ends = [_climb(hidden, z, *first, rounds) for z in spread_starts(hidden.emission, starts, seed)]
+    ends = [_run(hidden, z, *first, rounds) for z in spread_starts(hidden.emission, starts, seed)]
     return max(ends, key=lambda markov: markov.log_likelihood)
 
 
-def _climb(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
+def _run(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rounds: int) -> Markov:
     place = _places(hidden.sequence)
     path: list[float] = []
     while True:
