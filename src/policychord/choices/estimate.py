@@ -5,13 +5,14 @@ prior, which gives a search an end where the likelihood has none. The size of a 
 coefficient times spread of its feature between arms: N(0, 30^2) beforehand, and at most 200.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from scipy.optimize import linprog
 
 from ..inference.groups import GroupFit, empirical_bayes
@@ -243,16 +244,31 @@ def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray
     elif not (learns or model.lapse):
         return np.broadcast_to(centre, (1, given.groups, len(centre)))
     else:
-        rng = np.random.default_rng(0)
-        rates = np.array([one.transform != "real" for one in given.parameters])
-        normal = rng.normal(size=(CANDIDATES, len(centre)))
-        effects = np.exp(rng.normal(scale=1.2, size=normal.shape)) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0)
-        drawn = np.where(rates, centre + 2.0 * normal, centre + effects / EFFECT)
-        points = np.concatenate([centre[None], drawn])[:, None]
+        points = np.concatenate([centre[None], _candidates(given.parameters, centre)])[:, None]
     points = np.broadcast_to(points, (len(points), given.groups, len(centre)))
     value = np.stack([_log_likelihood(given, z) for z in points])
     best = np.argsort(-value, axis=0, kind="stable")[: STARTS // 2]
     return np.concatenate([np.take_along_axis(points, best[..., None], axis=0), points[: STARTS // 2]])
+
+
+def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarray:
+    """Points that a mode may be near, (CANDIDATES, K): rates of every size, and effects that suit them.
+
+    What is learned at a small rate r differs little between arms, about as sqrt(r / (2 - r)): its coefficient is large.
+    """
+    rng = np.random.default_rng(0)
+    rates = np.array([parameter.transform == "bounded" and parameter.name != "lapse" for parameter in parameters])
+    effects = np.array([parameter.prior == WEAK for parameter in parameters])
+    normal = rng.normal(size=(CANDIDATES, len(parameters)))
+    points = centre + np.where(effects, 0.0, 2.0 * normal)
+    points[:, rates] = rng.uniform(-7.0, 4.0, (CANDIDATES, 1)) + normal[:, rates]
+    learned = np.ones(CANDIDATES)
+    if rates.any():
+        mean = scipy.special.expit(points[:, rates]).mean(axis=1)
+        learned = np.sqrt(mean / (2.0 - mean))
+    sizes = np.exp(1.6 * normal) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0) / EFFECT
+    names = np.array([parameter.name == "stickiness" for parameter in parameters])
+    return np.where(effects, sizes / np.where(names, 1.0, learned[:, None]), points)
 
 
 def _log_likelihood(given: Likelihood, z: np.ndarray) -> np.ndarray:
