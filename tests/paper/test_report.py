@@ -17,7 +17,7 @@ from policychord.runs import page as page_module
 from policychord.runs.formatting import MINUS, SPACE, TIMES, Quantity, all_digits, duration, number, plain
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
-from policychord_paper.claim import VERDICTS, Robustness
+from policychord_paper.claim import VERDICTS, _Robustness
 from policychord_paper.commands.reproduce import _claims_table
 from policychord_paper.records import Report
 from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _render, write_report
@@ -180,7 +180,7 @@ def test_verdicts_on_simulated_people_are_marked_in_their_rows(page, folder):
 
 def test_a_verdict_that_some_draws_change_says_how_firm_it_is(folder):
     def headline(same):
-        claim = OTHER[0]._replace(robustness=Robustness(None, same, 50))
+        claim = OTHER[0]._replace(robustness=_Robustness(None, same, 50))
         report = Report([a_report(folder).chapters[1]._replace(claims=[claim])], ENVIRONMENT)
         told = [str(cell) for cell in _claims_table(report).columns[-1].cells]
         return words(Page(_render(report, folder)).inside("summary", "li")[-1]), told[0]

@@ -39,13 +39,13 @@ def to_the_end(live):
 
 
 def states(live):
-    return frames.record(live).arrays["states"]
+    return frames._record(live).arrays["states"]
 
 
 def test_it_flies_as_the_study_flies(shown):
     settings = shown.settings
     assert settings.steps == STEPS
-    recorded = frames.record(shown)
+    recorded = frames._record(shown)
     assert 0 <= recorded.header["impulse"] < STEPS
     for i, (name, how) in enumerate(room.crew(settings, shown.view).items()):
         agent, env = agent_and_world(settings, "lqr", name, how)
@@ -62,7 +62,7 @@ def test_it_flies_as_the_study_flies(shown):
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
     exec(room._snippet(shown), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames.record(shown).arrays["cost"][:, -1], rtol=1e-6)
+    np.testing.assert_allclose(list(found["costs"].values()), frames._record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
 
@@ -82,7 +82,7 @@ def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
     exec(room._snippet(live), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames.record(live).arrays["cost"][:, -1], rtol=1e-9)
+    np.testing.assert_allclose(list(found["costs"].values()), frames._record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
 def test_looking_back_changes_nothing(shown):

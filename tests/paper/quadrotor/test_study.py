@@ -12,7 +12,7 @@ from policychord.worlds.quadrotor.animation import animate, pictures_per_second
 from policychord.worlds.quadrotor.figures import draw_comparison, draw_flown, draw_one_flight, silhouette
 from policychord.worlds.quadrotor.measures import compare_costs
 from policychord.worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
-from policychord_paper.claim import judge_claim, parts_that_hold
+from policychord_paper.claim import _parts_that_hold, judge_claim
 from policychord_paper.quadrotor.claims import CLAIMS
 from policychord_paper.quadrotor.figures import FIGURES
 from policychord_paper.quadrotor.measures import alternation, recovery, stabilising_rises
@@ -117,8 +117,8 @@ def test_sign_size_and_p_of_the_paper(experiment, name, shift):
 def test_p_is_judged_by_the_paper_s_limit_only_with_its_seeds():
     rule = CLAIMS[1].rule
     measured = judge_claim(CLAIMS[1], SMALL, EVIDENCE).measured | {f"p, {RELEASED}": Quantity(0.01)}
-    assert parts_that_hold(rule, measured)[f"{RELEASED}: p"]
-    assert not parts_that_hold(rule, measured | {"seeds": Quantity(1000)})[f"{RELEASED}: p"]
+    assert _parts_that_hold(rule, measured)[f"{RELEASED}: p"]
+    assert not _parts_that_hold(rule, measured | {"seeds": Quantity(1000)})[f"{RELEASED}: p"]
 
 
 @pytest.mark.parametrize(("gate", "other"), [(RELEASED, WRITTEN), (WRITTEN, RELEASED)])

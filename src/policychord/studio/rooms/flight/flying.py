@@ -39,7 +39,7 @@ class Push(NamedTuple):
     z: float  # m/s, upwards
 
 
-class Rows(NamedTuple):
+class _Rows(NamedTuple):
     """What is seen of a flight, a row for each decision."""
 
     states: Float[Array, "step 6"]  # x, vx, z, vz, pitch, pitch rate; before the decision, after a push
@@ -56,7 +56,7 @@ class Drone(NamedTuple):
     agent: Any
     env: Quadrotor
     marks: tuple[Carry, ...]  # before each bout, and after the last one
-    bouts: tuple[Rows, ...]
+    bouts: tuple[_Rows, ...]
 
 
 def check_push(k: int, x: Any, z: Any) -> Push:
@@ -121,14 +121,14 @@ def launch(
 @eqx.filter_jit
 def _bout(
     agent: Any, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
-) -> tuple[Carry, Rows]:
+) -> tuple[Carry, _Rows]:
     """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
     streams = streams_of(jax.random.key(seed), episode)
 
-    def advance(carry: Carry, now: jax.Array) -> tuple[Carry, Rows]:
+    def advance(carry: Carry, now: jax.Array) -> tuple[Carry, _Rows]:
         pushed_on = carry.state._replace(velocity=carry.state.velocity + pushed[now])
         carry, record = step(agent, env, streams, carry._replace(state=pushed_on), now)
-        return carry, Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
+        return carry, _Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
 
     return jax.lax.scan(advance, mark, k + jnp.arange(BOUT))
 
@@ -140,7 +140,7 @@ def fly_on(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps:
         # numbers as arrays: a new one needs no new program
         which, number, k = (jnp.asarray(number) for number in (seed, episode, len(drone.bouts) * BOUT))
         mark, rows = _bout(drone.agent, drone.env, which, number, pushed, drone.marks[-1], k)
-        kept = Rows(*(np.asarray(column) for column in rows))
+        kept = _Rows(*(np.asarray(column) for column in rows))
         drone = drone._replace(marks=(*drone.marks, mark), bouts=(*drone.bouts, kept))
     return drone
 
@@ -151,12 +151,12 @@ def rewind(drone: Drone, k: int) -> Drone:
     return drone._replace(marks=drone.marks[: kept + 1], bouts=drone.bouts[:kept])
 
 
-def flight(drone: Drone, steps: int) -> Rows:
+def flight(drone: Drone, steps: int) -> _Rows:
     """Rows of the first `steps` decisions, and where the drone was after them; `fly_on` must have come so far."""
     last = np.asarray(seen(drone.marks[-1].state))[None]
     joined = [np.concatenate(columns) for columns in zip(*drone.bouts, strict=True)] if drone.bouts else [last[:0]]
     states = np.concatenate([joined[0], last])[: steps + 1]
-    return Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
+    return _Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
 
 
 def fly_pushed(
@@ -166,7 +166,7 @@ def fly_pushed(
     how: CompositionSettings | None,
     episode: int,
     pushes: Sequence[Push] = (),
-) -> Rows:
+) -> _Rows:
     """A whole flight. Without pushes it is this episode of the study."""
     drone = launch(settings, experiment, name, how, episode)
     return flight(fly_on(drone, settings.seed, episode, pushes, settings.steps), settings.steps)

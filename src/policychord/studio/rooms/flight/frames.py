@@ -21,14 +21,14 @@ def frame(live: LiveFlight) -> tuple[LiveFlight, Frame]:
     live = live._replace(tick=live.tick + 1)
     missing = {program(drone.how) for drone in live.drones} - live.compiled
     if missing:  # this takes seconds, so it is said before it is done
-        return live._replace(compiled=live.compiled | missing), Frame("moment", {**now(live), "compiling": True}, {})
+        return live._replace(compiled=live.compiled | missing), Frame("moment", {**_now(live), "compiling": True}, {})
     if live.drawn and live.view.playing:
         later = live.moment + live.view.pace * PICTURE
         live = live._replace(moment=min(later, length(live)))
     live = _catch_up(live)
     if live.sent != (live.edition, _reach(live)):
-        return live._replace(sent=(live.edition, _reach(live)), drawn=True), record(live)
-    return live._replace(drawn=True), Frame("moment", now(live), {})
+        return live._replace(sent=(live.edition, _reach(live)), drawn=True), _record(live)
+    return live._replace(drawn=True), Frame("moment", _now(live), {})
 
 
 def _catch_up(live: LiveFlight) -> LiveFlight:
@@ -47,14 +47,14 @@ def _reach(live: LiveFlight) -> int:
     return min(live.settings.steps, *(sum(len(rows.cost) for rows in drone.bouts) for drone in live.drones))
 
 
-def now(live: LiveFlight) -> dict[str, Any]:
+def _now(live: LiveFlight) -> dict[str, Any]:
     return {
         "moment": live.moment, "playing": live.view.playing, "over": over(live), "edition": live.edition,
         "tick": live.tick,
     }  # fmt: skip
 
 
-def record(live: LiveFlight) -> Frame:
+def _record(live: LiveFlight) -> Frame:
     """All that was flown: states, weights, certificates, costs, the path and the wind."""
     known, steps, view = _reach(live), live.settings.steps, live.view
     rows = [flight(drone, known) for drone in live.drones]
@@ -73,7 +73,7 @@ def record(live: LiveFlight) -> Frame:
     }
     meets = view.experiment == "lqr" and live.settings.impulse > 0
     header = {
-        **now(live), "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
+        **_now(live), "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
         "drones": [_describe(drone, view) for drone in live.drones],
         "pushes": [list(push) for push in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
