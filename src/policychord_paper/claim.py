@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from policychord.runs import Quantity
+from .quantity import Quantity
 
 Verdict = Literal["reproduced", "partly", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not reproduced")
@@ -284,21 +284,6 @@ def firmness(robustness: _Robustness) -> str:
     )
 
 
-def robustness_text(robustness: _Robustness) -> str:
-    """What would change a verdict, in a sentence or two."""
-    sentences = []
-    if robustness.same is not None:
-        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} draws of seeds or people.")
-    if robustness.flip is not None:
-        moves = robustness.flip.moves
-        listed = " and ".join(
-            f"the limit {move.limit:g} of {move.quantity} moved past {move.past:.4g}" for move in moves[:2]
-        )
-        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
-        sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
-    return " ".join(sentences)
-
-
 def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
     """Measure one claim and apply its rule."""
     measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
@@ -315,3 +300,18 @@ def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
         verdict=_verdict_of(holds),
         robustness=_Robustness(_nearest_flip(claim.rule, measured)),
     )
+
+
+def robustness_text(robustness: _Robustness) -> str:
+    """What would change a verdict, in a sentence or two."""
+    sentences = []
+    if robustness.same is not None:
+        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} draws of seeds or people.")
+    if robustness.flip is not None:
+        moves = robustness.flip.moves
+        listed = " and ".join(
+            f"the limit {move.limit:g} of {move.quantity} moved past {move.past:.4g}" for move in moves[:2]
+        )
+        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
+        sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
+    return " ".join(sentences)

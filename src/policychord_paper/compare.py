@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
-from policychord.runs import Quantity
 from policychord.wording import in_words
 
 from .claim import Verdict
+from .quantity import Quantity
 
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."

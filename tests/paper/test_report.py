@@ -14,13 +14,14 @@ import pytest
 from PIL import Image
 
 from policychord.runs import page as page_module
-from policychord.runs.formatting import MINUS, SPACE, TIMES, Quantity, all_digits, duration, number, plain
+from policychord.runs.formatting import duration, plain
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
 from policychord_paper.claim import VERDICTS, _Robustness
 from policychord_paper.commands.reproduce import _claims_table
+from policychord_paper.quantity import MINUS, SPACE, TIMES, Quantity, number
 from policychord_paper.records import Report
-from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _render, write_report
+from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _all_digits, _render, write_report
 from policychord_paper.study import PANELS
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
@@ -384,10 +385,10 @@ def test_signs_are_those_of_print():
     assert "-" not in number(-1e-9) + number(-123456)
 
 
-def test_exact_values_keep_all_digits():
-    assert all_digits(0.1 + 0.2) == "0.30000000000000004"
-    assert all_digits(np.float32(0.5)) == "0.5"
-    assert all_digits(True) == "true"
+def test_exact_values_keep__all_digits():
+    assert _all_digits(0.1 + 0.2) == "0.30000000000000004"
+    assert _all_digits(np.float32(0.5)) == "0.5"
+    assert _all_digits(True) == "true"
     assert plain({"a": (1, np.arange(2))}) == {"a": [1, [0, 1]]}
     assert plain({"a": Quantity(np.float64("nan"))}, finite=True)["a"]["value"] is None
 

@@ -5,7 +5,7 @@ Every controller meets the same disturbances, a thousand seeds in one call each.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,14 @@ from policychord.worlds.quadrotor import (
     Horizon,
     QuadrotorSettings,
     QuadrotorView,
-    by_program,
     composer,
     fly_controller,
     roster,
 )
+from policychord.worlds.quadrotor.flights import program
+
+T = TypeVar("T")
+
 
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
 # Decisions in one step. The one-step gate costs three times as much as the optimum: it has a floor under every action.
@@ -91,6 +94,14 @@ class _Leg(NamedTuple):
 def experiments(settings: QuadrotorSettings) -> dict[str, Any]:
     """The steps of work, by name."""
     return {step: partial(_fly_legs, legs) for step, legs in _plan(settings).items()}
+
+
+def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
+    """Anything beside how its controller is composed, in groups that share a compiled program."""
+    groups: dict[str, list[T]] = {}
+    for item, how in items:
+        groups.setdefault(program(how), []).append(item)
+    return groups
 
 
 def _plan(settings: QuadrotorSettings) -> dict[str, list[_Leg]]:
