@@ -26,13 +26,11 @@ from policychord.worlds.quadrotor import (
     QuadrotorView,
     composer,
     fly_controller,
+    program,
     roster,
 )
-from policychord.worlds.quadrotor.flights import program
 
 T = TypeVar("T")
-
-
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
 # Decisions in one step. The one-step gate costs three times as much as the optimum: it has a floor under every action.
 LONGEST, DEAR = 1_000_000, 3
