@@ -1,4 +1,4 @@
-"""One experiment with a flock: simulate, measure, draw, store."""
+"""One experiment with a flock: simulate, measure, draw, film, store."""
 
 import math
 from collections.abc import Callable
@@ -58,19 +58,19 @@ def fly_flock(settings: FlockSettings, out: Path, animation: bool, watch: Watch)
     flight = measure_flight(settings, trace)
     files = [write_dataset(out / "data.zarr", to_dataset(trace, **settings.model_dump()))]
     watch("drawing", 2, total)
-    for name, draw in _flock_figures(flight).items():
+    for name, draw in _figures(flight).items():
         files += save_figure(out / name, styled(draw))
     notes = [*_advise(settings), *earlier]
     if animation:
         watch("filming", 3, total)
         for ending in film_endings():
-            files.append(save_animation(out / f"animation{ending}", _animate_flock(flight), FRAMES_PER_SECOND))
+            files.append(save_animation(out / f"animation{ending}", _animate(flight), FRAMES_PER_SECOND))
         if ".mp4" not in film_endings():
             notes.append("No animation.mp4: ffmpeg is not installed here; animation.gif shows the same.")
-    return _Flown(_summarise(settings, flight.measured), _describe_flock(settings, flight.measured), files, notes)
+    return _Flown(_summarise(settings, flight.measured), _describe(settings, flight.measured), files, notes)
 
 
-def _animate_flock(flight: FlockFlight) -> FuncAnimation:
+def _animate(flight: FlockFlight) -> FuncAnimation:
     """The first seed: boids as arrows with a tail, leaders in another colour, the goal as a star."""
     settings, (position, velocity) = flight.settings, (field[0] for field in flight.shown.state)
     every = -(-len(position) // MOST_FRAMES)
@@ -118,7 +118,7 @@ def _arrow(velocity: np.ndarray) -> np.ndarray:
     return velocity / np.maximum(np.linalg.norm(velocity, axis=-1, keepdims=True), 1e-12)
 
 
-def _flock_figures(flight: FlockFlight) -> dict[str, Callable[[], Figure]]:
+def _figures(flight: FlockFlight) -> dict[str, Callable[[], Figure]]:
     """What is drawn of a single experiment."""
     drawn: dict[str, Callable[[], Figure]] = {"overview": partial(overview, flight)}
     if flight.shown.weights.shape[2] > 1:
@@ -155,7 +155,7 @@ def _summarise(settings: FlockSettings, measured: Measures) -> dict[str, tuple[f
     return {name: (float(np.mean(each)), float(np.std(each))) for name, each in values.items()}
 
 
-def _describe_flock(settings: FlockSettings, measured: Measures) -> list[str]:
+def _describe(settings: FlockSettings, measured: Measures) -> list[str]:
     """What the flock did, for readers who do not know these measures."""
     aligned, turning = float(at_end(measured.polarization).mean()), float(at_end(measured.milling).mean())
     if aligned >= ORDERED:

@@ -1,4 +1,4 @@
-"""One experiment with a drone: fly every controller, compare, draw, keep."""
+"""One experiment with a drone: fly every controller, compare, draw, film, store."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -124,7 +124,7 @@ def certify_weights(settings: TheorySettings) -> Certificates:
     return Certificates(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
-def certify_at(batch: Any, best: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+def certify_at(batch: Any, best: np.ndarray, w: np.ndarray) -> tuple[Any, ...]:
     """V - V*, eps KL(w, S(w)) and eps KL(w, w*) of weights of each problem of a batch."""
     off = energy(batch, w) - energy(batch, best)
     return off, certify(batch, w).gap, batch.eps * (w * np.log(w / best)).sum(-1)

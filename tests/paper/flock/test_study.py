@@ -15,7 +15,7 @@ from policychord.worlds.flock.settings import scenario
 from policychord_paper.flock.experiments import NAMES
 from policychord_paper.flock.figures import FIGURES
 from policychord_paper.flock.report import STUDY
-from policychord_paper.flock.scenario import _advise, _animate_flock, _flock_figures, _summarise
+from policychord_paper.flock.scenario import _advise, _animate, _figures, _summarise
 
 from .flights import STUDY_SIZE, everywhere
 
@@ -63,11 +63,11 @@ def test_figures_draw(name, evidence, tmp_path):
 
 
 def test_a_single_experiment_is_drawn_filmed_summarised_and_kept(flown, tmp_path):
-    for name, draw in _flock_figures(flown).items():
+    for name, draw in _figures(flown).items():
         styled(draw).savefig(tmp_path / f"{name}.png", dpi=50)
     short = flown._replace(shown=flown.shown._replace(state=type(flown.shown.state)(
         *(field[:, :5] for field in flown.shown.state))))  # fmt: skip
-    _animate_flock(short).save(tmp_path / "film.gif", writer="pillow", dpi=40)
+    _animate(short).save(tmp_path / "film.gif", writer="pillow", dpi=40)
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF")
     assert ".gif" in film_endings()
     numbers = _summarise(flown.settings, flown.measured)
