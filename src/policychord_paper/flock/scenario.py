@@ -48,7 +48,6 @@ class _Flown(NamedTuple):
 
 def fly_flock(settings: FlockSettings, out: Path, animation: bool, watch: Watch) -> _Flown:
     """Run the experiment and write data.zarr, figures and, if asked, films into `out`."""
-
     earlier = note_earlier(prepare(out))
     total = 3 + animation
     several = "s" if settings.seeds > 1 else ""
