@@ -76,7 +76,6 @@ KEPT = {
         "drawing.py",
         "runs/phase_maps.py",
         "worlds/*/figures.py",
-        "worlds/*/animation.py",
         "tracks/figures.py",
     },
     "mpltern": {"worlds/*/figures.py"},
