@@ -13,7 +13,7 @@ from jax.scipy.special import logsumexp
 
 from policychord import Composer, rollout, solve
 from policychord.actions import Grid
-from policychord.agent.selection import draw
+from policychord.agent.selection import _draw
 from policychord.gym import play
 from policychord.models import Cost, action_cost
 from policychord.primitives import Gaussian, columns
@@ -102,7 +102,7 @@ def deciding(seed: int) -> list[Record]:
     found = optimum(problems)
 
     def select(key, pi, weights):
-        return agent.actions.at(draw(key, pi @ weights))
+        return agent.actions.at(_draw(key, pi @ weights))
 
     decide = jax.jit(jax.vmap(lambda state, key: agent.decide(key, state)))
     build = jax.jit(jax.vmap(lambda state: columns(agent.primitives, agent.actions, state, 0, agent.by_axes)))

@@ -281,7 +281,7 @@ def _odd_files(folder: Path) -> dict[str, Callable[[], Any]]:
     names["folder"].mkdir()
     readers: dict[str, Callable[[Path], Any]] = {
         "plan": read_sweep_plan, "plan of a fit": fit.read_fit_plan, "result": cache.load_result, "tracks": read_tracks,
-        "choices": read_choices, "claims": compare.read,
+        "choices": read_choices, "claims": compare.read_run,
     }  # fmt: skip
     text = json.dumps({"format": cache.FORMAT, "seconds": 1.0, "value": {"array": 0}}).encode()
     np.savez_compressed(

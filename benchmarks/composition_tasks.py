@@ -20,7 +20,7 @@ from policychord.loops.environment import AbstractEnv, Box, Spaces, Step, Variab
 from policychord.worlds import Pendulum, PendulumState, upright
 from policychord.worlds.crazyflie import DRAG, HOVER, MASS
 from policychord.worlds.quadrotor.agents import (
-    Controller,
+    _Controller,
     _hover_model,
     _pilot,
     _Within,
@@ -134,7 +134,7 @@ def plane(disturbance: Any) -> Task:
     }
 
     def flown(gains: Gains, hold: bool = False) -> _Within:
-        return _Within(Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold))
+        return _Within(_Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold))
 
     def weaker(one: _Within, gain: Any) -> _Within:
         return eqx.tree_at(lambda c: c.controller.position_gains, one, one.controller.position_gains * gain)

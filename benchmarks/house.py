@@ -80,8 +80,9 @@ def modules(tree: Path) -> list[Module]:
 
 
 def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function and method, however deep."""
-    return (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    """Every function and method, however deep, without overloads: they declare what another one does."""
+    nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in nodes if not any(ast.unparse(mark) == "overload" for mark in node.decorator_list))
 
 
 def arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

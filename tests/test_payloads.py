@@ -196,10 +196,10 @@ ATTACKS = {
     "data of a fit: compressor": Attack(
         zarr_array(dtype="<f8", compressor=PICKLE_CODEC, fill_value=0.0), read_fit_data
     ),
-    "claims: pickle": Attack(pickled("claims.json"), compare.read),
-    "claims: code": Attack(text("claims.json", '[{"id": "CODE", "measured": {"x": "PICKLE"}}]'), compare.read),
-    "report: pickle": Attack(pickled("report.html"), lambda at: compare.read(at / "report.html")),
-    "report: code": Attack(text("report.html", RECORD), lambda at: compare.read(at / "report.html")),
+    "claims: pickle": Attack(pickled("claims.json"), compare.read_run),
+    "claims: code": Attack(text("claims.json", '[{"id": "CODE", "measured": {"x": "PICKLE"}}]'), compare.read_run),
+    "report: pickle": Attack(pickled("report.html"), lambda at: compare.read_run(at / "report.html")),
+    "report: code": Attack(text("report.html", RECORD), lambda at: compare.read_run(at / "report.html")),
     "figure: pickle": Attack(
         pickled("a.png"), lambda at: compare._same_pixels(at / "a.png", Path(__file__).parent / "__init__.py")
     ),
@@ -225,7 +225,7 @@ ATTACKS = {
     "climbs of a fit: pickle": Attack(pickled(fit.RECORD), read_climbs),
     "climbs of a fit: code": Attack(text(fit.RECORD, '{"plan": "CODE", "climbs": {"z": "PICKLE"}}'), read_climbs),
     "environment of a run: pickle": Attack(
-        lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read
+        lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read_run
     ),
     "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_track_plan(at / "t.toml", {})),
     "results of learning: pickle": Attack(pickled("x.npz"), read_learned),

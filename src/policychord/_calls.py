@@ -14,22 +14,22 @@ class PartError(ValueError):
     """A function that is part of an agent failed. Its own error is the cause."""
 
 
-def call(part: str, function: Callable[..., Any], *given: Any) -> Any:
-    """function(*given). If it fails, an error that names the part, what it was given and the remedy.
+def call(part: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """function(*arguments). If it fails, an error that names the part, what it was given and the remedy.
 
     Parts of ours speak for themselves.
     """
     if type(function).__module__.partition(".")[0] == OURS:
-        return function(*given)
+        return function(*arguments)
     try:
-        return function(*given)
+        return function(*arguments)
     except PartError:
         raise
     except Exception as error:  # other people's code may raise anything
-        raise PartError(f"{part} {_remedy(part, function, error, given)}") from error
+        raise PartError(f"{part} {_remedy(part, function, error, arguments)}") from error
 
 
-def _remedy(part: str, function: Callable[..., Any], error: Exception, given: tuple[Any, ...]) -> str:
+def _remedy(part: str, function: Callable[..., Any], error: Exception, arguments: tuple[Any, ...]) -> str:
     box = "models.BlackBox" if part in ("predict", "action_cost", "state_cost", "stage_cost") else "primitives.Policy"
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return (
@@ -41,14 +41,14 @@ def _remedy(part: str, function: Callable[..., Any], error: Exception, given: tu
             "needs a number that JAX has not computed yet, in a Python if, while, and, or, float() or bool(): use "
             f"jnp.where and jnp.clip, or wrap it in {box}."
         )
-    if isinstance(error, TypeError) and not _takes(function, len(given)):
-        return f"is called with {len(given)} arguments, which it does not accept ({error})."
+    if isinstance(error, TypeError) and not _takes(function, len(arguments)):
+        return f"is called with {len(arguments)} arguments, which it does not accept ({error})."
     if isinstance(error, jax.errors.TracerIntegerConversionError):
         return "uses a number that JAX has not computed yet as a Python index: make the list a jax.numpy array."
-    said = str(error).strip().partition("\n")[0]
+    sentence = str(error).strip().partition("\n")[0]
     return (
-        f"failed ({type(error).__name__}: {said}). It is called with {_shapes(given)}: make it work for these shapes, "
-        "or pass observe=... where the agent plays."
+        f"failed ({type(error).__name__}: {sentence}). It is called with {_shapes(arguments)}: make it work for "
+        "these shapes, or pass observe=... where the agent plays."
     )
 
 
@@ -63,14 +63,14 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def _shapes(given: tuple[Any, ...]) -> str:
-    def one(value: Any) -> str:
+def _shapes(arguments: tuple[Any, ...]) -> str:
+    def describe(value: Any) -> str:
         leaves, tree = jax.tree_util.tree_flatten(value)
         if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(tree):
             return f"shape {np.shape(leaves[0])}"
         return f"{type(value).__name__} of shapes {', '.join(str(np.shape(leaf)) for leaf in leaves)}"
 
-    return "; ".join(one(value) for value in given)
+    return "; ".join(describe(value) for value in arguments)
 
 
 def check_hashable(part: str, value: Any) -> None:

@@ -10,7 +10,7 @@ EPISODES = "policychord.episodes"  # an `Episodes`: what a world offers to sweep
 
 def installed(group: str) -> dict[str, EntryPoint]:
     """What is installed in a group, by name; of two with one name the first counts, as when importing."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
-        found.setdefault(point.name, point)
-    return dict(sorted(found.items()))
+        points.setdefault(point.name, point)
+    return dict(sorted(points.items()))

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from policychord.runs import Quantity
+from .quantity import Quantity
 
 Verdict = Literal["reproduced", "partly", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not reproduced")
@@ -42,7 +42,7 @@ class Condition(NamedTuple):
     fewer: Fewer | None = None
 
 
-class Part(NamedTuple):
+class _Part(NamedTuple):
     """A part of a rule: it holds if all its conditions do."""
 
     name: str
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
     A rule without a history was fixed before anything was measured.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[_Part, ...]
     context: str = ""  # what the quantities are taken over, where their names do not say it
     history: tuple[Revision, ...] = ()
 
@@ -82,7 +82,7 @@ class Claim(NamedTuple, Generic[S, E]):
     reported: str = ""  # the paper's own number, where it gives one
 
 
-class Move(NamedTuple):
+class _Move(NamedTuple):
     """A limit that would have to move, past what was measured."""
 
     quantity: str
@@ -90,18 +90,18 @@ class Move(NamedTuple):
     past: float
 
 
-class Flip(NamedTuple):
+class _Flip(NamedTuple):
     """The smallest change of limits after which the verdict is another one."""
 
     verdict: Verdict
-    moves: tuple[Move, ...]
+    moves: tuple[_Move, ...]
     size: float  # |limit - measured| / the larger of both, of the limit that moves most
 
 
-class Robustness(NamedTuple):
+class _Robustness(NamedTuple):
     """What would change a verdict, and how often it is the same if seeds or people are drawn anew."""
 
-    flip: Flip | None  # None if no change of limits does it, because something measured is not a number
+    flip: _Flip | None  # None if no change of limits does it, because something measured is not a number
     same: int | None = None  # draws that give this verdict; None where nothing is drawn
     draws: int = 0
 
@@ -118,17 +118,17 @@ class JudgedClaim(NamedTuple):
     holds: dict[str, bool]  # by part of the rule
     history: tuple[Revision, ...]
     verdict: Verdict
-    robustness: Robustness = Robustness(None)
+    robustness: _Robustness = _Robustness(None)
 
 
 def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
     """A rule of one part: reproduced if every condition holds, else not."""
-    return Rule((Part("", conditions),), context, history)
+    return Rule((_Part("", conditions),), context, history)
 
 
 def in_parts(parts: Mapping[str, tuple[Condition, ...]], context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
     """A rule of several parts, by name: partly reproduced if only some of them hold."""
-    return Rule(tuple(Part(name, conditions) for name, conditions in parts.items()), context, history)
+    return Rule(tuple(_Part(name, conditions) for name, conditions in parts.items()), context, history)
 
 
 def revised(rule: str, reason: str, verdict: Verdict | None = "reproduced") -> tuple[Revision, ...]:
@@ -147,7 +147,9 @@ def in_readings(rule: Rule, *readings: str) -> Rule:
     A reading is what the names of its quantities begin with, as `label` writes them; "" is the first one.
     """
     parts = tuple(
-        Part(label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions))
+        _Part(
+            label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions)
+        )
         for reading in readings
         for part in rule.parts
     )
@@ -188,7 +190,7 @@ def _holds(condition: Condition, measured: Mapping[str, Quantity]) -> bool:
     return bool(RELATIONS[condition.relation](value, _limit(condition, measured)))
 
 
-def parts_that_hold(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
+def _parts_that_hold(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
     """Which parts of a rule hold, by name."""
     return {part.name: all(_holds(condition, measured) for condition in part.conditions) for part in rule.parts}
 
@@ -198,13 +200,13 @@ def _verdict_of(holds: Mapping[str, bool]) -> Verdict:
     return "reproduced" if all(holds.values()) else "partly" if any(holds.values()) else "not reproduced"
 
 
-def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> Flip | None:
+def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> _Flip | None:
     """The smallest change of limits that changes the verdict, from what was measured alone.
 
     A part that holds ends with the first of its conditions that fails, one that does not needs all that fail to hold.
     Limits may move together where one alone is not enough.
     """
-    holds = parts_that_hold(rule, measured)
+    holds = _parts_that_hold(rule, measured)
     changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
     # lists, in the order of the rule: sets would be in another order in every process, and so would the report
     sides = [[name for name in holds if holds[name] is side] for side in (True, False)]
@@ -217,14 +219,14 @@ def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> Flip | None:
         if after == _verdict_of(holds) or not names or any(turn is None for turn in turns):
             continue
         together = tuple(dict.fromkeys(move for turn in turns if turn for move in turn))
-        flips.append(Flip(after, together, max(map(_size, together))))
+        flips.append(_Flip(after, together, max(map(_size, together))))
     return min(flips, key=lambda flip: flip.size, default=None)
 
 
-def _turn(part: Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[Move, ...] | None:
+def _turn(part: _Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[_Move, ...] | None:
     """The limits that turn a part around; None if something measured is not a number."""
     moves = {
-        condition: Move(condition.quantity, _limit(condition, measured), _value(measured[condition.quantity]))
+        condition: _Move(condition.quantity, _limit(condition, measured), _value(measured[condition.quantity]))
         for condition in part.conditions
     }
     if holds:
@@ -239,7 +241,7 @@ def _is_size(quantity: Quantity) -> bool:
     return isinstance(quantity.value, int) and quantity.of is None and not quantity.unit
 
 
-def _size(move: Move) -> float:
+def _size(move: _Move) -> float:
     return abs(move.past - move.limit) / (max(abs(move.past), abs(move.limit)) or 1.0)
 
 
@@ -251,7 +253,7 @@ def rule_text(rule: Rule) -> str:
         other = f" ({fewer.limit:g} if {fewer.quantity} < {fewer.than:g})" if fewer else ""
         return f"{quantity} {relation} {limit:g}{other}"
 
-    def of_part(part: Part) -> str:
+    def of_part(part: _Part) -> str:
         listed = " and ".join(map(text, part.conditions))
         named = all(condition.quantity.startswith(f"{part.name}: ") for condition in part.conditions)
         return f"{part.name}: {listed}" if part.name and not named else listed
@@ -273,7 +275,7 @@ def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
     return f"Set after a measurement: {'; '.join(revisions)}."
 
 
-def firmness(robustness: Robustness) -> str:
+def firmness(robustness: _Robustness) -> str:
     """'33 of 50 draws' give this verdict; empty where all do, or nothing was drawn."""
     return (
         ""
@@ -282,7 +284,25 @@ def firmness(robustness: Robustness) -> str:
     )
 
 
-def robustness_text(robustness: Robustness) -> str:
+def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
+    """Measure one claim and apply its rule."""
+    measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
+    holds = _parts_that_hold(claim.rule, measured)
+    return JudgedClaim(
+        id=claim.id,
+        statement=claim.statement,
+        paper=claim.paper,
+        reported=claim.reported,
+        measured=measured,
+        rule=rule_text(claim.rule),
+        holds=holds,
+        history=claim.rule.history,
+        verdict=_verdict_of(holds),
+        robustness=_Robustness(_nearest_flip(claim.rule, measured)),
+    )
+
+
+def robustness_text(robustness: _Robustness) -> str:
     """What would change a verdict, in a sentence or two."""
     sentences = []
     if robustness.same is not None:
@@ -295,21 +315,3 @@ def robustness_text(robustness: Robustness) -> str:
         more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
         sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
     return " ".join(sentences)
-
-
-def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
-    """Measure one claim and apply its rule."""
-    measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
-    holds = parts_that_hold(claim.rule, measured)
-    return JudgedClaim(
-        id=claim.id,
-        statement=claim.statement,
-        paper=claim.paper,
-        reported=claim.reported,
-        measured=measured,
-        rule=rule_text(claim.rule),
-        holds=holds,
-        history=claim.rule.history,
-        verdict=_verdict_of(holds),
-        robustness=Robustness(_nearest_flip(claim.rule, measured)),
-    )

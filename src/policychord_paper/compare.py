@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
-from policychord.runs import Quantity
 from policychord.wording import in_words
 
 from .claim import Verdict
+from .quantity import Quantity
 
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."
@@ -65,7 +65,7 @@ class _Run(NamedTuple):
     texts: int  # measured values that are text, as version 0.1.0 wrote some
 
 
-class Change(NamedTuple):
+class _Change(NamedTuple):
     """A value that is not the same in both; None where a run does not have it."""
 
     name: str
@@ -73,7 +73,7 @@ class Change(NamedTuple):
     b: Any
 
 
-class MovedQuantity(NamedTuple):
+class _MovedQuantity(NamedTuple):
     """A measured quantity that differs by more than the tolerance: its value, total, interval or unit."""
 
     claim: str
@@ -96,17 +96,17 @@ class RunComparison(NamedTuple):
     """Everything that is not the same."""
 
     claims: int  # in both runs
-    verdicts: list[Change]
-    parts: list[Change]  # of rules, that hold in one run only
-    moved: list[MovedQuantity]
+    verdicts: list[_Change]
+    parts: list[_Change]  # of rules, that hold in one run only
+    moved: list[_MovedQuantity]
     only_a: list[str]
     only_b: list[str]
-    wording: list[Change]
+    wording: list[_Change]
     figures: list[_Figure]
-    settings: list[Change]
-    seeds: list[Change]
-    versions: list[Change]
-    machine: list[Change]
+    settings: list[_Change]
+    seeds: list[_Change]
+    versions: list[_Change]
+    machine: list[_Change]
     notes: list[str]  # what could not be compared
 
 
@@ -114,7 +114,7 @@ def compare(a: Path, b: Path, rtol: float = 1e-9) -> RunComparison:
     """What changed from run `a` to run `b`; numbers count as moved beyond the relative tolerance."""
     if not (math.isfinite(rtol) and rtol >= 0):
         raise ValueError(f"rtol = {rtol}: pass a tolerance of zero or more.")
-    first, other = read(a), read(b)
+    first, other = read_run(a), read_run(b)
     both = [name for name in first.claims if name in other.claims]
     pairs = [(name, first.claims[name], other.claims[name]) for name in both]
     before = _split(first.environment or {})
@@ -123,13 +123,13 @@ def compare(a: Path, b: Path, rtol: float = 1e-9) -> RunComparison:
     changed = {part: _changes(before[part], after[part]) if known else [] for part in before}
     return RunComparison(
         claims=len(both),
-        verdicts=[Change(name, x.verdict, y.verdict) for name, x, y in pairs if x.verdict != y.verdict],
+        verdicts=[_Change(name, x.verdict, y.verdict) for name, x, y in pairs if x.verdict != y.verdict],
         parts=[c._replace(name=f"{name} {c.name}") for name, x, y in pairs for c in _changes(x.holds, y.holds)],
         moved=[moved for name, x, y in pairs for moved in _moved(name, x.measured, y.measured, rtol)],
         only_a=[name for name in first.claims if name not in other.claims],
         only_b=[name for name in other.claims if name not in first.claims],
         wording=[
-            Change(f"{name} {text}", *texts)
+            _Change(f"{name} {text}", *texts)
             for name, x, y in pairs
             for text in TEXTS
             if len({*(texts := (getattr(x, text), getattr(y, text)))}) > 1
@@ -140,7 +140,7 @@ def compare(a: Path, b: Path, rtol: float = 1e-9) -> RunComparison:
     )
 
 
-def read(path: Path) -> _Run:
+def read_run(path: Path) -> _Run:
     """A run from its folder, its page or its claims; a page that was sent alone holds both itself."""
     if not path.exists():
         raise ValueError(f"{path} does not exist: {NOT_FOUND}")
@@ -231,16 +231,16 @@ def _flat(value: Any, above: str = "") -> Iterator[tuple[str, Any]]:
         yield above, value
 
 
-def _moved(claim: str, a: Mapping[str, Quantity], b: Mapping[str, Quantity], rtol: float) -> Iterator[MovedQuantity]:
+def _moved(claim: str, a: Mapping[str, Quantity], b: Mapping[str, Quantity], rtol: float) -> Iterator[_MovedQuantity]:
     for name in [*a, *(name for name in b if name not in a)]:
         x, y = a.get(name), b.get(name)
         before, other = _numbers(x), _numbers(y)
         if x is None or y is None or x.unit != y.unit or before.keys() != other.keys():
-            yield MovedQuantity(claim, name, x, y, None, None)
+            yield _MovedQuantity(claim, name, x, y, None, None)
             continue
         difference, relative = max((_gap(before[k], other[k]) for k in before), key=lambda gap: gap[1])
         if relative > rtol:
-            yield MovedQuantity(
+            yield _MovedQuantity(
                 claim, name, x, y, *(gap if math.isfinite(gap) else None for gap in (difference, relative))
             )
 
@@ -291,8 +291,8 @@ def _split(environment: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _changes(a: dict[str, Any], b: dict[str, Any]) -> list[Change]:
-    return [Change(name, a.get(name), b.get(name)) for name in a | b if a.get(name) != b.get(name)]
+def _changes(a: dict[str, Any], b: dict[str, Any]) -> list[_Change]:
+    return [_Change(name, a.get(name), b.get(name)) for name in a | b if a.get(name) != b.get(name)]
 
 
 def _notes(which: str, run: _Run) -> list[str]:

@@ -15,12 +15,10 @@ from pydantic import BaseModel
 from policychord.runs import (
     Embedded,
     PageFigure,
-    all_digits,
     duration,
     embedded,
     inline,
     markdown,
-    number,
     page_style,
     page_templates,
     plain,
@@ -29,6 +27,7 @@ from policychord.runs import (
 
 from . import STUDIES
 from .claim import VERDICTS, JudgedClaim, firmness, robustness_text
+from .quantity import Quantity, number
 from .records import Chapter, Report, claim_records, simulated
 from .study import PANELS
 
@@ -107,7 +106,7 @@ def _render(report: Report, folder: Path) -> str:
     judged = [line for line in lines if line.counted]
     templates = page_templates(__package__)
     templates.filters |= {
-        "number": number, "exact": all_digits, "robustness": robustness_text, "firmness": firmness,
+        "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
         "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
@@ -257,3 +256,9 @@ def _day(when: str) -> str:
     except ValueError:
         return when
     return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def _all_digits(value: Any) -> str:
+    """All digits, as in claims.json."""
+    value = value.value if isinstance(value, Quantity) else value
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)

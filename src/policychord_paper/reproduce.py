@@ -66,7 +66,7 @@ class _Finished(NamedTuple):
     sizes: dict[str, int]
 
 
-class Done(NamedTuple):
+class _Done(NamedTuple):
     """A step that is done: for whom, how long it took, and whether an earlier run had done it."""
 
     study: str
@@ -79,10 +79,10 @@ class Run(NamedTuple):
     """What studies found, in the order in which they were asked for, and every step that it took."""
 
     chapters: list[Chapter]
-    steps: list[Done]
+    steps: list[_Done]
 
 
-Watcher = Callable[[Done], None]
+Watcher = Callable[[_Done], None]
 
 
 def _steps_of(chosen: Chosen) -> dict[str, tuple[str, ...]]:
@@ -174,9 +174,9 @@ def reproduce(
     if fresh:
         for task in tasks:
             shutil.rmtree(out / FOLDER / task.study.name, ignore_errors=True)
-    done: list[Done] = []
+    done: list[_Done] = []
 
-    def tell(item: Done) -> None:
+    def tell(item: _Done) -> None:
         done.append(item)
         watch(item)
 
@@ -201,7 +201,7 @@ def _missing(task: _Task, out: Path, tell: Watcher) -> list[str]:
         except MissingError:
             lacking.append(step)
         else:
-            tell(Done(task.study.name, step, seconds, reused=True))
+            tell(_Done(task.study.name, step, seconds, reused=True))
     return lacking
 
 
@@ -248,7 +248,7 @@ def _work(
                 left[name], reused[name] = set(reused[name]), set()
                 waiting.extendleft((name, again) for again in left[name])
                 continue
-            tell(Done(name, step, future.result(), reused=False))
+            tell(_Done(name, step, future.result(), reused=False))
             left[name].discard(step)
             if step != FINISH and not left[name] and FINISH in by_name[name].files:
                 waiting.appendleft((name, FINISH))

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from policychord import Composer
 from policychord.actions import Finite, Grid
-from policychord.agent.selection import _first_above, draw
+from policychord.agent.selection import _draw, _first_above
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Table
 
@@ -51,7 +51,7 @@ def test_an_action_without_probability_is_never_drawn(monkeypatch, rng):
     levels[::3], levels[2::3] = np.nextafter(levels[::3], 0), np.nextafter(levels[2::3], 2)
     levels = np.concatenate([[0.0, 5e-324, 1 - 2**-53], np.minimum(levels, 1 - 2**-53)])
     monkeypatch.setattr(jax.random, "uniform", lambda key, dtype: key)
-    drawn = jax.jit(jax.vmap(lambda level: draw(level, prob)))(levels)
+    drawn = jax.jit(jax.vmap(lambda level: _draw(level, prob)))(levels)
     assert (np.asarray(prob)[np.asarray(drawn)] > 0).all()
     # blocks of 30 are summed one by one; over all 900 the sum also rises, by rounding, where the probability is zero
     assert (np.diff(np.asarray(jnp.cumsum(prob)))[np.asarray(prob)[1:] == 0] > 0).any()

@@ -11,9 +11,9 @@ from rich.console import Console
 from policychord.cli.output import counted
 from policychord.effect_size import EffectSize, Spread
 from policychord.runs.formatting import plain
-from policychord.worlds.quadrotor.measures import CostComparison
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands import quadrotor
+from policychord_paper.quadrotor.measures import CostComparison
 
 from .command import run
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from policychord.drawing import blank, styled
-from policychord.runs.formatting import Quantity
 from policychord.runs.page import PageFigure
 from policychord.runs.store import save_figure, write_json
 from policychord_paper.claim import JudgedClaim, Revision
+from policychord_paper.quantity import Quantity
 from policychord_paper.records import Chapter, Environment, Report, claim_records
 from policychord_paper.report import write_report
 from policychord_paper.study import Control, Finding, Objection

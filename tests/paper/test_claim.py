@@ -3,26 +3,26 @@
 import numpy as np
 import pytest
 
-from policychord.runs.formatting import Quantity
 from policychord_paper.claim import (
     Condition,
     Fewer,
-    Move,
     Revision,
     Rule,
+    _Move,
     _nearest_flip,
+    _parts_that_hold,
     _verdict_of,
     all_of,
     history_text,
     in_parts,
     in_readings,
     judge_claim,
-    parts_that_hold,
     robustness_text,
     rule_text,
 )
 from policychord_paper.flock.report import STUDY as FLOCK
 from policychord_paper.quadrotor.report import STUDY as QUADROTOR
+from policychord_paper.quantity import Quantity
 from policychord_paper.reproduce import DRAWS, _judge_again
 
 from .flock.flights import STUDY_SIZE, as_claimed, made, put
@@ -40,12 +40,12 @@ TWO = in_parts({"a": (Condition("x", ">", 1.0),), "b": (Condition("y", "<", 10.0
     ("measured", "verdict", "moves"),
     [
         # reproduced: the part that is nearest to failing decides
-        ({"x": 2.0, "y": 9.0, "z": 0.9}, "partly", (Move("y", 10.0, 9.0),)),
+        ({"x": 2.0, "y": 9.0, "z": 0.9}, "partly", (_Move("y", 10.0, 9.0),)),
         # partly: both failing conditions of the part have to move, or the part that holds
-        ({"x": 4.0, "y": 11.0, "z": 0.4}, "reproduced", (Move("y", 10.0, 11.0), Move("z", 0.5, 0.4))),
-        ({"x": 1.01, "y": 99.0, "z": 0.4}, "not reproduced", (Move("x", 1.0, 1.01),)),
+        ({"x": 4.0, "y": 11.0, "z": 0.4}, "reproduced", (_Move("y", 10.0, 11.0), _Move("z", 0.5, 0.4))),
+        ({"x": 1.01, "y": 99.0, "z": 0.4}, "not reproduced", (_Move("x", 1.0, 1.01),)),
         # not reproduced: one part is enough
-        ({"x": 0.9, "y": 99.0, "z": 0.4}, "partly", (Move("x", 1.0, 0.9),)),
+        ({"x": 0.9, "y": 99.0, "z": 0.4}, "partly", (_Move("x", 1.0, 0.9),)),
     ],
 )
 def test_the_smallest_change_of_limits_that_changes_the_verdict(measured, verdict, moves):
@@ -58,11 +58,11 @@ def test_the_smallest_change_of_limits_that_changes_the_verdict(measured, verdic
         if condition.quantity not in moved:
             return condition
         further = 1e-9 if condition.relation in ("<", "<=") else -1e-9
-        held = parts_that_hold(all_of(condition), found(**measured))[""]
+        held = _parts_that_hold(all_of(condition), found(**measured))[""]
         return condition._replace(limit=moved[condition.quantity] + (-further if held else further))
 
     parts = tuple(part._replace(conditions=tuple(map(change, part.conditions))) for part in TWO.parts)
-    assert _verdict_of(parts_that_hold(Rule(parts), found(**measured))) == verdict
+    assert _verdict_of(_parts_that_hold(Rule(parts), found(**measured))) == verdict
 
 
 def test_limits_that_move_together_are_in_the_order_of_the_rule():
@@ -81,13 +81,13 @@ def test_what_is_no_number_cannot_be_turned():
 
 def test_the_number_of_seeds_is_no_measurement():
     rule = all_of(Condition("x", ">", 1.0), Condition("seeds", ">=", 8))
-    assert _nearest_flip(rule, found(x=3.0, seeds=8)).moves == (Move("x", 1.0, 3.0),)
+    assert _nearest_flip(rule, found(x=3.0, seeds=8)).moves == (_Move("x", 1.0, 3.0),)
 
 
 def test_a_limit_for_fewer_seeds():
     rule = all_of(Condition("p", "<", 1e-7, Fewer("seeds", 1000, 0.05)))
-    assert parts_that_hold(rule, found(p=0.01, seeds=60)) == {"": True}
-    assert parts_that_hold(rule, found(p=0.01, seeds=1000)) == {"": False}
+    assert _parts_that_hold(rule, found(p=0.01, seeds=60)) == {"": True}
+    assert _parts_that_hold(rule, found(p=0.01, seeds=1000)) == {"": False}
     assert rule_text(rule) == "p < 1e-07 (0.05 if seeds < 1000)"
 
 

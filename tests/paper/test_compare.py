@@ -8,8 +8,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from policychord.cli import app
-from policychord.runs.formatting import Quantity
-from policychord_paper.compare import Change, MovedQuantity, RunComparison, compare, read
+from policychord_paper.compare import RunComparison, _Change, _MovedQuantity, compare, read_run
+from policychord_paper.quantity import Quantity
 
 from .pages import a_run
 
@@ -49,20 +49,20 @@ def test_a_run_equals_itself_and_its_copy(original, copy):
 
 def test_verdicts(original, copy):
     change(copy / "claims.json", lambda claims: claims[1].update(verdict="reproduced"))
-    assert differences(compare(original, copy)) == {"verdicts": [Change("B2", "partly", "reproduced")]}
+    assert differences(compare(original, copy)) == {"verdicts": [_Change("B2", "partly", "reproduced")]}
 
 
 def test_parts_of_rules(original, copy):
     change(copy / "claims.json", lambda claims: claims[1].update(holds={"early": False, "late": True}))
     assert differences(compare(original, copy)) == {
-        "parts": [Change("B2 early", True, False), Change("B2 late", False, True)]
+        "parts": [_Change("B2 early", True, False), _Change("B2 late", False, True)]
     }
 
 
 def test_numbers(original, copy):
     change(copy / "claims.json", lambda claims: claims[1]["measured"]["only"].update(value=1.5))
     (moved,) = differences(compare(original, copy))["moved"]
-    assert moved == MovedQuantity("B2", "only", Quantity(1.0), Quantity(1.5), 0.5, pytest.approx(1 / 3))
+    assert moved == _MovedQuantity("B2", "only", Quantity(1.0), Quantity(1.5), 0.5, pytest.approx(1 / 3))
     assert compare(original, copy, rtol=0.34).moved == []
 
 
@@ -115,7 +115,7 @@ def test_claims_in_one_run_only(original, copy):
 
 def test_rules_in_other_words(original, copy):
     change(copy / "claims.json", lambda claims: claims[1].update(rule="only > -1"))
-    assert differences(compare(original, copy)) == {"wording": [Change("B2 rule", "only > 0; other > 0", "only > -1")]}
+    assert differences(compare(original, copy)) == {"wording": [_Change("B2 rule", "only > 0; other > 0", "only > -1")]}
 
 
 def test_figures(original, copy):
@@ -157,10 +157,10 @@ def test_environment(original, copy):
 
     change(copy / "environment.json", edit)
     assert differences(compare(original, copy)) == {
-        "seeds": [Change("seed", 3, 4), Change("bandit / seed", 3, 4)],
-        "settings": [Change("quick", True, False), Change("bandit / eps", 0.01, 0.5)],
-        "versions": [Change("jax", "0.7.0", "0.8.0"), Change("numpy", "2.3.1", None)],
-        "machine": [Change("cores", 2, 64)],
+        "seeds": [_Change("seed", 3, 4), _Change("bandit / seed", 3, 4)],
+        "settings": [_Change("quick", True, False), _Change("bandit / eps", 0.01, 0.5)],
+        "versions": [_Change("jax", "0.7.0", "0.8.0"), _Change("numpy", "2.3.1", None)],
+        "machine": [_Change("cores", 2, 64)],
     }
 
 
@@ -171,7 +171,7 @@ def test_a_page_that_was_sent_alone_is_enough(original, tmp_path):
     assert list(differences(found)) == ["notes"]
     assert found.notes == ["the second run has no figures beside it: figures were not compared."]
     alone.rename(tmp_path / "report.html")
-    assert list(read(tmp_path).claims) == ["B1", "B2", "F1"]
+    assert list(read_run(tmp_path).claims) == ["B1", "B2", "F1"]
 
 
 def test_claims_alone_say_what_is_left_out(original, tmp_path):

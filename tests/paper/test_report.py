@@ -14,13 +14,14 @@ import pytest
 from PIL import Image
 
 from policychord.runs import page as page_module
-from policychord.runs.formatting import MINUS, SPACE, TIMES, Quantity, all_digits, duration, number, plain
+from policychord.runs.formatting import duration, plain
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
-from policychord_paper.claim import VERDICTS, Robustness
+from policychord_paper.claim import VERDICTS, _Robustness
 from policychord_paper.commands.reproduce import _claims_table
+from policychord_paper.quantity import MINUS, SPACE, TIMES, Quantity, number
 from policychord_paper.records import Report
-from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _render, write_report
+from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _all_digits, _render, write_report
 from policychord_paper.study import PANELS
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
@@ -180,7 +181,7 @@ def test_verdicts_on_simulated_people_are_marked_in_their_rows(page, folder):
 
 def test_a_verdict_that_some_draws_change_says_how_firm_it_is(folder):
     def headline(same):
-        claim = OTHER[0]._replace(robustness=Robustness(None, same, 50))
+        claim = OTHER[0]._replace(robustness=_Robustness(None, same, 50))
         report = Report([a_report(folder).chapters[1]._replace(claims=[claim])], ENVIRONMENT)
         told = [str(cell) for cell in _claims_table(report).columns[-1].cells]
         return words(Page(_render(report, folder)).inside("summary", "li")[-1]), told[0]
@@ -384,10 +385,10 @@ def test_signs_are_those_of_print():
     assert "-" not in number(-1e-9) + number(-123456)
 
 
-def test_exact_values_keep_all_digits():
-    assert all_digits(0.1 + 0.2) == "0.30000000000000004"
-    assert all_digits(np.float32(0.5)) == "0.5"
-    assert all_digits(True) == "true"
+def test_exact_values_keep__all_digits():
+    assert _all_digits(0.1 + 0.2) == "0.30000000000000004"
+    assert _all_digits(np.float32(0.5)) == "0.5"
+    assert _all_digits(True) == "true"
     assert plain({"a": (1, np.arange(2))}) == {"a": [1, [0, 1]]}
     assert plain({"a": Quantity(np.float64("nan"))}, finite=True)["a"]["value"] is None
 

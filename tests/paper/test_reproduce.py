@@ -17,7 +17,7 @@ import pytest
 
 import policychord
 from policychord.runs import cache
-from policychord.runs.engine import WorkerError
+from policychord.runs.engine import _WorkerError
 from policychord_paper import load_study
 from policychord_paper.environment import environment
 from policychord_paper.reproduce import FINISH, Chosen, Run, reproduce
@@ -153,7 +153,7 @@ def test_what_a_step_complains_of_is_said_and_the_rest_is_kept(tmp_path, diary):
         run(tmp_path / "out", diary, **told)
     assert diary.read_text().split() == ["first"]
     wanted.touch()
-    with pytest.raises(WorkerError, match="Run the same command again"):  # and a worker that is killed
+    with pytest.raises(_WorkerError, match="Run the same command again"):  # and a worker that is killed
         run(tmp_path / "out", diary, **told)
     alive.touch()
     run(tmp_path / "out", diary, **told)

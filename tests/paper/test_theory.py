@@ -14,7 +14,7 @@ from policychord.drawing import styled
 from policychord.runs import cache
 from policychord_paper.claim import RELATIONS, judge_claim
 from policychord_paper.reproduce import FINISH, Chosen, tasks_of
-from policychord_paper.theory import agents, experiments
+from policychord_paper.theory import circuits, flows, identities, optima, other_complexities, problems
 from policychord_paper.theory.claims import CLAIMS, controls
 from policychord_paper.theory.figures import FIGURES, LABELS, _errors
 from policychord_paper.theory.measures import Paths, bounded_distances, bounded_gaps, decay_rate, within_horizon
@@ -22,7 +22,8 @@ from policychord_paper.theory.report import STUDY, _findings
 from policychord_paper.theory.settings import TheorySettings
 
 from ..cli.command import run
-from .lending import STAND_INS, draw, lenders, problems
+from . import lending
+from .lending import STAND_INS, draw, lenders
 
 SETTINGS = TheorySettings()
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -286,7 +287,7 @@ def test_a_second_time_finds_the_same(evidence):
     """To the last bit in one process; between processes, whose threads add in another order, to rounding."""
     steps = STUDY.experiments(SETTINGS)
     assert steps["identities"]() == steps["identities"]()
-    again = STUDY.on_recorded(SETTINGS)["oscillation"](problems(None, {"draw": draw()}))
+    again = STUDY.on_recorded(SETTINGS)["oscillation"](lending.problems(None, {"draw": draw()}))
     assert again.study == evidence.oscillation.study
     for ours, theirs in zip(again[1:], evidence.oscillation[1:], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
@@ -299,10 +300,11 @@ def test_a_wrong_solver_would_be_caught(monkeypatch, evidence):
         right = solve(problem, tol)
         return right._replace(weights=0.99 * right.weights + 0.01 / right.weights.shape[-1])
 
-    monkeypatch.setattr(experiments, "solve", slightly_wrong)
+    for module in (problems, identities):
+        monkeypatch.setattr(module, "solve", slightly_wrong)
     wrong = evidence._replace(
-        identities=experiments._check_identities(SETTINGS),
-        certificates=experiments._certify_weights(SETTINGS),
+        identities=identities.check_identities(SETTINGS),
+        certificates=flows.certify_weights(SETTINGS),
         paths=[p._replace(optimum=0.99 * p.optimum + 0.01 / p.optimum.shape[-1]) for p in evidence.paths],
         judged_optima=[0.99 * optima + 0.01 / optima.shape[-1] for optima in evidence.judged_optima],
     )
@@ -313,51 +315,51 @@ def test_a_wrong_solver_would_be_caught(monkeypatch, evidence):
 def test_the_judges_answers_are_optima_by_a_measure_that_needs_no_judge(evidence):
     """A quasi-Newton method in softmax coordinates stopped far away on cold problems, and nothing told."""
     assert max(one.judge for one in evidence.others.values()) < 1e-11
-    for batch in agents.random_problems(1, 30):
-        assert max(agents.minimise_energy(batch, i).residual for i in range(batch.eps.size)) < 1e-11
+    for batch in problems.random_problems(1, 30):
+        assert max(optima._minimise_energy(batch, i).residual for i in range(batch.eps.size)) < 1e-11
 
 
-@pytest.mark.parametrize("name", agents.COMPLEXITIES)
+@pytest.mark.parametrize("name", other_complexities.COMPLEXITIES)
 def test_gradients_by_hand_are_those_of_the_functions(name):
-    one, rng = agents.COMPLEXITIES[name], np.random.default_rng(0)
+    one, rng = other_complexities.COMPLEXITIES[name], np.random.default_rng(0)
     given = jax.tree.map(lambda leaf: leaf[0], one.draw(rng, 1))
-    w = rng.dirichlet(np.ones(agents.WEIGHTS))
+    w = rng.dirichlet(np.ones(other_complexities.WEIGHTS))
     with jax.enable_x64(True):
         np.testing.assert_allclose(one.slope(w, given), jax.grad(one.value)(w, given), rtol=1e-12)
 
 
 def test_a_complexity_that_is_not_convex_fails_the_theorem(monkeypatch):
     """Two wells: the flow ends in the nearer one, above the least energy."""
-    bumpy = agents._Complexity(
+    bumpy = other_complexities._Complexity(
         lambda w, p, xp=jnp: -4.0 * xp.sum(w**2) + p @ w,
         lambda w, p: -8.0 * w + p,
         lambda rng, n: rng.normal(size=(n, 4)),
     )
-    monkeypatch.setattr(agents, "COMPLEXITIES", {"bumpy": bumpy})
-    found = experiments._check_others(TheorySettings(others=10))["bumpy"]
+    monkeypatch.setattr(other_complexities, "COMPLEXITIES", {"bumpy": bumpy})
+    found = other_complexities.check_others(TheorySettings(others=10))["bumpy"]
     assert max(found.energy, found.end, found.above) > 1e-3
 
 
 def test_a_unit_whose_target_is_another_does_not_arrive():
-    one = agents.pick(STAND_INS["bandit"](0, 3), 0)
+    one = problems.pick(STAND_INS["bandit"](0, 3), 0)
     scales, held = time_scales(one.eps), np.array([0.2, 0.3, 0.5])
-    right = agents.integrate_fast_unit(one, scales, held, 40.0 * float(scales.gradient / one.eps))
-    short = agents.integrate_fast_unit(one, scales, held, 2.0 * float(scales.gradient / one.eps))
+    right = circuits._integrate_fast_unit(one, scales, held, 40.0 * float(scales.gradient / one.eps))
+    short = circuits._integrate_fast_unit(one, scales, held, 2.0 * float(scales.gradient / one.eps))
     assert right.distance[-1] < 1e-8 < short.distance[-1]
 
 
 def test_in_the_stated_ordering_each_layer_is_faster_than_the_next_by_the_ratio():
-    scales = np.array(agents.geometric_ladder(7.0, tau=2.0))
+    scales = np.array(circuits._geometric_ladder(7.0, tau=2.0))
     np.testing.assert_allclose(scales[1:] / scales[:-1], 7.0)
     assert scales[-1] == 2.0
 
 
 def test_stated_ordering_fails_and_corrected_ordering_holds():
     batch = STAND_INS["bandit"](0, 50)
-    assert not circuit_stability(batch, agents.geometric_ladder(10.0)).stable.all()
+    assert not circuit_stability(batch, circuits._geometric_ladder(10.0)).stable.all()
     assert circuit_stability(batch).stable.all()
-    settling = experiments._ratio_that_settles(batch)
-    assert circuit_stability(batch, agents.geometric_ladder(settling)).stable.all()
+    settling = circuits._ratio_that_settles(batch)
+    assert circuit_stability(batch, circuits._geometric_ladder(settling)).stable.all()
 
 
 def test_the_independent_circuit_ends_where_the_solver_does(evidence):
@@ -367,13 +369,13 @@ def test_the_independent_circuit_ends_where_the_solver_does(evidence):
 
 
 def test_actions_of_probability_zero_change_nothing():
-    small = agents.random_problems(1, 9)[0]
-    padded = agents.join([small, agents.random_problems(1, 9)[1]])
+    small = problems.random_problems(1, 9)[0]
+    padded = problems.join([small, problems.random_problems(1, 9)[1]])
     np.testing.assert_allclose(solve(padded).weights[:3], solve(small).weights, atol=1e-9)
 
 
 def test_same_seed_same_problems():
-    for a, b in zip(agents.random_problems(3, 9), agents.random_problems(3, 9), strict=True):
+    for a, b in zip(problems.random_problems(3, 9), problems.random_problems(3, 9), strict=True):
         np.testing.assert_array_equal(a.pi, b.pi)
 
 
@@ -492,7 +494,7 @@ def test_misspelt_setting_is_an_error():
 def test_a_unit_that_begins_at_its_target_has_no_rate_to_fit():
     """As in the first trial of a block, in which all primitives are alike: 0/0 is no evidence against the circuit."""
     pi = np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.2], [0.1, 0.8]]])
-    found = experiments._units(problem(pi=pi, action_cost=np.array([[0.0, 0.0], [0.0, 1.0]]), eps=0.1), seed=3)
+    found = circuits._units(problem(pi=pi, action_cost=np.array([[0.0, 0.0], [0.0, 1.0]]), eps=0.1), seed=3)
     assert 0.9 < found.fast_rate < 1.1
     assert 0.9 < found.slow_rate < 1.1
     assert max(found.fast_end, found.slow_end) < 1e-8

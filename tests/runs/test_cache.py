@@ -17,8 +17,8 @@ from policychord import problem
 from policychord.core.objective import Problem
 from policychord.runs import cache
 from policychord.runs.cache import MissingError, Result, forget_others, load_result, save_result, step_files
-from policychord.runs.formatting import Quantity
 from policychord_paper import STUDIES, load_study
+from policychord_paper.quantity import Quantity
 
 MODULE = "policychord.core.objective"
 

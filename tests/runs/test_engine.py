@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from policychord.runs import engine
-from policychord.runs.engine import WorkerError, dask_cluster
+from policychord.runs.engine import _WorkerError, dask_cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +71,7 @@ def dask(tmp_path):
 def test_a_scheduler_that_dies_is_named_with_the_way_on(dask):
     dask.worker()
     said = rf"the Dask scheduler at {dask.address} has ended .* finished batches are kept\. Run the same command again"
-    with pytest.raises(WorkerError, match=said):
+    with pytest.raises(_WorkerError, match=said):
         sleep_through(dask.address, dask.scheduler.pid)
 
 
@@ -119,14 +119,16 @@ def test_waiting_for_workers_ends(dask, monkeypatch):
     monkeypatch.setattr(engine, "WITHOUT_WORKERS", 0.2)
     monkeypatch.setattr(engine, "MOST_WITHOUT_WORKERS", 0.5)
     with pytest.raises(
-        WorkerError, match=rf"scheduler at {dask.address} has had no workers for 0\.5 s: nothing was done"
+        _WorkerError, match=rf"scheduler at {dask.address} has had no workers for 0\.5 s: nothing was done"
     ):
         dask_cluster(dask.address, 1).__enter__()
 
 
 def test_a_worker_without_policychord_is_named(dask):
     dask.worker_without_policychord()
-    with pytest.raises(WorkerError, match=r"^the Dask worker at tcp://\S+ has no policychord .*install policychord \d"):
+    with pytest.raises(
+        _WorkerError, match=r"^the Dask worker at tcp://\S+ has no policychord .*install policychord \d"
+    ):
         dask_cluster(dask.address, 1).__enter__()
 
 
@@ -138,7 +140,7 @@ def test_a_scheduler_without_policychord_is_named(tmp_path, monkeypatch):
     try:
         made.worker()
         with pytest.raises(
-            WorkerError, match=rf"scheduler at {made.address} has no policychord.*install policychord \d"
+            _WorkerError, match=rf"scheduler at {made.address} has no policychord.*install policychord \d"
         ):
             count_cores(made.address)
     finally:

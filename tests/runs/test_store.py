@@ -14,7 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from policychord import _files
 from policychord.drawing import blank
 from policychord.runs import store
-from policychord.runs.store import StoreError, note_earlier, prepare, save_figure, write_json, write_text
+from policychord.runs.store import _StoreError, note_earlier, prepare, save_figure, write_json, write_text
 
 
 class Broken:
@@ -34,7 +34,7 @@ def test_json_takes_numpy_and_is_whole(tmp_path):
 def test_a_failed_write_keeps_the_old_file_and_no_scraps(tmp_path):
     old = tmp_path / "plot.svg"
     old.write_text("the old figure")
-    with pytest.raises(StoreError, match=r"plot\.svg.*No space left.*--out"):
+    with pytest.raises(_StoreError, match=r"plot\.svg.*No space left.*--out"):
         save_figure(tmp_path / "plot", Broken())
     assert old.read_text() == "the old figure"
     assert os.listdir(tmp_path) == ["plot.svg"]
@@ -81,7 +81,7 @@ def test_a_file_is_never_written_through_a_link_that_waits_for_it(tmp_path, monk
     prepare(tmp_path)
     write_text(tmp_path / "a.txt", "new")
     monkeypatch.setattr(_files.secrets, "token_hex", lambda count: "0" * 16)
-    with pytest.raises(StoreError, match="could not write"):
+    with pytest.raises(_StoreError, match="could not write"):
         write_text(tmp_path / "a.txt", "newer")
     assert (victim.read_text(), (tmp_path / "a.txt").read_text()) == ("precious", "new")
 
@@ -97,7 +97,7 @@ def test_a_figure_is_laid_out_once_for_both_files(tmp_path, monkeypatch):
 
 def test_a_folder_that_is_a_file_is_refused_before_the_work(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(StoreError, match=r"cannot write to .*taken.*--out"):
+    with pytest.raises(_StoreError, match=r"cannot write to .*taken.*--out"):
         prepare(tmp_path / "taken")
 
 
@@ -117,7 +117,7 @@ def test_a_full_disk_is_told_in_words(tmp_path):
         pytest.skip("mounting a small file system needs rights this user does not have")
     try:
         kept = write_json(tmp_path / "small.json", [1, 2])
-        with pytest.raises(StoreError, match=r"large\.json.*free some space"):
+        with pytest.raises(_StoreError, match=r"large\.json.*free some space"):
             write_json(tmp_path / "large.json", list(range(100_000)))
         assert json.loads(kept.read_text()) == [1, 2]
         assert os.listdir(tmp_path) == ["small.json"]

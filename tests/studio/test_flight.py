@@ -39,15 +39,15 @@ def to_the_end(live):
 
 
 def states(live):
-    return frames.record(live).arrays["states"]
+    return frames._record(live).arrays["states"]
 
 
 def test_it_flies_as_the_study_flies(shown):
     settings = shown.settings
     assert settings.steps == STEPS
-    recorded = frames.record(shown)
+    recorded = frames._record(shown)
     assert 0 <= recorded.header["impulse"] < STEPS
-    for i, (name, how) in enumerate(room.crew(settings, shown.view).items()):
+    for i, (name, how) in enumerate(room._crew(settings, shown.view).items()):
         agent, env = agent_and_world(settings, "lqr", name, how)
         there = fly_episodes(settings, agent, env, [EPISODE])
         np.testing.assert_allclose(recorded.arrays["states"][i], there.states[0], atol=1e-6)
@@ -62,7 +62,7 @@ def test_it_flies_as_the_study_flies(shown):
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
     exec(room._snippet(shown), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames.record(shown).arrays["cost"][:, -1], rtol=1e-6)
+    np.testing.assert_allclose(list(found["costs"].values()), frames._record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
 
@@ -82,7 +82,7 @@ def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
     exec(room._snippet(live), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames.record(live).arrays["cost"][:, -1], rtol=1e-9)
+    np.testing.assert_allclose(list(found["costs"].values()), frames._record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
 def test_looking_back_changes_nothing(shown):
@@ -140,7 +140,7 @@ def test_another_flight_begins_at_its_start_without_pushes(shown):
 def test_gusts_are_those_of_the_world():
     settings = QuadrotorSettings(thrust_sd=0.0, steps=2)  # so the impulse comes at once, or right after
     env = flying.launch(settings, "lqr", "baseline", None, EPISODE).env
-    wind = flying.gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
+    wind = frames._gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
     streams = streams_of(jax.random.key(0), EPISODE)
     state, hover = env.reset(streams.start), jnp.full(2, HOVER)
 
@@ -192,15 +192,15 @@ def test_a_wrong_act_is_named(given, said):
 
 def test_pushes_in_an_address():
     some = (Push(0, -1.25, 0.5), Push(130, 0.0, 1.2))
-    assert flying.write_pushes(some) == "0*-1.25*0.5_130*0*1.2"
-    assert flying.read_pushes(flying.write_pushes(some)) == some
-    assert flying.read_pushes("") == ()
-    assert flying.where_they_part(some, some[1:]) == 0
-    assert flying.where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
+    assert room._write_pushes(some) == "0*-1.25*0.5_130*0*1.2"
+    assert room._read_pushes(room._write_pushes(some)) == some
+    assert room._read_pushes("") == ()
+    assert room._where_they_part(some, some[1:]) == 0
+    assert room._where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
     assert flying._kicks((*some, some[1]), 200)[130].tolist() == [0.0, 2.4]
     for wrong in ("x", "1*2", "5*9*9", "1*nan*0", 7, "_".join(["1*1*1"] * 41)):
         with pytest.raises(ValueError, match="push"):
-            flying.read_pushes(wrong)
+            room._read_pushes(wrong)
 
 
 def test_every_input_has_a_description_and_holds_its_own_value():
@@ -209,4 +209,3 @@ def test_every_input_has_a_description_and_holds_its_own_value():
         assert len(item["description"]) > len(item["label"])
         if item["kind"] == "range":
             assert item["low"] <= defaults[item["name"]] <= item["high"]
-    assert math.isclose(frames.PICTURE, 1 / FRAMES_PER_SECOND)

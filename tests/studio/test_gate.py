@@ -7,16 +7,16 @@ from policychord.core.objective import certify, energy
 from policychord.core.stability import circuit_stability
 from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import gate
-from policychord.studio.rooms.gate import INPUTS, GateSettings
+from policychord.studio.rooms.gate import INPUTS, _GateSettings
 
 
 @pytest.fixture(params=[{}, {"eps": 0.03, "ladder": "plain", "prior_3": 4.0, "tau": 2.0}], ids=["default", "changed"])
 def settings(request):
-    return GateSettings(**request.param)
+    return _GateSettings(**request.param)
 
 
 def test_weights_are_optimal_and_lowest_on_the_landscape(settings):
-    one = gate.gate_problem(settings)
+    one = gate._gate_problem(settings)
     shown = gate._equilibrium_frame(settings)
     assert certify(one, shown.arrays["weights"]).gap <= 1e-10
     assert shown.arrays["landscape"].min() >= -1e-12
@@ -34,14 +34,16 @@ def test_the_grid_covers_the_simplex():
 
 def test_the_flow_starts_where_it_was_clicked_and_runs_downhill(settings):
     path = gate._flow_frame(settings).arrays
-    np.testing.assert_allclose(path["weights"][0], gate.start(settings), atol=1e-12)
+    np.testing.assert_allclose(path["weights"][0], gate._start(settings), atol=1e-12)
     assert np.all(np.diff(path["energy"]) <= 1e-9)
     assert path["energy"][-1] < 1e-3 * path["energy"][0]
 
 
 def test_the_circuit_and_its_verdict(settings):
     shown = gate._circuit_frame(settings)
-    assert shown.header["stable"] == bool(circuit_stability(gate.gate_problem(settings), gate._scales(settings)).stable)
+    assert shown.header["stable"] == bool(
+        circuit_stability(gate._gate_problem(settings), gate._scales(settings)).stable
+    )
     best = gate._equilibrium_frame(settings).arrays["weights"]
     late = shown.arrays["w"][-60:]
     assert (np.abs(late - best).max() < 0.02) == shown.header["stable"]
@@ -49,8 +51,8 @@ def test_the_circuit_and_its_verdict(settings):
 
 def test_a_plain_ladder_swings_when_it_is_cold():
     for ladder in ("plain", "stable"):
-        cold = GateSettings(eps=0.02, ladder=ladder)
-        assert circuit_stability(gate.gate_problem(cold), gate._scales(cold)).stable == (ladder == "stable")
+        cold = _GateSettings(eps=0.02, ladder=ladder)
+        assert circuit_stability(gate._gate_problem(cold), gate._scales(cold)).stable == (ladder == "stable")
 
 
 def test_the_snippet_runs_and_says_the_same(settings, capsys):
@@ -64,12 +66,12 @@ def test_the_snippet_runs_and_says_the_same(settings, capsys):
 
 
 def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
-    sparse = GateSettings(regulariser="Tsallis", alpha=2.0, spread_2=1.5)
+    sparse = _GateSettings(regulariser="Tsallis", alpha=2.0, spread_2=1.5)
     shown = gate._equilibrium_frame(sparse)
     assert any(shown.header["zeros"])
-    assert not any(gate._equilibrium_frame(GateSettings(spread_2=1.5)).header["zeros"])
+    assert not any(gate._equilibrium_frame(_GateSettings(spread_2=1.5)).header["zeros"])
     np.testing.assert_array_equal(shown.arrays["weights"] == 0.0, shown.header["zeros"])
-    assert certify(gate.gate_problem(sparse), shown.arrays["weights"]).gap <= 1e-10
+    assert certify(gate._gate_problem(sparse), shown.arrays["weights"]).gap <= 1e-10
     state, parts = gate._change(gate._begin(), sparse.model_dump(exclude_defaults=True)), {}
     while not gate.GATE.settled(state):
         state, one = gate._frame(state)
@@ -82,9 +84,9 @@ def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
 
 
 def test_every_setting_has_a_control_with_words():
-    built = describe_inputs([GateSettings], INPUTS)
-    assert {control["name"] for control in built} == set(GateSettings.model_fields)
+    built = describe_inputs([_GateSettings], INPUTS)
+    assert {control["name"] for control in built} == set(_GateSettings.model_fields)
     for control in built:
         assert control["description"].endswith(".")
-        default = GateSettings.model_fields[control["name"]].default
+        default = _GateSettings.model_fields[control["name"]].default
         assert control["kind"] == "choice" or control["low"] <= default <= control["high"]

@@ -27,7 +27,7 @@ def select(
         prob = pi @ weights
         return actions.at(jnp.argmax(prob if drawn is None else jnp.log(prob) + drawn.offset)), debt
     if selection == "sample":
-        return actions.at(draw(key, pi @ weights)), debt
+        return actions.at(_draw(key, pi @ weights)), debt
     debt = jnp.asarray(debt + weights)
     turn = jnp.argmax(debt)
     action = _act_by(actions, key, pi[:, turn]) if drawn is None else drawn.means[turn]
@@ -37,11 +37,11 @@ def select(
 def _act_by(actions: AbstractActions, key: Array, prob: jax.Array) -> jax.Array:
     """The mean of one primitive; labels have none, so one of them is drawn."""
     if isinstance(actions, Finite) and actions.labels:
-        return actions.at(draw(key, prob))
+        return actions.at(_draw(key, prob))
     return actions.mean(prob)
 
 
-def draw(key: Array, prob: jax.Array) -> jax.Array:
+def _draw(key: Array, prob: jax.Array) -> jax.Array:
     """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
 
     First the block of actions that the number falls into, then the action: two short running sums cost a quarter of

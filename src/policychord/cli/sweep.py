@@ -14,6 +14,7 @@ from rich.text import Text
 from .._plugins import EPISODES, installed
 from . import options
 from .app import Pages, app
+from .engine import Engine, Scheduler, Workers, check_engine, start_workers
 from .interrupt import resumable
 from .output import Json, aside, counted, emit
 from .progress import Pace
@@ -113,17 +114,9 @@ def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
 )
 def _run_command(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
-    engine: Annotated[
-        Literal["local", "dask"],
-        options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine"),
-    ] = "local",
-    scheduler: Annotated[
-        str | None,
-        options.option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler"),
-    ] = None,
-    workers: Annotated[
-        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
-    ] = None,
+    engine: Engine = "local",
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     shard: Annotated[
         str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
     ] = "",
@@ -153,33 +146,26 @@ def _run_command(
     policychord sweep settings STUDY  lists settings and metrics.
     """
     from ..runs import sweep as runs
-    from ..runs.engine import available_cores, dask_cluster, processes
     from ..runs.plan import read_sweep_plan
 
-    if scheduler and engine != "dask":
-        raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
-    if scheduler and workers:
-        raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
+    check_engine(engine, scheduler, workers)
     chosen = read_sweep_plan(plan)
     part = _shard(shard)
     out = Path("out") / "sweeps" / plan.stem if out is None else out
-    workers = available_cores() if workers is None else workers
     runs.open_sweep(chosen, out)
     todo = runs.missing(chosen, out, part)
-    if (count := sum(batch.episodes for batch in todo)) > LARGE and not yes:
+    if (wanted := sum(batch.episodes for batch in todo)) > LARGE and not yes:
         raise ValueError(
-            f"this plan has {count:,} episodes to compute: run a plan with fewer first, which shows how long they "
+            f"this plan has {wanted:,} episodes to compute: run a plan with fewer first, which shows how long they "
             "take; then --yes starts this one."
         )
     resumable()
-    if todo and engine == "local":
-        with processes(workers, out / "log.txt") as pool, _watching(todo, workers) as watch:
-            runs.run_batches(chosen, out, pool, workers, todo, watch)
-    elif todo:
-        with dask_cluster(scheduler, workers) as cluster:
-            aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
-            with _watching(todo, cluster.workers) as watch:
-                runs.run_batches(chosen, out, cluster.pool, cluster.workers, todo, watch)
+    if todo:
+        with (
+            start_workers(engine, scheduler, workers, out / "log.txt") as (pool, count),
+            _watching(todo, count) as watch,
+        ):
+            runs.run_batches(chosen, out, pool, count, todo, watch)
     progress = runs.sweep_status(chosen, out)
     record = {"results": progress, "out": out, "computed": len(todo)}
     did = f"Computed {counted(len(todo), 'batch', 'batches')}." if todo else "Nothing was missing."

@@ -12,7 +12,7 @@ from ..agent import Composer
 OURS = "composed"
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """One agent of a contest. `error` and `gain_error` are halves of 95% intervals."""
 
     agent: str
@@ -31,14 +31,14 @@ class Contest(NamedTuple):
     ours: str
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """A row for each agent."""
         own, rows = self.returns[self.ours], []
         for name, values in self.returns.items():
             gain = own - values
             beside = (float(gain.mean()), _half_interval(gain), int(np.sum(gain > 0)), int(np.sum(gain < 0)))
             cells = (None,) * 4 if name == self.ours else beside
-            rows.append(Row(name, float(values.mean()), _half_interval(values), *cells))
+            rows.append(_Row(name, float(values.mean()), _half_interval(values), *cells))
         return rows
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -25,17 +25,6 @@ class Step(NamedTuple):
     state: State
     reward: Float[_types.Array, "*episode"]
     terminated: Bool[_types.Array, "*episode"]
-
-
-@runtime_checkable
-class Moves(Protocol):
-    """What a closed loop needs of an environment that has begun."""
-
-    def observe(self, state: Any, /) -> Observation:
-        """What the agent sees."""
-
-    def step(self, key: Any, state: Any, action: Any, k: Time, /) -> Step:
-        """What the action brings about."""
 
 
 class Box(NamedTuple):

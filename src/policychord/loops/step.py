@@ -1,14 +1,14 @@
 """`step`: one decision and one move. Every closed loop is a scan, or a Python loop, over it."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from .._types import ArrayLike, Time, namespace
+from .._types import ArrayLike, Observation, Time, namespace
 from ..agent import Agent, Decides
-from .environment import Moves
+from .environment import Step
 
 Stream = Any  # a random key, from which each step makes its own; None where nothing is drawn
 
@@ -57,7 +57,18 @@ def begin(agent: Agent, env: Any, streams: Streams) -> Carry:
     return Carry(env.reset(streams.start), agent.start(), jnp.asarray(True))
 
 
-def step(agent: Decides, env: Moves, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
+@runtime_checkable
+class _Moves(Protocol):
+    """What a closed loop needs of an environment that has begun."""
+
+    def observe(self, state: Any, /) -> Observation:
+        """What the agent sees."""
+
+    def step(self, key: Any, state: Any, action: Any, k: Time, /) -> Step:
+        """What the action brings about."""
+
+
+def step(agent: Decides, env: _Moves, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
     """The agent decides on what it sees, and the environment moves: `partial(step, agent, env, streams)` for a scan.
 
     An episode that is over stands still, and pays nothing.

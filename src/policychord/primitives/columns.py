@@ -26,7 +26,7 @@ def separable(primitives: tuple[AbstractPrimitive, ...], actions: AbstractAction
     return all(isinstance(p, Gaussian) and p.separable_on(actions) for p in primitives)
 
 
-class Columns(NamedTuple):
+class _Columns(NamedTuple):
     """All primitives on a fixed set of actions."""
 
     pi: Float[Array, "d n"]
@@ -53,7 +53,7 @@ def filled_columns(
     observation: Observation,
     k: Time,
     by_axes: bool,
-) -> Columns:
+) -> _Columns:
     """Pi, with every column that is not a number filled with the first that is.
 
     So a primitive that fails leaves a problem that can be solved, if it gets no weight in it.
@@ -68,7 +68,7 @@ def filled_columns(
             no = jnp.asarray(False)
             spoiled = [p.spoiled_by(actions, observation, k) if isinstance(p, Gaussian) else no for p in primitives]
             cut = jnp.stack(spoiled) & jnp.stack(valid)
-        return Columns(jnp.exp(stacked), jnp.stack(valid), cut, stacked)
+        return _Columns(jnp.exp(stacked), jnp.stack(valid), cut, stacked)
     assert isinstance(actions, Grid)
     parts = [p for p in primitives if isinstance(p, Gaussian)]
     placed = [p.placed(actions, observation, k) for p in parts]
@@ -80,7 +80,7 @@ def filled_columns(
     if not actions.saturates:
         spoiled = [p.at(observation, k).spoiled(actions, mass) for p, (_, mass) in zip(parts, factored, strict=True)]
         cut = jnp.stack(spoiled) & jnp.stack(valid)
-    return Columns(pi, jnp.stack(valid), cut)
+    return _Columns(pi, jnp.stack(valid), cut)
 
 
 def _filled(columns: list[list[Array]], valid: list[Array]) -> list[list[Array]]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .compiled import keep_programs
     from .doctor import devices, hardware, packages
     from .engine import available_cores, processes
-    from .formatting import Quantity, all_digits, duration, number, plain
+    from .formatting import duration, plain
     from .page import Embedded, PageFigure, embedded, inline, markdown, page_style, page_templates, render_page
     from .store import note_earlier, prepare, save_animation, save_figure, write_dataset, write_json, write_text
     from .versions import code_version, our_packages, used_by
@@ -20,7 +20,7 @@ _HOME = {
     "compiled": ("keep_programs",),
     "doctor": ("devices", "hardware", "packages"),
     "engine": ("available_cores", "processes"),
-    "formatting": ("Quantity", "duration", "all_digits", "number", "plain"),
+    "formatting": ("duration", "plain"),
     "page": ("PageFigure", "Embedded", "embedded", "inline", "markdown", "page_style", "page_templates", "render_page"),
     "._types": ("Watch",),
     "versions": ("code_version", "our_packages", "used_by"),

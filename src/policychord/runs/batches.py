@@ -18,7 +18,7 @@ from .versions import code_version
 PLANNED = {"seed": "seed", "seeds": "episodes"}
 
 
-class Span(NamedTuple):
+class _Span(NamedTuple):
     """Episodes first, ..., first + size - 1 of one point."""
 
     point: int
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     """A few spans with about as many episodes as the plan wants in one go. The id says all that results depend on."""
 
     id: str
-    spans: tuple[Span, ...]
+    spans: tuple[_Span, ...]
 
     @property
     def episodes(self) -> int:
@@ -70,11 +70,11 @@ def batches_of(plan: SweepPlan, version: str = "") -> list[Batch]:
     """All units of work, in an order and with ids that depend on the plan and the code alone (this, or `version`)."""
     points, version = points_of(plan), version or version_of(plan)
     spans = [
-        Span(number, first, min(plan.batch, plan.episodes - first))
+        _Span(number, first, min(plan.batch, plan.episodes - first))
         for number in range(len(points))
         for first in range(0, plan.episodes, plan.batch)
     ]
-    groups: list[list[Span]] = []
+    groups: list[list[_Span]] = []
     for span in spans:
         if groups and sum(other.size for other in groups[-1]) + span.size <= plan.batch:
             groups[-1].append(span)
@@ -83,7 +83,7 @@ def batches_of(plan: SweepPlan, version: str = "") -> list[Batch]:
     return [Batch(_identity(plan, points, group, version), tuple(group)) for group in groups]
 
 
-def _identity(plan: SweepPlan, points: Sequence[Point], spans: Sequence[Span], version: str) -> str:
+def _identity(plan: SweepPlan, points: Sequence[Point], spans: Sequence[_Span], version: str) -> str:
     work = [[_settings_at(plan, points[span.point]), span.first, span.size] for span in spans]
     whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, work]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
@@ -117,7 +117,7 @@ def compute(plan: SweepPlan, batch: Batch) -> Computed:
     return Computed(pd.concat(tables, ignore_index=True), trajectories)
 
 
-class Again(NamedTuple):
+class _Again(NamedTuple):
     """A single episode, in its batch."""
 
     settings: Any
@@ -129,7 +129,7 @@ class Again(NamedTuple):
         return {name: float(np.asarray(values)[self.place]) for name, values in self.measured.metrics.items()}
 
 
-def again(plan: SweepPlan, point: int, episode: int) -> Again:
+def again(plan: SweepPlan, point: int, episode: int) -> _Again:
     """Compute an episode once more, bit for bit as in the sweep: its neighbours are computed too.
 
     Sums are taken in another order in a batch of another size, and a flock is chaotic: alone, it would fly elsewhere.
@@ -145,4 +145,4 @@ def again(plan: SweepPlan, point: int, episode: int) -> Again:
     )  # fmt: skip
     settings = offered.settings(**_settings_at(plan, points[point]))
     measured = offered.run(settings, list(range(span.first, span.first + span.size)))
-    return Again(settings, measured, episode - span.first)
+    return _Again(settings, measured, episode - span.first)

@@ -31,7 +31,7 @@ OLDEST_PYTHON = (3, 11)
 PROOF = 1e-10  # the gap within which a solve counts as right
 
 
-class Hardware(NamedTuple):
+class _Hardware(NamedTuple):
     """What the program may use, which can be less than what is built in."""
 
     processor: str
@@ -56,10 +56,10 @@ def packages() -> dict[str, str]:
     return {name: version for name, version in sorted(versions.items()) if version}
 
 
-def hardware() -> Hardware:
+def hardware() -> _Hardware:
     """Processor, cores and memory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Hardware(_processor(), cores, round(_memory() / 2**30, 1))
+    return _Hardware(_processor(), cores, round(_memory() / 2**30, 1))
 
 
 def devices() -> list[str]:

@@ -38,7 +38,7 @@ WORKER = {
 WITHOUT_WORKERS, MOST_WITHOUT_WORKERS = 3.0, 600.0
 
 
-class WorkerError(OSError):
+class _WorkerError(OSError):
     """A worker died; the message says what is kept and what to do."""
 
 
@@ -59,7 +59,7 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
         yield pool
     except loky.process_executor.BrokenProcessPool as error:
         pool.shutdown(wait=True, kill_workers=True)
-        raise WorkerError(
+        raise _WorkerError(
             "a worker died, killed by the system or by hand (is there memory for all of them?): what was finished is "
             f"kept. Run the same command again to go on, with fewer --workers if memory is short; {log} has its last "
             "words."
@@ -109,7 +109,7 @@ def _block_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Cluster(NamedTuple):
+class _Cluster(NamedTuple):
     """Workers of Dask: where to send work, how many they are, where they can be watched."""
 
     pool: Executor
@@ -118,7 +118,7 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def dask_cluster(scheduler: str | None, workers: int) -> Iterator[Cluster]:
+def dask_cluster(scheduler: str | None, workers: int) -> Iterator[_Cluster]:
     """Workers that a scheduler at an address has, or a cluster on this machine for as long as the block lasts."""
     try:
         from distributed import Client, LocalCluster
@@ -172,21 +172,21 @@ def _explain_lost_work(which: str) -> Iterator[None]:
     rest = "finished batches are kept. Run the same command again to go on"
     try:
         yield
-    except WorkerError:
+    except _WorkerError:
         raise
     except (CancelledError, CommClosedError) as error:
-        raise WorkerError(
+        raise _WorkerError(
             f"the Dask scheduler {which} has ended or cannot be reached any more: {rest}, once it is back."
         ) from error
     except KilledWorker as error:
-        raise WorkerError(
+        raise _WorkerError(
             f"a batch ended several workers of Dask one after another (is there memory for it?): {rest}, with a "
             "smaller batch in the plan or larger workers."
         ) from error
     except Exception as error:
         if not _is_missing_package(error):
             raise
-        raise WorkerError(
+        raise _WorkerError(
             f"the Dask scheduler {which} has no policychord, which it needs to hand work on: install policychord "
             f"{__version__} in its environment and start it again; {rest}."
         ) from error
@@ -201,19 +201,19 @@ def _is_missing_package(error: BaseException) -> bool:
     return any("No module named 'policychord" in str(link) for link in chain)
 
 
-def _joined(client: Any, scheduler: str) -> Cluster:
+def _joined(client: Any, scheduler: str) -> _Cluster:
     _wait_for_workers(client, scheduler)
     began = client.run(begin_worker, on_error="return")  # those that are there; tasks see to those that join later
     for address, error in began.items():
         if isinstance(error, BaseException):
             obstacle = "has no policychord" if _is_missing_package(error) else "cannot begin"
-            raise WorkerError(
+            raise _WorkerError(
                 f"the Dask worker at {address} {obstacle} ({error}): install policychord {__version__} in its "
                 "environment with what this one has, or end that worker."
             ) from error
     count = len(client.scheduler_info(n_workers=-1)["workers"])
     # the batches of a worker that dies are done by others; after three lost workers Dask gives a batch up
-    return Cluster(client.get_executor(pure=False), count, client.dashboard_link)
+    return _Cluster(client.get_executor(pure=False), count, client.dashboard_link)
 
 
 def _wait_for_workers(client: Any, scheduler: str) -> None:
@@ -228,7 +228,7 @@ def _wait_for_workers(client: Any, scheduler: str) -> None:
         try:
             client.wait_for_workers(1, timeout=MOST_WITHOUT_WORKERS)
         except TimeoutError:
-            raise WorkerError(f"{none} had no workers for {limit}: nothing was done. {start}") from None
+            raise _WorkerError(f"{none} had no workers for {limit}: nothing was done. {start}") from None
 
 
 def _begin(log: str, parent: int) -> None:

@@ -31,7 +31,7 @@ _BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
 SECONDS_TO_WRITE = 60  # at most, for one file
 
 
-class StoreError(OSError):
+class _StoreError(OSError):
     """Results could not be written; the message says where and what to do."""
 
 
@@ -42,7 +42,7 @@ def prepare(folder: Path) -> Path:
         part_beside(folder / "probe").unlink()
         _clear(folder)
     except OSError as error:
-        raise StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
+        raise _StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
     return folder
 
 
@@ -151,7 +151,7 @@ def _whole(path: Path, write: Callable[[Path], Any], ending: str = "", folder: b
     except OSError as error:
         if target is not None:
             _discard(target)
-        raise StoreError(
+        raise _StoreError(
             f"could not write {path} ({error.strerror or error}): free some space or choose another folder with --out; "
             "files written before are complete."
         ) from error

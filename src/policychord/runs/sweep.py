@@ -24,7 +24,7 @@ _SHOWN = 3  # stray files that are named; the rest are counted
 AHEAD = 4  # batches for each worker that wait in the queue: enough to stay busy, few enough to be told of
 
 
-class Status(NamedTuple):
+class _Status(NamedTuple):
     """How far a sweep is."""
 
     batches: int
@@ -156,23 +156,23 @@ def _made_by(path: Path) -> str:
         return ""
 
 
-def sweep_status(plan: SweepPlan, out: Path) -> Status:
+def sweep_status(plan: SweepPlan, out: Path) -> _Status:
     """How far the sweep in a folder is."""
     batches, files = batches_of(plan), _files(plan, out)
     done = list(files.versions.pop(version_of(plan), {}).values())
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
     outdated = sum(map(len, files.versions.values()))
-    return Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in files.stray))
+    return _Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in files.stray))
 
 
-class Results(NamedTuple):
+class _Results(NamedTuple):
     """Every finished episode, ordered by point and episode, and what should be said of them."""
 
     table: pd.DataFrame
     notes: list[str]
 
 
-def results(plan: SweepPlan, out: Path) -> Results:
+def results(plan: SweepPlan, out: Path) -> _Results:
     """What is there: of this version of the code or, if it has made nothing, of the one that made most."""
     versions, stray = _files(plan, out)
     if not versions:
@@ -190,7 +190,7 @@ def results(plan: SweepPlan, out: Path) -> Results:
         notes.append("These episodes were computed by another version of the code or of its packages.")
     if stray:
         notes.append(name_stray([path.name for path in stray]))
-    return Results(table, notes)
+    return _Results(table, notes)
 
 
 def name_stray(names: Sequence[str]) -> str:
@@ -205,14 +205,14 @@ def _quoted(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name)[:80]
 
 
-class Rerun(NamedTuple):
+class _Rerun(NamedTuple):
     """An episode of a sweep, run again."""
 
     metrics: dict[str, float]
     files: list[Path]
 
 
-def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> Rerun:
+def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> _Rerun:
     """Run one episode again and write all of it: data, settings and metrics, a figure."""
     repeated = again(plan, point, episode)
     record = {"settings": repeated.settings.model_dump(mode="json"), "metrics": repeated.metrics}
@@ -221,10 +221,10 @@ def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> Rerun
         write_json(out / "episode.json", record),
         *save_figure(out / "episode", styled(repeated.measured.draw, repeated.place)),
     ]
-    return Rerun(repeated.metrics, files)
+    return _Rerun(repeated.metrics, files)
 
 
-def differing(plan: SweepPlan, out: Path, point: int, episode: int, rerun: Rerun) -> list[str]:
+def differing(plan: SweepPlan, out: Path, point: int, episode: int, rerun: _Rerun) -> list[str]:
     """What to say if the sweep had found other numbers for an episode that was run again."""
     if not _files(plan, out).versions:
         return []

@@ -34,7 +34,7 @@ LEAST = 100  # decisions of a trial that can be fitted
 AHEAD = 2  # trials for each worker that wait in the queue
 
 
-class TrialFit(NamedTuple):
+class _TrialFit(NamedTuple):
     """What one trial says about gating; nats are held out, over blocks of its time."""
 
     trial: str
@@ -50,16 +50,16 @@ class TrialFit(NamedTuple):
     cpu_seconds: float
 
 
-class TrialResults(NamedTuple):
+class _TrialResults(NamedTuple):
     """What was found in all trials."""
 
-    rows: list[TrialFit]
+    rows: list[_TrialFit]
     sentence: str
     notes: list[str]
     files: list[Path]
 
 
-def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> TrialResults:
+def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> _TrialResults:
     """Fit the trials that are not there yet on a pool, and write a table, a figure and a summary of all."""
     every = decide(motion, plan.forces)
     names = [trial.name for trial in motion.trials]
@@ -76,10 +76,10 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
         notes.append(f"{len(parts) - len(fitted)} of {len(parts)} trials have fewer than {LEAST} decisions and are "
                      "left out.")  # fmt: skip
     words = _sentence(rows)
-    return TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
+    return _TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
 
 
-def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -> TrialFit:
+def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -> _TrialFit:
     """One trial, in a worker that may be elsewhere and have another version of the code."""
     if code_version(answer.__module__) != version:
         raise ValueError(
@@ -91,7 +91,7 @@ def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -
     found = answer(decisions, free=plan.free, starts=plan.starts, quick=True, seed=plan.seed)
     judged, comparison = found.judged, found.comparison
     theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
-    return TrialFit(name, decisions.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
+    return _TrialFit(name, decisions.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
                     {score.name: score.held_out for score in comparison.scores}, theta,
                     comparison.score(CONSTANT).theta()["weights"].tolist(), time.process_time() - before)  # fmt: skip
 
@@ -106,12 +106,12 @@ def _identity(plan: TrackPlan, name: str, decisions: Decisions) -> str:
 
 def _compute(
     fitted: dict[str, Decisions], places: dict[str, Path], plan: TrackPlan, pool: Executor, workers: int, watch: Watch
-) -> list[TrialFit]:
-    rows: dict[str, TrialFit] = {}
+) -> list[_TrialFit]:
+    rows: dict[str, _TrialFit] = {}
     for name, place in places.items():
         with suppress(MissingError):
             earlier = load_result(place).value
-            if isinstance(earlier, TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
+            if isinstance(earlier, _TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
                 rows[name] = earlier
     waiting, running, version = (
         [name for name in fitted if name not in rows][::-1],
@@ -130,7 +130,7 @@ def _compute(
     return [rows[name] for name in fitted]
 
 
-def _sentence(rows: Sequence[TrialFit]) -> str:
+def _sentence(rows: Sequence[_TrialFit]) -> str:
     """How many trials gate, and what all of them say together."""
     calls = [row.call for row in rows]
     sentence = f"Called gating in {calls.count('gating')} of {len(rows)} trials"
@@ -143,7 +143,7 @@ def _sentence(rows: Sequence[TrialFit]) -> str:
     return sentence
 
 
-def _table_of(rows: Sequence[TrialFit]) -> str:
+def _table_of(rows: Sequence[_TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
     lines: list[dict[str, Any]] = []
     for row in rows:
@@ -156,7 +156,7 @@ def _table_of(rows: Sequence[TrialFit]) -> str:
     return as_csv(lines)
 
 
-def _write(rows: list[TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
+def _write(rows: list[_TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks.figures import draw_trials
 
     record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}

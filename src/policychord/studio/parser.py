@@ -102,7 +102,7 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
 
 
-def answer_request() -> None:
+def _answer_request() -> None:
     """Read a request, answer it, and end."""
     asked = from_bytes(sys.stdin.buffer.read()).value
     reader = READERS[asked["reader"]]()
@@ -120,4 +120,4 @@ def answer_request() -> None:
 
 
 if __name__ == "__main__":
-    answer_request()
+    _answer_request()

@@ -2,13 +2,10 @@
 
 import typer
 
-from .compare import add_compare
-from .flock import add_flock
-from .quadrotor import add_quadrotor
-from .reproduce import add_reproduce
+from . import compare, flock, quadrotor, reproduce
+from .app import app as ours
 
 
 def add_commands(app: typer.Typer) -> None:
     """The entry point in the group `policychord.commands`."""
-    for add in (add_reproduce, add_compare, add_flock, add_quadrotor):
-        add(app)
+    app.registered_commands += ours.registered_commands

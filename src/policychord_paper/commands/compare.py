@@ -10,6 +10,8 @@ from rich.text import Text
 
 from policychord.cli import Json, counted, emit, options
 
+from .app import app
+
 if TYPE_CHECKING:
     from ..compare import RunComparison
 
@@ -18,6 +20,16 @@ LONGEST = 40  # lines of a table; --json has all
 COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 
+@app.command(
+    "compare",
+    rich_help_panel="The paper",
+    short_help="See which claims and figures moved between two runs.",
+    epilog=options.examples(
+        "policychord compare out/monday out/friday",
+        "policychord compare report.html out/paper/report.html --rtol 0.01",
+        "policychord compare out/before out/after --strict --json",
+    ),
+)
 def _compare_command(
     first: Annotated[Path, typer.Argument(help="A run: its folder, report.html or claims.json.", metavar="RUN_A")],
     second: Annotated[Path, typer.Argument(help="The run to set beside it.", metavar="RUN_B")],
@@ -43,7 +55,7 @@ def _compare_command(
 
 def _shown(comparison: "RunComparison") -> list[Any]:
     """A table for every kind of difference there is, and the sum of it."""
-    from policychord.runs import number
+    from ..quantity import number
 
     moved = [
         (m.claim, m.name, *("" if value is None else number(value) for value in (m.a, m.b)), _percent(m.relative))
@@ -128,17 +140,3 @@ def _table(title: str, columns: tuple[str, ...], rows: list[Any]) -> list[Any]:
     left = len(rows) - LONGEST
     more = [f"... and {left} more: --json has them all."] if left > 0 else []
     return [Text(title, style="bold"), table, *more, ""]
-
-
-def add_compare(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command(
-        "compare",
-        rich_help_panel="The paper",
-        short_help="See which claims and figures moved between two runs.",
-        epilog=options.examples(
-            "policychord compare out/monday out/friday",
-            "policychord compare report.html out/paper/report.html --rtol 0.01",
-            "policychord compare out/before out/after --strict --json",
-        ),
-    )(_compare_command)

@@ -9,6 +9,8 @@ from rich.table import Table
 
 from policychord.cli import Json, counted, emit, merge_settings, options, watching
 
+from .app import app
+
 if TYPE_CHECKING:
     from policychord.worlds.flock import FlockSettings
 
@@ -19,6 +21,16 @@ Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin"
 Ablation = Literal["fixed-weights", "no-collision-term"]
 
 
+@app.command(
+    "flock",
+    rich_help_panel="Experiments, the paper's or your own",
+    short_help="Let a flock fly: the paper's scenarios, or one of your own.",
+    epilog=options.examples(
+        "policychord flock milling --animation",
+        "policychord flock leaders --leaders 8 --eps 1 --seeds 4",
+        "policychord flock polarization --ablation fixed-weights --json",
+    ),
+)
 def _flock_command(
     scenario: Annotated[
         Scenario, typer.Argument(metavar="SCENARIO", help="Which of these.", show_choices=False)
@@ -133,17 +145,3 @@ def _table(
     for metric, (mean, sd) in summary.items():
         table.add_row(metric, f"{mean:.3g}", *([f"{sd:.2g}"] if several else []))
     return table
-
-
-def add_flock(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command(
-        "flock",
-        rich_help_panel="Experiments, the paper's or your own",
-        short_help="Let a flock fly: the paper's scenarios, or one of your own.",
-        epilog=options.examples(
-            "policychord flock milling --animation",
-            "policychord flock leaders --leaders 8 --eps 1 --seeds 4",
-            "policychord flock polarization --ablation fixed-weights --json",
-        ),
-    )(_flock_command)

@@ -9,8 +9,12 @@ from rich.table import Table
 
 from policychord.cli import Json, counted, emit, merge_settings, options, watching
 
+from .app import app
+
 if TYPE_CHECKING:
-    from policychord.worlds.quadrotor import CostComparison, QuadrotorSettings
+    from policychord.worlds.quadrotor import QuadrotorSettings
+
+    from ..quadrotor.measures import CostComparison
 
 COMPOSITION, WORLD = "How they are composed", "The world"
 SEEDS = 200
@@ -27,6 +31,16 @@ Disturbance = Literal["centre", "stale-point"]
 Course = Literal["lemniscate", "circle", "square", "hover"]
 
 
+@app.command(
+    "quadrotor",
+    rich_help_panel="Experiments, the paper's or your own",
+    short_help="Fly a drone with two controllers, composed, against a third.",
+    epilog=options.examples(
+        "policychord quadrotor pd",
+        f"policychord quadrotor pd {AHEAD}",
+        "policychord quadrotor lqr --impulse 2 --seeds 50 --animation",
+    ),
+)
 def _quadrotor_command(
     experiment: Annotated[Experiment, typer.Argument(metavar="PAIR", help="Which pair of controllers.")],
     gate: Annotated[
@@ -214,17 +228,3 @@ def _next(experiment: Experiment, settings: "QuadrotorSettings", out: Path) -> s
     return (
         f"Next: open {out / 'figures' / 'flights.png'}; for the paper's claims run\n  policychord reproduce quadrotor"
     )
-
-
-def add_quadrotor(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command(
-        "quadrotor",
-        rich_help_panel="Experiments, the paper's or your own",
-        short_help="Fly a drone with two controllers, composed, against a third.",
-        epilog=options.examples(
-            "policychord quadrotor pd",
-            f"policychord quadrotor pd {AHEAD}",
-            "policychord quadrotor lqr --impulse 2 --seeds 50 --animation",
-        ),
-    )(_quadrotor_command)

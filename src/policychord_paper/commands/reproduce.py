@@ -15,6 +15,7 @@ from rich.text import Text
 from policychord.cli import Json, aside, emit, options, resumable
 
 from .. import STUDIES
+from .app import app
 
 if TYPE_CHECKING:
     from ..claim import JudgedClaim
@@ -28,6 +29,15 @@ else:
 STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 
+@app.command(
+    "reproduce",
+    rich_help_panel="The paper",
+    epilog=options.examples(
+        "policychord reproduce                    all studies, 4 minutes on two cores",
+        "policychord reproduce all --full         the paper's counts, 11 minutes",
+        "policychord reproduce bandit --data DIR  with the public choices in DIR",
+    ),
+)
 def _reproduce_command(
     study: Annotated[
         StudyName, typer.Argument(help=f"all, {', '.join(STUDIES[:-1])} or {STUDIES[-1]}.", metavar="STUDY")
@@ -191,7 +201,7 @@ def _verdict(claim: "JudgedClaim", on_simulated: bool) -> Text:
 
 def _telling(claim: "JudgedClaim") -> str:
     """The first values of a claim; the page has them all."""
-    from policychord.runs import number
+    from ..quantity import number
 
     first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
     more = len(claim.measured) - len(first)
@@ -228,16 +238,3 @@ def _closing(out: Path, report: "Report") -> list[str]:
     wrote = f"Wrote {out / 'report.html'}, claims.json, environment.json, figures/ and data/"
     more = "; for the paper's counts add --full" if around.quick else ""
     return [f"{wrote} ({around.seconds:.0f} s{kept}).", f"Next: open {out / 'report.html'} in a browser{more}."]
-
-
-def add_reproduce(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command(
-        "reproduce",
-        rich_help_panel="The paper",
-        epilog=options.examples(
-            "policychord reproduce                    all studies, 4 minutes on two cores",
-            "policychord reproduce all --full         the paper's counts, 11 minutes",
-            "policychord reproduce bandit --data DIR  with the public choices in DIR",
-        ),
-    )(_reproduce_command)

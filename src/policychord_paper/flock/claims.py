@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from policychord.runs import Quantity
-from policychord.worlds.flock import ARRIVED, FORCES, FlockFlight, arrivals, at_end, ordered_from
+from policychord.worlds.flock import ARRIVED, FORCES, FlockFlight, arrivals, at_end
 
 from ..claim import (
     Claim,
@@ -23,6 +22,7 @@ from ..claim import (
     median,
     revised,
 )
+from ..quantity import Quantity
 from ..study import Control
 from .experiments import MOMENTS, Evidence, Forms, by_model
 from .settings import TEMPERATURES, FlockStudySettings
@@ -60,7 +60,7 @@ def final_polarization(flight: FlockFlight) -> float:
 
 def polarized_from(flight: FlockFlight) -> float:
     """The step from which a flock stays aligned, median over the seeds."""
-    return median(ordered_from(flight.measured.polarization, POLARIZED))
+    return median(_ordered_from(flight.measured.polarization, POLARIZED))
 
 
 def mill(flight: FlockFlight) -> np.ndarray:
@@ -523,3 +523,9 @@ def _without_leaders(model: str, forms: Forms[FlockFlight]) -> Control:
         answer = "The leaders halve the distance in neither form."
     question = "How near does the same flock come if no boid knows the goal?"
     return Control(f"{model} followers without leaders", question, measured, answer)
+
+
+def _ordered_from(order: np.ndarray, limit: float) -> np.ndarray:
+    """The step from which each episode's order stays above the limit, or its length if it does not."""
+    above = order > limit
+    return above.shape[1] - np.cumprod(above[:, ::-1], axis=1).sum(axis=1)

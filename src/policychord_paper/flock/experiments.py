@@ -159,7 +159,7 @@ def _plan(settings: FlockStudySettings) -> _Flocks[FlockSettings]:
     return _Flocks(*composed(), couzin, cucker_smale, vicsek, composed(update="sequential"))
 
 
-def groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
+def _groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
     """The plan in groups that share a compiled program, in the order of the plan."""
     planned = _plan(settings)
 
@@ -189,7 +189,7 @@ Result = tuple[Measures, Trace]
 
 def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[Result]]]:
     """A step for each group of flights, the longest first."""
-    return {name: partial(_fly_group, flights) for name, flights in groups(settings).items()}
+    return {name: partial(_fly_group, flights) for name, flights in _groups(settings).items()}
 
 
 def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
@@ -206,7 +206,7 @@ def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
 def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> Evidence:
     """The results of all steps as the record that claims and figures read."""
     planned, structure = jax.tree_util.tree_flatten(_plan(settings))
-    in_order = [result for name in groups(settings) for result in results[name]]
+    in_order = [result for name in _groups(settings) for result in results[name]]
     flights = [FlockFlight(flight, *result) for flight, result in zip(planned, in_order, strict=True)]
     evidence: Evidence = jax.tree_util.tree_unflatten(structure, flights)
     return evidence

@@ -6,16 +6,12 @@ The optimum is judged twice: under the forces that the released scripts fly in, 
 from collections.abc import Iterable
 
 from policychord.effect_size import spread
-from policychord.runs import Quantity
 from policychord.worlds.quadrotor import (
     BASELINE,
     FIXED,
-    LEAST_EVIDENCE,
-    CostComparison,
     Experiment,
     Flights,
     QuadrotorSettings,
-    compare_costs,
 )
 
 from ..claim import (
@@ -32,12 +28,16 @@ from ..claim import (
     median,
     revised,
 )
+from ..quantity import Quantity
 from ..study import Control
 from .experiments import Evidence
 from .measures import (
+    LEAST_EVIDENCE,
     LEAST_RISE,
     Both,
+    CostComparison,
     compare_both,
+    compare_costs,
     quantities,
     recovery,
     rise_of_stabilising,

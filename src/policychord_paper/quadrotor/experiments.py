@@ -5,7 +5,7 @@ Every controller meets the same disturbances, a thousand seeds in one call each.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +24,13 @@ from policychord.worlds.quadrotor import (
     Horizon,
     QuadrotorSettings,
     QuadrotorView,
-    by_program,
     composer,
     fly_controller,
+    program,
     roster,
 )
 
+T = TypeVar("T")
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
 # Decisions in one step. The one-step gate costs three times as much as the optimum: it has a floor under every action.
 LONGEST, DEAR = 1_000_000, 3
@@ -64,7 +65,7 @@ class Evidence(NamedTuple):
     cost_to_go: Mapping[float, Flight]  # the same with the cost-to-go
 
 
-class FlightKey(NamedTuple):
+class _FlightKey(NamedTuple):
     """Which flight of the study."""
 
     series: Literal[
@@ -78,7 +79,7 @@ class FlightKey(NamedTuple):
 class _Leg(NamedTuple):
     """One controller in all episodes of one world."""
 
-    key: FlightKey
+    key: _FlightKey
     settings: QuadrotorSettings
     how: CompositionSettings | None
 
@@ -91,6 +92,14 @@ class _Leg(NamedTuple):
 def experiments(settings: QuadrotorSettings) -> dict[str, Any]:
     """The steps of work, by name."""
     return {step: partial(_fly_legs, legs) for step, legs in _plan(settings).items()}
+
+
+def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
+    """Anything beside how its controller is composed, in groups that share a compiled program."""
+    groups: dict[str, list[T]] = {}
+    for item, how in items:
+        groups.setdefault(program(how), []).append(item)
+    return groups
 
 
 def _plan(settings: QuadrotorSettings) -> dict[str, list[_Leg]]:
@@ -115,11 +124,11 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]])
     }
 
     def flights(series: Any, experiment: Experiment, names: Iterable[str]) -> Flights:
-        return {name: by_key[FlightKey(series, experiment, name)] for name in names}
+        return {name: by_key[_FlightKey(series, experiment, name)] for name in names}
 
     everybody = roster(settings)
     stale, centre = (Pairs(*(flights(world, e, everybody) for e in get_args(Experiment))) for world in WORLDS)
-    by_eps = ({eps: by_key[FlightKey(h, "pd", eps=eps)] for eps in settings.temperatures} for h in get_args(Horizon))
+    by_eps = ({eps: by_key[_FlightKey(h, "pd", eps=eps)] for eps in settings.temperatures} for h in get_args(Horizon))
     text = Pairs(*(flights("accelerations", e, DISPUTED) for e in get_args(Experiment)))
     others = (
         flights("script's weight", "lqr", DISPUTED), flights("weak push", "lqr", PUSHED), flights("beside", "pd", TWICE)
@@ -149,7 +158,7 @@ def _drawn(flight: Flight, number: int) -> Flight:
 
 
 RECORDED = 100  # problems of each pair of primitives, of the study's own flights
-FLOWN = FlightKey("stale-point", "pd", "equilibrium, sample"), FlightKey("stale-point", "lqr", "equilibrium, sample")
+FLOWN = _FlightKey("stale-point", "pd", "equilibrium, sample"), _FlightKey("stale-point", "lqr", "equilibrium, sample")
 
 
 def recorded_steps(settings: QuadrotorSettings) -> list[str]:
@@ -189,7 +198,7 @@ def _everybody(settings: QuadrotorSettings) -> Iterator[_Leg]:
         there = _fewer(there) if world == "centre" else there
         for experiment in get_args(Experiment):
             for name, how in roster(settings).items():
-                yield _Leg(FlightKey(world, experiment, name), there, how)
+                yield _Leg(_FlightKey(world, experiment, name), there, how)
 
 
 def _temperatures(settings: QuadrotorSettings) -> Iterator[_Leg]:
@@ -198,7 +207,7 @@ def _temperatures(settings: QuadrotorSettings) -> Iterator[_Leg]:
         change = {"selection": "mean", "horizon": horizon, "margin": settings.wide_margin}
         for eps in settings.temperatures:
             how = settings.composition.model_copy(update=change | {"eps": eps})
-            yield _Leg(FlightKey(horizon, "pd", eps=eps), _fewer(settings), how)
+            yield _Leg(_FlightKey(horizon, "pd", eps=eps), _fewer(settings), how)
 
 
 def _disputed(settings: QuadrotorSettings) -> Iterator[_Leg]:
@@ -214,16 +223,16 @@ def _disputed(settings: QuadrotorSettings) -> Iterator[_Leg]:
     for name in DISPUTED:
         judged = name in (*ALONE, "equilibrium, sample")
         for experiment in get_args(Experiment):
-            yield _Leg(FlightKey("accelerations", experiment, name), text if judged else text_fewer, who[name])
-        yield _Leg(FlightKey("script's weight", "lqr", name), script, who[name])
+            yield _Leg(_FlightKey("accelerations", experiment, name), text if judged else text_fewer, who[name])
+        yield _Leg(_FlightKey("script's weight", "lqr", name), script, who[name])
     weak = text_fewer.model_copy(update={"impulse": settings.impulse * MASS})
-    yield from (_Leg(FlightKey("weak push", "lqr", name), weak, who[name]) for name in PUSHED)
+    yield from (_Leg(_FlightKey("weak push", "lqr", name), weak, who[name]) for name in PUSHED)
 
 
 def _beside(settings: QuadrotorSettings) -> Iterator[_Leg]:
     x, *rest = settings.start
     there = settings.model_copy(update={"disturbance": WORLDS[0], "start": (x + ROUNDING, *rest)})
-    yield from (_Leg(FlightKey("beside", "pd", name), there, roster(settings)[name]) for name in TWICE)
+    yield from (_Leg(_FlightKey("beside", "pd", name), there, roster(settings)[name]) for name in TWICE)
 
 
 def _fewer(settings: QuadrotorSettings) -> QuadrotorSettings:

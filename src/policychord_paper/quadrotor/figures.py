@@ -1,18 +1,14 @@
 """Figures of the quadrotor study with their captions: flights, costs, weights around the impulse, temperatures."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from policychord.drawing import COLOURS, blank
-from policychord.worlds.quadrotor import (
-    BASELINE,
-    FIXED,
-    Flight,
-    QuadrotorSettings,
-    draw_costs,
-    draw_flights,
-    typical,
-)
+from policychord.worlds.quadrotor import BASELINE, FIXED, Experiment, Flight, Flights, QuadrotorSettings, draw_flights
 
 from ..study import StudyFigure
 from .claims import LOOKING_AHEAD, RELEASED, WARM, WRITTEN
@@ -27,6 +23,37 @@ the baseline (pink) through the same disturbances, over the path (grey), from th
 pitch of the first. The episode is one in which released gate and baseline cost about as much as in the median. Left,
 PD primitives beside PID; right, LQR primitives beside LQR, with the impulse marked. Look at how far each line parts
 from the path, and where."""
+
+
+def typical(flights: Flights, name: str) -> int:
+    """The kept episode in which this controller and the baseline both cost about what they do in the median."""
+    costs = [flights[controller].cost for controller in (name, "baseline")]
+    off = [np.log(cost / np.median(cost)) ** 2 for cost in costs]
+    return int(np.argmin(sum(off)[: len(flights[name].states)]))
+
+
+def draw_costs(ax: Axes, experiment: Experiment, worlds: Sequence[Flights]) -> None:
+    """Boxes of the total cost, one row for each controller and one colour for each world in which it flew."""
+    names = list(worlds[0])[::-1]
+    height = 0.8 / len(worlds)
+    for i, (flights, colour) in enumerate(zip(worlds, WORLD_COLOURS, strict=False)):
+        places = [row + (len(worlds) / 2 - i - 0.5) * height for row, name in enumerate(names) if name in flights]
+        boxes = ax.boxplot(
+            [flights[name].cost for name in names if name in flights], positions=places, widths=0.8 * height,
+            orientation="horizontal", showfliers=False, patch_artist=True, manage_ticks=False,
+            medianprops={"color": "black", "linewidth": 1.2},
+            whiskerprops={"color": colour}, capprops={"color": colour},
+        )  # fmt: skip
+        for box in boxes["boxes"]:
+            box.set(facecolor=colour, edgecolor=colour, alpha=0.55)
+        middle = float(np.median(flights["baseline"].cost))
+        ax.axvline(middle, color=colour, linewidth=0.9, linestyle=":", zorder=0)
+    ax.set(xscale="log", xlabel="total cost of an episode")
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
+    ax.set_title("PD pair" if experiment == "pd" else "LQR pair, impulse", loc="left")
 
 
 def _trajectories(settings: QuadrotorSettings, evidence: Evidence) -> Figure:

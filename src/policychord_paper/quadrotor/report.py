@@ -8,10 +8,7 @@ from policychord.worlds.quadrotor import (
     ALONE,
     BASELINE,
     FIXED,
-    LEAST_EVIDENCE,
-    CostComparison,
     QuadrotorSettings,
-    compare_costs,
     dataset,
 )
 
@@ -31,7 +28,16 @@ from .claims import (
 )
 from .experiments import SCRIPT_VALUE, Evidence, experiments, gather, recorded, recorded_steps, redraw
 from .figures import FIGURES
-from .measures import Both, alternation, compare_both, expected_p, recovery
+from .measures import (
+    LEAST_EVIDENCE,
+    Both,
+    CostComparison,
+    alternation,
+    compare_both,
+    compare_costs,
+    expected_p,
+    recovery,
+)
 from .settings import study_settings
 
 INTRODUCTION = f"""\

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from policychord.runs import Quantity
-
 from ..claim import Claim, Condition, Measured, Revision, added, all_of, count, in_parts, revised
+from ..quantity import Quantity
 from ..study import Control
-from .agents import SHAPES, STATED
-from .measures import Evidence, bounded_distances, bounded_gaps, compare_with_bounds, within_horizon
+from .circuits import STATED
+from .experiments import Evidence
+from .measures import Bounded, bounded_distances, bounded_gaps, within_horizon
+from .problems import SHAPES
 from .settings import TheorySettings
 
 
@@ -40,13 +41,13 @@ def _dissipate(settings: TheorySettings, evidence: Evidence) -> Measured:
 def _bound_energy(settings: TheorySettings, evidence: Evidence) -> Measured:
     # without the start, where gap and bound are equal
     all_bounded = (bounded_gaps(settings, paths) for paths in evidence.paths)
-    violation, tightest = compare_with_bounds(all_bounded, first=1)
+    violation, tightest = _compare_with_bounds(all_bounded, first=1)
     violated = Quantity(violation, "nat")
     return {NO_EXCESS.quantity: violated, "largest gap / bound, t <= 5": tightest, "problems": _problems(evidence)}
 
 
 def _bound_weights(settings: TheorySettings, evidence: Evidence) -> Measured:
-    violation, tightest = compare_with_bounds(bounded_distances(settings, paths) for paths in evidence.paths)
+    violation, tightest = _compare_with_bounds(bounded_distances(settings, paths) for paths in evidence.paths)
     shown = {"largest distance - bound": violation, "largest distance / bound, t <= 5": tightest}
     return shown | {"problems": _problems(evidence)}
 
@@ -382,3 +383,10 @@ def _ladder(settings: TheorySettings, evidence: Evidence) -> Control:
         measured,
         f"Not always: {failed} of these circuits are unstable." if failed else "Yes: none of these is unstable.",
     )
+
+
+def _compare_with_bounds(all_bounded: Iterable[Bounded], first: int = 0) -> tuple[float, float]:
+    """Largest series - bound, and largest series / bound in the first five tau, from moment `first` on."""
+    rows = [((s - b)[:, first:].max(), (s / b)[:, first:][:, t[first:] <= 5.0].max()) for t, s, b in all_bounded]
+    violation, tightest = np.max(rows, axis=0)
+    return float(violation), float(tightest)

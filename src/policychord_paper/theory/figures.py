@@ -16,9 +16,12 @@ from policychord.drawing import COLOURS, OUTLINE, blank
 
 from ..claim import judge_claim
 from ..study import StudyFigure
-from .agents import STATED, pick, simplex_grid
+from .circuits import STATED
 from .claims import CLAIMS
-from .measures import Evidence, Paths, bounded_distances, bounded_gaps
+from .experiments import Evidence
+from .flows import simplex_grid
+from .measures import Paths, bounded_distances, bounded_gaps
+from .problems import pick
 from .settings import TheorySettings
 
 DRAWN = 25  # paths of each shape

@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from ..study import Finding, Objection, Study
-from .agents import STATED
+from .circuits import STATED
 from .claims import CLAIMS, SAME_WEIGHTS, SMOOTH, controls, paths_beyond_bound
-from .experiments import experiments, gather, on_recorded
+from .experiments import Evidence, experiments, gather, on_recorded
 from .figures import FIGURES
-from .measures import Evidence, Paths, decay_rate, distances, gaps
+from .measures import Paths, decay_rate, distances, gaps
 from .settings import TheorySettings, study_settings
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an

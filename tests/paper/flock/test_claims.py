@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policychord_paper.claim import judge_claim
-from policychord_paper.flock.claims import CLAIMS, controls
+from policychord_paper.flock.claims import CLAIMS, _ordered_from, controls
 from policychord_paper.flock.experiments import Forms
 
 from .flights import STEPS, STUDY_SIZE, as_claimed, everywhere, made, put
@@ -216,3 +216,8 @@ def test_followers_are_guided_if_they_arrive_and_partly_if_the_distance_is_halve
     for released, original, verdict in ((near, far, YES), (half, far, PARTLY), (less, near, NO)):
         evidence = as_claimed()._replace(**{model: Forms((released, far), (original, far))})
         assert verdicts(evidence) == dict.fromkeys(BY_ID, YES) | {name: verdict}
+
+
+def test_order_is_dated_from_when_it_lasts():
+    series = np.array([[0.99, 0.5, 0.96, 0.97], [0.1, 0.1, 0.1, 0.1]])
+    np.testing.assert_array_equal(_ordered_from(series, 0.95), [2, 4])

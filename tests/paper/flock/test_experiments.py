@@ -10,7 +10,7 @@ import pytest
 from policychord.runs import cache
 from policychord.worlds.flock.flights import fly_together, simulate_flock
 from policychord.worlds.flock.settings import scenario
-from policychord_paper.flock.experiments import NAMES, _plan, by_name, experiments, gather, groups
+from policychord_paper.flock.experiments import NAMES, _groups, _plan, by_name, experiments, gather
 from policychord_paper.flock.settings import TEMPERATURES, FlockStudySettings, study_settings
 
 from .flights import made
@@ -89,12 +89,12 @@ def test_the_evidence_does_not_show_how_flights_were_grouped(seeds):
     """Whether the temperatures are one step or three, every result comes to its place."""
     settings = FlockStudySettings(temperature_seeds=seeds)
     planned = jax.tree_util.tree_leaves(_plan(settings))
-    assert [one for group in groups(settings).values() for one in group] == planned
-    assert list(experiments(settings)) == list(groups(settings))
+    assert [one for group in _groups(settings).values() for one in group] == planned
+    assert list(experiments(settings)) == list(_groups(settings))
     number = iter(range(38))
     results = {
         name: [(made().measured._replace(largest_gap=float(next(number))), made().shown) for _ in group]
-        for name, group in groups(settings).items()
+        for name, group in _groups(settings).items()
     }
     evidence = gather(settings, results)
     flights = by_name(evidence)

@@ -10,14 +10,12 @@ import pytest
 from policychord.cli import main
 from policychord.drawing import film_endings, styled
 from policychord.loops import to_dataset
-from policychord.worlds.flock.animation import animate_flock
-from policychord.worlds.flock.figures import flock_figures
 from policychord.worlds.flock.flights import measure_flight, simulate_flock
-from policychord.worlds.flock.measures import summarise
-from policychord.worlds.flock.settings import advise, scenario
+from policychord.worlds.flock.settings import scenario
 from policychord_paper.flock.experiments import NAMES
 from policychord_paper.flock.figures import FIGURES
 from policychord_paper.flock.report import STUDY
+from policychord_paper.flock.scenario import _advise, _animate, _figures, _summarise
 
 from .flights import STUDY_SIZE, everywhere
 
@@ -65,14 +63,14 @@ def test_figures_draw(name, evidence, tmp_path):
 
 
 def test_a_single_experiment_is_drawn_filmed_summarised_and_kept(flown, tmp_path):
-    for name, draw in flock_figures(flown).items():
+    for name, draw in _figures(flown).items():
         styled(draw).savefig(tmp_path / f"{name}.png", dpi=50)
     short = flown._replace(shown=flown.shown._replace(state=type(flown.shown.state)(
         *(field[:, :5] for field in flown.shown.state))))  # fmt: skip
-    animate_flock(short).save(tmp_path / "film.gif", writer="pillow", dpi=40)
+    _animate(short).save(tmp_path / "film.gif", writer="pillow", dpi=40)
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF")
     assert ".gif" in film_endings()
-    numbers = summarise(flown.settings, flown.measured)
+    numbers = _summarise(flown.settings, flown.measured)
     assert all(np.isfinite(pair).all() for pair in numbers.values())
     assert "distance to goal, nearest (m)" in numbers
     dataset = to_dataset(flown.shown, **flown.settings.model_dump())
@@ -82,8 +80,8 @@ def test_a_single_experiment_is_drawn_filmed_summarised_and_kept(flown, tmp_path
 
 
 def test_a_crowded_start_is_pointed_out():
-    assert "--start-size 20" in advise(scenario("polarization", boids=2560))[0]
-    assert advise(scenario("polarization")) == []
+    assert "--start-size 20" in _advise(scenario("polarization", boids=2560))[0]
+    assert _advise(scenario("polarization")) == []
 
 
 # ---------------------------------------------------------------------------------- the command

@@ -14,7 +14,7 @@ from policychord_paper.quadrotor.experiments import (
     LONGEST,
     PUSHED,
     TWICE,
-    FlightKey,
+    _FlightKey,
     _plan,
     experiments,
     gather,
@@ -35,11 +35,11 @@ def test_every_flight_is_in_one_step(quick):
     flown = 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED) + len(PUSHED) + len(TWICE)
     assert len(keys) == len(set(keys)) == flown
     seeds = {leg.key: leg.settings.seeds for leg in legs_of(settings)}
-    assert seeds[FlightKey("stale-point", "pd", "track")] == settings.seeds
-    assert seeds[FlightKey("stale-point", "lqr", "track")] == settings.seeds
-    assert seeds[FlightKey("accelerations", "lqr", "equilibrium, sample")] == settings.seeds  # judged there too
+    assert seeds[_FlightKey("stale-point", "pd", "track")] == settings.seeds
+    assert seeds[_FlightKey("stale-point", "lqr", "track")] == settings.seeds
+    assert seeds[_FlightKey("accelerations", "lqr", "equilibrium, sample")] == settings.seeds  # judged there too
     fewer = min(settings.seeds, settings.control_seeds)
-    assert seeds[FlightKey("centre", "pd", "track")] == seeds[FlightKey("cost-to-go", "pd", eps=0.05)] == fewer
+    assert seeds[_FlightKey("centre", "pd", "track")] == seeds[_FlightKey("cost-to-go", "pd", eps=0.05)] == fewer
 
 
 def test_what_shares_a_step_shares_a_program():

@@ -25,7 +25,7 @@ from .tracks import Played, TracksView
 EPISODE = 0  # the flight is episode 0 of what the study simulates with the same settings
 
 
-class FlockView(BaseModel):
+class _FlockView(BaseModel):
     """How a flock is watched; none of it changes what a boid does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,11 +61,11 @@ INPUTS = (
 )
 
 
-class LiveFlock(NamedTuple):
+class _LiveFlock(NamedTuple):
     """A flock in flight."""
 
     settings: FlockSettings
-    view: FlockView
+    view: _FlockView
     agents: Any
     env: Flock
     carry: Carry  # positions and velocities, and what the boids remember
@@ -93,12 +93,12 @@ def _advance(
     return jax.lax.fori_loop(0, steps, advance, (carry, weights, jnp.zeros(())))
 
 
-def _launch(settings: FlockSettings, view: FlockView) -> LiveFlock:
+def _launch(settings: FlockSettings, view: _FlockView) -> _LiveFlock:
     """A flock at its start."""
     agents, env = _parts(settings)
     carry = begin(agents, env, streams_of(jax.random.key(settings.seed), EPISODE))
     weights = np.full((env.agents, len(FORCES)), 1 / len(FORCES))
-    return LiveFlock(settings, view, agents, env, carry, 0, weights, 0.0, False)
+    return _LiveFlock(settings, view, agents, env, carry, 0, weights, 0.0, False)
 
 
 def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
@@ -106,7 +106,7 @@ def _parts(settings: FlockSettings) -> tuple[Any, Flock]:
     return flock_agents(settings, env), env
 
 
-def _fly_on(live: LiveFlock) -> LiveFlock:
+def _fly_on(live: _LiveFlock) -> _LiveFlock:
     """The flock some steps later."""
     in_turn = live.settings.update == "sequential"
     # numbers as arrays: a new one needs no new program
@@ -117,7 +117,7 @@ def _fly_on(live: LiveFlock) -> LiveFlock:
     )
 
 
-def _picture(live: LiveFlock) -> Frame:
+def _picture(live: _LiveFlock) -> Frame:
     """Where the boids are, what they weigh, and how orderly they are."""
     position, velocity = (np.asarray(array) for array in live.carry.state)
     p, v = position[None, None], velocity[None, None]
@@ -133,7 +133,7 @@ def _picture(live: LiveFlock) -> Frame:
     return Frame("flock", header, {"position": position, "velocity": velocity, "weights": live.weights})
 
 
-def _snippet(live: LiveFlock) -> str:
+def _snippet(live: _LiveFlock) -> str:
     """The same flight in Python."""
     changed = _differences(live) | {"steps": max(live.k, 1)}
     words = "".join(f", {name}={value!r}" for name, value in changed.items())
@@ -153,16 +153,16 @@ print("milling", milling(position, velocity)[0, -1].round(3))
 
 # ------------------------------------------------------------------ as a room
 
-_OWN = set(FlockView.model_fields)
+_OWN = set(_FlockView.model_fields)
 
 
-def _change(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
+def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
     """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
     check_names(INPUTS, changes)
     live = _change_tracks(live, changes)
     changes = {name: value for name, value in changes.items() if name not in TracksView.model_fields}
     try:
-        view = FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
+        view = _FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
         numbers = {name: value for name, value in changes.items() if name not in _OWN}
         standard = scenario(view.scenario).model_dump()
         kept = {} if "scenario" in changes else _differences(live)
@@ -181,7 +181,7 @@ def _change(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
     return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
 
 
-def _change_tracks(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
+def _change_tracks(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
     try:
         view = tracks.as_changes(live.tracks, changes)
         check_limits(INPUTS, view, list(changes))
@@ -193,7 +193,7 @@ def _change_tracks(live: LiveFlock, changes: Mapping[str, Any]) -> LiveFlock:
     return live._replace(tracks=view, file=file, drawn=False)
 
 
-def _act(live: LiveFlock, what: Mapping[str, Any]) -> LiveFlock:
+def _act(live: _LiveFlock, what: Mapping[str, Any]) -> _LiveFlock:
     """Take a file of tracks, or go back to the boids."""
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
@@ -203,14 +203,14 @@ def _act(live: LiveFlock, what: Mapping[str, Any]) -> LiveFlock:
     raise ValueError(f"act = {str(dict(what))[:60]}: use file or boids.")
 
 
-def _differences(live: LiveFlock) -> dict[str, Any]:
+def _differences(live: _LiveFlock) -> dict[str, Any]:
     standard = scenario(live.view.scenario)
     return {name: value for name, value in live.settings.model_dump().items() if value != getattr(standard, name)}
 
 
-def _describe(live: LiveFlock) -> dict[str, Any]:
+def _describe(live: _LiveFlock) -> dict[str, Any]:
     names = {control.name for control in INPUTS}
-    standard = {**scenario(live.view.scenario).model_dump(), **FlockView().model_dump(), **TracksView().model_dump()}
+    standard = {**scenario(live.view.scenario).model_dump(), **_FlockView().model_dump(), **TracksView().model_dump()}
     # a scenario is chosen, not deviated from, so it has no value to go back to
     standard["scenario"] = live.view.scenario
     now = {**live.settings.model_dump(), **live.view.model_dump(), **live.tracks.model_dump()}
@@ -220,7 +220,7 @@ def _describe(live: LiveFlock) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _frame(live: LiveFlock) -> tuple[LiveFlock, Frame]:
+def _frame(live: _LiveFlock) -> tuple[_LiveFlock, Frame]:
     """The start is shown first, then where the flock is after each bout of steps."""
     if live.file is not None:
         file = tracks.go_on(live.file, live.tracks, live.view.pace, live.view.playing)
@@ -230,14 +230,14 @@ def _frame(live: LiveFlock) -> tuple[LiveFlock, Frame]:
     return live._replace(drawn=True), _picture(live)
 
 
-def _restart(live: LiveFlock) -> LiveFlock:
+def _restart(live: _LiveFlock) -> _LiveFlock:
     """The same flock from its start, or the file from its first frame."""
     if live.file is not None:
         return live._replace(file=live.file._replace(time=0.0, begun=None), drawn=False)
     return _launch(live.settings, live.view)._replace(tracks=live.tracks)
 
 
-def _settled(live: LiveFlock) -> bool:
+def _settled(live: _LiveFlock) -> bool:
     """Whether nothing new will be drawn until something is changed."""
     if live.file is not None:
         return live.drawn and tracks.settled(live.file, live.view.playing)
@@ -247,8 +247,8 @@ def _settled(live: LiveFlock) -> bool:
 FLOCK = Room(
     name="flock",
     title="Flock",
-    inputs=lambda: describe_inputs([FlockSettings, FlockView, TracksView], INPUTS),
-    begin=lambda: _launch(scenario("polarization"), FlockView()),
+    inputs=lambda: describe_inputs([FlockSettings, _FlockView, TracksView], INPUTS),
+    begin=lambda: _launch(scenario("polarization"), _FlockView()),
     change=_change,
     restart=_restart,
     describe=_describe,

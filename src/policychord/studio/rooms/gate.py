@@ -22,7 +22,7 @@ HORIZON = 12.0  # of paths, in units of tau
 SAVED = 121  # moments of a path
 
 
-class GateSettings(BaseModel):
+class _GateSettings(BaseModel):
     """One gating problem with three primitives; a misspelt setting is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -82,23 +82,23 @@ INPUTS = (
 )
 
 
-class Gate(NamedTuple):
+class _Gate(NamedTuple):
     """Settings, and the parts that are still to be drawn."""
 
-    settings: GateSettings
+    settings: _GateSettings
     left: tuple[str, ...]
 
 
 PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
 
 
-def actions() -> np.ndarray:
+def _actions() -> np.ndarray:
     return np.linspace(-REACH, REACH, POINTS)
 
 
-def gate_problem(settings: GateSettings) -> AnyProblem:
+def _gate_problem(settings: _GateSettings) -> AnyProblem:
     """The gating problem that the settings describe."""
-    u = actions()[:, None]
+    u = _actions()[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
     pi = np.exp(-0.5 * ((u - position) / spread) ** 2)
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
@@ -108,12 +108,12 @@ def gate_problem(settings: GateSettings) -> AnyProblem:
     )  # fmt: skip
 
 
-def _sparse(settings: GateSettings) -> bool:
+def _sparse(settings: _GateSettings) -> bool:
     """Whether weights may be exactly zero."""
     return settings.regulariser == "Tsallis"
 
 
-def _three(settings: GateSettings, name: str) -> np.ndarray:
+def _three(settings: _GateSettings, name: str) -> np.ndarray:
     return np.array([getattr(settings, f"{name}_{i}") for i in (1, 2, 3)])
 
 
@@ -122,20 +122,20 @@ def _simplex_grid(rows: int = ROWS) -> np.ndarray:
     return np.array([[rows - i, i - j, j] for i in range(rows + 1) for j in range(i + 1)]) / rows
 
 
-def start(settings: GateSettings) -> np.ndarray:
+def _start(settings: _GateSettings) -> np.ndarray:
     """Where the flow starts: slightly inside, since a primitive without weight never gets any back in the circuit."""
     inside = np.maximum([settings.start_1, settings.start_2, 1 - settings.start_1 - settings.start_2], 1e-3)
     return inside / inside.sum()
 
 
-def _scales(settings: GateSettings) -> TimeScales:
+def _scales(settings: _GateSettings) -> TimeScales:
     """The circuit's time constants: the library's stable ladder, or the same ratios whatever the temperature."""
     return time_scales(settings.eps if settings.ladder == "stable" else 1.0, settings.tau)
 
 
-def _equilibrium_frame(settings: GateSettings) -> Frame:
+def _equilibrium_frame(settings: _GateSettings) -> Frame:
     """Primitives, cost, the optimal mixture with its certificate, and the energy of every mixture."""
-    posed = gate_problem(settings)
+    posed = _gate_problem(settings)
     best = solve(posed)
     grid = _simplex_grid()
     header: dict[str, Any] = {
@@ -144,34 +144,34 @@ def _equilibrium_frame(settings: GateSettings) -> Frame:
         "zeros": [bool(zero) for zero in best.weights == 0.0],  # exact ones: the arrays below are rounded to float32
     }  # fmt: skip
     arrays = {
-        "actions": actions(), "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
+        "actions": _actions(), "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
         "weights": best.weights, "prior": np.exp(posed.log_prior), "grid": grid,
         "landscape": energy(posed, grid) - header["energy"],
     }  # fmt: skip
     return Frame("gate", header, arrays)
 
 
-def _flow_frame(settings: GateSettings) -> Frame:
+def _flow_frame(settings: _GateSettings) -> Frame:
     """The flow from where it was clicked: it only loses energy."""
-    posed = gate_problem(settings)
-    path = flow(posed, HORIZON * settings.tau, start(settings), settings.tau, SAVED)
+    posed = _gate_problem(settings)
+    path = flow(posed, HORIZON * settings.tau, _start(settings), settings.tau, SAVED)
     lowest = energy(posed, solve(posed).weights)
     return Frame("flow", {"tau": settings.tau}, {
         "times": path.times, "weights": path.weights, "energy": path.energy - lowest,
     })  # fmt: skip
 
 
-def _circuit_frame(settings: GateSettings) -> Frame:
+def _circuit_frame(settings: _GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
     if _sparse(settings):
         raise ValueError(
             "These layers compute a softmax, so they are drawn for the entropy only. The documentation of the circuit "
             "has one for sparsemax."
         )
-    posed, ladder = gate_problem(settings), _scales(settings)
+    posed, ladder = _gate_problem(settings), _scales(settings)
     assert isinstance(posed, Problem)  # with the entropy it is the paper's own
     verdict = circuit_stability(posed, ladder)
-    path = circuit(posed, HORIZON * settings.tau, ladder, start=start(settings), save=4 * SAVED)
+    path = circuit(posed, HORIZON * settings.tau, ladder, start=_start(settings), save=4 * SAVED)
     layers = path.layers
     header = {
         "stable": bool(verdict.stable), "growth": float(verdict.growth), "ladder": settings.ladder,
@@ -184,7 +184,7 @@ def _circuit_frame(settings: GateSettings) -> Frame:
     return Frame("circuit", header, arrays)
 
 
-def _snippet(settings: GateSettings) -> str:
+def _snippet(settings: _GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
     ladder = "posed.eps" if settings.ladder == "stable" else "1.0"
@@ -206,7 +206,7 @@ posed = problem(pi=pi / pi.sum(axis=0), action_cost=cost, eps={settings.eps}, pr
 best = solve(posed)
 print("weights", best.weights.round(4), "proved within", best.certificate.gap)
 
-start = np.array({start(settings).tolist()})
+start = np.array({_start(settings).tolist()})
 path = flow(posed, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
 print("the flow ends at", path.weights[-1].round(4))
 """
@@ -220,21 +220,21 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 # ------------------------------------------------------------------ as a room
 
 
-def _begin() -> Gate:
-    return Gate(GateSettings(), PARTS)
+def _begin() -> _Gate:
+    return _Gate(_GateSettings(), PARTS)
 
 
-def _change(state: Gate, changes: Mapping[str, Any]) -> Gate:
+def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
     check_names(INPUTS, changes)
     try:
-        settings = GateSettings(**{**state.settings.model_dump(), **changes})
+        settings = _GateSettings(**{**state.settings.model_dump(), **changes})
     except ValidationError as error:
         raise ValueError(in_words(error)) from None
     check_limits(INPUTS, settings, list(changes))
-    return state if settings == state.settings else Gate(settings, PARTS)
+    return state if settings == state.settings else _Gate(settings, PARTS)
 
 
-def _frame(state: Gate) -> tuple[Gate, Frame]:
+def _frame(state: _Gate) -> tuple[_Gate, Frame]:
     make = {"gate": _equilibrium_frame, "flow": _flow_frame, "circuit": _circuit_frame}
     part, *left = state.left
     try:
@@ -246,8 +246,8 @@ def _frame(state: Gate) -> tuple[Gate, Frame]:
         return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
 
 
-def _describe(state: Gate) -> dict[str, Any]:
-    default = GateSettings()
+def _describe(state: _Gate) -> dict[str, Any]:
+    default = _GateSettings()
     return {
         "settings": state.settings.model_dump(), "defaults": default.model_dump(),
         "snippet": _snippet(state.settings),
@@ -257,7 +257,7 @@ def _describe(state: Gate) -> dict[str, Any]:
 GATE = Room(
     name="gate",
     title="Gate",
-    inputs=lambda: describe_inputs([GateSettings], INPUTS),
+    inputs=lambda: describe_inputs([_GateSettings], INPUTS),
     begin=_begin,
     change=_change,
     restart=lambda state: _begin(),

@@ -9,7 +9,7 @@ from ...loops import to_dataset
 from ..episodes import PLANNED, Episodes, EpisodeSetting, Measured, settings_of
 from .figures import overview
 from .flights import choose_episodes, measure_flight, simulate_flock
-from .measures import LAST, Measures, Numbers, at_end, measure
+from .measures import LAST_STEPS, Measures, Numbers, at_end, measure
 from .settings import ABLATIONS, SCENARIOS, FlockSettings, scenario
 
 
@@ -18,7 +18,7 @@ def _settings(**named: Any) -> FlockSettings:
     return scenario(named.pop("scenario", "polarization"), named.pop("ablation", None), **named)
 
 
-LATELY = f"mean of the last {LAST} steps, or of all if they are fewer"
+LATELY = f"mean of the last {LAST_STEPS} steps, or of all if they are fewer"
 
 # What a sweep measures: by name, what it is, with its unit, and how it follows from the measures of a batch.
 METRICS: Mapping[str, tuple[str, Callable[[Measures], Numbers]]] = {

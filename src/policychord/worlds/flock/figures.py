@@ -1,7 +1,5 @@
 """Figures of one flight of a flock: paths, weights on the simplex, order and distances."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import mpltern  # noqa: F401  registers the ternary projection
@@ -95,42 +93,3 @@ def overview(flight: FlockFlight) -> Figure:
         if who < weights.shape[1]:
             draw_simplex(fig, grid[row, 2], weights[:, who], f"weights of {name}", pad=14)
     return fig
-
-
-def all_weights(flight: FlockFlight) -> Figure:
-    """Fig. S1: a simplex for every boid; plain triangles, as forty ternary axes would take ten times as long."""
-    weights = flight.shown.weights[0, :, :40]
-    boids = weights.shape[1]
-    columns = min(8, boids)
-    rows = -(-boids // columns)
-    fig = blank(7.2, 0.86 * rows + 0.6)
-    ax = fig.add_subplot()
-    corners = np.array([[0.0, np.sqrt(0.75)], [-0.5, 0.0], [0.5, 0.0]])  # separation, alignment, cohesion
-    centre = corners.mean(axis=0)
-    outline = corners[[0, 1, 2, 0]]
-    for i in range(boids):
-        at = np.array([1.15 * (i % columns), -1.08 * (i // columns)])
-        ax.plot(*(outline + at).T, color="0.2", linewidth=0.7)
-        x, y = (weights[:, i] @ corners + at).T
-        dots = ax.scatter(x, y, c=np.arange(len(weights)), cmap=TIME, s=1.6, linewidths=0, rasterized=True)
-        ax.plot(*(centre + at), "+", color=COLOURS[1], markersize=5, markeredgewidth=1.0)
-    for (x, y), name, side, up in zip(
-        corners, INITIALS, ("left", "center", "center"), ("center", "top", "top"), strict=True
-    ):
-        ax.text(x + 0.06 * (side == "left"), y - 0.02 * (up == "top"), name, ha=side, va=up, fontsize=6)
-    ax.set_aspect("equal")
-    ax.margins(0.02)
-    ax.set_axis_off()
-    bar = fig.colorbar(dots, ax=ax, orientation="horizontal", shrink=0.4, aspect=40, pad=0.02)
-    bar.set_ticks([0, len(weights) - 1], labels=["start", f"{flight.settings.dt * len(weights):g} s"])
-    more = f" (the first {boids} of {flight.settings.boids})" if boids < flight.settings.boids else ""
-    fig.suptitle(f"Weights of all boids over time{more}; + is the balanced mixture", fontsize=9, fontweight="bold")
-    return fig
-
-
-def flock_figures(flight: FlockFlight) -> dict[str, Callable[[], Figure]]:
-    """What is drawn of a single experiment."""
-    drawn: dict[str, Callable[[], Figure]] = {"overview": partial(overview, flight)}
-    if flight.shown.weights.shape[2] > 1:
-        drawn["weights"] = partial(all_weights, flight)
-    return drawn

@@ -19,8 +19,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 ARRIVED = 3.0  # m: nearer than this the flock counts as having reached the goal
 FRAMES_AT_ONCE = 200  # bounds the memory of all pair distances
-LAST = 50  # steps that count as the end
-ORDERED, DISORDERED = 0.9, 0.3  # polarization or milling above which a summary calls it order, below which none
+LAST_STEPS = 50  # steps that count as the end
 
 
 class Measures(NamedTuple):
@@ -127,12 +126,6 @@ def arrivals(distance: Series) -> Numbers:
     return np.where(there.any(axis=1), there.argmax(axis=1), distance.shape[1])
 
 
-def ordered_from(order: Series, limit: float) -> Numbers:
-    """The step from which each episode's order stays above the limit, or its length if it does not."""
-    above = order > limit
-    return above.shape[1] - np.cumprod(above[:, ::-1], axis=1).sum(axis=1)
-
-
 def _weight_sd(weights: Weights, until: Numbers | None = None) -> Numbers:
     """Standard deviation of the weights over time, up to a step of each episode, averaged over primitives."""
     ends = np.full(len(weights), weights.shape[1]) if until is None else until
@@ -159,58 +152,4 @@ def _unit(vectors: Moving) -> Moving:
 
 def at_end(series: Series) -> Numbers:
     """The mean of each episode over its last steps."""
-    return series[:, -LAST:].mean(axis=1)
-
-
-def summarise(settings: FlockSettings, measured: Measures) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation over the seeds, by what was measured."""
-    last = min(LAST, settings.steps)
-    values = {
-        f"polarization, last {last} steps": at_end(measured.polarization),
-        f"milling, last {last} steps": at_end(measured.milling),
-        "smallest distance of any two, ever (m)": measured.pair_distance.min(axis=1),
-        "mean distance from the centre, end (m)": measured.spread[:, -1],
-        "groups, end": measured.groups[:, -1],
-        "share of the largest group, end": measured.largest_group[:, -1],
-    }
-    if settings.boids < 2:
-        del values["smallest distance of any two, ever (m)"]
-    if settings.leaders:
-        distance = measured.goal_distance
-        values |= {
-            "distance to goal, nearest (m)": distance.min(axis=1),
-            "distance to goal, end (m)": distance[:, -1],
-            f"came within {ARRIVED:g} m of the goal": (distance.min(axis=1) < ARRIVED) * 1.0,
-            "leaders' weights, sd over time": measured.leader_sd.mean(axis=1),
-            "the same until they arrive": measured.leader_sd_before.mean(axis=1),
-        }
-    if measured.follower_sd.shape[1]:
-        whose = "other boids'" if settings.leaders else "boids'"
-        values[f"{whose} weights, sd over time"] = measured.follower_sd.mean(axis=1)
-        values[f"farthest weight from 1/3, last {last} steps"] = at_end(measured.imbalance)
-    return {name: (float(np.mean(each)), float(np.std(each))) for name, each in values.items()}
-
-
-def describe_flock(settings: FlockSettings, measured: Measures) -> list[str]:
-    """What the flock did, for readers who do not know these measures."""
-    aligned, turning = float(at_end(measured.polarization).mean()), float(at_end(measured.milling).mean())
-    if aligned >= ORDERED:
-        verdict = "the flock flies as one"
-    elif turning >= ORDERED:
-        verdict = "the flock has become a mill"
-    elif max(aligned, turning) < DISORDERED:
-        verdict = "there is no common motion"
-    else:
-        verdict = "order is partial"
-    lines = [
-        f"Polarization {aligned:.2f} (1: all fly the same way, 0: no common way), milling {turning:.2f} (1: all circle "
-        f"their centre, 0: no common turn): {verdict}."
-    ]
-    if settings.leaders:
-        near = measured.goal_distance.min(axis=1) < ARRIVED
-        seeds = "1 seed" if near.size == 1 else f"{near.size} seeds"
-        lines.append(
-            f"Its centre came within {ARRIVED:g} m of the goal in {near.sum()} of {seeds}. Nothing tells it to stop "
-            "there, so the nearest distance says more than the last."
-        )
-    return lines
+    return series[:, -LAST_STEPS:].mean(axis=1)

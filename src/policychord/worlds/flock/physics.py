@@ -119,9 +119,9 @@ class Flock(AbstractEnv):
         """What boid i sees."""
         return look(self.zones, state.position, state.velocity, i)
 
-    def only(self, i: Boid) -> "OneBoid":
+    def only(self, i: Boid) -> "_OneBoid":
         """The flock as far as boid i sees and moves it, for boids that move in turn."""
-        return OneBoid(self, i)
+        return _OneBoid(self, i)
 
     def observe(self, state: FlockState) -> View:
         if self.search == "pairs":
@@ -146,7 +146,7 @@ class Flock(AbstractEnv):
         return Spaces(Box(-bounds, bounds), Box(-action, action))
 
 
-class OneBoid(eqx.Module):
+class _OneBoid(eqx.Module):
     """One boid of a flock in which all others stand still."""
 
     flock: Flock

@@ -1,6 +1,5 @@
 """Settings of a flock (the defaults are the paper's Table S1), its scenarios by name, and the sizes of the study."""
 
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -110,8 +109,6 @@ SCENARIOS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {"fixed-weights": {"fixed_weights": True}, "no-collision-term": {"collision_term": False}}
 )
-CROWDED = 400  # boids from which a start denser than the paper's costs more than it shows
-DENSITY = 40 / 5.0**2  # boids per square metre at the paper's start
 
 
 def scenario(name: str, ablation: str | None = None, **changes: Any) -> FlockSettings:
@@ -124,14 +121,3 @@ def scenario(name: str, ablation: str | None = None, **changes: Any) -> FlockSet
     if ablation == "no-collision-term" and not SCENARIOS[name].get("collision_term"):
         raise ValueError(f"ablation = {ablation!r}: {name} has no collision term to remove; milling has.")
     return FlockSettings(**{**SCENARIOS[name], **removed, **changes})
-
-
-def advise(settings: FlockSettings) -> list[str]:
-    """What a user of such settings might not expect."""
-    usual = math.sqrt(settings.boids / DENSITY) / 2
-    if settings.boids <= CROWDED or settings.start != "square" or settings.start_size >= usual / 2:
-        return []
-    return [
-        f"{settings.boids} boids started in a square of half width {settings.start_size:g} m, where each sees all "
-        f"others: --start-size {usual:.0f} keeps the density of the paper's flock, and is faster."
-    ]

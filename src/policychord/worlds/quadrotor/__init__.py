@@ -1,4 +1,4 @@
-"""A planar drone, whole: physics, paths, controllers and their composition, flights, measures, figures."""
+"""A planar drone, whole: physics, paths, controllers and their composition, flights, figures."""
 
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
         reference_path,
         roster,
     )
-    from .animation import animate, pictures_per_second
-    from .figures import draw_comparison, draw_costs, draw_flights, draw_flown, draw_one_flight, typical
-    from .flights import Flight, Flights, by_program, dataset, fly_all, fly_controller, fly_episodes, program
-    from .measures import LEAST_EVIDENCE, CostComparison, compare_costs, signed_rank
+    from .figures import draw_flights, draw_one_flight, silhouette
+    from .flights import Flight, Flights, dataset, fly_controller, fly_episodes, program
     from .paths import PathName, path
     from .physics import MASS, Disturbance, Quadrotor, QuadrotorState, QuadrotorView
     from .settings import CompositionSettings, Experiment, Horizon, QuadrotorSettings, own_settings
@@ -38,10 +36,8 @@ _HOME = {
         "roster",
         "quadrotor_world",
     ),
-    "animation": ("animate", "pictures_per_second"),
-    "figures": ("draw_comparison", "draw_costs", "draw_flights", "draw_flown", "draw_one_flight", "typical"),
-    "flights": ("Flight", "Flights", "by_program", "dataset", "fly_controller", "fly_all", "fly_episodes", "program"),
-    "measures": ("LEAST_EVIDENCE", "CostComparison", "compare_costs", "signed_rank"),
+    "figures": ("draw_flights", "draw_one_flight", "silhouette"),
+    "flights": ("Flight", "Flights", "dataset", "fly_controller", "fly_episodes", "program"),
     "paths": ("PathName", "path"),
     "physics": ("MASS", "Disturbance", "Quadrotor", "QuadrotorState", "QuadrotorView"),
     "settings": ("CompositionSettings", "Experiment", "Horizon", "QuadrotorSettings", "own_settings"),

@@ -56,7 +56,7 @@ Composed = Literal[
 Roster = dict[str, CompositionSettings | None]
 
 
-class Controller(eqx.Module):
+class _Controller(eqx.Module):
     """A PID cascade or an LQR, whichever is chosen.
 
     Cascade: F = kp e + ki I + kd e' + (0, m g), S = max(0, Fx sin p + Fz cos p), base = (sqrt(S/4 KF) - offset)/slope,
@@ -110,21 +110,21 @@ class Controller(eqx.Module):
 class _Within(eqx.Module):
     """A controller whose commands are cut to what the motors can do."""
 
-    controller: Controller
+    controller: _Controller
 
     def __call__(self, view: QuadrotorView, k: Time) -> Thrusts:
         return saturated(self.controller(view, k))
 
 
-class Pilot(eqx.Module):
+class _Pilot(eqx.Module):
     """A fixed mixture of two controllers' commands, u = share u1 + (1 - share) u2: an agent whose weights never change.
 
     With a share of one, a controller flown alone. Only controllers without integrals may be mixed. Its weights solve no
     problem, so its decisions have no certificate: the gap is NaN.
     """
 
-    first: Controller
-    second: Controller
+    first: _Controller
+    second: _Controller
     share: Float[Array, ""]
     names: ClassVar[tuple[str, ...]] = ("first", "second")  # the same for all, so that one compilation serves all
 
@@ -209,22 +209,22 @@ def quadrotor_world(settings: QuadrotorSettings, experiment: Experiment) -> Quad
     )
 
 
-def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, Controller]:
+def controllers(settings: QuadrotorSettings, experiment: Experiment) -> dict[str, _Controller]:
     """The two primitives and the baseline."""
     along, lqr, dt = reference_path(settings), experiment == "lqr", settings.dt
     return {
-        "stabilise": Controller(along, settings.pd_stabilise, settings.lqr_stabilise, lqr, dt, hold=True),
-        "track": Controller(along, settings.pd_track, settings.lqr_track, lqr, dt),
-        "baseline": Controller(along, settings.pid_baseline, settings.lqr_baseline, lqr, dt),
+        "stabilise": _Controller(along, settings.pd_stabilise, settings.lqr_stabilise, lqr, dt, hold=True),
+        "track": _Controller(along, settings.pd_track, settings.lqr_track, lqr, dt),
+        "baseline": _Controller(along, settings.pid_baseline, settings.lqr_baseline, lqr, dt),
     }
 
 
-def _pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> Pilot:
+def _pilot(settings: QuadrotorSettings, experiment: Experiment, name: str) -> _Pilot:
     """A primitive or the baseline alone, or the fixed mixture of the primitives."""
     flown = controllers(settings, experiment)
     if name == FIXED:
-        return Pilot(flown["stabilise"], flown["track"], jnp.asarray(0.5))
-    return Pilot(flown[name], flown[name], jnp.asarray(1.0))
+        return _Pilot(flown["stabilise"], flown["track"], jnp.asarray(0.5))
+    return _Pilot(flown[name], flown[name], jnp.asarray(1.0))
 
 
 def composer(settings: QuadrotorSettings, experiment: Experiment, how: CompositionSettings) -> Composer:
@@ -250,7 +250,7 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
 
 def agent_and_world(
     settings: QuadrotorSettings, experiment: Experiment, name: str, how: CompositionSettings | None
-) -> tuple[Composer | Pilot, Quadrotor]:
+) -> tuple[Composer | _Pilot, Quadrotor]:
     """Who flies, and where."""
     if how is None:
         return _pilot(settings, experiment, name), quadrotor_world(settings, experiment)

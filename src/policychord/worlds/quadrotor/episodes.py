@@ -19,7 +19,7 @@ FLOWN = (COMPOSED, FIXED, *ALONE)
 STUDY_ONLY = ("control_seeds", "warm_eps", "wide_margin", "temperatures", "recovered", "resamples")
 
 
-class FlightSettings(BaseModel):
+class _FlightSettings(BaseModel):
     """An experiment, who flies it, and everything else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,15 +29,15 @@ class FlightSettings(BaseModel):
     quadrotor: QuadrotorSettings
 
 
-def _settings(experiment: Experiment = "pd", controller: str = COMPOSED, **named: Any) -> FlightSettings:
+def _settings(experiment: Experiment = "pd", controller: str = COMPOSED, **named: Any) -> _FlightSettings:
     """Settings from names with values; those of the composition (eps, selection, horizon ...) need no prefix."""
     if controller not in FLOWN:
         raise ValueError(f"controller = {controller!r}: use one of {', '.join(FLOWN)}.")
     how = {name: named.pop(name) for name in list(named) if name in CompositionSettings.model_fields}
-    return FlightSettings(experiment=experiment, controller=controller, quadrotor=own_settings(how, **named))
+    return _FlightSettings(experiment=experiment, controller=controller, quadrotor=own_settings(how, **named))
 
 
-def _run(settings: FlightSettings, episodes: Sequence[int]) -> Measured:
+def _run(settings: _FlightSettings, episodes: Sequence[int]) -> Measured:
     """Fly the episodes."""
     here = settings.quadrotor
     how = here.composition if settings.controller == COMPOSED else None

@@ -1,6 +1,6 @@
 """Figures of flights: where the drone went, and what each controller cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,9 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
 
 from ...drawing import COLOURS, blank
-from .agents import ALONE, BASELINE, reference_path
-from .flights import Flights
+from .agents import ALONE, reference_path
 from .settings import Experiment, QuadrotorSettings
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = COLOURS
@@ -47,61 +45,6 @@ def draw_flights(
     ax.plot(*settings.start[0:3:2], "x", color="#C00000", markersize=7, markeredgewidth=2, label="start", zorder=4)
     ax.set(xlabel="x (m)", ylabel="z (m)", aspect="equal")
     ax.set_title(TITLES[experiment], loc="left")
-
-
-def typical(flights: Flights, name: str) -> int:
-    """The kept episode in which this controller and the baseline both cost about what they do in the median."""
-    costs = [flights[controller].cost for controller in (name, "baseline")]
-    off = [np.log(cost / np.median(cost)) ** 2 for cost in costs]
-    return int(np.argmin(sum(off)[: len(flights[name].states)]))
-
-
-WORLD_COLOURS = (ORANGE, BLUE, GREEN)
-
-
-def draw_costs(ax: Axes, experiment: Experiment, worlds: Sequence[Flights]) -> None:
-    """Boxes of the total cost, one row for each controller and one colour for each world in which it flew."""
-    names = list(worlds[0])[::-1]
-    height = 0.8 / len(worlds)
-    for i, (flights, colour) in enumerate(zip(worlds, WORLD_COLOURS, strict=False)):
-        places = [row + (len(worlds) / 2 - i - 0.5) * height for row, name in enumerate(names) if name in flights]
-        boxes = ax.boxplot(
-            [flights[name].cost for name in names if name in flights], positions=places, widths=0.8 * height,
-            orientation="horizontal", showfliers=False, patch_artist=True, manage_ticks=False,
-            medianprops={"color": "black", "linewidth": 1.2},
-            whiskerprops={"color": colour}, capprops={"color": colour},
-        )  # fmt: skip
-        for box in boxes["boxes"]:
-            box.set(facecolor=colour, edgecolor=colour, alpha=0.55)
-        middle = float(np.median(flights["baseline"].cost))
-        ax.axvline(middle, color=colour, linewidth=0.9, linestyle=":", zorder=0)
-    ax.set(xscale="log", xlabel="total cost of an episode")
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("")
-    ax.set_title(TITLES[experiment], loc="left")
-
-
-def draw_flown(settings: QuadrotorSettings, experiment: Experiment, flights: Flights) -> Figure:
-    """A typical flight of a composition beside its baseline."""
-    figure = blank(4.4, 2.7)
-    episode = typical(flights, "composed")
-    shown = {
-        "composed": flights["composed"].states[episode],
-        f"{BASELINE[experiment]} baseline": flights["baseline"].states[episode],
-    }
-    ax = figure.add_subplot()
-    draw_flights(ax, settings, experiment, shown)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    return figure
-
-
-def draw_comparison(experiment: Experiment, flights: Flights) -> Figure:
-    """Total costs of one experiment."""
-    figure = blank(4.8, 2.6)
-    draw_costs(figure.add_subplot(), experiment, [flights])
-    return figure
 
 
 def draw_one_flight(settings: QuadrotorSettings, experiment: Experiment, data: Any) -> Figure:

@@ -1,8 +1,7 @@
 """Flights of the planar drone: a controller in every episode, several controllers side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +11,12 @@ from jaxtyping import Float, Int
 
 from ...agent import Agent
 from ...loops.rollout import rollout
-from .agents import Roster, agent_and_world
+from .agents import agent_and_world
 from .physics import Quadrotor, QuadrotorState, seen
 from .settings import CompositionSettings, Experiment, QuadrotorSettings
 
 SHOWN = 16  # episodes of which the whole flight is kept
 BATCH = 100  # episodes at once: few enough for the processor's cache, and any number of seeds is one compiled program
-T = TypeVar("T")
 
 
 class Flight(NamedTuple):
@@ -73,27 +71,6 @@ def _all_states(before: QuadrotorState, final: QuadrotorState) -> Float[np.ndarr
 def program(how: CompositionSettings | None) -> str:
     """What has to be compiled: those that differ in numbers only share a program."""
     return "fixed weights" if how is None else f"{how.gate}, {how.selection}, {how.points} points"
-
-
-def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
-    """Anything beside how its controller is composed, in groups that share a compiled program."""
-    groups: dict[str, list[T]] = {}
-    for item, how in items:
-        groups.setdefault(program(how), []).append(item)
-    return groups
-
-
-def fly_all(settings: QuadrotorSettings, experiment: Experiment, who: Roster) -> dict[str, Flight]:
-    """Every controller of a roster. Those that share a program take turns, the others fly side by side."""
-
-    def in_turn(names: Sequence[str]) -> dict[str, Flight]:
-        return {name: fly_controller(settings, experiment, name, who[name]) for name in names}
-
-    groups = by_program(who.items()).values()
-    longest_first = sorted(groups, key=lambda names: -sum(who[name] is not None for name in names))
-    with ThreadPoolExecutor(2) as pool:  # two at once: one compiles while the other flies
-        flights = {name: flight for some in pool.map(in_turn, longest_first) for name, flight in some.items()}
-    return {name: flights[name] for name in who}
 
 
 def dataset(settings: QuadrotorSettings, flights: Flights) -> xr.Dataset:

@@ -3,10 +3,7 @@
 A push is a jump of every drone's velocity by the same amount at the same moment. It is part of the flight.
 """
 
-import math
-import re
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,15 +17,10 @@ from ....loops import Carry, begin, step, streams_of
 from ....worlds.quadrotor.agents import agent_and_world
 from ....worlds.quadrotor.physics import Quadrotor, seen
 from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
-from ...wire import LARGEST
 
 LONGEST = 1500  # decisions: the path's table is always this long, so that a longer flight is no new program
 BOUT = 50  # decisions computed at once: a second, of which a push undoes at most one
 FASTEST = 4.0  # m/s, of one push
-MOST = 40  # pushes in one flight
-
-_NUMBER = r"-?\d{1,3}(?:\.\d{1,4})?"
-_WRITTEN = re.compile(rf"(\d{{1,5}})\*({_NUMBER})\*({_NUMBER})")
 
 
 class Push(NamedTuple):
@@ -39,7 +31,7 @@ class Push(NamedTuple):
     z: float  # m/s, upwards
 
 
-class Rows(NamedTuple):
+class _Rows(NamedTuple):
     """What is seen of a flight, a row for each decision."""
 
     states: Float[Array, "step 6"]  # x, vx, z, vz, pitch, pitch rate; before the decision, after a push
@@ -56,46 +48,7 @@ class Drone(NamedTuple):
     agent: Any
     env: Quadrotor
     marks: tuple[Carry, ...]  # before each bout, and after the last one
-    bouts: tuple[Rows, ...]
-
-
-def check_push(k: int, x: Any, z: Any) -> Push:
-    """A push from what a page says, which may be anything."""
-    for axis, value in (("x", x), ("z", z)):
-        # an integer may be too large for a float, so it is compared and not converted
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-            raise ValueError(f"push {axis} = {str(value)[:60]}: pass a velocity in m/s.")
-    if math.hypot(x, z) > FASTEST + 0.01:
-        raise ValueError(f"push = {math.hypot(x, z):.3g} m/s: at most {FASTEST:g} m/s.")
-    return Push(k, round(float(x), 3), round(float(z), 3))
-
-
-def write_pushes(pushes: Sequence[Push]) -> str:
-    """Pushes in characters that an address holds as they are: 61*0.8*-0.3_130*0*1.2."""
-    return "_".join(f"{push.k}*{push.x:g}*{push.z:g}" for push in pushes)
-
-
-def read_pushes(text: Any) -> tuple[Push, ...]:
-    """What `write_pushes` wrote."""
-    if text == "":
-        return ()
-    written = [_WRITTEN.fullmatch(part) for part in str(text)[:2000].split("_")]
-    if not all(written):
-        raise ValueError(f"pushes = {str(text)[:60]}: write them as decision*x*z, joined by _, with x and z in m/s.")
-    return order_pushes([check_push(int(push[1]), float(push[2]), float(push[3])) for push in written if push])
-
-
-def order_pushes(pushes: Sequence[Push]) -> tuple[Push, ...]:
-    """Pushes in the order in which they come, if they are not too many."""
-    if len(pushes) > MOST:
-        raise ValueError(f"{len(pushes)} pushes: at most {MOST} in one flight. Forget them and begin again.")
-    return tuple(sorted(pushes, key=lambda push: push.k))
-
-
-def where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
-    """The first decision at which one of two different flights is pushed and the other is not."""
-    pairs = zip_longest(some, others)
-    return next(min(push.k for push in pair if push is not None) for pair in pairs if pair[0] != pair[1])
+    bouts: tuple[_Rows, ...]
 
 
 def _kicks(pushes: Sequence[Push], steps: int) -> Float[np.ndarray, "step 2"]:
@@ -121,14 +74,14 @@ def launch(
 @eqx.filter_jit
 def _bout(
     agent: Any, env: Quadrotor, seed: jax.Array, episode: jax.Array, pushed: jax.Array, mark: Carry, k: jax.Array
-) -> tuple[Carry, Rows]:
+) -> tuple[Carry, _Rows]:
     """`BOUT` steps with the random streams of `rollout`, each after a push: (mark after them, rows)."""
     streams = streams_of(jax.random.key(seed), episode)
 
-    def advance(carry: Carry, now: jax.Array) -> tuple[Carry, Rows]:
+    def advance(carry: Carry, now: jax.Array) -> tuple[Carry, _Rows]:
         pushed_on = carry.state._replace(velocity=carry.state.velocity + pushed[now])
         carry, record = step(agent, env, streams, carry._replace(state=pushed_on), now)
-        return carry, Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
+        return carry, _Rows(seen(record.state), record.weights[0], record.gap, -record.reward)
 
     return jax.lax.scan(advance, mark, k + jnp.arange(BOUT))
 
@@ -140,7 +93,7 @@ def fly_on(drone: Drone, seed: int, episode: int, pushes: Sequence[Push], steps:
         # numbers as arrays: a new one needs no new program
         which, number, k = (jnp.asarray(number) for number in (seed, episode, len(drone.bouts) * BOUT))
         mark, rows = _bout(drone.agent, drone.env, which, number, pushed, drone.marks[-1], k)
-        kept = Rows(*(np.asarray(column) for column in rows))
+        kept = _Rows(*(np.asarray(column) for column in rows))
         drone = drone._replace(marks=(*drone.marks, mark), bouts=(*drone.bouts, kept))
     return drone
 
@@ -151,12 +104,12 @@ def rewind(drone: Drone, k: int) -> Drone:
     return drone._replace(marks=drone.marks[: kept + 1], bouts=drone.bouts[:kept])
 
 
-def flight(drone: Drone, steps: int) -> Rows:
+def flight(drone: Drone, steps: int) -> _Rows:
     """Rows of the first `steps` decisions, and where the drone was after them; `fly_on` must have come so far."""
     last = np.asarray(seen(drone.marks[-1].state))[None]
     joined = [np.concatenate(columns) for columns in zip(*drone.bouts, strict=True)] if drone.bouts else [last[:0]]
     states = np.concatenate([joined[0], last])[: steps + 1]
-    return Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
+    return _Rows(states, *(column[:steps] for column in joined[1:] or [np.zeros(0)] * 3))
 
 
 def fly_pushed(
@@ -166,16 +119,7 @@ def fly_pushed(
     how: CompositionSettings | None,
     episode: int,
     pushes: Sequence[Push] = (),
-) -> Rows:
+) -> _Rows:
     """A whole flight. Without pushes it is this episode of the study."""
     drone = launch(settings, experiment, name, how, episode)
     return flight(fly_on(drone, settings.seed, episode, pushes, settings.steps), settings.steps)
-
-
-@eqx.filter_jit
-def gusts(env: Quadrotor, seed: jax.Array, episode: jax.Array) -> Float[jax.Array, "step 2"]:
-    """The force of the wind at every decision: the same for all, whatever they do."""
-    streams = streams_of(jax.random.key(seed), episode)
-    when = env.reset(streams.start).impulse_time
-    force = lambda k: env.disturb(jax.random.fold_in(streams.environment, k), k, when)[1]  # noqa: E731
-    return jax.lax.map(force, jnp.arange(LONGEST))

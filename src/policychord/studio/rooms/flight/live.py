@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ....worlds.quadrotor.agents import FIXED, Composed, Roster, roster
-from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
+from ....worlds.quadrotor.agents import Composed
+from ....worlds.quadrotor.settings import Experiment, QuadrotorSettings
 from ...inputs import Input
-from .flying import FASTEST, LONGEST, Drone, Push, launch
+from .flying import FASTEST, LONGEST, Drone, Push
 
 Rival = Literal["none", Composed]  # a Literal inside another is flattened
 Layout = Literal["apart", "together", "in depth"]
@@ -75,8 +75,6 @@ INPUTS = (
     Input("onward", "On to the next flight", WATCH),
     Input("playing", "Playing", WATCH),
 )
-NAMES = {control.name for control in INPUTS}
-OF_VIEW, OF_HOW = set(FlightView.model_fields), set(CompositionSettings.model_fields)
 
 
 class LiveFlight(NamedTuple):
@@ -93,36 +91,6 @@ class LiveFlight(NamedTuple):
     sent: tuple[int, int]  # edition and decisions that the page has
     tick: int
     drawn: bool  # whether this moment has been drawn
-
-
-def standard(view: FlightView) -> CompositionSettings:
-    """The composition that a scenario brings."""
-    how = roster(QuadrotorSettings())[view.scenario]
-    assert how is not None
-    return how
-
-
-def crew(settings: QuadrotorSettings, view: FlightView) -> Roster:
-    """Who flies, by the study's names."""
-    chosen: Roster = {"composed": settings.composition} if view.composed else {}
-    if view.rival != "none":
-        chosen[view.rival] = roster(QuadrotorSettings())[view.rival]
-    alone = {FIXED: view.mixture, "baseline": view.baseline, "stabilise": view.stabilise, "track": view.track}
-    return chosen | {name: None for name, flies in alone.items() if flies}
-
-
-def launch_missing(live: LiveFlight) -> LiveFlight:
-    """The same moment with the drones that the settings ask for: those that are unchanged keep what they flew."""
-    had = {drone.name: drone for drone in live.drones}
-    wanted = crew(live.settings, live.view)
-    if not wanted:
-        raise ValueError("no drone flies: switch on at least one of them.")
-    drones = tuple(
-        had[name] if name in had and had[name].how == how
-        else launch(live.settings, live.view.experiment, name, how, live.view.flight)
-        for name, how in wanted.items()
-    )  # fmt: skip
-    return live._replace(drones=drones, edition=live.edition + 1, drawn=False)
 
 
 def length(live: LiveFlight) -> float:

@@ -1,24 +1,63 @@
 """Flights: any of the study's controllers side by side under the same forces, pushed at will, and looked at again."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import ValidationError
 
+from ....worlds.quadrotor.agents import FIXED, Roster, roster
 from ....worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
 from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...wire import LARGEST
 from ..base import Room
-from .flying import Push, check_push, order_pushes, read_pushes, rewind, where_they_part, write_pushes
+from .flying import FASTEST, Push, launch, rewind
 from .frames import frame
-from .live import INPUTS, NAMES, OF_HOW, OF_VIEW, FlightView, LiveFlight, crew, launch_missing, length, over, standard
+from .live import INPUTS, FlightView, LiveFlight, length, over
+
+NAMES = {control.name for control in INPUTS}
+OF_VIEW, OF_HOW = set(FlightView.model_fields), set(CompositionSettings.model_fields)
+MOST = 40  # pushes in one flight
+_NUMBER = r"-?\d{1,3}(?:\.\d{1,4})?"
+_WRITTEN = re.compile(rf"(\d{{1,5}})\*({_NUMBER})\*({_NUMBER})")
 
 
 def _begin() -> LiveFlight:
     view = FlightView()
-    settings = QuadrotorSettings(composition=standard(view))
-    return launch_missing(LiveFlight(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
+    settings = QuadrotorSettings(composition=_standard(view))
+    return _launch_missing(LiveFlight(settings, view, (), 0.0, (), frozenset(), None, 0, (-1, -1), 0, False))
+
+
+def _standard(view: FlightView) -> CompositionSettings:
+    """The composition that a scenario brings."""
+    how = roster(QuadrotorSettings())[view.scenario]
+    assert how is not None
+    return how
+
+
+def _crew(settings: QuadrotorSettings, view: FlightView) -> Roster:
+    """Who flies, by the study's names."""
+    chosen: Roster = {"composed": settings.composition} if view.composed else {}
+    if view.rival != "none":
+        chosen[view.rival] = roster(QuadrotorSettings())[view.rival]
+    alone = {FIXED: view.mixture, "baseline": view.baseline, "stabilise": view.stabilise, "track": view.track}
+    return chosen | {name: None for name, flies in alone.items() if flies}
+
+
+def _launch_missing(live: LiveFlight) -> LiveFlight:
+    """The same moment with the drones that the settings ask for: those that are unchanged keep what they flew."""
+    had = {drone.name: drone for drone in live.drones}
+    wanted = _crew(live.settings, live.view)
+    if not wanted:
+        raise ValueError("no drone flies: switch on at least one of them.")
+    drones = tuple(
+        had[name] if name in had and had[name].how == how
+        else launch(live.settings, live.view.experiment, name, how, live.view.flight)
+        for name, how in wanted.items()
+    )  # fmt: skip
+    return live._replace(drones=drones, edition=live.edition + 1, drawn=False)
 
 
 def _change(live: LiveFlight, changes: Mapping[str, Any]) -> LiveFlight:
@@ -26,7 +65,7 @@ def _change(live: LiveFlight, changes: Mapping[str, Any]) -> LiveFlight:
     check_names(INPUTS, {name: value for name, value in changes.items() if name != "pushes"})
     try:
         view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in OF_VIEW}})
-        how = standard(view) if "scenario" in changes else live.settings.composition
+        how = _standard(view) if "scenario" in changes else live.settings.composition
         how = CompositionSettings(**{**how.model_dump(), **{n: v for n, v in changes.items() if n in OF_HOW}})
         rest = {name: value for name, value in changes.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
         settings = QuadrotorSettings(**{**live.settings.model_dump(), **rest, "composition": how})
@@ -35,7 +74,7 @@ def _change(live: LiveFlight, changes: Mapping[str, Any]) -> LiveFlight:
     for model in (view, how, settings):
         check_limits(INPUTS, model, list(changes))
     other = (settings.seed, view.flight) != (live.settings.seed, live.view.flight)
-    pushes = read_pushes(changes["pushes"]) if "pushes" in changes else () if other else live.pushes
+    pushes = _read_pushes(changes["pushes"]) if "pushes" in changes else () if other else live.pushes
     if "playing" in changes and view.playing and over(live):
         live = live._replace(moment=0.0)
     return _settle(live, settings, view, pushes, other)
@@ -52,11 +91,11 @@ def _settle(
     if other or world:
         new = new._replace(drones=(), wind=None)
     elif pushes != live.pushes:
-        k = where_they_part(pushes, live.pushes)
+        k = _where_they_part(pushes, live.pushes)
         new = new._replace(drones=tuple(rewind(drone, k) for drone in live.drones), edition=live.edition + 1)
     new = new._replace(moment=0.0 if other else min(new.moment, length(new)))
     there = [(drone.name, drone.how) for drone in new.drones]
-    return new if there == list(crew(settings, view).items()) else launch_missing(new)
+    return new if there == list(_crew(settings, view).items()) else _launch_missing(new)
 
 
 def _world(settings: QuadrotorSettings, view: FlightView) -> tuple[Any, ...]:
@@ -83,15 +122,15 @@ def _act(live: LiveFlight, act: Mapping[str, Any]) -> LiveFlight:
     if k >= live.settings.steps:
         raise ValueError("the flight is over: go back to an earlier moment to push, or fly another.")
     view = live.view.model_copy(update={"playing": True})
-    return _settle(live, live.settings, view, order_pushes([*live.pushes, check_push(k, *towards)]), False)
+    return _settle(live, live.settings, view, _order_pushes([*live.pushes, _check_push(k, *towards)]), False)
 
 
 def _describe(live: LiveFlight) -> dict[str, Any]:
-    brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **standard(live.view).model_dump()}
+    brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **_standard(live.view).model_dump()}
     brought["scenario"] = live.view.scenario  # chosen, not deviated from
     now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
     return {
-        "settings": {name: now[name] for name in NAMES} | {"pushes": write_pushes(live.pushes)},
+        "settings": {name: now[name] for name in NAMES} | {"pushes": _write_pushes(live.pushes)},
         "defaults": {name: brought[name] for name in NAMES} | {"pushes": ""},
         "snippet": _snippet(live),
     }  # fmt: skip
@@ -102,7 +141,7 @@ def _snippet(live: LiveFlight) -> str:
     usual = QuadrotorSettings()
     changed = {n: v for n, v in live.settings.model_dump().items() if v != getattr(usual, n) and n in NAMES}
     settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
-    who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in crew(live.settings, live.view).items())
+    who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in _crew(live.settings, live.view).items())
     if live.pushes:
         room = "policychord.studio.rooms.flight"
         more = f"from {room}.flying import Push, fly_pushed\n"
@@ -141,6 +180,45 @@ def _composition(how: CompositionSettings | None) -> str:
     usual = CompositionSettings()
     changed = {name: value for name, value in how.model_dump().items() if value != getattr(usual, name)}
     return f"CompositionSettings({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _check_push(k: int, x: Any, z: Any) -> Push:
+    """A push from what a page says, which may be anything."""
+    for axis, value in (("x", x), ("z", z)):
+        # an integer may be too large for a float, so it is compared and not converted
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            raise ValueError(f"push {axis} = {str(value)[:60]}: pass a velocity in m/s.")
+    if math.hypot(x, z) > FASTEST + 0.01:
+        raise ValueError(f"push = {math.hypot(x, z):.3g} m/s: at most {FASTEST:g} m/s.")
+    return Push(k, round(float(x), 3), round(float(z), 3))
+
+
+def _write_pushes(pushes: Sequence[Push]) -> str:
+    """Pushes in characters that an address holds as they are: 61*0.8*-0.3_130*0*1.2."""
+    return "_".join(f"{push.k}*{push.x:g}*{push.z:g}" for push in pushes)
+
+
+def _read_pushes(text: Any) -> tuple[Push, ...]:
+    """What `_write_pushes` wrote."""
+    if text == "":
+        return ()
+    written = [_WRITTEN.fullmatch(part) for part in str(text)[:2000].split("_")]
+    if not all(written):
+        raise ValueError(f"pushes = {str(text)[:60]}: write them as decision*x*z, joined by _, with x and z in m/s.")
+    return _order_pushes([_check_push(int(push[1]), float(push[2]), float(push[3])) for push in written if push])
+
+
+def _order_pushes(pushes: Sequence[Push]) -> tuple[Push, ...]:
+    """Pushes in the order in which they come, if they are not too many."""
+    if len(pushes) > MOST:
+        raise ValueError(f"{len(pushes)} pushes: at most {MOST} in one flight. Forget them and begin again.")
+    return tuple(sorted(pushes, key=lambda push: push.k))
+
+
+def _where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
+    """The first decision at which one of two different flights is pushed and the other is not."""
+    pairs = zip_longest(some, others)
+    return next(min(push.k for push in pair if push is not None) for pair in pairs if pair[0] != pair[1])
 
 
 FLIGHT = Room(

@@ -16,7 +16,7 @@ from policychord.worlds.quadrotor.agents import (  # fmt: skip
     controllers,
     quadrotor_world,
 )
-from policychord.worlds.quadrotor.flights import fly_all, fly_controller
+from policychord.worlds.quadrotor.flights import fly_controller
 from policychord.worlds.quadrotor.physics import HOVER, LARGEST_THRUST, LEAST_THRUST, QuadrotorView, saturated
 from policychord.worlds.quadrotor.settings import CompositionSettings, CostWeights, Gains, QuadrotorSettings
 
@@ -83,7 +83,7 @@ def test_a_wide_grid_does_not_move_the_mean():
 @pytest.fixture(scope="module")
 def flights():
     who = {"baseline": None, "track": None, "mixture": CompositionSettings(gate="prior", selection="mean")}
-    return fly_all(SHORT, "pd", who)
+    return {name: fly_controller(SHORT, "pd", name, how) for name, how in who.items()}
 
 
 def test_all_meet_the_same_disturbances(flights):

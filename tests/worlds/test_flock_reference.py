@@ -8,7 +8,7 @@ from policychord.loops import streams_of
 from policychord.worlds.flock.flights import simulate_flock
 from policychord.worlds.flock.settings import scenario
 
-from .reference import GRID, fly
+from .flock_reference import GRID, fly
 
 STEPS, BOIDS = 20, 10
 

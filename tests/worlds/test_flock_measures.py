@@ -62,11 +62,6 @@ def test_goal_distance_is_that_of_the_centre():
     assert measures.flock_spread(one_frame([[0.0, 0], [6.0, 8.0]])[0]) == pytest.approx(5.0)
 
 
-def test_order_is_dated_from_when_it_lasts():
-    series = np.array([[0.99, 0.5, 0.96, 0.97], [0.1, 0.1, 0.1, 0.1]])
-    np.testing.assert_array_equal(measures.ordered_from(series, 0.95), [2, 4])
-
-
 def test_the_end_is_the_last_fifty_steps():
     series = np.concatenate([np.zeros((1, 10)), np.ones((1, 50))], axis=1)
     assert measures.at_end(series) == 1.0

@@ -8,9 +8,9 @@ import pytest
 from policychord.worlds.quadrotor.agents import _regulator
 from policychord.worlds.quadrotor.physics import LARGEST_THRUST, LEAST_THRUST
 
-from .recorded import SETTINGS, commands, controller, flight, noise_of, total_cost
+from .quadrotor_recorded import SETTINGS, commands, controller, flight, noise_of, total_cost
 
-RECORDED = np.load(Path(__file__).parent / "golden" / "rollouts.npz")
+RECORDED = np.load(Path(__file__).parent / "quadrotor.npz")
 CALM = np.zeros((300, 2))
 
 

@@ -1,0 +1,186 @@
+"""Paths of the flow from everywhere, certificates of weights, and what other ways to the weights give."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from policychord import Problem, certify, energy, flow, gate, problem
+from policychord.core.stability import curvatures
+
+from .measures import Paths
+from .problems import SHAPES, exact, join, per_shape, pick, random_problems, random_weights
+from .settings import TheorySettings
+
+EVERYWHERE = 4  # problems of each shape whose flow starts everywhere
+LONG = 40.0  # tau, after which it is looked at
+
+
+class Starts(NamedTuple):
+    """Flows from every vertex and from points inside and on the border, long after: 40 tau."""
+
+    distance: np.ndarray  # |w - w*| of each path
+    vertices: int  # paths that began at one
+
+
+class _Followed(NamedTuple):
+    """What one step of the study follows: problems with equally many primitives."""
+
+    paths: list[Paths]
+    starts: Starts
+
+
+class Certificates(NamedTuple):
+    """Weights near and far from the optimum: their distance from it in energy, and its bounds from both sides."""
+
+    suboptimality: np.ndarray  # V - V*
+    above: np.ndarray  # eps KL(w, S(w)), the certificate
+    below: np.ndarray  # eps KL(w, w*)
+
+
+class Variants(NamedTuple):
+    """What comes out if the prior's place, the damping or the integrator is changed."""
+
+    prior_as_input: dict[str, float]  # by shape: largest distance from the weights that the prior itself gives
+    stuck: int  # problems on which w <- S(w) does not settle
+    predicted: int  # problems on which the linearisation says so: mu > eps
+    tried: int
+    excess_default: np.ndarray  # largest gap - bound of a path of RK45, at its default tolerances
+    excess_strict: np.ndarray  # the same at strict tolerances
+
+
+def follow(settings: TheorySettings, primitives: int) -> _Followed:
+    """The paths of all random problems with so many primitives, then of the illustration if it has as many.
+
+    They are followed for three horizons, after which an end point is as good as an equilibrium. Some problems start
+    everywhere in the same batch, so that one program serves all.
+    """
+    drawn = [
+        (k, batch) for k, batch in enumerate(random_problems(settings.seed, settings.problems))
+        if SHAPES[k][1] == primitives
+    ]  # fmt: skip
+    parts = [(batch, random_weights(settings.seed + k, batch)) for k, batch in drawn]
+    shown, ring = _illustration(), _ring_of_starts()
+    if shown.log_prior.size == primitives:
+        parts.append((Problem(*(np.broadcast_to(field, (len(ring), *field.shape)) for field in shown)), ring))
+    some = [_everywhere(settings.seed, pick(batch, np.s_[:EVERYWHERE]), settings.starts) for _, batch in drawn]
+    batches, starts = zip(*parts, *some, strict=True)
+    path = flow(join(batches), t1=3 * settings.horizon, start=np.concatenate(starts), save=3 * 200 + 1)
+    times, ends = np.asarray(path.times), np.cumsum([len(start) for start in starts])[:-1]
+    weights, heights = np.split(np.asarray(path.weights), ends), np.split(np.asarray(path.energy), ends)
+    paths = [_with_optimum(batch, times, w, v) for batch, w, v in zip(batches, weights, heights, strict=True)]
+    late = int(np.argmin(np.abs(times - LONG)))
+    away = [np.abs(p.weights[:, late] - p.optimum).max(-1) for p in paths[len(parts) :]]
+    vertices = sum(min(EVERYWHERE, batch.eps.size) * primitives for _, batch in drawn)
+    return _Followed(paths[: len(parts)], Starts(np.concatenate(away), vertices))
+
+
+def _with_optimum(batch: Problem, times: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> Paths:
+    best = exact(batch)
+    slowest = 1.0 + curvatures(batch)[:, -1] / batch.eps
+    return Paths(batch, times, weights, heights, best, np.asarray(energy(batch, best)), slowest)
+
+
+def _illustration() -> Problem:
+    """Three overlapping primitives on a line of 12 actions (one of SHAPES), none of which fits the cost alone."""
+    actions = np.linspace(-1.0, 1.0, 12)
+    log_pi = -((actions[:, None] - np.array([-0.65, 0.1, 0.6])) ** 2) / (2 * 0.3**2)
+    pi = np.exp(log_pi)
+    return problem(pi=pi / pi.sum(0), action_cost=4.0 * (np.abs(actions) - 0.35) ** 2 + 0.8 * actions, eps=0.3)
+
+
+def _everywhere(seed: int, batch: Problem, points: int) -> tuple[Problem, np.ndarray]:
+    """Each problem of a batch once for every start: all vertices, then random points, half of them on the border."""
+    n = batch.log_prior.shape[-1]
+    rng = np.random.default_rng(seed)
+    inside = rng.dirichlet(np.ones(n), (batch.eps.size, points))
+    inside[:, ::2] *= np.arange(n) != rng.integers(n, size=(batch.eps.size, (points + 1) // 2, 1))
+    vertices = np.broadcast_to(np.eye(n), (batch.eps.size, n, n))
+    starts = np.concatenate([vertices, inside / inside.sum(-1, keepdims=True)], axis=1)
+    return pick(batch, np.repeat(np.arange(batch.eps.size), n + points)), starts.reshape(-1, n)
+
+
+def simplex_grid(steps: int) -> np.ndarray:
+    """Points of the simplex of three, evenly spread."""
+    i, j = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij")
+    inside = i + j <= steps
+    return np.stack([i[inside], j[inside], steps - i[inside] - j[inside]], -1) / steps
+
+
+def _ring_of_starts() -> np.ndarray:
+    """Just inside the border, so that no path hides another."""
+    grid = simplex_grid(8)
+    return grid[np.isclose(grid.min(-1), 0.0)] * 0.94 + 0.02
+
+
+def certify_weights(settings: TheorySettings) -> Certificates:
+    """Random weights, and weights near the optimum, with the bounds on their suboptimality."""
+    rows = []
+    for k, batch in enumerate(random_problems(settings.seed, settings.problems)):
+        best = exact(batch)
+        for w in (random_weights(settings.seed + k, batch), 0.999 * best + 0.001 * random_weights(k, batch)):
+            rows.append(certify_at(batch, best, w))
+    return Certificates(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+
+def certify_at(batch: Any, best: np.ndarray, w: np.ndarray) -> tuple[Any, ...]:
+    """V - V*, eps KL(w, S(w)) and eps KL(w, w*) of weights of each problem of a batch."""
+    off = energy(batch, w) - energy(batch, best)
+    return off, certify(batch, w).gap, batch.eps * (w * np.log(w / best)).sum(-1)
+
+
+def try_variants(settings: TheorySettings) -> Variants:
+    """A prior as an input, a gate that is iterated, an integrator with its default tolerances."""
+    batches = random_problems(settings.seed, settings.problems)
+    stuck, predicted = (np.concatenate(c) for c in zip(*(_iterate_gate(batch) for batch in batches), strict=True))
+    few = [pick(batch, np.s_[: per_shape(settings.judged)]) for batch in batches]
+    starts = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
+    return Variants(
+        prior_as_input={
+            f"{d} actions, {n} primitives": _move_prior(b) for (d, n), b in zip(SHAPES, batches, strict=True)
+        },
+        stuck=int(stuck.sum()),
+        predicted=int(predicted.sum()),
+        tried=len(stuck),
+        excess_default=np.concatenate(list(map(_exceed_bound, few, starts))),
+        excess_strict=np.concatenate(list(map(partial(_exceed_bound, rtol=1e-10, atol=1e-13), few, starts))),
+    )
+
+
+def _move_prior(batch: Problem) -> float:
+    """The prior moved into s by the best change there is, Pi^T x = -eps ln prior, and what that does to the weights."""
+    n = batch.log_prior.shape[-1]
+    uniform = np.full_like(batch.log_prior, -np.log(n))
+    wanted = -batch.eps[:, None] * batch.log_prior
+    change = (np.linalg.pinv(np.swapaxes(batch.pi, -1, -2)) @ wanted[..., None])[..., 0]
+    as_input = batch._replace(action_cost=batch.action_cost + change, log_prior=uniform)
+    return float(np.abs(exact(as_input) - exact(batch)).max())
+
+
+def _iterate_gate(batch: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """(which problems are not settled after many undamped steps, for which the linearisation says so)."""
+    w = np.exp(batch.log_prior)
+    for _ in range(2000):
+        w = np.asarray(gate(batch, w))
+    off = np.abs(w - exact(batch)).max(-1)
+    return off > 1e-6, curvatures(batch)[:, 0] > batch.eps
+
+
+def _exceed_bound(batch: Problem, starts: np.ndarray, **tolerances: float) -> np.ndarray:
+    """For each problem, the largest excess of the energy over its bound along a path of SciPy's RK45."""
+    times = np.linspace(0.0, 20.0, 101)
+    best = energy(batch, exact(batch))
+    excess = []
+    for i in range(batch.eps.size):
+        posed = pick(batch, i)
+        path = _integrate_flow(posed, starts[i], times, **tolerances)
+        gap = energy(pick(posed, None), np.maximum(path, 1e-300)) - best[i]
+        excess.append((gap - np.exp(-times) * gap[0]).max())
+    return np.array(excess)
+
+
+def _integrate_flow(posed: Problem, start: np.ndarray, times: np.ndarray, **options: Any) -> np.ndarray:
+    """The flow of one problem by `solve_ivp` with its options: (time, primitive)."""
+    path = solve_ivp(lambda t, w: gate(posed, w) - w, (times[0], times[-1]), start, t_eval=times, **options)
+    return path.y.T
