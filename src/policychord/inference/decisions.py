@@ -264,8 +264,8 @@ def weights_of(family: Family, fixed: Theta, by: By) -> Callable[[Theta, Any], A
 
     def weigh(theta: Theta, unit: Any) -> Any:
         here = choice(family.build({**fixed, **theta}), by, unit)
-        found = solve(here.problem, tol=TOL)
-        return found.weights, found.certificate.gap, found.certificate.distance
+        equilibrium = solve(here.problem, tol=TOL)
+        return equilibrium.weights, equilibrium.certificate.gap, equilibrium.certificate.distance
 
     return weigh
 
@@ -284,7 +284,7 @@ def rivals(
     `inner` are the free parameters that belong to the primitives (see `inner_parameters`): rivals without a gate
     estimate these too. `features` is how many numbers each unit has for a softmax gate.
     """
-    held = {**fixed, **{one.name: jnp.asarray(one.start, float) for one in free}}
+    held = {**fixed, **{parameter.name: jnp.asarray(parameter.start, float) for parameter in free}}
     own = {"weights", "gate", "lapse"}
 
     def here(theta: Theta, unit: Any) -> Choice:
@@ -315,25 +315,24 @@ def rivals(
         return _lapsing(theta["lapse"], _by_weights(now, log_weights(now.problem)[0]), now.log_chance)
 
     lapse = bounded("lapse", 0.0, 1.0, 0.05)
-    found = [Model("chance", (), chance, "all actions alike")]
+    models = [Model("chance", (), chance, "all actions alike")]
     if len(names) > 1:
-        one = simplex("weights", names)
-        found.append(Model(CONSTANT, (*inner, one), constant, "one mixture for all decisions"))
-    found += [
+        models.append(Model(CONSTANT, (*inner, simplex("weights", names)), constant, "one mixture for all decisions"))
+    models += [
         Model(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
         for a, name in enumerate(names)
     ]
     if len(names) > 1:
         words = "the primitive with the least expected cost, with a lapse"
-        found.append(Model("cheapest", (*inner, lapse), cheapest, words))
+        models.append(Model("cheapest", (*inner, lapse), cheapest, words))
     if features and len(names) > 1:
         labels = [
             f"{name}, {'constant' if i == 0 else f'feature {i}'}" for name in names[:-1] for i in range(features + 1)
         ]
         gate = real("gate", labels=labels)
-        found.append(Model("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
-    found.append(Model("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
-    return found
+        models.append(Model("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
+    models.append(Model("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
+    return models
 
 
 def _lapsing(lapse: Any, log_prob: Any, log_chance: Any) -> Any:
@@ -350,14 +349,14 @@ def family_of(family: Any, free: Any, fixed: Theta) -> tuple[Family, tuple[Param
     wanted = (family.free or tuple(known)) if free is None else free
     wanted = (wanted,) if isinstance(wanted, str | Parameter) else tuple(wanted)
     chosen = []
-    for one in wanted:
-        if isinstance(one, Parameter):
-            chosen.append(one)
-        elif one in known:
-            chosen.append(known[one])
+    for name in wanted:
+        if isinstance(name, Parameter):
+            chosen.append(name)
+        elif name in known:
+            chosen.append(known[name])
         else:
             declared = f"it declares {', '.join(known)}" if known else "pass a Parameter, such as positive('eps', 0.5)"
-            raise ValueError(f"free has {one!r}, which the family {family.name} does not declare: {declared}.")
+            raise ValueError(f"free has {name!r}, which the family {family.name} does not declare: {declared}.")
     names = [parameter.name for parameter in chosen]
     if both := sorted(set(names) & set(fixed)):
         raise ValueError(f"{', '.join(both)} is both free and fixed: name it once.")
@@ -383,4 +382,4 @@ def inner_parameters(
         return jax.vmap(lambda unit: choice(family.build({**fixed, **theta}), by, unit).log_at)(some)
 
     slope = jax.jit(jax.jacrev(at))(start)
-    return tuple(one for one in free if float(jnp.abs(jnp.asarray(slope[one.name])).max()) > 0)
+    return tuple(parameter for parameter in free if float(jnp.abs(jnp.asarray(slope[parameter.name])).max()) > 0)

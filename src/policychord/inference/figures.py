@@ -17,14 +17,14 @@ LINEAR = 0.01  # nats per decision: a figure that spans much more is linear with
 SPAN = 30.0  # largest over smallest established difference from which it is so
 
 
-def draw_estimates(found: Fit) -> Figure:
+def draw_estimates(fit: Fit) -> Figure:
     """Estimates on the unconstrained scale with their profile intervals; grey where a parameter is not identified."""
-    figure, ax = _blank(5.4, 0.9 + 0.36 * len(found.verdicts))
-    ends = np.array(found.uncertainty.intervals).reshape(-1, 2)
+    figure, ax = _blank(5.4, 0.9 + 0.36 * len(fit.verdicts))
+    ends = np.array(fit.uncertainty.intervals).reshape(-1, 2)
     colours = {"identified": COLOURS[0], "weakly identified": COLOURS[4], "not identified": GREY}
     finite = ends[np.isfinite(ends)]
     low, high = (finite.min() - 0.5, finite.max() + 0.5) if finite.size else (-5.0, 5.0)
-    for row, (verdict, z) in enumerate(zip(found.verdicts, found.optimum.z, strict=True)):
+    for row, (verdict, z) in enumerate(zip(fit.verdicts, fit.optimum.z, strict=True)):
         begin, end = np.clip(ends[row], low, high)
         ax.plot([begin, end], [row, row], color=colours[verdict.grade], linewidth=3, solid_capstyle="butt")
         for place, wanted in ((begin, ends[row, 0]), (end, ends[row, 1])):
@@ -33,8 +33,8 @@ def draw_estimates(found: Fit) -> Figure:
         ax.plot(
             np.clip(z, low, high), row, "o", markeredgecolor=DARK, markerfacecolor=colours[verdict.grade], markersize=6
         )
-    ax.set_yticks(range(len(found.verdicts)), [verdict.name for verdict in found.verdicts])
-    ax.set(ylim=(len(found.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
+    ax.set_yticks(range(len(fit.verdicts)), [verdict.name for verdict in fit.verdicts])
+    ax.set(ylim=(len(fit.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
     for grade, colour in colours.items():
         ax.plot([], [], color=colour, linewidth=3, label=grade)
     ax.legend(fontsize=7.5, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0), frameon=False)
@@ -86,27 +86,27 @@ def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.
     return figure
 
 
-def draw_weights(found: Fit) -> Figure:
+def draw_weights(fit: Fit) -> Figure:
     """How the weights are spread over the decisions: a constant mixture would be one bar."""
-    count = len(found.primitives)
+    count = len(fit.primitives)
     figure, axes = _blank(2.3 * count, 2.2, count)
-    for a, name in enumerate(found.primitives):
+    for a, name in enumerate(fit.primitives):
         ax = axes[a] if count > 1 else axes
-        ax.hist(found.weights[:, a], np.linspace(0, 1, 31), color=COLOURS[a % len(COLOURS)])
+        ax.hist(fit.weights[:, a], np.linspace(0, 1, 31), color=COLOURS[a % len(COLOURS)])
         ax.set(title=name, xlabel="weight", xlim=(0, 1), yticks=[])
         ax.spines["left"].set_visible(False)
     return figure
 
 
-def draw_people(found: Fit) -> Figure:
+def draw_people(fit: Fit) -> Figure:
     """With groups: everybody's estimate around the group's mean, which has a band of two of the group's sd."""
-    assert found.group is not None
-    names = [verdict.name for verdict in found.verdicts]
+    assert fit.group is not None
+    names = [verdict.name for verdict in fit.verdicts]
     figure, ax = _blank(5.4, 0.8 + 0.42 * len(names))
-    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(found.group.covariance))
+    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(fit.group.covariance))
     for j in range(len(names)):
-        own = found.group.z[:, j]
-        mean = found.group.mean[j]
+        own = fit.group.z[:, j]
+        mean = fit.group.mean[j]
         ax.plot([mean - 2 * sd[j], mean + 2 * sd[j]], [j, j], color=COLOURS[5], linewidth=12, alpha=0.5,
                 solid_capstyle="butt")  # fmt: skip
         ax.plot(own, j + rng.uniform(-0.22, 0.22, len(own)), ".", color=COLOURS[0], alpha=0.7, markersize=5)
@@ -118,18 +118,18 @@ def draw_people(found: Fit) -> Figure:
     return figure
 
 
-def draw_recovery(found: Recovery) -> Figure:
+def draw_recovery(recovery: Recovery) -> Figure:
     """Estimates of all simulated experiments around the truth, in units of the unconstrained scale."""
-    figure, ax = _blank(5.4, 0.8 + 0.42 * len(found.names))
+    figure, ax = _blank(5.4, 0.8 + 0.42 * len(recovery.names))
     rng = np.random.default_rng(0)
-    for j in range(len(found.names)):
-        offset = found.estimates[:, j] - found.truth[j]
+    for j in range(len(recovery.names)):
+        offset = recovery.estimates[:, j] - recovery.truth[j]
         ax.plot(offset, j + rng.uniform(-0.22, 0.22, len(offset)), ".", color=COLOURS[0], alpha=0.45, markersize=4)
-        ax.plot([found.bias[j]] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
+        ax.plot([recovery.bias[j]] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_yticks(range(len(found.names)), found.names)
-    spread = float(np.quantile(np.abs(found.estimates - found.truth), 0.99)) * 1.15
-    ax.set(ylim=(len(found.names) - 0.5, -0.5), xlim=(-spread, spread), xlabel="estimate less truth (bar: bias)")
+    ax.set_yticks(range(len(recovery.names)), recovery.names)
+    spread = float(np.quantile(np.abs(recovery.estimates - recovery.truth), 0.99)) * 1.15
+    ax.set(ylim=(len(recovery.names) - 0.5, -0.5), xlim=(-spread, spread), xlabel="estimate less truth (bar: bias)")
     return figure
 
 

@@ -239,22 +239,22 @@ def _uncertainty(
 
 def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Optimum:
     """The optimum after a climb from a point that a profile found to be higher than all climbs."""
-    found = maximise(given, starts=z[None], method=method)
+    higher = maximise(given, starts=z[None], method=method)
     return best._replace(
-        z=found.z, log_posterior=found.log_posterior, log_likelihood=found.log_likelihood,
-        evaluations=best.evaluations + found.evaluations, converged=found.converged, complete=found.complete,
-        paths=(*best.paths, *found.paths),
+        z=higher.z, log_posterior=higher.log_posterior, log_likelihood=higher.log_likelihood,
+        evaluations=best.evaluations + higher.evaluations, converged=higher.converged, complete=higher.complete,
+        paths=(*best.paths, *higher.paths),
     )  # fmt: skip
 
 
 def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:
     """The group, and what is to be said if Ctrl-C ended it."""
     try:
-        found = empirical_bayes(given, starts=starts, seed=seed, progress=progress)
+        group = empirical_bayes(given, starts=starts, seed=seed, progress=progress)
     except KeyboardInterrupt:
         return None, [STOPPED.format("empirical Bayes", "All share these estimates: there is no group yet.")]
-    so_far = STOPPED.format("empirical Bayes", f"This is the group after {found.rounds} rounds.")
-    return found, [] if found.complete else [so_far]
+    so_far = STOPPED.format("empirical Bayes", f"This is the group after {group.rounds} rounds.")
+    return group, [] if group.complete else [so_far]
 
 
 class _Setup(NamedTuple):
@@ -268,7 +268,7 @@ class _Setup(NamedTuple):
 
 
 def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Observations) -> _Setup:
-    start = {**fixed, **{one.name: np.asarray(one.start, dtype=float) for one in free}}
+    start = {**fixed, **{parameter.name: np.asarray(parameter.start, dtype=float) for parameter in free}}
     agent = family.build(start)
     if isinstance(agent, Composer) and not isinstance(agent.gate, AtEquilibrium):
         raise ValueError(
@@ -278,9 +278,9 @@ def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Ob
     actions = agent.actions if isinstance(agent, Composer) else None
     by, action = observed_by(actions, seen.action)
     data = {"observation": seen.observation, "action": action, "k": seen.k}
-    one = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
+    first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
     pose = agent.problem if isinstance(agent, Composer) else agent
-    shape = jax.eval_shape(pose, one, 0).pi.shape
+    shape = jax.eval_shape(pose, first, 0).pi.shape
     names = agent.names if isinstance(agent, Composer) else _names(family, shape[1])
     features = 0
     if family.features is not None:
@@ -293,7 +293,7 @@ def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Ob
 
 def _names(family: Family, count: int) -> tuple[str, ...]:
     """Of the primitives of bare problems: the labels of the declared prior, or else numbers."""
-    labels = next((one.labels for one in family.parameters if one.name == "prior"), ())
+    labels = next((parameter.labels for parameter in family.parameters if parameter.name == "prior"), ())
     return labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
 
 
@@ -329,17 +329,17 @@ def _path(family: Family, fixed: Theta, setup: _Setup, given: Likelihood, z: np.
     """Weights of all decisions with their certificates, at natural parameters of each."""
     weigh = weights_of(family, fixed, setup.by)
 
-    def one(z: Any, unit: Any) -> Any:
-        return weigh(natural(given.parameters, z), unit)
+    def weigh_at(row: tuple[Any, Any]) -> Any:
+        return weigh(natural(given.parameters, row[0]), row[1])
 
-    program = jax.jit(lambda z, data: jax.lax.map(lambda pair: one(*pair), (z, data), batch_size=setup.at_once))
+    program = jax.jit(lambda z, data: jax.lax.map(weigh_at, (z, data), batch_size=setup.at_once))
     rows = np.broadcast_to(z, (given.units, z.shape[-1])) if z.ndim == 1 else z[given.group]
     length = max(setup.at_once * 16, 1)
     parts = []
     for begin in range(0, given.units, length):
         here = np.minimum(np.arange(begin, begin + length), given.units - 1)
-        found = program(rows[here], jax.tree_util.tree_map(lambda leaf, here=here: leaf[here], given.data))
-        parts.append([np.asarray(a)[: given.units - begin] for a in found])
+        weighed = program(rows[here], jax.tree_util.tree_map(lambda leaf, here=here: leaf[here], given.data))
+        parts.append([np.asarray(a)[: given.units - begin] for a in weighed])
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
@@ -371,23 +371,25 @@ def _scales(
     )  # fmt: skip
 
     def errors(matrix: np.ndarray) -> dict[str, Any]:
-        found = {}
-        for one in parameters:
-            rows = jacobian[one.name].reshape(-1, len(z))
+        by_name = {}
+        for parameter in parameters:
+            rows = jacobian[parameter.name].reshape(-1, len(z))
             sd = np.sqrt(np.einsum("ei,ij,ej->e", rows, matrix, rows))
-            found[one.name] = sd if one.labels else sd[0]
-        return found
+            by_name[parameter.name] = sd if parameter.labels else sd[0]
+        return by_name
 
-    for one in parameters:
-        part = np.array(ends[at : at + one.free])
-        if one.transform != "simplex":
-            low, high = (natural([one], np.clip(part[:, side], -700, 700)) for side in (0, 1))
-            both = np.stack([np.atleast_1d(np.asarray(low[one.name])), np.atleast_1d(np.asarray(high[one.name]))], -1)
-            if one.transform == "real":
+    for parameter in parameters:
+        part = np.array(ends[at : at + parameter.free])
+        if parameter.transform != "simplex":
+            low, high = (natural([parameter], np.clip(part[:, side], -700, 700)) for side in (0, 1))
+            both = np.stack(
+                [np.atleast_1d(np.asarray(low[parameter.name])), np.atleast_1d(np.asarray(high[parameter.name]))], -1
+            )
+            if parameter.transform == "real":
                 both = np.where(np.isinf(part), part, both)
-            part = np.where(np.isinf(part) & (one.transform == "positive"), np.where(part > 0, np.inf, 0.0), both)
-        intervals[one.name] = part if one.labels else part[0]
-        at += one.free
+            part = np.where(np.isinf(part) & (parameter.transform == "positive"), np.where(part > 0, np.inf, 0.0), both)
+        intervals[parameter.name] = part if parameter.labels else part[0]
+        at += parameter.free
     return errors(covariance), errors(robust), intervals
 
 

@@ -23,7 +23,7 @@ GRADES = ("identified", "weakly identified", "not identified")
 # ------------------------------------------------------------------------------------------------- tree
 
 
-def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
+def to_datatree(fit: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
     """The fit as an `xarray.DataTree` in ArviZ's groups.
 
     `posterior` holds draws of the Laplace approximation around the estimates (a normal distribution of z, carried to
@@ -36,21 +36,23 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
 
     each = max(1, draws // CHAINS)
     rng = np.random.default_rng(seed)
-    z, covariance = found.z, found.uncertainty.covariance
-    covariance = covariance if found.group is None else np.diag(found.group.error**2)
+    z, covariance = fit.z, fit.uncertainty.covariance
+    covariance = covariance if fit.group is None else np.diag(fit.group.error**2)
     shared = _draws(rng, z, covariance, CHAINS * each)
-    posterior = _natural_draws(found, shared, "", ())
-    entries: dict[str, Any] = {f"{one.name}_entry": list(one.labels) for one in found.parameters if one.labels}
+    posterior = _natural_draws(fit, shared, "", ())
+    entries: dict[str, Any] = {
+        f"{parameter.name}_entry": list(parameter.labels) for parameter in fit.parameters if parameter.labels
+    }
     own = shared
-    if found.group is not None:
-        people = zip(found.group.z, found.group.covariances, strict=True)
+    if fit.group is not None:
+        people = zip(fit.group.z, fit.group.covariances, strict=True)
         own = np.stack([_draws(rng, *person, CHAINS * each) for person in people], axis=1)
-        posterior |= _natural_draws(found, own, "_person", ("person",))
-        entries["person"] = np.unique(found.observations.subject)
-    posed = likelihood_of(found)
+        posterior |= _natural_draws(fit, own, "_person", ("person",))
+        entries["person"] = np.unique(fit.observations.subject)
+    posed = likelihood_of(fit)
     log_p = without_rounding(np.stack([pointwise(posed, row) for row in own])).reshape(CHAINS, each, -1)
     chains = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
-    seen = found.observations
+    seen = fit.observations
     constant: dict[str, Any] = {
         "k": ("decision", seen.k),
         "subject": ("decision", seen.subject),
@@ -60,22 +62,22 @@ def to_datatree(found: Fit, draws: int = 200, seed: int = 0) -> "xr.DataTree":
         name = jax.tree_util.keystr(path).strip(".[]'") or "observation"
         constant[name] = (("decision", *(f"{name}_axis_{i}" for i in range(leaf.ndim - 1))), leaf)
     action_axes = tuple(f"action_axis_{i}" for i in range(np.ndim(seen.action) - 1))
-    described = {"family": found.family.name, "method": found.method, "sentence": sentence_of(found)}
+    described = {"family": fit.family.name, "method": fit.method, "sentence": sentence_of(fit)}
     return xr.DataTree.from_dict(
         {
             "posterior": xr.Dataset(posterior, chains | entries, described | {"approximation": "Laplace"}),
             "log_likelihood": xr.Dataset({"action": (("chain", "draw", "decision"), log_p)}, chains),
             "observed_data": xr.Dataset({"action": (("decision", *action_axes), seen.action)}),
             "constant_data": xr.Dataset(constant),
-            "estimates": _estimates(found),
+            "estimates": _estimates(fit),
             "gating": xr.Dataset(
                 {
-                    "weights": (("decision", "primitive"), found.weights),
-                    "gap": ("decision", found.gap, {"long_name": "certificate: V(w) - V* is at most this"}),
-                    "distance": ("decision", found.distance, {"long_name": "certificate: |w - w*|_1 is at most this"}),
-                    "log_prob": ("decision", found.pointwise, {"units": "nat"}),
+                    "weights": (("decision", "primitive"), fit.weights),
+                    "gap": ("decision", fit.gap, {"long_name": "certificate: V(w) - V* is at most this"}),
+                    "distance": ("decision", fit.distance, {"long_name": "certificate: |w - w*|_1 is at most this"}),
+                    "log_prob": ("decision", fit.pointwise, {"units": "nat"}),
                 },
-                {"primitive": list(found.primitives)},
+                {"primitive": list(fit.primitives)},
             ),
         }
     )
@@ -98,88 +100,88 @@ def _draws(rng: np.random.Generator, z: np.ndarray, covariance: np.ndarray, coun
     return z + (noise * np.sqrt(np.clip(values, 0.0, 100.0))) @ vectors.T
 
 
-def _natural_draws(found: Fit, z: np.ndarray, suffix: str, dims: tuple[str, ...]) -> dict[str, Any]:
+def _natural_draws(fit: Fit, z: np.ndarray, suffix: str, dims: tuple[str, ...]) -> dict[str, Any]:
     """Draws (draws, ..., K) on natural scales, by name."""
     flat = z.reshape(-1, z.shape[-1])
     with jax.enable_x64(True):
-        values = jax.vmap(lambda row: natural(found.parameters, row))(flat)
+        values = jax.vmap(lambda row: natural(fit.parameters, row))(flat)
     answer = {}
-    for one in found.parameters:
-        shape = (CHAINS, -1, *z.shape[1:-1], *((len(one.labels),) if one.labels else ()))
-        named = ("chain", "draw", *dims, *((f"{one.name}_entry",) if one.labels else ()))
-        answer[one.name + suffix] = (named, np.asarray(values[one.name]).reshape(shape))
+    for parameter in fit.parameters:
+        shape = (CHAINS, -1, *z.shape[1:-1], *((len(parameter.labels),) if parameter.labels else ()))
+        named = ("chain", "draw", *dims, *((f"{parameter.name}_entry",) if parameter.labels else ()))
+        answer[parameter.name + suffix] = (named, np.asarray(values[parameter.name]).reshape(shape))
     return answer
 
 
-def _estimates(found: Fit) -> "xr.Dataset":
+def _estimates(fit: Fit) -> "xr.Dataset":
     import xarray as xr
 
-    sure = found.uncertainty
-    names = [verdict.name for verdict in found.verdicts]
+    sure = fit.uncertainty
+    names = [verdict.name for verdict in fit.verdicts]
     ends = np.array(sure.intervals).reshape(-1, 2)
     variables = {
-        "z": ("free", found.optimum.z),
+        "z": ("free", fit.optimum.z),
         "error": ("free", sure.errors),
         "robust_error": ("free", sure.robust_errors),
         "low": ("free", ends[:, 0]),
         "high": ("free", ends[:, 1]),
         "correlation": (("free", "free_too"), sure.correlation),
-        "verdict": ("free", [verdict.grade for verdict in found.verdicts]),
-        "reason": ("free", ["; ".join(verdict.reasons) for verdict in found.verdicts]),
-        "log_likelihood": ((), found.log_likelihood),
-        "bic": ((), found.bic),
-        "held_out": ((), found.held_out, {"units": "nat per decision", "folds": found.held_out_by}),
+        "verdict": ("free", [verdict.grade for verdict in fit.verdicts]),
+        "reason": ("free", ["; ".join(verdict.reasons) for verdict in fit.verdicts]),
+        "log_likelihood": ((), fit.log_likelihood),
+        "bic": ((), fit.bic),
+        "held_out": ((), fit.held_out, {"units": "nat per decision", "folds": fit.held_out_by}),
     }
-    if found.group is not None:
+    if fit.group is not None:
         variables |= {
-            "group_mean": ("free", found.group.mean),
-            "group_covariance": (("free", "free_too"), found.group.covariance),
-            "z_person": (("person", "free"), found.group.z),
-            "error_person": (("person", "free"), np.sqrt(np.einsum("gii->gi", found.group.covariances))),
+            "group_mean": ("free", fit.group.mean),
+            "group_covariance": (("free", "free_too"), fit.group.covariance),
+            "z_person": (("person", "free"), fit.group.z),
+            "error_person": (("person", "free"), np.sqrt(np.einsum("gii->gi", fit.group.covariances))),
         }
-    people = {} if found.group is None else {"person": np.unique(found.observations.subject)}
+    people = {} if fit.group is None else {"person": np.unique(fit.observations.subject)}
     dataset = xr.Dataset(variables, {"free": names, "free_too": names} | people)
-    for one in found.parameters:
-        dims = (f"{one.name}_entry",) if one.labels else ()
-        dataset[f"natural_{one.name}"] = (dims, found.theta[one.name])
-        dataset[f"error_{one.name}"] = (dims, found.errors[one.name])
+    for parameter in fit.parameters:
+        dims = (f"{parameter.name}_entry",) if parameter.labels else ()
+        dataset[f"natural_{parameter.name}"] = (dims, fit.theta[parameter.name])
+        dataset[f"error_{parameter.name}"] = (dims, fit.errors[parameter.name])
     return dataset
 
 
 # ------------------------------------------------------------------------------------------------- words
 
 
-def estimate_rows(found: Fit) -> list[dict[str, Any]]:
+def estimate_rows(fit: Fit) -> list[dict[str, Any]]:
     """One row for each natural number: estimate, errors, 95% interval, verdict.
 
     An entry of a simplex has the interval of its odds over the last entry. Its verdict is the worst of all log ratios,
     whose reasons stand once, in the first row.
     """
     rows, at = [], 0
-    for one in found.parameters:
-        grades = found.verdicts[at : at + one.free]
-        values = np.atleast_1d(found.theta[one.name])
+    for parameter in fit.parameters:
+        grades = fit.verdicts[at : at + parameter.free]
+        values = np.atleast_1d(fit.theta[parameter.name])
         for i, value in enumerate(values):
-            shared = one.transform == "simplex"
+            shared = parameter.transform == "simplex"
             own = grades if shared else grades[i : i + 1]
             worst = max(own, key=lambda verdict: GRADES.index(verdict.grade))
-            interval = None if shared else np.atleast_2d(found.intervals[one.name])[i]
-            odds = np.exp(found.intervals[one.name][i]) if shared and i < one.free else None
-            told = [
-                f"{verdict.name.removeprefix(f'{one.name}: ')}: {reason}" if shared else reason
+            interval = None if shared else np.atleast_2d(fit.intervals[parameter.name])[i]
+            odds = np.exp(fit.intervals[parameter.name][i]) if shared and i < parameter.free else None
+            reasons = [
+                f"{verdict.name.removeprefix(f'{parameter.name}: ')}: {reason}" if shared else reason
                 for verdict in own if i == 0 or not shared for reason in verdict.reasons
             ]  # fmt: skip
             rows.append({
-                "parameter": f"{one.name}: {one.labels[i]}" if one.labels else one.name,
+                "parameter": f"{parameter.name}: {parameter.labels[i]}" if parameter.labels else parameter.name,
                 "estimate": float(value),
-                "error": float(np.atleast_1d(found.errors[one.name])[i]),
-                "robust_error": float(np.atleast_1d(found.robust_errors[one.name])[i]),
+                "error": float(np.atleast_1d(fit.errors[parameter.name])[i]),
+                "robust_error": float(np.atleast_1d(fit.robust_errors[parameter.name])[i]),
                 "interval": None if interval is None else (float(interval[0]), float(interval[1])),
                 "odds": None if odds is None else (float(odds[0]), float(odds[1])),
                 "verdict": worst.grade,
-                "reason": "; ".join(told),
+                "reason": "; ".join(reasons),
             })  # fmt: skip
-        at += one.free
+        at += parameter.free
     return rows
 
 
@@ -192,79 +194,79 @@ def interval_text(row: dict[str, Any], digits: int = 4) -> str:
     return f"{low} to {high}" + (" (odds)" if row["interval"] is None else "")
 
 
-def person_rows(found: Fit) -> list[dict[str, Any]]:
+def person_rows(fit: Fit) -> list[dict[str, Any]]:
     """With groups, one row for each person: estimates on natural scales, shrunk towards the group."""
-    if found.group is None:
+    if fit.group is None:
         return []
     rows = []
-    for label, z in zip(np.unique(found.observations.subject), found.group.z, strict=True):
-        theta = {name: np.asarray(value).tolist() for name, value in natural(found.parameters, z).items()}
+    for label, z in zip(np.unique(fit.observations.subject), fit.group.z, strict=True):
+        theta = {name: np.asarray(value).tolist() for name, value in natural(fit.parameters, z).items()}
         rows.append({"person": label.item(), **theta})
     return rows
 
 
-def describe(found: Fit) -> str:
+def describe(fit: Fit) -> str:
     """The fit in plain words, as Markdown."""
-    gating = [] if found.comparison is None else ["", "## Is gating needed?", "", describe_gating(found)]
-    return "\n".join([describe_estimates(found), *gating]) + "\n"
+    gating = [] if fit.comparison is None else ["", "## Is gating needed?", "", describe_gating(fit)]
+    return "\n".join([describe_estimates(fit), *gating]) + "\n"
 
 
-def describe_estimates(found: Fit) -> str:
+def describe_estimates(fit: Fit) -> str:
     """The estimates and how sure they are, as Markdown."""
     rows = [
         [row["parameter"], _number(row["estimate"]), _number(row["error"]), _number(row["robust_error"]),
          interval_text(row), row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in estimate_rows(found)
+        for row in estimate_rows(fit)
     ]  # fmt: skip
     columns = ["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"]
     return "\n".join([
-        f"{found.decisions} decisions; log-likelihood {found.log_likelihood:.2f}, BIC {found.bic:.1f}, "
-        f"{_method(found)}.",
-        *found.notes, "", *table(columns, rows), "", _how_sure(found),
+        f"{fit.decisions} decisions; log-likelihood {fit.log_likelihood:.2f}, BIC {fit.bic:.1f}, "
+        f"{_method(fit)}.",
+        *fit.notes, "", *table(columns, rows), "", _how_sure(fit),
     ])  # fmt: skip
 
 
-def describe_gating(found: Fit) -> str:
+def describe_gating(fit: Fit) -> str:
     """Whether gating is needed, what else the comparison says, and its table, as Markdown."""
-    assert found.comparison is not None
-    sentences = [sentence_of(found), *describe_comparison(found.comparison)]
+    assert fit.comparison is not None
+    sentences = [sentence_of(fit), *describe_comparison(fit.comparison)]
     explained = (
         "Held out: nats per decision, under estimates without the decision's fold. Differences are paired over the "
-        f"same decisions, with standard errors over {'subject' if found.group is not None else found.held_out_by}s."
+        f"same decisions, with standard errors over {'subject' if fit.group is not None else fit.held_out_by}s."
     )
-    return "\n\n".join([*dict.fromkeys(sentences), "\n".join(table(*comparison_table(found.comparison))), explained])
+    return "\n\n".join([*dict.fromkeys(sentences), "\n".join(table(*comparison_table(fit.comparison))), explained])
 
 
-def _method(found: Fit) -> str:
-    if found.group is not None:
+def _method(fit: Fit) -> str:
+    if fit.group is not None:
         return "empirical Bayes"
-    return "maximum likelihood" if found.method == "ml" else "maximum a posteriori"
+    return "maximum likelihood" if fit.method == "ml" else "maximum a posteriori"
 
 
-def _how_sure(found: Fit) -> str:
+def _how_sure(fit: Fit) -> str:
     """Where errors and intervals come from."""
-    if found.group is not None:
+    if fit.group is not None:
         return (
-            f"Estimates are the mean of {len(found.group.z)} people, by empirical Bayes, with the error of that mean. "
+            f"Estimates are the mean of {len(fit.group.z)} people, by empirical Bayes, with the error of that mean. "
             "Verdicts are about the estimate that all share: it has more data than anybody."
         )
     words = "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
-    if len(found.uncertainty.profiled) == len(found.verdicts):
+    if len(fit.uncertainty.profiled) == len(fit.verdicts):
         return words + "profiles of the likelihood. An open interval ends at 0 or infinity."
-    if not found.uncertainty.profiled:
+    if not fit.uncertainty.profiled:
         return words + "from the curvature, too: no profile was climbed."
-    names = ", ".join(found.verdicts[j].name for j in found.uncertainty.profiled)
+    names = ", ".join(fit.verdicts[j].name for j in fit.uncertainty.profiled)
     return words + f"profiles of the likelihood for {names}, and from the curvature for the others."
 
 
-def recovery_rows(found: Recovery) -> list[list[str]]:
+def recovery_rows(recovery: Recovery) -> list[list[str]]:
     """One row for each free number of a recovery."""
     rows = []
-    for j, name in enumerate(found.names):
-        wald, profiled = coverage(found, name)
+    for j, name in enumerate(recovery.names):
+        wald, profiled = coverage(recovery, name)
         shown = "-" if profiled is None else f"{profiled.share:.3f} ({profiled.low:.2f} to {profiled.high:.2f})"
-        rows.append([name, _number(found.truth[j]), f"{found.bias[j]:+.3f}", _number(found.sd[j]),
-                     f"{wald.share:.3f}", shown, f"{found.needed[j]:,.0f}"])  # fmt: skip
+        rows.append([name, _number(recovery.truth[j]), f"{recovery.bias[j]:+.3f}", _number(recovery.sd[j]),
+                     f"{wald.share:.3f}", shown, f"{recovery.needed[j]:,.0f}"])  # fmt: skip
     return rows
 
 

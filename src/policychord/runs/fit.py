@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
 from .._types import Watch
-from ..drawing import styled
 from ..inference import figures, output
 from ..inference.decisions import Family, Observations, family_of
 from ..inference.families import FAMILIES, of_choices
@@ -22,8 +21,8 @@ from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
 from .formatting import plain
-from .page import PageFigure, render_page
-from .store import check_text, prepare, read_settings, save_figure, write_dataset, write_json, write_text
+from .page import Picture, write_page
+from .store import check_text, prepare, read_settings, write_dataset, write_json
 
 RECORD = "fit.json"
 
@@ -261,7 +260,7 @@ def _write(
     plan: FitPlan, design: Design, fitted: Fit, known: Information, again: Recovery | None, out: Path
 ) -> list[Path]:
     shared = "" if fitted.group is None else " that all people share"
-    pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    pictures: dict[str, Picture] = {
         "estimates": (figures.draw_estimates, (fitted,), f"Estimates{shared} with their 95% intervals. An arrow is an "
                       "open end: the data do not say where it stops."),
         "weights": (figures.draw_weights, (fitted,), "Weights of the primitives over all decisions, each certified."),
@@ -279,12 +278,6 @@ def _write(
         pictures["people"] = (figures.draw_people, (fitted,), "Everybody's estimates, shrunk towards the group's mean.")
     if again is not None:
         pictures["recovery"] = (figures.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
-    files, drawn = [], []
-    for name, (draw, arguments, caption) in pictures.items():
-        files += save_figure(out / "figures" / name, styled(draw, *arguments))
-        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
-    words = _words(design, fitted, known, again)
-    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     record = {
         "plan": plan.model_dump(), "estimates": output.estimate_rows(fitted),
         "models": [] if fitted.comparison is None else comparison_rows(fitted.comparison),
@@ -292,12 +285,11 @@ def _write(
         "people": output.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
         "climbs": plain(fitted.optimum, finite=True),
     }  # fmt: skip
+    title = f"{design.family.name}: {sentence_of(fitted)}"
     return [
-        write_text(out / "report.html", render_page(f"{design.family.name}: {sentence_of(fitted)}", words, drawn, out)),
-        write_text(out / "summary.md", f"# A fit of {design.family.name}\n\n{text}\n"),
+        *write_page(out, title, _words(design, fitted, known, again), pictures),
         write_json(out / RECORD, record),
         write_dataset(out / "fit.zarr", output.to_datatree(fitted, plan.draws, plan.seed)),
-        *files,
     ]
 
 

@@ -3,9 +3,9 @@
 import base64
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import ChoiceLoader, PackageLoader, StrictUndefined
 from jinja2 import Environment as Templates
@@ -13,6 +13,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from .. import __version__
+from .store import save_figure, write_text
+
+Picture = tuple[Callable[..., Any], tuple[Any, ...], str]  # a drawing function, its arguments, the caption
 
 
 class PageFigure(NamedTuple):
@@ -111,3 +114,16 @@ def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigu
     return templates.get_template("page.html.j2").render(
         title=title, words=words, figures=shown, version=__version__, style=page_style()
     )
+
+
+def write_page(out: Path, title: str, words: list[tuple[str, str]], pictures: Mapping[str, Picture]) -> list[Path]:
+    """Results in a folder: `report.html`, the same words as `summary.md`, and figures in the order of `pictures`."""
+    from ..drawing import styled  # whoever only reads Markdown needs no matplotlib
+
+    files, drawn = [], []
+    for name, (draw, arguments, caption) in pictures.items():
+        files += save_figure(out / "figures" / name, styled(draw, *arguments))
+        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    text = "\n\n".join([f"# {title}", *(f"## {heading}\n\n{body}" for heading, body in words)])
+    page = write_text(out / "report.html", render_page(title, words, drawn, out))
+    return [page, write_text(out / "summary.md", f"{text}\n"), *files]

@@ -26,8 +26,8 @@ from ..tracks.reading import Tracks, read_tracks
 from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
 from .memory import peak_megabytes
-from .page import PageFigure, render_page
-from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
+from .page import Picture, write_page
+from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json
 
 HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
              "worse than constant": "this gate is the wrong model"}  # fmt: skip
@@ -159,7 +159,7 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     from ..tracks import figures as draw
 
     found = made.answer
-    pictures: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    pictures: dict[str, Picture] = {
         "models": (draw_differences, (found.comparison, WALK), "What each model predicts of decisions "
                    "that it had not seen, with bars of two standard errors over blocks."),
         "estimates": (draw_estimates, (found.fit,), "Estimates of the composed agent with 95% "
@@ -179,12 +179,6 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     if made.predicted:
         pictures["predictions"] = (draw.draw_predicted, (made.predicted,), "Groups that start where the data were, "
                                    "simulated with the estimates, and the data of the same seconds.")  # fmt: skip
-    files, drawn = [], []
-    for name, (drawing, arguments, caption) in pictures.items():
-        files += save_figure(out / "figures" / name, styled(drawing, *arguments))
-        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
-    words = _words_of(made)
-    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in words)
     title = f"{made.card.source}: {HEADLINES[found.judged.call]}"
     record = {
         "plan": plan.model_dump(), **results_of(found), "sentence": found.sentence, "judged": _judged(found),
@@ -194,11 +188,9 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
         "cpu_seconds": made.seconds, "megabytes": made.megabytes,
     }  # fmt: skip
     return [
-        write_text(out / "report.html", render_page(title, words, drawn, out)),
-        write_text(out / "summary.md", f"# {title}\n\n{text}\n"),
+        *write_page(out, title, _words_of(made), pictures),
         write_json(out / "tracks.json", record),
         write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
-        *files,
     ]
 
 

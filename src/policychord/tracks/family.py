@@ -123,23 +123,23 @@ def _collide(strength: Any, seen: Seen, action: Any, k: Time) -> Any:
 def weigh(given: Decisions, theta: Theta) -> tuple[Float[np.ndarray, "N n"], Float[np.ndarray, " N"]]:
     """The composed agent's weights at decisions, with their certified gap; what `theta` lacks is at its start."""
     family = family_of(given)
-    agent = family.build({one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters})
+    agent = family.build({p.name: jnp.asarray(theta.get(p.name, p.start), float) for p in family.parameters})
     parts = []
     for begin in range(0, given.size, WEIGHED):
         here = np.minimum(np.arange(begin, begin + WEIGHED), given.size - 1)  # one program for all
-        found = _weigh(agent, Seen(*(jnp.asarray(field[here]) for field in given.seen)))
-        parts.append([np.asarray(part)[: given.size - begin] for part in found])
+        weighed = _weigh(agent, Seen(*(jnp.asarray(field[here]) for field in given.seen)))
+        parts.append([np.asarray(part)[: given.size - begin] for part in weighed])
     weights, gap = (np.concatenate(part) for part in zip(*parts, strict=True))
     return weights, gap
 
 
 @eqx.filter_jit
 def _weigh(agent: Composer, all_seen: Seen) -> Any:
-    def one(seen: Seen) -> Any:
-        found = solve(agent.problem(seen, 0))
-        return found.weights, found.certificate.gap
+    def weigh_one(seen: Seen) -> Any:
+        equilibrium = solve(agent.problem(seen, 0))
+        return equilibrium.weights, equilibrium.certificate.gap
 
-    return jax.lax.map(one, all_seen, batch_size=WEIGHED_AT_ONCE)
+    return jax.lax.map(weigh_one, all_seen, batch_size=WEIGHED_AT_ONCE)
 
 
 # ----------------------------------------------------------------------------------------------- rivals
@@ -189,7 +189,7 @@ def models_of(
 
     looks = [*(f"strength of {name}" for name in names), "speed", "distance from the wanted velocity"]
     labels = [f"{name}: {look}" for name in names[:-1] for look in ("constant", *looks)]
-    gain, begun_gain = (tuple(one[name] for name in one if name == "gain") for one in (free, begun))
+    gain, begun_gain = (tuple(group[name] for name in group if name == "gain") for group in (free, begun))
     weights = _at(simplex("weights", names, prior=WEAK), (theta or {}).get("prior"))
     begun_spread = tuple(begun[name] for name in begun if name in _SPREAD)
     strength, slope = real("strength", 1.0, prior=WEAK), real("slope", 0.3, labels=names, prior=WEAK)
