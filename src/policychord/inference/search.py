@@ -32,6 +32,7 @@ SNAP = 1e-9  # from the border, where a number is put on it
 SMALLEST = 1e-10  # a step that moves nothing by more is none
 SAME = 1e-9  # nats by which a mode must be higher to be another one
 ROUNDING = 1e-12  # of a value: by so much a sum may seem to fall
+NOISE = 1e-8  # the same of a value that is made of solved weights
 FAR_OUT, NEARER = 8.0, 3.0  # |z| of an end that may be a plateau, and of where another run begins
 
 
@@ -189,6 +190,11 @@ def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray
     value, gradient, *products = _finite(objective(aim, active))
     promised = np.maximum(np.einsum("gi,gi->g", moved, uphill), 0.0)
     good = value >= before + 1e-4 * promised - ROUNDING * np.abs(before)
+    # weights are solved to a tolerance: where that hides what is left to gain, the slope decides
+    noise = NOISE * np.abs(before)
+    metric, slope = runs.metric[active], np.where(uphill != 0, gradient, 0.0)
+    flatter = np.einsum("gi,gij,gj->g", slope, metric, slope) < 0.25 * np.einsum("gi,gij,gj->g", uphill, metric, uphill)
+    good |= (promised < noise) & (value > before - noise) & flatter
     # the top of the parabola through both values and the slope
     bend = before + promised - value
     known = np.isfinite(bend) & (bend > 0)
