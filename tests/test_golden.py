@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from benchmarks.walks import GOLDEN, TOLERANCE, WALKS, differences
+from benchmarks.walks import GOLDEN, WALKS, differences
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name)
 def test_a_walk_gives_what_was_frozen(walk, tmp_path):
     golden = json.loads((GOLDEN / f"{walk.name}.json").read_text(encoding="utf-8"))
     present = json.loads(json.dumps(walk.run(tmp_path / "out")))
-    assert not list(differences(golden, present, TOLERANCE))
+    assert not list(differences(golden, present, walk.tolerance))
 
 
 def test_a_difference_is_seen():

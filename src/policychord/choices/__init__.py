@@ -31,11 +31,11 @@ if TYPE_CHECKING:
         weights_by_trial,
     )
     from .data import TASKS, Choices, Reading, Task, measure_task, parse_choices, read_choices
-    from .estimate import Fitted, borrow, choice_likelihood, coefficients_of, evaluate, fit, shrink
+    from .estimate import Fitted, borrow, choice_likelihood, coefficients_of, fit, shrink
     from .fetch import data_folder, find_data
     from .figures import colours, draw_course, draw_pxp, entitle, probability_label
     from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates, learner_of
-    from .models import LEAST, ChoiceModel, Link, classic, compose, composed, log_proba, reference_of, weigh
+    from .models import LEAST, ChoiceModel, Link, classic, compose, composed, log_proba, weigh
     from .quality import Examination, examine
     from .report import model_table, verdict
     from .schemas import CLASSIC, FEATURES, KNOWN, PAPER, columns, exploit
@@ -46,8 +46,8 @@ _HOME = {
     "beliefs": ("Trials", "believe", "take"),
     "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates", "learner_of"),
     "schemas": ("CLASSIC", "FEATURES", "KNOWN", "PAPER", "columns", "exploit"),
-    "models": ("LEAST", "ChoiceModel", "Link", "classic", "compose", "composed", "log_proba", "reference_of", "weigh"),
-    "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "evaluate", "fit", "shrink"),
+    "models": ("LEAST", "ChoiceModel", "Link", "classic", "compose", "composed", "log_proba", "weigh"),
+    "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),
     "compare": (
         "OURS",
         "ROUNDING",

@@ -213,14 +213,14 @@ def fit(model: ChoiceModel, trials: Trials) -> Fitted:
     base = _searched(model)
     if not base.coefficients:
         people = 1 if model.pooled else len(np.unique(trials.subject))
-        return evaluate(model, trials, np.zeros((people, 0)), np.zeros(people, dtype=bool))
+        return _evaluate(model, trials, np.zeros((people, 0)), np.zeros(people, dtype=bool))
     given = choice_likelihood(base, trials)
     with jax.enable_x64(True):
         z = estimate(given, starts=_starts(base, given, trials)).z
     found = describe_estimates(given, z)
     separated = found.separated | _separated(base, trials, found.coef)
     error = np.where(separated[:, None], np.nan, found.error)
-    return evaluate(model, trials, found.coef, separated, error, found.low, found.high, z)
+    return _evaluate(model, trials, found.coef, separated, error, found.low, found.high, z)
 
 
 def _searched(model: ChoiceModel) -> ChoiceModel:
@@ -337,7 +337,7 @@ def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:
     return np.stack(list(natural(given.parameters, np.asarray(z)).values()), axis=-1)
 
 
-def evaluate(
+def _evaluate(
     model: ChoiceModel,
     trials: Trials,
     coef: np.ndarray,
@@ -366,7 +366,7 @@ def evaluate(
 
 def borrow(model: ChoiceModel, trials: Trials, base: Fitted) -> Fitted:
     """A model with the coefficients of another fit, and their errors."""
-    return evaluate(model, trials, base.coef, base.separated, base.error, base.low, base.high, base.z)
+    return _evaluate(model, trials, base.coef, base.separated, base.error, base.low, base.high, base.z)
 
 
 def coefficients_of(fitted: Fitted, trials: Trials) -> np.ndarray:
@@ -391,7 +391,7 @@ def shrink(model: ChoiceModel, trials: Trials) -> tuple[Fitted, GroupFit]:
     with jax.enable_x64(True):
         group = empirical_bayes(given)
     estimates = describe_estimates(given, group.z, group.covariances)
-    fitted = evaluate(model, trials, *estimates._replace(separated=np.zeros(len(group.z), dtype=bool)), z=group.z)
+    fitted = _evaluate(model, trials, *estimates._replace(separated=np.zeros(len(group.z), dtype=bool)), z=group.z)
     return fitted._replace(log_evidence=group.log_evidence), group
 
 

@@ -179,7 +179,7 @@ def log_proba(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarra
     """ln p of every arm at every trial, (trials, arms); `coef` has a row for each trial (see `coefficients_of`)."""
     if isinstance(model.change, Mixture):
         return weigh(model, trials, coef).log_prob
-    log_q = reference_of(model, trials, coef)
+    log_q = _reference(model, trials, coef)
     return log_q if model.change is None else FLOORS[model.change](log_q, trials)
 
 
@@ -188,7 +188,7 @@ def weigh(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Composition:
     mixture = model.change
     if not isinstance(mixture, Mixture):
         raise ValueError(f"model is the {model.name} without primitives: only a composed model has weights.")
-    log_q = reference_of(model, trials, coef)
+    log_q = _reference(model, trials, coef)
     return compose(columns(mixture.primitives, believed(model, trials, coef)), log_q, mixture.eps, mixture.prior)
 
 
@@ -199,7 +199,7 @@ def believed(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Trials:
     return relearn(trials, model.learner, {name: coef[:, k, None] for k, name in enumerate(model.learner.free)})
 
 
-def reference_of(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
     """ln q of every arm at every trial, (trials, arms)."""
     seen = believed(model, trials, coef)
     if isinstance(model.reference, str):
