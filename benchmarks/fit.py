@@ -37,7 +37,7 @@ from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  
 from policychord.inference import comparison, fit, groups, likelihoods, optimise, search, to_datatree  # noqa: E402
 from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
 from policychord.inference.families import bandit, flock  # noqa: E402
-from policychord.inference.fits import likelihood_of_account, setup_of  # noqa: E402
+from policychord.inference.fits import likelihood_of_model, setup_of  # noqa: E402
 from policychord.inference.parameters import at_bound, bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.inference.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.inference.selection import select_models  # noqa: E402
@@ -225,7 +225,7 @@ def run_cohort(options: argparse.Namespace) -> None:
                 subject=np.full(trials, person)))  # fmt: skip
         seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *parts)
         setup = setup_of(known._replace(features=None), chosen, rest, seen)
-        given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
+        given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
         group, single = groups.empirical_bayes(given, starts=2), alone(given, 2)
         return {
             "offset": group.mean - mean, "error": group.error, "spread": np.sqrt(np.diag(group.covariance)),
@@ -269,7 +269,7 @@ def people(trials: Any) -> Any:
 def players(seen: Any, variance: tuple[float, ...], free: tuple[str, ...]) -> Any:
     known, chosen, rest = family_of(bandit(variance).family, free, {})
     setup = setup_of(known._replace(features=None), chosen, rest, seen)
-    return likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
+    return likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
 
 
 def hybrids(seen: Any, lapse: bool) -> Any:
@@ -584,7 +584,7 @@ def run_size(options: argparse.Namespace) -> None:
     known, chosen, rest = family_of(design.family, ("eps", "prior", "collision"), {})
     seen = design.simulate(FLOCK, 10_000, 0)
     setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
+    given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
     z = unconstrained(chosen, {one.name: FLOCK[one.name] for one in chosen})
     likelihoods.pointwise(given, z), likelihoods.scores(given, z)
     pairs = []

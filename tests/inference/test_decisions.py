@@ -85,7 +85,7 @@ def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
 def test_gradients_in_chunks_are_those_of_differences(seen):
     known, chosen, rest = decisions.family_of(LINE, ("eps", "prior", "scale", "sd"), {})
     setup = fits.setup_of(known, chosen, rest, seen)
-    given = fits.likelihood_of_account(decisions.composed(known, chosen, rest, setup.by), setup, seen)
+    given = fits.likelihood_of_model(decisions.composed(known, chosen, rest, setup.by), setup, seen)
     z = parameters.unconstrained(chosen, TRUTH)
     value, gradient = likelihoods.value_and_gradient(given, z)
     assert value == pytest.approx(likelihoods.pointwise(given, z).sum(), abs=1e-9)
@@ -195,7 +195,7 @@ def test_information_is_the_spread_of_scores(seen):
     family, chosen, rest = decisions.family_of(LINE, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
     many = simulate(TRUTH, 6000, 4)
     setup = fits.setup_of(family, chosen, rest, many)
-    given = fits.likelihood_of_account(decisions.composed(family, chosen, rest, setup.by), setup, many)
+    given = fits.likelihood_of_model(decisions.composed(family, chosen, rest, setup.by), setup, many)
     slope = likelihoods.scores(given, parameters.unconstrained(chosen, {"eps": 0.4, "scale": 8.0})).gradient
     np.testing.assert_allclose(slope.T @ slope / len(slope), known.matrix, rtol=0.25)
     assert np.all(np.abs(slope.mean(axis=0)) < 4 * slope.std(axis=0) / np.sqrt(len(slope)))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         posterior_tree,
         predict_others,
         recover,
-        recover_cohorts,
+        recover_choices,
     )
     from .compare import (
         OURS,
@@ -71,7 +71,7 @@ _HOME = {
         "posterior_tree",
         "predict_others",
         "recover",
-        "recover_cohorts",
+        "recover_choices",
     ),
     "report": ("model_table", "verdict"),
     "simulate": ("GROUPS", "SUBJECTS", "SYNTHETIC", "cohort", "draw_people", "simulate_choices", "synthetic"),

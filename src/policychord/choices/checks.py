@@ -8,7 +8,7 @@ import numpy as np
 
 from ..inference.comparison import estimate_without
 from ..inference.optimise import Progress
-from ..inference.recovery import ModelRecovery, RecoveredParameter
+from ..inference.recovery import ModelRecovery, Refitted, recover_cohorts
 from .beliefs import Trials
 from .compare import Plan, believe_by, borrow, compare_models
 from .data import Choices
@@ -49,48 +49,28 @@ def recover(
         rng = np.random.default_rng((seed, number, names.index(name)))
         return play(design, choices.task, specs[name], fits[name].coef[at], rng), fits[name].coef
 
-    return recover_cohorts(plan, again, cohorts=cohorts, progress=progress)
+    return recover_choices(plan, again, cohorts=cohorts, progress=progress)
 
 
-def recover_cohorts(plan: Plan, cohort: Cohort, *, cohorts: int = 1, progress: Progress | None = None) -> ModelRecovery:
+def recover_choices(plan: Plan, cohort: Cohort, *, cohorts: int = 1, progress: Progress | None = None) -> ModelRecovery:
     """All models of a plan fitted to cohorts of each of them: which model is found, and how well its coefficients."""
     names = tuple(plan.everything)
-    people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
-    parameters: list[RecoveredParameter] = []
-    for row, name in enumerate(names):
-        truth, refitted = [], []
-        for number in range(cohorts):
-            if progress is not None:
-                progress(f"recovery: people who use {name}", row * cohorts + number, len(names) * cohorts)
-            simulated, coef = cohort(name, number)
-            trials = believe_by(plan, simulated)
-            fits = {other: fit(model, trials) for other, model in plan.models.items()}
-            if plan.composes:
-                fits[names[-1]] = borrow(plan.ours, trials, fits[plan.reference])
-            evidence = np.stack([fits[other].log_evidence for other in names], axis=1)
-            people[row] += np.bincount(evidence.argmax(1), minlength=len(names)) / len(evidence)
-            selection = compare_models(fits, names).selection
-            frequency[row] += selection.expected
-            won[row, selection.pxp.argmax()] += 1
-            truth.append(coef)
-            refitted.append(fits[name])
-        parameters += _recovered(name, np.concatenate(truth), refitted)
-    return ModelRecovery(names, tuple(parameters), people / cohorts, frequency / cohorts, won / cohorts)
 
+    def refit(name: str, number: int) -> Refitted:
+        simulated, coef = cohort(name, number)
+        trials = believe_by(plan, simulated)
+        fits = {other: fit(model, trials) for other, model in plan.models.items()}
+        if plan.composes:
+            fits[names[-1]] = borrow(plan.ours, trials, fits[plan.reference])
+        evidence = np.stack([fits[other].log_evidence for other in names], axis=1)
+        first = int(compare_models(fits, names).selection.pxp.argmax())
+        own = fits[name]
+        assert own.low is not None
+        assert own.high is not None
+        return Refitted(coef, own.coef, own.low, own.high, evidence, first)
 
-def _recovered(name: str, truth: np.ndarray, refitted: list[Fitted]) -> list[RecoveredParameter]:
-    estimates, low, high = (
-        np.concatenate([getattr(fitted, part) for fitted in refitted]) for part in ("coef", "low", "high")
-    )
-    rows = []
-    for k, label in enumerate(refitted[0].names):
-        off = estimates[:, k] - truth[:, k]
-        varies = np.std(truth[:, k]) * np.std(estimates[:, k]) > 0
-        correlation = float(np.corrcoef(truth[:, k], estimates[:, k])[0, 1]) if varies else float("nan")
-        inside = (low[:, k] <= truth[:, k]) & (truth[:, k] <= high[:, k])
-        rmse = float(np.sqrt(np.mean(off**2)))
-        rows.append(RecoveredParameter(name, label, correlation, float(off.mean()), rmse, float(inside.mean())))
-    return rows
+    parameters = {name: model.coefficients for name, model in plan.everything.items()}
+    return recover_cohorts(parameters, refit, cohorts=cohorts, progress=progress)
 
 
 # ---------------------------------------------------------------------------------------- other people

@@ -123,7 +123,7 @@ def fit(
     _check_request(hold_out, method, chosen)
     setup = setup_of(known, chosen, rest, observations)
     model = composed(known, chosen, rest, setup.by)
-    given = likelihood_of_account(model, setup, observations)
+    given = likelihood_of_model(model, setup, observations)
     labels, what = _labels(observations, hold_out, method)
     within = method == "group"
     fold = (folds_within(observations.subject, labels) if within else folds_of(labels)) if compare else None
@@ -300,10 +300,10 @@ def _names(family: Family, count: int) -> tuple[str, ...]:
 def likelihood_of(fit: Fit) -> Likelihood:
     """The likelihood that was climbed, anew: `log_prob(theta, unit)` for one decision, and the data."""
     setup = setup_of(fit.family, fit.parameters, fit.fixed, fit.observations)
-    return likelihood_of_account(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
+    return likelihood_of_model(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
 
 
-def likelihood_of_account(account: Model, setup: _Setup, seen: Observations) -> Likelihood:
+def likelihood_of_model(account: Model, setup: _Setup, seen: Observations) -> Likelihood:
     return likelihood(account, setup.data, groups=seen.subject, at_once=setup.at_once)
 
 

@@ -18,11 +18,12 @@ from scipy.stats import binomtest, chi2, norm
 from .._types import require_float64
 from .comparison import Comparison, compare
 from .decisions import Family, Observations, choice, composed, family_of, log_weights
-from .fits import likelihood_of_account, reasons_of, setup_of
+from .fits import likelihood_of_model, reasons_of, setup_of
 from .likelihoods import Data, Model, likelihood
 from .optimise import Progress, of_groups, report, with_declared_prior
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
 from .search import Modes, Objective, maximise_from_starts, maximise_groups
+from .selection import select_models
 from .uncertainty import (
     LEVEL,
     MOST_CORRELATED,
@@ -91,7 +92,9 @@ class Recovery(NamedTuple):
     @property
     def parameters(self) -> tuple[RecoveredParameter, ...]:
         """Bias, root of the mean squared error and coverage of each number."""
-        return _recovered("composed", self.names, self.truth[None], self.estimates, self.errors)
+        ends = self.estimates - NORMAL * self.errors, self.estimates + NORMAL * self.errors
+        truth = np.broadcast_to(self.truth, self.estimates.shape)
+        return _recovered("composed", self.names, truth, self.estimates, *ends)
 
     @property
     def bias(self) -> Float[np.ndarray, " K"]:
@@ -189,7 +192,7 @@ def recover(
     seen = design(theta, decisions * repeats, seed)
     seen = seen._replace(subject=np.arange(seen.size) // decisions)
     setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of_account(composed(known, chosen, rest, setup.by), setup, seen)
+    given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
     objective = of_groups(given, products=True)
     names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
     if unknown := sorted({*profiles, *tests} - set(names)):
@@ -247,19 +250,17 @@ def _deviance(
 
 
 def _recovered(
-    model: str, names: Sequence[str], truth: np.ndarray, estimates: np.ndarray, errors: np.ndarray
+    model: str, names: Sequence[str], truth: np.ndarray, estimates: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[RecoveredParameter, ...]:
-    """Of estimates and their errors (..., K) against the truth, which is repeated as often as there are estimates."""
+    """Of estimates and their intervals against the truth, (repeats, K) each."""
     rows = []
     for k, name in enumerate(names):
-        got, error = estimates[..., k].ravel(), errors[..., k].ravel()
-        wanted = np.broadcast_to(truth[..., k], estimates.shape[:-1]).ravel()
-        varies = np.std(wanted) * np.std(got) > 0
-        correlation = float(np.corrcoef(wanted, got)[0, 1]) if varies else float("nan")
-        off = got - wanted
-        inside = float(np.mean(np.abs(off) <= NORMAL * error))
-        rows.append(RecoveredParameter(
-            model, name, correlation, float(off.mean()), float(np.sqrt(np.mean(off**2))), inside))  # fmt: skip
+        off = estimates[:, k] - truth[:, k]
+        varies = np.std(truth[:, k]) * np.std(estimates[:, k]) > 0
+        correlation = float(np.corrcoef(truth[:, k], estimates[:, k])[0, 1]) if varies else float("nan")
+        inside = float(np.mean((low[:, k] <= truth[:, k]) & (truth[:, k] <= high[:, k])))
+        rmse = float(np.sqrt(np.mean(off**2)))
+        rows.append(RecoveredParameter(model, name, correlation, float(off.mean()), rmse, inside))
     return tuple(rows)
 
 
@@ -361,7 +362,42 @@ class ModelRecovery(NamedTuple):
     parameters: tuple[RecoveredParameter, ...]
     people: Float[np.ndarray, "simulated fitted"]  # share of people whose least BIC is the fitted model's
     frequency: Float[np.ndarray, "simulated fitted"]  # expected frequencies by group selection, mean over cohorts
-    won: Float[np.ndarray, "simulated fitted"]  # share of cohorts that the fitted model predicts best, held out
+    won: Float[np.ndarray, "simulated fitted"]  # share of cohorts in which the fitted model comes first
+
+
+class Refitted(NamedTuple):
+    """All models fitted to one cohort of one model: the cohort's parameters, (people, K) each, and who explains it."""
+
+    truth: Float[np.ndarray, "people K"]
+    estimates: Float[np.ndarray, "people K"]
+    low: Float[np.ndarray, "people K"]  # ends of 95% intervals
+    high: Float[np.ndarray, "people K"]
+    log_evidence: Float[np.ndarray, "people models"]
+    first: int  # the model that comes first
+
+
+def recover_cohorts(
+    parameters: Mapping[str, Sequence[str]],
+    refit: Callable[[str, int], Refitted],
+    *,
+    cohorts: int = 1,
+    progress: Progress | None = None,
+) -> ModelRecovery:
+    """What `refit(model, number)` makes of several cohorts of every model; `parameters` has their names, by model."""
+    names = tuple(parameters)
+    people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
+    rows: list[RecoveredParameter] = []
+    for row, name in enumerate(names):
+        found = []
+        for number in range(cohorts):
+            report(progress, f"recovery: people who use {name}", row * cohorts + number, len(names) * cohorts)
+            cohort = refit(name, number)
+            people[row] += np.bincount(cohort.log_evidence.argmax(axis=1), minlength=len(names)) / len(cohort.truth)
+            frequency[row] += select_models(cohort.log_evidence).expected if len(names) > 1 else 1.0
+            won[row, cohort.first] += 1
+            found.append(cohort[:4])
+        rows += _recovered(name, parameters[name], *(np.concatenate(part) for part in zip(*found, strict=True)))
+    return ModelRecovery(names, tuple(rows), people / cohorts, frequency / cohorts, won / cohorts)
 
 
 def recover_models(
@@ -378,27 +414,18 @@ def recover_models(
 
     `settings` are those of `compare`: `fold`, `weight`, `starts`, ... People have parameters of their own.
     """
-    models = sorted(models, key=lambda model: model.name)
-    names = tuple(model.name for model in models)
-    people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
-    parameters: list[RecoveredParameter] = []
-    for row, model in enumerate(models):
-        truth = comparison.score(model.name).z
-        theta = jax.vmap(lambda z, model=model: natural(model.parameters, z))(jnp.asarray(truth))
-        estimates, errors = [], []
-        for cohort in range(cohorts):
-            report(progress, f"recovery: people who use {model.name}", row * cohorts + cohort, len(names) * cohorts)
-            data = simulate(model, theta, seed + cohort * len(names) + row)
-            again = compare(models, data, own=True, references=(), **settings)
-            bic = np.stack([again.score(name).bic for name in names], axis=1)
-            people[row] += np.bincount(bic.argmin(axis=1), minlength=len(names)) / len(bic)
-            won[row, names.index(again.scores[0].name)] += 1
-            if again.selection is not None:
-                frequency[row] += again.selection.expected
-            z = again.score(model.name).z
-            given = likelihood(model, data.units, groups=data.subject, weight=settings.get("weight"))
-            objective = with_declared_prior(of_groups(given, products=True), given, settings.get("method", "map"))
-            estimates.append(z)
-            errors.append(np.sqrt(np.einsum("gii->gi", inverse_of(curvature(objective, z))[0])))
-        parameters += _recovered(model.name, free_names(model.parameters), truth, np.stack(estimates), np.stack(errors))
-    return ModelRecovery(names, tuple(parameters), people / cohorts, frequency / cohorts, won / cohorts)
+    known = {model.name: model for model in sorted(models, key=lambda model: model.name)}
+
+    def refit(name: str, number: int) -> Refitted:
+        model, truth = known[name], comparison.score(name).z
+        data = simulate(model, natural(model.parameters, truth), seed + number * len(known) + list(known).index(name))
+        again = compare(models, data, own=True, references=(), **settings)
+        z = again.score(name).z
+        given = likelihood(model, data.units, groups=data.subject, weight=settings.get("weight"))
+        objective = with_declared_prior(of_groups(given, products=True), given, settings.get("method", "map"))
+        error = NORMAL * np.sqrt(np.einsum("gii->gi", inverse_of(curvature(objective, z))[0]))
+        evidence = np.stack([-again.score(other).bic / 2 for other in known], axis=1)
+        return Refitted(truth, z, z - error, z + error, evidence, list(known).index(again.scores[0].name))
+
+    parameters = {name: free_names(model.parameters) for name, model in known.items()}
+    return recover_cohorts(parameters, refit, cohorts=cohorts, progress=progress)

@@ -35,7 +35,7 @@ from policychord.choices import (
     log_proba,
     plan_models,
     predict_others,
-    recover_cohorts,
+    recover_choices,
     simulate_choices,
     take,
     weigh,
@@ -228,4 +228,4 @@ def _recover(settings: BanditSettings, experiment: str) -> ModelRecovery:
         )  # fmt: skip
         return choices, people
 
-    return recover_cohorts(plan, cohort, cohorts=settings.recovery_cohorts)
+    return recover_choices(plan, cohort, cohorts=settings.recovery_cohorts)
