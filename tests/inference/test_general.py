@@ -208,6 +208,23 @@ def test_at_the_border_the_other_numbers_still_reach_their_best(scored):
     np.testing.assert_allclose(found.z, [[20.0, -25.0 + 0.95 * 10.0]], atol=1e-2)
 
 
+def test_a_value_that_jumps_by_its_tolerance_does_not_keep_a_run_from_its_mode():
+    """Weights are solved to a tolerance, so the value may be lower by 4e-7 right at the mode: a run never ended."""
+    bend, calls = np.array([[1.0, 0.5], [0.5, 2.0]]), []
+
+    def objective(z, which):
+        calls.append(1)
+        assert len(calls) < 30
+        off = z - 1.0
+        value = -100.0 - 0.5 * np.einsum("gi,ij,gj->g", off, bend, off) - 0.3 * (off**3).sum(axis=1)
+        value -= np.where(np.abs(off).max(axis=1) < 1e-4, 4e-7, 0.0)
+        return value, -off @ bend - 0.9 * off**2, np.tile(1.1 * bend, (len(z), 1, 1))
+
+    modes = search.maximise_groups(objective, np.zeros((1, 2)))
+    assert modes.converged.all()
+    np.testing.assert_allclose(modes.z, 1.0, atol=2e-5)
+
+
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)

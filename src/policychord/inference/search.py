@@ -57,6 +57,7 @@ class _Runs(NamedTuple):
     fresh: Bool[np.ndarray, " groups"]  # C is the identity and says nothing about distances
     length: Float[np.ndarray, " groups"]  # share of the step that is tried next
     trials: Int[np.ndarray, " groups"]  # that failed, of the present step
+    renewed: Bool[np.ndarray, " groups"]  # C, since the last step
     steps: Int[np.ndarray, " groups"]  # taken
 
 
@@ -147,6 +148,7 @@ def _begin(objective: Objective, z: np.ndarray, inverse: np.ndarray | None) -> _
         fresh=np.full(count, inverse is None and not scored),
         length=np.ones(count),
         trials=np.zeros(count, int),
+        renewed=np.zeros(count, bool),
         steps=np.zeros(count, int),
     )
 
@@ -200,7 +202,9 @@ def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray
     known = np.isfinite(bend) & (bend > 0)
     shorter = np.clip(0.5 * promised / np.where(known, bend, np.inf), 0.1, 0.5)
     runs.length[active] = np.where(good, 1.0, runs.length[active] * shorter)
-    runs.trials[active] = np.where(good & (np.abs(moved).max(axis=1) > SMALLEST), 0, runs.trials[active] + 1)
+    moving = good & (np.abs(moved).max(axis=1) > SMALLEST)
+    runs.trials[active] = np.where(moving, 0, runs.trials[active] + 1)
+    runs.renewed[active[moving]] = False
     won = active[good]
     fell = runs.gradient[won] - gradient[good]
     runs.metric[won] = _bfgs(runs.metric[won], moved[good], fell, runs.fresh[won])
@@ -215,10 +219,11 @@ def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray
 
 def _renew(runs: _Runs, groups: np.ndarray) -> None:
     """Another C where no length of a step was good: that of the products, or after it the identity."""
-    _restart(runs, groups[runs.far[groups]] if runs.products is not None else groups)
+    again = runs.far[groups] | runs.renewed[groups] | (runs.products is None)
+    _restart(runs, groups[again])
     if runs.products is not None:
-        scored = groups[~runs.fresh[groups]]
-        runs.metric[scored], runs.far[scored] = _inverses(runs.products[scored]), True
+        scored = groups[~again]
+        runs.metric[scored], runs.far[scored], runs.renewed[scored] = _inverses(runs.products[scored]), True, True
     runs.length[groups], runs.trials[groups] = 1.0, 0
 
 

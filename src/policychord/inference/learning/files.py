@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from ..parameters import free_names
 
 def write_optimum(path: Path, likelihood: Likelihood, optimum: Optimum) -> None:
     """Store an optimum, complete or not; the file is there as a whole or not at all."""
-    arrays = optimum._asdict() | {"paths": np.concatenate([np.zeros(0), *optimum.paths])}
+    arrays: dict[str, Any] = optimum._asdict() | {"paths": np.concatenate([np.zeros(0), *optimum.paths])}
     length = np.array([len(series) for series in optimum.paths], dtype=int)
     path.parent.mkdir(parents=True, exist_ok=True)
     target = part_beside(path)
@@ -44,13 +45,13 @@ def read_optimum(path: Path, likelihood: Likelihood) -> Optimum:
 def _optimum(count: int, *, paths: np.ndarray, length: np.ndarray, **fields: np.ndarray) -> Optimum:
     """An optimum of so many numbers from its arrays, if they have the right shapes."""
     length = length.astype(int)
-    arrays = {name: fields.pop(name).astype(float) for name in ("z", "starts", "tried", "heights")}
+    arrays: dict[str, Any] = {name: fields.pop(name).astype(float) for name in ("z", "starts", "tried", "heights")}
     starts, tried = len(arrays["starts"]), len(arrays["heights"])
     shapes = [array.shape for array in (*arrays.values(), paths)]
     if shapes != [(count,), (starts, count), (tried, count), (tried,), (length.sum(),)]:
         raise ValueError(f"arrays of the shapes {shapes}")
-    kinds = {"evaluations": int, "converged": bool, "complete": bool}
-    numbers = {name: kinds.get(name, float)(value) for name, value in fields.items()}
+    kinds: dict[str, Any] = {"evaluations": int, "converged": bool, "complete": bool}
+    numbers: dict[str, Any] = {name: kinds.get(name, float)(value) for name, value in fields.items()}
     parts = np.split(paths.astype(float), np.cumsum(length)[:-1]) if len(length) else []
     return Optimum(**arrays, **numbers, paths=tuple(parts))
 
