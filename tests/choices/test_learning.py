@@ -389,6 +389,27 @@ def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, c
     assert (shrunk["log_evidence"] < shrunk["log_likelihood"]).all()
 
 
+def test_a_list_without_the_composed_model_is_compared_as_it_is(two_groups, monkeypatch, capsys):
+    """No weights, no controls, no reference; the order of the names changes nothing."""
+    from policychord.cli import main
+
+    answers = []
+    for names in ("Value,delta", "delta,Value"):
+        out = two_groups / names
+        args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", names]
+        monkeypatch.setattr(sys, "argv", ["policychord", *args, "--out", str(out), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code in (0, None)
+        record = json.loads(capsys.readouterr().out)
+        assert "controls" not in record["results"]
+        assert not (out / "weights.csv").exists()
+        answers.append({row["model"]: row for row in record["results"]["models"]})
+        assert "Learners: kalman" in " ".join(record["notes"])
+    assert answers[0] == answers[1]
+    assert set(answers[0]) == {"Value", "delta"}
+
+
 def test_arviz_reads_the_draws_of_a_choice_model(cohort):
     """First trials, where nothing is known, have the same probability under all draws: `loo` takes it as it is."""
     az = pytest.importorskip("arviz")

@@ -67,7 +67,6 @@ def test_bandit_for_programs(here, tmp_path):
     assert header.endswith("log_likelihood,BIC,AIC,trials,chance,accuracy,R2,held_out,separated")
     summary = (tmp_path / "out" / "summary.md").read_text()
     assert "standard error over people" in summary
-    assert "delta rule" in summary
     assert record["results"]["verdict"] in summary
     assert "taken as ties" not in summary
 

@@ -68,17 +68,19 @@ def plan_models(
     `Composed` comes close to the `reference`: the Hybrid unless it is named. A `learner` with free parameters is
     fitted with each model anew; one without is the same for all.
     """
+    if len(set(models)) < len(models) or not models:
+        raise ValueError(f"models has {', '.join(models) or 'no name'}: name at least one, each once.")
     fitted = learner if learner is not None and learner.free else None
     known = {name: model_by_name(name, task, link, fitted) for name in models if name != OURS}
     composes = OURS in models
     if composes and not reference:
         if "Hybrid" not in known and len(known) > 1:
-            raise ValueError(f"{OURS} comes close to one of {', '.join(known)}: say to which by `reference`.")
+            raise ValueError(f"{OURS} comes close to one of {', '.join(known)}: say to which (reference).")
         reference = next(iter(known)) if len(known) == 1 else "Hybrid"
     if composes and reference not in known:
-        known[reference] = model_by_name(reference, task, link, fitted)
-    if not known:
-        raise ValueError("models is empty: name at least one.")
+        raise ValueError(
+            f"reference = {reference!r}, but models has {', '.join(known) or 'no other'}: name it there, too."
+        )
     return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner, composes)
 
 
@@ -101,8 +103,8 @@ def model_by_name(text: str, task: Task, link: Link = "logit", learner: Abstract
     decider = known.get((parts.get("decider") or ("habit" if own == "none" else "value")).lower())
     if not match or decider is None or (own and own not in LEARNERS) or set(more) - {"stickiness", "lapse"}:
         raise ValueError(
-            f"model {text!r} is not known: use one of {', '.join(CLASSIC)}, after a learner of its own where wanted "
-            f"({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and with +stickiness or +lapse."
+            f"model {text!r} is not known: use one of {', '.join(USUAL)}, a learner alone (delta), one before a model "
+            f"({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and +stickiness or +lapse after it."
         )
     if own:
         free = tuple(part for part in parts["free"].split("/") if part)
@@ -262,7 +264,7 @@ def fit_rivals(
         with_floor(f"{reference} clipped to [.01, .99]",
                    f"{reference}, with no probability under .01 or over .99", "clip"),
         with_floor(f"{1 - 0.01 * trials.arms:g} {reference} + .01",
-                   f"{reference}, who now and then picks any arm (.01 for each)", "lapse"),
+                   f"{reference}, mixed with .01 for every arm", "lapse"),
         against(f"{reference}, ours counted with {count} parameters",
                 f"{reference}, if composing counts as one more parameter",
                 taken(mixed(primitives, parameters=count))),

@@ -15,7 +15,7 @@ from .checks import CrossValidation, PredictiveCheck
 from .compare import OURS, Analysis, Plan, Rival, Rivals, Selection, compare_models, weights_within_block
 from .data import Choices, Task
 from .estimate import Fitted, shrink
-from .learners import LEARNERS
+from .learners import LEARNERS, AbstractLearner
 from .quality import CHANCE, FOLDS, Examination
 from .simulate import SYNTHETIC
 
@@ -97,7 +97,7 @@ def describe(
     table = model_table(fit, examined).drop(columns=["AIC", "XP"])
     lines += [verdict(fit), "", *_markdown(table), ""]
     if examined is not None:
-        lines += [_about_quality(examined), ""]
+        lines += [_about_quality(examined)]
     composes = f"; {OURS} has no coefficients besides those of {fit.ours.reference}" if fit.composed else ""
     lines += [
         f"- BIC: summed over people{composes}.",
@@ -191,11 +191,12 @@ def _probability(p: float) -> str:
 def _about_quality(examined: Examination) -> str:
     return " ".join([
         *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
-        f"Chance is {examined.chance_per_trial:.4f} nats per trial. accuracy: the share of choices to which a model "
-        "gives the highest probability; R2: 1 - log-likelihood / log-likelihood of chance; held_out: mean ln p of "
-        f"trials that the coefficients were not fitted to, in {FOLDS} folds of each person's blocks, or of stretches "
-        "of trials if there is one block; over_chance: by how much that is better than chance, with its standard error "
-        "over people.",
+        f"Chance is {examined.chance_per_trial:.4f} nats per trial.",
+        "\n\n- `accuracy`: the share of choices to which a model gives the highest probability."
+        "\n- `R2`: 1 - log-likelihood / log-likelihood of chance."
+        f"\n- `held_out`: mean ln p of trials that the coefficients were not fitted to, in {FOLDS} folds of each "
+        "person's blocks, or of stretches of trials if there is one block."
+        "\n- `over_chance`: by how much that is better than chance, with its standard error over people (`error`).",
     ])  # fmt: skip
 
 
@@ -204,15 +205,15 @@ def _about_rivals(rivals: list[Rival], reference: str) -> list[str]:
         return []
     rows = pd.DataFrame(
         [{"composed against": rival.description, "PXP of composed": rival.pxp, "BOR": rival.bor,
-          "log-likelihood of that rival": rival.log_likelihood} for rival in rivals]
+          "log-likelihood": rival.log_likelihood} for rival in rivals]
     )  # fmt: skip
     return [
         "", "## Is it the primitives, or only a floor under improbable choices?", "", *_markdown(rows), "",
         f"A mixture of primitives never gives a choice a probability near zero, and {reference} sometimes does. The "
         f"first rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
-        "model is not "
-        f"established against them (PXP above {ESTABLISHED:g} with a BOR of at most {UNDECIDED:g}), its gain is no "
-        "evidence for composition.",
+        f"model leads {reference} and is not established against these rows (PXP above {ESTABLISHED:g} with a BOR of "
+        f"at most {UNDECIDED:g}), its lead is no evidence for composition. A floor that makes {reference} worse says "
+        "nothing.",
     ]  # fmt: skip
 
 
@@ -276,13 +277,20 @@ def describe_task(task: Task) -> str:
 
 
 def describe_learner(plan: Plan) -> str:
-    """How people learn in models that have no learner of their own, in a sentence."""
-    learner = plan.models[plan.reference].learner or plan.learner
+    """How people learn, model by model where they differ, in a sentence."""
+    by_learner: dict[str, list[str]] = {}
+    for name, model in plan.models.items():
+        by_learner.setdefault(_learner_text(model.learner or plan.learner), []).append(name)
+    if len(by_learner) == 1:
+        return f"Learner: {next(iter(by_learner))}."
+    return "Learners: " + "; ".join(f"{text} ({', '.join(names)})" for text, names in by_learner.items()) + "."
+
+
+def _learner_text(learner: AbstractLearner | None) -> str:
     if learner is None:
-        return "Learner: kalman, the filter that knows the task."
-    name = next(name for name, kind in LEARNERS.items() if type(learner) is kind)
-    free = f", {' and '.join(learner.free)} fitted to each person" if learner.free else ""
-    return f"Learner: {name}{free}."
+        return "kalman, with the task's mean, variance and noise"
+    name = next((name for name, kind in LEARNERS.items() if type(learner) is kind), type(learner).__name__)
+    return f"{name}, {' and '.join(learner.free)} fitted to each person" if learner.free else name
 
 
 def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
@@ -360,7 +368,7 @@ def _about_fits(fit: Analysis) -> list[str]:
     for name, count in separated.items():
         lines.append(
             f"{name}: for {count} of {len(fit.models[name].subjects)} people no finite coefficients fit best "
-            "(`separated`); a weak prior holds them, and they have no standard errors worth the name."
+            "(`separated`): a weak prior holds them, and no standard errors are given."
         )
     return lines
 

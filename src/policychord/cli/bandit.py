@@ -48,8 +48,7 @@ TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your
     epilog=options.examples(
         "policychord bandit fit choices.csv",
         "policychord bandit fit data.tsv --columns subject=ppt,reward=gain+loss --ppc",
-        "policychord bandit fit data.tsv --models delta,delta+stickiness,two-rates,Value \\\n    --primitives "
-        "exploit,repeat",
+        "policychord bandit fit data.tsv --models delta,delta+stickiness,two-rates,Value",
     ),
 )
 def _fit_command(
@@ -130,14 +129,14 @@ def _fit_command(
                               rich_help_panel=MODELS)
     ] = 1.0,
     models: Annotated[
-        str,
+        str | None,
         options.option(
             "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
             "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
             "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates",
             rich_help_panel=MODELS,
         ),
-    ] = "",
+    ] = None,
     reference: Annotated[
         str,
         options.option("The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there",
@@ -205,7 +204,7 @@ def _fit_command(
     # all that is wrong with the table is said before anything is written
     choices = _read(table, how, experiment, _task_arguments(experiment, variance, noise, prior_mean))
     plan = _plan(choices, eps, link, _Learning(learner, _words(free), drift, decay),
-                 _Compared(_words(models), reference, _words(primitives)))  # fmt: skip
+                 _Compared(None if models is None else _words(models), reference, _words(primitives)))  # fmt: skip
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
     folder = prepare(Path("out") / "bandit-fit" if out is None else out)
     read = (describe_task(choices.task), describe_learner(plan), *choices.said)
@@ -230,7 +229,7 @@ class _Learning(NamedTuple):
 class _Compared(NamedTuple):
     """What --models, --reference and --primitives say."""
 
-    models: tuple[str, ...]
+    models: tuple[str, ...] | None
     reference: str
     primitives: tuple[str, ...]
 
@@ -269,13 +268,12 @@ def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learni
         ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
     )
     usual = ("none+stickiness", OURS) if learner == "none" else ("Value", "Value+stickiness", OURS)
-    wanted = compared.models or (USUAL if uncertain else usual)
+    wanted = (USUAL if uncertain else usual) if compared.models is None else compared.models
     for option, text in (("--reference", compared.reference), ("--primitives", ",".join(compared.primitives))):
         options.require(not text or OURS in wanted, option, text, f"belongs to {OURS}: name it among --models")
     reference = compared.reference
-    if OURS in wanted and not reference and "Hybrid" not in wanted:
-        others = [name for name in wanted if name != OURS]
-        reference = others[0] if len(others) == 1 else "Value"
+    if OURS in wanted and not reference and "Hybrid" not in wanted and "Value" in wanted:
+        reference = "Value"
     plain = learner == "kalman" and not own.free and not drift and decay == 1.0
     return plan_models(task, chosen, eps, names, models=wanted, reference=reference,
                        learner=None if plain else own)  # fmt: skip
@@ -289,6 +287,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
     from ..runs.choices import numbers_of
 
     choices, plan, result, examined = fitted[:4]
+    sentences = describe_comparison(examined.comparison, unit="trial", reference=CHANCE)
     rows = model_table(result, examined).to_dict("records")
     record = {
         "command": "bandit fit",
@@ -305,12 +304,11 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         _models(result, rows, examined),
         *(f"Warning: {line}" for line in examined.warnings),
         verdict(result),
-        *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
+        *(line for line in sentences if line not in examined.warnings),
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Add models, "
-        "such as --models Hybrid,delta,Value+stickiness,Composed.",
+        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: --models.",
     )
 
 

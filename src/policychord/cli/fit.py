@@ -40,8 +40,8 @@ def _fit_command(
     json: Json = False,
 ) -> None:  # fmt: skip
     """Fit a family of composed agents to decisions: estimates with errors, profile intervals and a verdict for each
-    parameter; rivals on the same decisions; and whether gating is needed at all. Writes a page, a summary, figures and
-    a labelled tree that ArviZ reads.
+    parameter; other models on the same decisions; and whether gating is needed at all. Writes a page, a summary,
+    figures and a labelled tree that ArviZ reads.
 
     A plan names a family (flock, bandit, quadrotor or python), what is
     free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;

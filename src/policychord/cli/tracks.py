@@ -1,4 +1,4 @@
-"""`policychord tracks`: do these animals gate? The card of a file, the fit with its rivals, every trial, the film."""
+"""`policychord tracks`: do these animals gate? The card of a file, the fit, every trial, the film."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -188,7 +188,7 @@ def _card_command(
 
 @tracks.command(
     "fit",
-    short_help="Which forces, and do they gate? With rivals.",
+    short_help="Which forces, and do they gate?",
     epilog=options.examples(
         "policychord tracks fit fish.csv --rate 32",
         "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 --predator 14 --leave-out 15",

@@ -41,7 +41,7 @@ def draw_estimates(fit: Fit) -> Figure:
     return figure
 
 
-def draw_differences(comparison: Comparison, reference: str | None = None) -> Figure:
+def draw_differences(comparison: Comparison, reference: str | None = None, unit: str = "decision") -> Figure:
     """Held-out difference of every model to the reference, or to the best, with bars of two errors; grey: not clear."""
     base = comparison.names[0] if reference is None else reference
     gains = {name: comparison.difference(name, base) for name in comparison.names if name != base}
@@ -55,7 +55,7 @@ def draw_differences(comparison: Comparison, reference: str | None = None) -> Fi
         ax.set_xscale("symlog", linthresh=LINEAR)
         ax.minorticks_off()
     ax.set_yticks(range(len(gains)), list(gains))
-    ax.set(ylim=(len(gains) - 0.5, -0.5), xlabel=f"held out: nats per decision over {base}")
+    ax.set(ylim=(len(gains) - 0.5, -0.5), xlabel=f"held out: nats per {unit} over {base}")
     return figure
 
 

@@ -84,15 +84,18 @@ def describe_comparison(
         )
     for alike in families:
         sentences.append(
-            f"{_begin(_listed(alike))} predict nearly the same (less than {ALIKE:g} nats per {unit} apart): they are "
-            "one model in several forms."
+            f"{_begin(_listed(alike))} predict nearly the same (less than {ALIKE:g} nats per {unit} apart): take "
+            "them as one family."
         )
     if comparison.selection is not None:
         first = int(comparison.selection.pxp.argmax())
-        if (favourite := comparison.selected[first]) != best:
+        favourite, pxp = comparison.selected[first], comparison.selection.pxp[first]
+        if favourite != best:
+            lead = comparison.difference(best, favourite)
+            agree = "held-out prediction does not tell them apart" if lead.call != "better" else "the criteria disagree"
             sentences.append(
-                f"Two criteria disagree: group selection by BIC favours {favourite} (PXP "
-                f"{comparison.selection.pxp[first]:.2f}), held-out prediction {best}."
+                f"Group selection by BIC favours {favourite} (PXP {pxp:.2f}), held-out prediction {best} "
+                f"({difference_text(lead)}): {agree}."
             )
     return tuple(sentences)
 

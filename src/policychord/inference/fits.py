@@ -303,8 +303,8 @@ def likelihood_of(fit: Fit) -> Likelihood:
     return likelihood_of_model(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
 
 
-def likelihood_of_model(account: Model, setup: _Setup, seen: Observations) -> Likelihood:
-    return likelihood(account, setup.data, groups=seen.subject, at_once=setup.at_once)
+def likelihood_of_model(model: Model, setup: _Setup, seen: Observations) -> Likelihood:
+    return likelihood(model, setup.data, groups=seen.subject, at_once=setup.at_once)
 
 
 def _labels(seen: Observations, hold_out: Held, method: str) -> tuple[np.ndarray, str]:

@@ -80,7 +80,7 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
     }
     pictures = {
         "model_comparison": partial(figures.comparison, result),
-        "held_out": partial(draw_differences, examined.comparison, CHANCE),
+        "held_out": partial(draw_differences, examined.comparison, CHANCE, "trial"),
     }
     if result.composed is not None:
         tables["weights.csv"] = report.weight_table(result)
