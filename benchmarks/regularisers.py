@@ -19,7 +19,7 @@ from rich.table import Table
 from policychord import Entropy, Outcome, Tsallis, certify, problem, solve
 from policychord.core._newton import solve_convex
 from policychord.core.convex import ConvexProblem
-from policychord_paper.theory import agents
+from policychord_paper.theory import other_complexities as others
 
 from .adversarial import COSTS, PRIMITIVES, PRIORS, STARTS
 from .families import SIZES, Arrays
@@ -166,19 +166,19 @@ def speed(count: int, seed: int) -> dict[str, Any]:
 
 def general(count: int, seed: int) -> dict[str, Any]:
     """Five other complexities against an independent optimiser whose optima are verified by their residual."""
-    batch = agents.other_problems(seed, count)
+    batch = others.other_problems(seed, count)
     found = solve(batch, tol=1e-14)
-    judged = [agents.minimise_other(batch, k) for k in range(batch.eps.size)]
+    judged = [others.minimise_other(batch, k) for k in range(batch.eps.size)]
     off = np.abs(found.weights - np.stack([one.weights for one in judged])).max(-1)
     residual = np.array([one.residual for one in judged])
-    parts = np.split(np.arange(batch.eps.size), len(agents.COMPLEXITIES))
+    parts = np.split(np.arange(batch.eps.size), len(others.COMPLEXITIES))
     return {
         name: {
             "count": count, "uncertified": int((~(found.certificate.gap <= TOL))[part].sum()),
             "largest |w - judge|": off[part].max(), "exceeded": int((off[part] > SAME).sum()),
             "judge's residual": residual[part].max(),
         }
-        for name, part in zip(agents.COMPLEXITIES, parts, strict=True)
+        for name, part in zip(others.COMPLEXITIES, parts, strict=True)
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ def folder(tmp_path, monkeypatch):
     told = {}
     monkeypatch.setattr(jax.config, "update", told.__setitem__)
     monkeypatch.setattr(_folders, "user_cache_path", lambda *name, **how: tmp_path / "cache")
-    return compiled._programs_folder(), told
+    return compiled.programs_folder(), told
 
 
 def test_the_folder_is_made_for_its_user_alone(folder):

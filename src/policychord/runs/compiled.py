@@ -15,7 +15,7 @@ from ..core._folders import private_folder
 KEPT_BYTES = 500_000_000
 
 
-def _programs_folder() -> Path:
+def programs_folder() -> Path:
     """A private folder for compiled programs. They are machine code: each processor and each JAX has its own."""
     kind = hashlib.sha256("\n".join([jax.__version__, platform.machine(), _abilities()]).encode()).hexdigest()[:12]
     return private_folder(f"programs-{kind}")
@@ -24,7 +24,7 @@ def _programs_folder() -> Path:
 def keep_programs() -> None:
     """Let this process load and keep compiled programs. Processes of ours call it; a library never decides this."""
     try:
-        folder = _programs_folder()
+        folder = programs_folder()
         _forget_oldest(folder)
     except OSError:
         return  # nowhere to write: everything is compiled anew

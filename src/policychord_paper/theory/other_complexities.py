@@ -121,7 +121,7 @@ def _other_problems(seed: int, count: int) -> Any:
     )  # fmt: skip
 
 
-def _minimise_other(batch: Any, index: int) -> IndependentOptimum:
+def minimise_other(batch: Any, index: int) -> IndependentOptimum:
     """The weights of least energy of one problem with another complexity, from its gradient by hand."""
     kind, parameters = jax.tree.map(lambda leaf: leaf[index], batch.parameters)
     name = list(COMPLEXITIES)[int(np.argmax(kind))]
@@ -136,7 +136,7 @@ def check_others(settings: TheorySettings) -> dict[str, OtherComplexity]:
     """Lemmas and theorem on problems with other complexities, by complexity."""
     count = settings.others
     batch = _other_problems(settings.seed, count)
-    judged = [_minimise_other(batch, i) for i in range(batch.eps.size)]
+    judged = [minimise_other(batch, i) for i in range(batch.eps.size)]
     best = np.stack([judgement.weights for judgement in judged])
     start = random_weights(settings.seed, batch)
     path = flow(batch, t1=3 * settings.horizon, start=start, save=3 * 200 + 1)
