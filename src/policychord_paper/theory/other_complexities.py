@@ -110,7 +110,7 @@ def _one_of(w: Any, choice: Any) -> Any:
     return kind @ jnp.stack([other.value(w, parameters[name]) for name, other in COMPLEXITIES.items()])
 
 
-def _other_problems(seed: int, count: int) -> Any:
+def other_problems(seed: int, count: int) -> Any:
     """So many random problems of each other complexity in one batch: hot and cold, each with a prior."""
     rng = np.random.default_rng(seed)
     total = count * len(COMPLEXITIES)
@@ -135,7 +135,7 @@ def minimise_other(batch: Any, index: int) -> IndependentOptimum:
 def check_others(settings: TheorySettings) -> dict[str, OtherComplexity]:
     """Lemmas and theorem on problems with other complexities, by complexity."""
     count = settings.others
-    batch = _other_problems(settings.seed, count)
+    batch = other_problems(settings.seed, count)
     judged = [minimise_other(batch, i) for i in range(batch.eps.size)]
     best = np.stack([judgement.weights for judgement in judged])
     start = random_weights(settings.seed, batch)
