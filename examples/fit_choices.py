@@ -36,7 +36,7 @@ def draw():
     left.invert_yaxis()
     left.set_title(f"Most used ({choices.source})")
     trial, mean = pc.choices.weights_by_trial(found)
-    for name, weights, colour in zip(found.primitives, mean.T, (BLUE, ORANGE, GREEN), strict=True):
+    for name, weights, colour in zip(found.ours.primitives, mean.T, (BLUE, ORANGE, GREEN), strict=True):
         right.plot(trial, weights, "o-", markersize=3.5, color=colour, label=name)
     right.set(xlabel="trial of a block", ylabel="mean weight", ylim=(0, 0.8))
     right.set_title("Weights of the composed model")

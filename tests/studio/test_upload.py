@@ -213,7 +213,7 @@ def test_a_parser_that_takes_too_much_memory_time_or_dies_gives_a_sentence(monke
 
         def begin(command, **more):
             return run(
-                [*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser.answer_request()"], **more
+                [*command[:2], "-c", f"from policychord.studio import parser\n{code}\nparser._answer_request()"], **more
             )
 
         monkeypatch.setattr(parser.subprocess, "run", begin)
