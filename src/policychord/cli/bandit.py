@@ -480,14 +480,14 @@ def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examinati
     trials = counted(int(result.trials.counts.sum()), "trial")
     title = f"{result.trials.source}: {people}, {trials}, {result.link}"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "parameters", "log-lik.", "BIC", "R2", "accuracy", "held-out", "over chance", "PXP"):
+    for column in ("model", "params", "log-lik.", "BIC", "accuracy", "held-out", "over chance", "PXP"):
         table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for row in rows:
         sums = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}"
-        fit = f"{row['R2']:.3f}", f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
+        fit = f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
         gain = f"{row['over_chance']:+.3f} ± {row['error']:.3f}"
         table.add_row(row["model"], str(row["parameters"]), *sums, *fit, gain, f"{row['PXP']:.4f}")
     chance = float(examined.chance.sum())
-    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "0", "", f"{examined.chance_per_trial:.4f}",
-                  "", "")  # fmt: skip
+    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "", f"{examined.chance_per_trial:.4f}", "",
+                  "")  # fmt: skip
     return table
