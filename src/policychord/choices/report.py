@@ -94,7 +94,7 @@ def describe(
     lines += ["", "## Which model is the most frequent?", ""]
     if examined is not None:
         lines += [f"**Warning.** {_as_markdown(line)}\n" for line in examined.warnings]
-    table = model_table(fit, examined).drop(columns=["AIC", "XP"])
+    table = model_table(fit, examined).drop(columns=["AIC", "XP", "R2"], errors="ignore")
     lines += [verdict(fit), "", *_markdown(table), ""]
     if examined is not None:
         lines += [_about_quality(examined)]
@@ -103,7 +103,7 @@ def describe(
         f"- BIC: summed over people{composes}.",
         "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
         "more people use this model than any other, allowing for all of it being chance. BOR (Bayes omnibus risk): the "
-        "probability that it is.",
+        "probability that the models are equally frequent.",
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
         "nothing is established.",
     ]
@@ -193,7 +193,6 @@ def _about_quality(examined: Examination) -> str:
         *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
         f"Chance is {examined.chance_per_trial:.4f} nats per trial.",
         "\n\n- `accuracy`: the share of choices to which a model gives the highest probability."
-        "\n- `R2`: 1 - log-likelihood / log-likelihood of chance."
         f"\n- `held_out`: mean ln p of trials that the coefficients were not fitted to, in {FOLDS} folds of each "
         "person's blocks, or of stretches of trials if there is one block."
         "\n- `over_chance`: by how much that is better than chance, with its standard error over people (`error`).",
