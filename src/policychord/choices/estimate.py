@@ -267,6 +267,7 @@ def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarr
         mean = scipy.special.expit(points[:, rates]).mean(axis=1)
         learned = np.sqrt(mean / (2.0 - mean))
     sizes = np.exp(1.6 * normal) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0) / EFFECT
+    sizes[1::2] = normal[1::2]  # effects of ten: choices that are nearly certain, but for a lapse
     names = np.array([parameter.name == "stickiness" for parameter in parameters])
     return np.where(effects, sizes / np.where(names, 1.0, learned[:, None]), points)
 

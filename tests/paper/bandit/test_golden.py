@@ -51,8 +51,9 @@ def test_people_and_trials(people):
 @pytest.mark.parametrize("key", LOG_LIKELIHOOD, ids="-".join)
 def test_log_likelihoods(fits, key):
     found = [model.log_likelihood.sum() for model in fits[key].models.values()]
-    # the composed model is not at its own optimum: coefficients that move in the fifth digit move it in the second
-    np.testing.assert_allclose(found, LOG_LIKELIHOOD[key], atol=0.02)
+    np.testing.assert_allclose(found[:-1], LOG_LIKELIHOOD[key][:-1], atol=0.0101)
+    # the composed model is not at its own optimum: what the weak prior moves in coefficients moves it at first order
+    np.testing.assert_allclose(found[-1], LOG_LIKELIHOOD[key][-1], atol=0.1)
     assert not any(model.separated.any() for model in fits[key].models.values())
 
 
