@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import binomtest, chi2, norm
+from scipy.special import chdtri, ndtri
 
 from .._types import require_float64
 from .comparison import Comparison, compare
@@ -44,7 +44,7 @@ Simulate = Callable[[Theta, int, int], Observations]  # of (theta, decisions, se
 SimulateModel = Callable[[Model, Mapping[str, Any], int], Data]
 CLOSE = 1e-3  # standard errors from the mode at which a refit ends
 AROUND = 0.5  # standard deviation of the starts around the declared one, on the unconstrained scale
-NORMAL = float(norm.ppf(0.5 + LEVEL / 2))
+NORMAL = float(ndtri(0.5 + LEVEL / 2))
 WANTED = 0.1  # error on the unconstrained scale for which decisions are counted: 10% of a positive parameter
 
 
@@ -275,11 +275,13 @@ def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
     if name in found.profiled:
         return wald, _coverage((found.profiled[name][:, 0] <= truth) & (truth <= found.profiled[name][:, 1]))
     if name in found.deviance:
-        return wald, _coverage(found.deviance[name] <= chi2.ppf(LEVEL, 1))
+        return wald, _coverage(found.deviance[name] <= chdtri(1, 1 - LEVEL))
     return wald, None
 
 
 def _coverage(inside: np.ndarray) -> Coverage:
+    from scipy.stats import binomtest  # slow to import, and only this needs it
+
     low, high = binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
     return Coverage(float(inside.mean()), float(low), float(high))
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from .likelihoods import Likelihood, scores, sums_of
 from .optimise import Progress, pooled, report
@@ -119,7 +119,7 @@ def profile(
     found by secants within a bracket. An end is infinite where the profile has not fallen enough WIDEST away, or at
     the border of the unconstrained scale.
     """
-    wanted = float(norm.ppf(0.5 + level / 2))
+    wanted = float(ndtri(0.5 + level / 2))
     scored = len(objective(z[:1], np.zeros(1, int))) > 2  # then the products of scores replace the inverse curvature
     guess = None if scored else inverse
     sides = [_crossing(objective, z, value, inverse, which, sign, wanted, guess) for sign in (-1.0, 1.0)]
@@ -241,7 +241,7 @@ def uncertainty(
     bend = curvature(objective, z[None])
     covariance, flat = inverse_of(bend)
     clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
-    wide = norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
+    wide = ndtri(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
     intervals = [Interval(float(a), float(b)) for a, b in zip(z - wide, z + wide, strict=True)]
     robust = _sandwich(given, z, covariance[0], clusters)
     done: list[int] = []
