@@ -238,11 +238,15 @@ def fit_rivals(
     own: bool = False,
     primitives: Schemas = tuple(PAPER),
     plan: Plan | None = None,
+    known: Fitted | None = None,
 ) -> Rivals:
-    """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?"""
+    """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?
+
+    `known` is the reference's fit to these trials, if there is one already.
+    """
     base = classic("Hybrid", link) if plan is None else plan.models[plan.reference]
     reference = "Hybrid" if plan is None else plan.reference
-    known = fit(base, trials)
+    known = fit(base, trials) if known is None else known
     taken = partial(borrow, trials=trials, base=known)
     mixed = partial(composed, reference=base, eps=eps)
     ours = taken(mixed(primitives))

@@ -17,7 +17,7 @@ from ..inference.figures import draw_differences
 from ..inference.findings import describe_comparison
 from ..inference.recovery import ModelRecovery
 from .page import PageFigure, render_page
-from .store import save_figure, write_dataset, write_text
+from .store import remove_results, save_figure, write_dataset, write_text
 
 CAPTIONS = {
     "model_comparison": "The probability that each model is the most frequent one, allowing for chance (PXP).",
@@ -28,6 +28,13 @@ CAPTIONS = {
     "evidence": "The evidence for the composed model over its reference, person by person.",
     "predictions": "What the fitted models do when they are simulated, beside what people did.",
 }
+
+TABLES = ("subjects", "models", "weights", "recovery", "confusion", "predictions", "shrunk")
+# all that a fit may write: an earlier one's go first, so that Ctrl-C never leaves files of two runs
+WRITTEN = (
+    "report.html", "summary.md", "posterior.zarr", *(f"{name}.csv" for name in TABLES),
+    *(f"figures/{name}.{ending}" for name in CAPTIONS for ending in ("svg", "png")),
+)  # fmt: skip
 
 
 class ChoiceChecks(NamedTuple):
@@ -62,7 +69,8 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
     watch("fitting controls", 2, 4)
     rivals = None
     if plan.composes:
-        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan)
+        known = result.models[plan.reference]
+        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan, known=known)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
@@ -100,6 +108,7 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
     if shrunk:
         tables["shrunk.csv"] = report.shrunk_table(plan, result.trials)
     summary = report.describe(result, rivals, examined, remarks, recovered, others, predicted)
+    remove_results(out, WRITTEN)
     files = [write_text(out / "summary.md", summary)]
     files += [write_text(out / name, as_csv(frame)) for name, frame in tables.items()]
     drawn = []

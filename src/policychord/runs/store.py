@@ -8,7 +8,7 @@ import stat
 import time
 import tomllib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
@@ -44,6 +44,20 @@ def prepare(folder: Path) -> Path:
     except OSError as error:
         raise _StoreError(f"cannot write to {folder} ({error.strerror}): choose another folder with --out.") from error
     return folder
+
+
+def remove_results(folder: Path, names: Iterable[str]) -> None:
+    """Remove an earlier run's files and Zarr folders by their names; whatever else is in the folder stays."""
+    try:
+        for path in (folder / name for name in names):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _StoreError(
+            f"cannot replace {error.filename} ({error.strerror}): close it, or choose another folder with --out."
+        ) from error
 
 
 def note_earlier(folder: Path) -> list[str]:
