@@ -1,7 +1,10 @@
 """`policychord tracks`: do these animals gate? The card of a file, the fit, every trial, the film."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich import box
@@ -9,8 +12,9 @@ from rich.table import Table
 
 from . import options
 from .app import Pages, app
+from .engine import Engine, Scheduler, Workers, check_engine, start_workers
 from .interrupt import resumable
-from .output import Json, aside, counted, emit
+from .output import Json, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
@@ -35,104 +39,112 @@ File = Annotated[
     list[Path],
     typer.Argument(metavar="FILE", help="The tracks; of several files each is a trial (or more) of the same kind."),
 ]
-Rate = Annotated[
-    float | None,
-    options.option("Frames a second, where the file does not say.", "HZ", "", "--rate", rich_help_panel=FILE),
-]
-Scale = Annotated[
-    float | None,
-    options.option("Length of one unit of the file.", "LENGTH", "1", "--scale", rich_help_panel=FILE),
-]
-Unit = Annotated[str | None, options.option("Name of that length.", "NAME", "", "--unit", rich_help_panel=FILE)]
-Columns = Annotated[
-    str | None,
-    options.option(
-        "What a long table calls our columns: trial, frame or time, id, x, y. Such as id=fish,x=pos_x.", "PAIRS",
-        "guessed", "--columns", rich_help_panel=FILE,
-    ),
-]  # fmt: skip
-Smooth = Annotated[
-    float | None,
-    options.option("Seconds under the smoothing polynomial.", "SECONDS", "0.3", "--smooth", rich_help_panel=FILE),
-]
-Causal = Annotated[bool, typer.Option("--causal", help="Smooth without looking ahead in time.", rich_help_panel=FILE)]
-Settings = Annotated[
-    Path | None,
-    options.option("TOML file with everything that a plan can say; options win.", "FILE", "", "--settings",
-                   exists=True, dir_okay=False),
-]  # fmt: skip
-Every = Annotated[
-    float | None,
-    options.option("Seconds from one decision to the next.", "SECONDS", "0.25", "--every", rich_help_panel=FORCES),
-]
-Names = Annotated[
-    str | None,
-    options.option(
-        "Which forces: persist, separation, alignment, cohesion, wall, goal, predator, leader.", "LIST",
-        "the first four, and those that the options below name", "--forces", rich_help_panel=FORCES,
-    ),
-]  # fmt: skip
-Predator = Annotated[
-    str | None, options.option("The individual that others flee.", "ID", "", "--predator", rich_help_panel=FORCES)
-]
-Leader = Annotated[
-    str | None, options.option("The individual that others follow.", "ID", "", "--leader", rich_help_panel=FORCES)
-]
-Goal = Annotated[
-    str | None, options.option("A place that all may head for.", "X,Y", "", "--goal", rich_help_panel=FORCES)
-]
-Arena = Annotated[
-    str | None,
-    options.option("The wall: a circle, or the corners of a box.", "X,Y,R or X,Y,X,Y", "", "--arena",
-                   rich_help_panel=FORCES),
-]  # fmt: skip
-Radii = Annotated[
-    str | None,
-    options.option("Of separation, alignment and cohesion.", "R,R,R", "1, 3 and 12 median distances to neighbours",
-                   "--radii", rich_help_panel=FORCES),
-]  # fmt: skip
-Nearest = Annotated[
-    int | None,
-    options.option("Only so many nearest neighbours count.", "K", "all within the radii", "--nearest",
-                   rich_help_panel=FORCES),
-]  # fmt: skip
-LeaveOut = Annotated[
-    str | None,
-    options.option("Individuals that belong to no group.", "IDS", "", "--leave-out", rich_help_panel=FORCES),
-]
-Most = Annotated[
-    int | None,
-    options.option(
-        "Use so many decisions at most, spread evenly in time.", "N", "20000", "--most", rich_help_panel=FORCES
-    ),
-]
-Seed = Annotated[int | None, options.seed()]
 
 
-def _plan(
-    settings: Path | None, changes: dict[str, Any], columns: str | None = None, causal: bool = False
-) -> "TrackPlan":
+class _Option(NamedTuple):
+    """An option that sets one place of a plan, named as there: `--leave-out` sets `forces.leave_out`."""
+
+    place: str
+    kind: type
+    words: str
+    metavar: str
+    default: str = ""
+    name: str = ""  # where the command has another word for it
+
+    @property
+    def argument(self) -> str:
+        return self.name or self.place.rpartition(".")[2]
+
+    def parameter(self, panel: str) -> Parameter:
+        """What Typer reads in the signature of a command."""
+        more: dict[str, Any] = {"rich_help_panel": panel} if panel else {}
+        flag, unset = f"--{self.argument.replace('_', '-')}", False if self.kind is bool else None
+        if self.kind is bool:
+            kind: Any = Annotated[bool, typer.Option(flag, help=self.words, **more)]
+        else:
+            more |= {"exists": True, "dir_okay": False} if self.kind is Path else {}
+            kind = Annotated[self.kind | None, options.option(self.words, self.metavar, self.default, flag, **more)]
+        return Parameter(self.argument, Parameter.KEYWORD_ONLY, default=unset, annotation=kind)
+
+
+_FILE = (
+    _Option("rate", float, "Frames a second, where the file does not say.", "HZ"),
+    _Option("scale", float, "Length of one unit of the file.", "LENGTH", "1"),
+    _Option("unit", str, "Name of that length.", "NAME"),
+    _Option(
+        "columns", str, "What a long table calls our columns: trial, frame or time, id, x, y. Such as "
+        "id=fish,x=pos_x.", "PAIRS", "guessed",
+    ),
+    _Option("smoothing.window", float, "Seconds under the smoothing polynomial.", "SECONDS", "0.3", "smooth"),
+    _Option("smoothing.causal", bool, "Smooth without looking ahead in time.", ""),
+)  # fmt: skip
+_FORCES = (
+    _Option("forces.every", float, "Seconds from one decision to the next.", "SECONDS", "0.25"),
+    _Option(
+        "forces.forces", str, "Which forces: persist, separation, alignment, cohesion, wall, goal, predator, leader.",
+        "LIST", "the first four, and those that the options below name",
+    ),
+    _Option("forces.predator", str, "The individual that others flee.", "ID"),
+    _Option("forces.leader", str, "The individual that others follow.", "ID"),
+    _Option("forces.goal", str, "A place that all may head for.", "X,Y"),
+    _Option("forces.arena", str, "The wall: a circle, or the corners of a box.", "X,Y,R or X,Y,X,Y"),
+    _Option("forces.leave_out", str, "Individuals that belong to no group.", "IDS"),
+    _Option(
+        "forces.radii", str, "Of separation, alignment and cohesion.", "R,R,R",
+        "1, 3 and 12 median distances to neighbours",
+    ),
+    _Option("forces.nearest", int, "Only so many nearest neighbours count.", "K", "all within the radii"),
+    _Option("most", int, "Use so many decisions at most, spread evenly in time.", "N", "20000"),
+)  # fmt: skip
+_SETTINGS = _Option("settings", Path, "TOML file with everything that a plan can say; options win.", "FILE")
+_SEED = _Option("seed", int, "Seed of all random draws: the same seed, the same result.", "N", "0")
+
+
+def _with_plan(forces: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that takes `plan` gets, in its place, the options that say one."""
+    offered = [(_FILE, FILE), *([(_FORCES, FORCES)] if forces else []), ((_SETTINGS, *([_SEED] if forces else [])), "")]
+    taken = [(option, panel) for group, panel in offered for option in group]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**values: Any) -> None:
+            changes = {option.place: values.pop(option.argument) for option, _ in taken}
+            command(plan=_plan(changes.pop("settings"), changes), **values)
+
+        own = [part.replace(kind=Parameter.KEYWORD_ONLY) for part in signature(command).parameters.values()]
+        place = next(n for n, part in enumerate(own) if part.name == "plan")
+        parts = [*own[:place], *(option.parameter(panel) for option, panel in taken), *own[place + 1 :]]
+        run.__dict__["__signature__"] = Signature(parts)
+        run.__annotations__ = {part.name: part.annotation for part in parts}
+        return run
+
+    return decorate
+
+
+def _plan(settings: Path | None, changes: dict[str, Any]) -> "TrackPlan":
     from ..runs.tracks import read_track_plan
     from ..tracks.forces import NEEDS, USUAL
 
-    plan_changes = {name: value for name, value in changes.items() if value is not None}
+    plan_changes = {place: value for place, value in changes.items() if value is not None and value is not False}
     for name in ("goal", "arena", "radii"):
         if f"forces.{name}" in plan_changes:
             plan_changes[f"forces.{name}"] = _numbers(name, plan_changes[f"forces.{name}"])
     if settings is None and "forces.forces" not in plan_changes:  # who names a predator means that it is fled from
         more = [force for force, needs in NEEDS.items() if f"forces.{needs}" in plan_changes]
         plan_changes |= {"forces.forces": ",".join((*USUAL, *more))} if more else {}
-    for name in ("forces.forces", "forces.leave_out"):
-        if name in plan_changes:
-            plan_changes[name] = [part.strip() for part in plan_changes[name].split(",") if part.strip()]
-    if columns is not None:
-        pairs = [part.partition("=") for part in columns.split(",") if part.strip()]
-        if any(not equals or not theirs.strip() for _, equals, theirs in pairs):
-            raise ValueError(f"--columns {columns!r}: write OURS=THEIRS for each column, such as id=fish,x=pos_x.")
-        plan_changes["columns"] = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-    if causal:
-        plan_changes["smoothing.causal"] = True
+    for place in ("forces.forces", "forces.leave_out"):
+        if place in plan_changes:
+            plan_changes[place] = [part.strip() for part in plan_changes[place].split(",") if part.strip()]
+    if "columns" in plan_changes:
+        plan_changes["columns"] = _columns(plan_changes["columns"])
     return read_track_plan(settings, plan_changes)
+
+
+def _columns(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if any(not equals or not theirs.strip() for _, equals, theirs in pairs):
+        raise ValueError(f"--columns {text!r}: write OURS=THEIRS for each column, such as id=fish,x=pos_x.")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 
 def _numbers(name: str, text: str) -> list[float]:
@@ -150,15 +162,10 @@ def _numbers(name: str, text: str) -> list[float]:
         "policychord tracks card poses.nc --out out/card --json",
     ),
 )
+@_with_plan(forces=False)
 def _card_command(
     files: File,
-    rate: Rate = None,
-    scale: Scale = None,
-    unit: Unit = None,
-    columns: Columns = None,
-    smooth: Smooth = None,
-    causal: Causal = False,
-    settings: Settings = None,
+    plan: "TrackPlan",
     out: Annotated[Path | None, options.out("none: only print")] = None,
     json: Json = False,
 ) -> None:
@@ -168,7 +175,6 @@ def _card_command(
     from ..runs.tracks import run_card
     from ..tracks.motion import describe
 
-    plan = _plan(settings, {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth}, columns, causal)
     file_card, written = run_card(files, plan, out)
     rows = describe(file_card)
     table = Table(title=file_card.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
@@ -182,7 +188,9 @@ def _card_command(
         "notes": file_card.notes,
     }
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
-    again = " ".join(["policychord tracks fit", *map(str, files), *([] if rate is None else [f"--rate {rate:g}"])])
+    again = " ".join(
+        ["policychord tracks fit", *map(str, files), *([] if plan.rate is None else [f"--rate {plan.rate:g}"])]
+    )
     emit(json, record, table, *file_card.notes, *wrote, f"Next, if this looks like your animals:\n  {again}")
 
 
@@ -195,26 +203,10 @@ def _card_command(
         "policychord tracks fit session_*/ --nearest 6",
     ),
 )
+@_with_plan()
 def _fit_command(
     files: File,
-    rate: Rate = None,
-    scale: Scale = None,
-    unit: Unit = None,
-    columns: Columns = None,
-    smooth: Smooth = None,
-    causal: Causal = False,
-    every: Every = None,
-    forces: Names = None,
-    predator: Predator = None,
-    leader: Leader = None,
-    goal: Goal = None,
-    arena: Arena = None,
-    leave_out: LeaveOut = None,
-    radii: Radii = None,
-    nearest: Nearest = None,
-    most: Most = None,
-    settings: Settings = None,
-    seed: Seed = None,
+    plan: "TrackPlan",
     out: Annotated[Path | None, options.out("out/tracks")] = None,
     json: Json = False,
 ) -> None:
@@ -229,11 +221,6 @@ def _fit_command(
     from ..runs.tracks import results_of, run_tracks
     from ..tracks.family import WALK
 
-    changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
-               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
-               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
-               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
-    plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
@@ -270,37 +257,13 @@ def _fit_command(
         "tcp://host:8786",
     ),
 )
+@_with_plan()
 def _trials_command(
     files: File,
-    rate: Rate = None,
-    scale: Scale = None,
-    unit: Unit = None,
-    columns: Columns = None,
-    smooth: Smooth = None,
-    causal: Causal = False,
-    every: Every = None,
-    forces: Names = None,
-    predator: Predator = None,
-    leader: Leader = None,
-    goal: Goal = None,
-    arena: Arena = None,
-    leave_out: LeaveOut = None,
-    radii: Radii = None,
-    nearest: Nearest = None,
-    most: Most = None,
-    settings: Settings = None,
-    seed: Seed = None,
-    engine: Annotated[
-        Literal["local", "dask"],
-        options.option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine"),
-    ] = "local",
-    scheduler: Annotated[
-        str | None,
-        options.option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler"),
-    ] = None,
-    workers: Annotated[
-        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
-    ] = None,
+    plan: "TrackPlan",
+    engine: Engine = "local",
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     out: Annotated[Path | None, options.out("out/trials")] = None,
     json: Json = False,
 ) -> None:
@@ -309,32 +272,17 @@ def _trials_command(
 
     Writes a table with a line for each trial, and a figure.
     """
-    from ..runs.engine import available_cores, dask_cluster, processes
     from ..runs.store import prepare
-    from ..runs.tracks import load_motion as read_motion
+    from ..runs.tracks import load_motion
     from ..runs.trials import run_trials
 
-    if scheduler and engine != "dask":
-        raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
-    if scheduler and workers:
-        raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
-    changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
-               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
-               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
-               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
-    plan = _plan(settings, changes, columns, causal)
+    check_engine(engine, scheduler, workers)
     target = Path("out") / "trials" if out is None else out
-    _, motion = read_motion(files, plan)  # a broken file leaves nothing behind, and no log
-    count = available_cores() if workers is None else workers
+    _, motion = load_motion(files, plan)  # a broken file leaves nothing behind, and no log
     resumable()
-    if engine == "local":
-        prepare(target)
-        with processes(count, target / "log.txt") as pool, watching() as watch:
-            result = run_trials(motion, plan, target, pool, count, watch)
-    else:
-        with dask_cluster(scheduler, count) as cluster, watching() as watch:
-            aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
-            result = run_trials(motion, plan, target, cluster.pool, cluster.workers, watch)
+    prepare(target)
+    with start_workers(engine, scheduler, workers, target / "log.txt") as (pool, count), watching() as watch:
+        result = run_trials(motion, plan, target, pool, count, watch)
     table = Table(title=counted(len(result.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("trial", "decisions", "call", "acts", "gain over constant"):
         table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
@@ -355,27 +303,11 @@ def _trials_command(
         "policychord tracks film sheep.csv --rate 10 --trial 3 --leave-out 14,15",
     ),
 )
+@_with_plan()
 def _film_command(
     files: File,
+    plan: "TrackPlan",
     trial: Annotated[int, typer.Option(help="Which trial, counted from 0.", metavar="N")] = 0,
-    rate: Rate = None,
-    scale: Scale = None,
-    unit: Unit = None,
-    columns: Columns = None,
-    smooth: Smooth = None,
-    causal: Causal = False,
-    every: Every = None,
-    forces: Names = None,
-    predator: Predator = None,
-    leader: Leader = None,
-    goal: Goal = None,
-    arena: Arena = None,
-    leave_out: LeaveOut = None,
-    radii: Radii = None,
-    nearest: Nearest = None,
-    most: Most = None,
-    settings: Settings = None,
-    seed: Seed = None,
     out: Annotated[Path | None, options.out("out/tracks")] = None,
     json: Json = False,
 ) -> None:
@@ -383,11 +315,6 @@ def _film_command(
     from ..runs.compiled import keep_programs
     from ..runs.tracks import run_film
 
-    changes = {"rate": rate, "scale": scale, "unit": unit, "smoothing.window": smooth, "forces.every": every,
-               "forces.forces": forces, "forces.predator": predator, "forces.leader": leader, "forces.goal": goal,
-               "forces.arena": arena, "forces.leave_out": leave_out, "forces.radii": radii,
-               "forces.nearest": nearest, "most": most, "seed": seed}  # fmt: skip
-    plan = _plan(settings, changes, columns, causal)
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
