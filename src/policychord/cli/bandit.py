@@ -194,6 +194,7 @@ def _fit_command(
     from ..choices.report import describe_learner, describe_task
     from ..choices.tables import parse_columns
     from ..runs.choices import ChoiceChecks, run_choices, write_choices
+    from ..runs.compiled import keep_programs
     from ..runs.store import prepare
 
     options.require_eps(eps)
@@ -210,6 +211,7 @@ def _fit_command(
     read = (describe_task(choices.task), describe_learner(plan), *choices.said)
     if not json:  # before the fit: a wrong guess is noticed while there is time
         emit(json, {}, *read)
+    keep_programs()
     with watching() as watch:
         result = run_choices(choices, plan, ChoiceChecks(recover, cross_validate, ppc), watch)
         watch("writing and drawing", 3, 4)
