@@ -37,7 +37,7 @@ from policychord.inference.decisions import composed  # noqa: E402
 from policychord.inference.fits import setup_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
-from policychord.inference.learning.objectives import climb, log_prob, pose, with_data  # noqa: E402
+from policychord.inference.learning.objectives import learn_posed, log_prob, pose, with_data  # noqa: E402
 from policychord.inference.learning.rivals import _held_out_markov, hide  # noqa: E402
 from policychord.inference.parameters import natural  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
@@ -134,7 +134,7 @@ def run_cohorts(book: Book, options: argparse.Namespace) -> None:
         rows = []
         for n in (1, 2, 3, 4, 5):
             posed[n] = with_data(posed[n], data) if n in posed else pose(guess(n), "likelihood", data)
-            found = climb(posed[n], starts=(1, 3, 6, 4, 4)[n - 1], seed=seed)
+            found = learn_posed(posed[n], starts=(1, 3, 6, 4, 4)[n - 1], seed=seed)
             rows.append((n, found, held_out(posed[n], fold, found.z), degenerate(found, data)))
         chosen = _choose(rows, data.subject)
         three = rows[2][1]
@@ -205,7 +205,7 @@ def run_em(book: Book, options: argparse.Namespace) -> None:
             path.append(float((count * np.log(p)).sum() / count.sum()))
             share = (count[..., None] * joint / p[..., None]).sum(axis=0)
             pi = np.maximum(share, 1e-12) / np.maximum(share, 1e-12).sum(axis=0)
-        ours = climb(posed, starts=1)
+        ours = learn_posed(posed, starts=1)
         rows = np.stack([ours.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
         return {"fell": float(np.maximum(-np.diff(path), 0).max()), "nats": (ours.value - path[-1]) * count.sum(),
                 "falls": int((np.diff(path) < -1e-12).sum()),
@@ -248,7 +248,7 @@ def run_flock(book: Book, options: argparse.Namespace) -> None:
         data = data._replace(observation=data.observation._replace(closeness=crowd))
         posed = with_data(kept[0], data) if kept else pose(boids(start, usual), "likelihood", data)
         kept[:] = [posed]
-        found = climb(posed, starts=options.starts, seed=seed)
+        found = learn_posed(posed, starts=options.starts, seed=seed)
         truth = boids(np.eye(3), usual)
         both = learning.match(found.agent, truth, data)
         gains = np.stack([np.asarray(one.mean.args[1]) for one in found.agent.primitives])[both.order]
@@ -355,11 +355,11 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             free, way = ("coef",), "gate"
             agent = agent.replace(model=pc.Cost(jnp.zeros(agent.actions.size)))
         posed = pose(agent, "likelihood", data, free, way, features if way == "softmax" else None)
-        found = climb(posed, starts=options.starts)
+        found = learn_posed(posed, starts=options.starts)
         fewer = book.rows.get(f"{title}: {len(agent.names) - 1} learned, {way}")
         learned = {"slope", "primitives"} & set(free)
         if learned and fewer is not None and found.value < fewer["inside"]:  # it missed the best hill
-            again = climb(posed, starts=_grown(fewer["theta"], posed)[None])
+            again = learn_posed(posed, starts=_grown(fewer["theta"], posed)[None])
             found = max(found, again, key=lambda one: one.value)
         each = held_out(posed, fold, found.z)
         fell = _fall(found.paths)
@@ -491,7 +491,7 @@ def run_local(book: Book, options: argparse.Namespace) -> None:
                 pc.Composer([pc.Table(row) for row in of], pc.Cost(price), pc.Finite(ACTIONS), eps) for of in rows
             ]
             posed = pose(agents[0], "energy", seen)
-            ends = [climb(posed, starts=np.concatenate([_z_of(row[None]) for row in of])[None]) for of in rows]
+            ends = [learn_posed(posed, starts=np.concatenate([_z_of(row[None]) for row in of])[None]) for of in rows]
             return {"energy": [end.value for end in ends], "settled": True, "told": list(degenerate(ends[0], seen)),
                     "rose": max(_fall([-path for path in end.paths]) for end in ends)}  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 from policychord import inference
 from policychord.inference import learning, optimise
 from policychord.inference.learning.count import _choose, _grown, _match_columns, held_out
-from policychord.inference.learning.objectives import climb, log_prob, pose
+from policychord.inference.learning.objectives import learn_posed, log_prob, pose
 from policychord.inference.learning.rivals import expect
 from policychord.inference.parameters import unconstrained
 
@@ -62,12 +62,12 @@ def test_more_primitives_begin_where_fewer_ended(mixing, decisions):  # noqa: F8
     """The grown start is as likely as what fewer learned, but for the small weight of the new primitive."""
     features = (lambda offer: offer) if mixing == "softmax" else None
     free = ("primitives", "prior") if mixing == "gate" else ("primitives",)
-    two = climb(pose(chooser(BEGIN[:2]), "likelihood", decisions, free, mixing, features), starts=1)
+    two = learn_posed(pose(chooser(BEGIN[:2]), "likelihood", decisions, free, mixing, features), starts=1)
     three = pose(chooser(BEGIN), "likelihood", decisions, free, mixing, features)
     there = log_prob(three, _grown(two.theta, three)).mean()
     assert there > two.value - 0.05
     assert there > log_prob(three, unconstrained(three.parameters, {})).mean()
-    assert climb(three, starts=_grown(two.theta, three)[None]).value > two.value - 1e-9
+    assert learn_posed(three, starts=_grown(two.theta, three)[None]).value > two.value - 1e-9
 
 
 def test_numbers_are_searched_from_smaller_ones(decisions):  # noqa: F811
@@ -106,7 +106,7 @@ def test_rivals_are_compared_with_each_other_and_with_chance(decisions):  # noqa
     np.testing.assert_allclose(compared.score("chance").each, -np.log(4))
     posed = pose(chooser(BEGIN[:2]), "likelihood", decisions)  # noqa: F811
     fold = inference.folds_of(decisions.subject, 2)
-    best = climb(posed, starts=1)
+    best = learn_posed(posed, starts=1)
     np.testing.assert_allclose(compared.score("gate").each, held_out(posed, fold, best.z), atol=1e-9)
     expected = inference.paired(compared.score("gate").each, compared.score("markov").each, decisions.subject)
     assert compared.difference("gate", "markov") == pytest.approx(expected)
@@ -181,7 +181,7 @@ def test_hidden_markov_mixture_is_learned(rng):
 def test_rivals_learn_their_own_weights(mixing, decisions):  # noqa: F811
     posed = pose(chooser(BEGIN[:2]), "likelihood", decisions, mixing=mixing,  # noqa: F811
                  features=(lambda offer: offer) if mixing == "softmax" else None)  # fmt: skip
-    one = climb(posed, starts=1)
+    one = learn_posed(posed, starts=1)
     assert one.value > one.paths[0][0]
     np.testing.assert_allclose(one.weights.sum(axis=1), 1.0)
     moved = one.weights.std(axis=0).max()

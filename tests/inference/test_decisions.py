@@ -241,7 +241,7 @@ def stop_at(words):
 @pytest.mark.parametrize(
     ("stage", "note"),
     [
-        ("optimising with all data", "the climbs"),
+        ("optimising with all data", "the optimisation"),
         ("profiles", "the profiles"),
         ("comparing: constant", "2 of 9 models are done"),
     ],

@@ -10,7 +10,7 @@ import policychord as pc
 from policychord import inference
 from policychord.inference import learning, likelihoods
 from policychord.inference.learning import files
-from policychord.inference.learning.objectives import among, climb, log_prob, pose, with_data
+from policychord.inference.learning.objectives import among, learn_posed, log_prob, pose, with_data
 from policychord.inference.parameters import natural, unconstrained
 from policychord.primitives.base import AbstractPrimitive
 
@@ -45,7 +45,7 @@ def posed(decisions):
 
 @pytest.fixture(scope="module")
 def found(posed):
-    return climb(posed, starts=3)
+    return learn_posed(posed, starts=3)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_energy_has_the_envelope_gradient(lowered):
 
 def test_no_step_goes_the_wrong_way(found, lowered):
     """Accepted steps raise the likelihood, or lower the energy, but for rounding of the sum."""
-    low = climb(lowered, starts=3)
+    low = learn_posed(lowered, starts=3)
     assert len(found.paths) >= 3
     assert sum(len(path) for path in (*found.paths, *low.paths)) > 30
     for path in found.paths:
@@ -141,12 +141,12 @@ def test_interrupted_learning_goes_on_from_its_file(posed, found, tmp_path):
         if done == 2:
             raise KeyboardInterrupt
 
-    first = climb(posed, starts=3, file=file, progress=stop)
+    first = learn_posed(posed, starts=3, file=file, progress=stop)
     assert first.notes
     assert not first.optimum.complete
     assert np.isfinite(first.value)
     seen = []
-    second = climb(posed, starts=3, file=file, progress=lambda what, done, total: seen.append(done))
+    second = learn_posed(posed, starts=3, file=file, progress=lambda what, done, total: seen.append(done))
     np.testing.assert_allclose(second.value, found.value, atol=1e-9)
     assert second.optimum.complete
     again = files.read_optimum(file, posed.likelihood)
@@ -159,17 +159,17 @@ def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
     files.write_optimum(file, posed.likelihood, found.optimum)
     other = among(posed, np.arange(len(posed.situation)) < 500)
     with pytest.raises(ValueError, match="other parameters or other decisions"):
-        climb(other, file=file)
+        learn_posed(other, file=file)
     whole = file.read_bytes()
     changed = bytearray(whole)
     changed[whole.index(found.optimum.z.tobytes())] ^= 255  # the checksum does not fit any more
     for content in (b"no archive", whole[:400], whole[:-60], bytes(changed)):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="holds no results of learning"):
-            climb(posed, file=file)
+            learn_posed(posed, file=file)
     files.write_optimum(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
     with pytest.raises(ValueError, match="arrays of the shapes"):
-        climb(posed, file=file)
+        learn_posed(posed, file=file)
 
 
 # ------------------------------------------------------------------------------------------------- parts

@@ -36,7 +36,7 @@ Held = Literal["auto", "subject", "block", "time"]
 Rivals = Callable[[Theta], Sequence[Model]]  # of the estimates: models to compare with, which may begin at these
 ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
 STOPPED = "Interrupted during {}. {}"
-SO_FAR = STOPPED.format("the climbs", "These are the best estimates so far.")
+SO_FAR = STOPPED.format("the optimisation", "These are the best estimates so far.")
 AGENT = "composed"  # the agent's own name in a comparison
 OFF = 0.05  # standard errors from the top that no report shows
 FEW = 8  # labels from which there are enough clusters for an error
@@ -194,7 +194,7 @@ def _check_request(hold_out: Any, method: Any, free: Sequence[Parameter]) -> Non
 
 
 def _check_start(given: Likelihood, seen: Observations) -> None:
-    """A decision without a likelihood at the declared values is named: no climb would get anywhere."""
+    """A decision without a likelihood at the declared values is named: no search would get anywhere."""
     log_p = pointwise(given, unconstrained(given.parameters, {}))
     if np.isfinite(log_p).all():
         return
@@ -211,19 +211,19 @@ def _check_start(given: Likelihood, seen: Observations) -> None:
 
 
 def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str) -> str:
-    """Why the estimate may not be at the top; nothing if it is, or less than OFF standard errors from it."""
+    """Why the estimate may not be at the mode; nothing if it is, or less than OFF standard errors from it."""
     if not best.complete:
-        return "the climbs were interrupted"
+        return "the optimisation was interrupted"
     uphill = log_posterior(given, best.z, method).gradient
     uphill = np.where(np.abs(best.z) >= FARTHEST, 0.0, uphill)
     off = float(np.sqrt(uphill @ sure.covariance @ uphill))
-    return "" if best.converged or off < OFF else f"the top was not reached (it is {off:.2g} standard errors away)"
+    return "" if best.converged or off < OFF else f"the mode was not reached (it is {off:.2g} standard errors away)"
 
 
 def _uncertainty(
     given: Likelihood, best: Optimum, method: str, labels: np.ndarray, profiles: bool, progress: Progress | None
 ) -> tuple[Optimum, Uncertainty, list[str]]:
-    """(the optimum, its uncertainty, what Ctrl-C left out); a profile may find a higher point than all climbs."""
+    """(the optimum, its uncertainty, what Ctrl-C left out); a profile may find a higher point than all runs."""
     wanted = None if profiles else ()
     how_sure = partial(uncertainty, given, method=method, clusters=labels, progress=progress)
     sure = how_sure(best.z, profiles=wanted)
@@ -238,7 +238,7 @@ def _uncertainty(
 
 
 def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Optimum:
-    """The optimum after a climb from a point that a profile found to be higher than all climbs."""
+    """The optimum after another run, from a point that a profile found to be higher than all runs."""
     higher = maximise(given, starts=z[None], method=method)
     return best._replace(
         z=higher.z, log_posterior=higher.log_posterior, log_likelihood=higher.log_likelihood,
@@ -298,7 +298,7 @@ def _names(family: Family, count: int) -> tuple[str, ...]:
 
 
 def likelihood_of(fit: Fit) -> Likelihood:
-    """The likelihood that was climbed, anew: `log_prob(theta, unit)` for one decision, and the data."""
+    """The likelihood that was maximised: `log_prob(theta, unit)` for one decision, and the data."""
     setup = setup_of(fit.family, fit.parameters, fit.fixed, fit.observations)
     return likelihood_of_model(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
 

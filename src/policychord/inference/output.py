@@ -254,7 +254,7 @@ def _how_sure(fit: Fit) -> str:
     if len(fit.uncertainty.profiled) == len(fit.verdicts):
         return words + "profiles of the likelihood. An open interval ends at 0 or infinity."
     if not fit.uncertainty.profiled:
-        return words + "from the curvature, too: no profile was climbed."
+        return words + "from the curvature, too: no profile was computed."
     names = ", ".join(fit.verdicts[j].name for j in fit.uncertainty.profiled)
     return words + f"profiles of the likelihood for {names}, and from the curvature for the others."
 

@@ -25,7 +25,7 @@ from .forces import Seen
 Theta = Any
 COLLISION = 2.0  # strength of the collision term, as in the flock's milling
 # A weak prior of every free number, for the composed agent and its rivals alike. A force that is hardly used would
-# otherwise have a weight of zero, whose logarithm lies nowhere, and a climb would go on for ever.
+# otherwise have a weight of zero, whose logarithm lies nowhere, and a search would go on for ever.
 WEAK = Normal(0.0, 2.0)
 FEATURE = Normal(0.0, 1.0)  # of the softmax gate, whose features have unit spread
 WEIGHED, WEIGHED_AT_ONCE = 1024, 64  # decisions whose weights are found in one call, and together within it

@@ -7,7 +7,7 @@ that drift by what the gate tells them).
 
 from .count import Matching, Number, Numbers, columns, degenerate, how_many, match
 from .local import Drift, drift, drift_in_circuit
-from .objectives import Learned, Posed, climb, learn, pose, with_data
+from .objectives import Learned, Posed, learn, learn_posed, pose, with_data
 from .parts import family_of_agent
 from .rivals import Markov, compare, hide, learn_markov, predict_markov
 
@@ -19,7 +19,6 @@ __all__ = [
     "Number",
     "Numbers",
     "Posed",
-    "climb",
     "columns",
     "compare",
     "degenerate",
@@ -30,6 +29,7 @@ __all__ = [
     "how_many",
     "learn",
     "learn_markov",
+    "learn_posed",
     "match",
     "pose",
     "predict_markov",

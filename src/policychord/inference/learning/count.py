@@ -16,7 +16,7 @@ from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import FARTHEST, Theta, at_bound, unconstrained
 from ..search import MOST_STEPS
 from ..uncertainty import LEAST_MOVEMENT
-from .objectives import Features, Learned, Mixing, Posed, among, climb, log_prob, pose
+from .objectives import Features, Learned, Mixing, Posed, among, learn_posed, log_prob, pose
 
 SITUATIONS = 400  # at most, at which columns are compared
 EQUAL = 0.02  # total variation below which two primitives are called equal
@@ -152,7 +152,9 @@ def how_many(
         points = spread_starts(posed.likelihood, starts, seed)
         if rows and rows[-1][0] < n:
             points = np.concatenate([points, _grown(rows[-1][1].theta, posed)[None]])
-        learned = climb(posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz")
+        learned = learn_posed(
+            posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz"
+        )
         finished(learned.optimum)  # Ctrl-C ends the search for the number, not only this run
         rows.append((n, learned, held_out(posed, fold, learned.z), degenerate(learned, data)))
     return _choose(rows, data.subject)

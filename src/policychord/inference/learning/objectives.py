@@ -109,10 +109,10 @@ def learn(
       on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.
     """
     posed = pose(agent, objective, _data(agent, objective, data, env, steps, episodes, seed), free, mixing, features)
-    return climb(posed, starts=starts, seed=seed, file=file, progress=progress, resume=resume)
+    return learn_posed(posed, starts=starts, seed=seed, file=file, progress=progress, resume=resume)
 
 
-def climb(
+def learn_posed(
     posed: Posed,
     *,
     starts: int | np.ndarray = 6,

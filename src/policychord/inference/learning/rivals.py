@@ -23,7 +23,7 @@ from ..likelihoods import Data, Likelihood, Model, likelihood, pointwise, restri
 from ..optimise import Progress, finished, improve, spread_starts
 from ..parameters import Theta, natural, size
 from .count import held_out
-from .objectives import Features, Mixing, climb, indices_of, pose, size_of_chunk
+from .objectives import Features, Mixing, indices_of, learn_posed, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
@@ -221,7 +221,7 @@ def compare(
         if progress is not None:
             progress(mixing, i, len(ways) + 1)
         posed = pose(agent, "likelihood", data, what, mixing, looks)
-        best = finished(climb(posed, starts=starts, seed=seed).optimum)
+        best = finished(learn_posed(posed, starts=starts, seed=seed).optimum)
         each = held_out(posed, fold, best.z)
         scores.append(_score(mixing, WORDS[mixing], len(best.z), best.z, best.log_likelihood, each))
     if progress is not None:
