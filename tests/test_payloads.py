@@ -20,9 +20,9 @@ import pytest
 import xarray as xr
 
 import policychord
+from policychord import _files
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import _from_file
-from policychord.core import _folders
 from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import files
 from policychord.runs import cache, fit, sweep, tracks
@@ -318,10 +318,10 @@ def test_the_payload_would_run(tmp_path):
 @pytest.mark.parametrize("name", ["kernels-x", "programs-x"])
 def test_machine_code_that_others_could_have_planted_is_not_there_any_more(tmp_path, monkeypatch, name):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = _folders.private_folder(name)
+    folder = _files.private_folder(name)
     folder.chmod(0o777)
     (folder / "kernel.nbi").write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
-    assert not list(_folders.private_folder(name).iterdir())
+    assert not list(_files.private_folder(name).iterdir())
     assert os.stat(folder).st_mode & 0o077 == 0
 
 

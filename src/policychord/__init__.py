@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
     from .agent import Composer
-    from .core.circuit import CircuitPath, Layers, TimeScales, circuit, time_scales
+    from .core.circuit import CircuitPath, Layers, Stability, TimeScales, circuit, circuit_stability, time_scales
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
     from .core.objective import Certificate, Problem, certify, complexity, energy, gate, primitive_cost, problem
     from .core.regularisers import Entropy, Tsallis, best_response, prox
-    from .core.stability import Stability, circuit_stability
     from .inference import fit, learn
     from .loops.contest import contest
     from .loops.replay import replay
@@ -46,7 +45,9 @@ __version__ = "0.2.0"
 
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
 _HOME = {
-    "core.circuit": ("CircuitPath", "Layers", "TimeScales", "circuit", "time_scales"),
+    "core.circuit": (
+        "CircuitPath", "Layers", "Stability", "TimeScales", "circuit", "circuit_stability", "time_scales",
+    ),
     "core.convex": ("ConvexProblem",),
     "core.equilibrium": ("ConvergenceError", "Equilibrium", "Outcome", "solve"),
     "core.flow": ("Path", "dissipation", "flow"),
@@ -54,7 +55,6 @@ _HOME = {
         "Certificate", "Problem", "certify", "complexity", "energy", "gate", "primitive_cost", "problem",
     ),
     "core.regularisers": ("Entropy", "Tsallis", "best_response", "prox"),
-    "core.stability": ("Stability", "circuit_stability"),
     "_types": ("enable_x64",),
     "actions": ("Finite", "Grid", "Sampled"),
     "primitives": ("Categorical", "Gaussian", "Policy", "Table"),

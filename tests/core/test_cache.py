@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policychord.core import _folders
+from policychord import _files
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes, owners and XDG folders are those of Unix")
 
@@ -134,29 +134,29 @@ def test_eight_threads_of_a_cold_process_compile_and_register_once():
 @pytest.fixture
 def roots(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_folders.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr(_files.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     return tmp_path / "cache" / "policychord", tmp_path / "tmp"
 
 
 def test_what_others_could_write_is_removed(roots):
-    folder = _folders.private_folder("kernels-x")
+    folder = _files.private_folder("kernels-x")
     assert folder == roots[0] / "kernels-x"
     (folder / "planted").write_text("code")
-    assert (_folders.private_folder("kernels-x") / "planted").exists()
+    assert (_files.private_folder("kernels-x") / "planted").exists()
     folder.chmod(0o770)
-    assert not list(_folders.private_folder("kernels-x").iterdir())
+    assert not list(_files.private_folder("kernels-x").iterdir())
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.parent.chmod(0o755)  # as earlier versions left it: nobody else could write
     (folder / "ours").write_text("kept")
-    assert (_folders.private_folder("kernels-x") / "ours").exists()
+    assert (_files.private_folder("kernels-x") / "ours").exists()
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
 
 
 def test_a_folder_of_another_user_is_not_used(roots, monkeypatch):
-    taken = _folders.private_folder("kernels-x")
+    taken = _files.private_folder("kernels-x")
     me = os.getuid()
-    monkeypatch.setattr(_folders.os, "getuid", lambda: me + 1)
-    folder = _folders.private_folder("kernels-x")  # no folder belongs to this user, so one is made for the process
+    monkeypatch.setattr(_files.os, "getuid", lambda: me + 1)
+    folder = _files.private_folder("kernels-x")  # no folder belongs to this user, so one is made for the process
     assert not folder.is_relative_to(taken.parent)
     assert folder.is_dir()

@@ -20,7 +20,7 @@ from policychord import (
     problem,
     solve,
 )
-from policychord.core.one_step import one_step
+from policychord.core.flow import one_step
 
 PI = np.array([[0.5, 0.2, 0.1], [0.25, 0.3, 0.1], [0.125, 0.4, 0.3], [0.125, 0.1, 0.5]])
 GOOD = {"pi": PI, "action_cost": np.array([0.0, 1.0, 2.0, 3.0]), "eps": 0.1, "prior": np.array([0.5, 0.3, 0.2])}

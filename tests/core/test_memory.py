@@ -27,7 +27,7 @@ from policychord import (
 )
 from policychord.core import _native
 from policychord.core._kernels import solve_batch
-from policychord.core.one_step import one_step
+from policychord.core.flow import one_step
 from policychord.worlds.flock.cells import look_by_cells
 from policychord.worlds.flock.neighbours import Zones
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policychord import primitive_cost
-from policychord.core import _descent, _kernels, _sweeps
+from policychord.core import _descent, _kernels, _method, _sweeps
 
 from .families import member
 
@@ -24,22 +24,22 @@ def drawn(name, rng):
     return p._replace(eps=p.eps + 1.0), rng.dirichlet(np.full(5, 2.0), 12)
 
 
-def refuse_newton(monkeypatch, module):
+def refuse_newton(monkeypatch):
     """No energy falls as much as is asked for: the second pass is refused, the third at the mirror step, the last."""
-    monkeypatch.setattr(module, "ARMIJO", 1e12)
-    monkeypatch.setattr(module, "REJECTIONS_BEFORE_MIRROR", 1)
+    monkeypatch.setattr(_method, "ARMIJO", 1e12)
+    monkeypatch.setattr(_method, "REJECTIONS_BEFORE_MIRROR", 1)
 
 
 @pytest.mark.parametrize("name", ["generic", "biased"])
 def test_in_jax(name, rng, monkeypatch):
-    refuse_newton(monkeypatch, _descent)
+    refuse_newton(monkeypatch)
     p, w = drawn(name, rng)
     found = jax.vmap(partial(_descent.descend, tol=0.0, max_passes=4))(*p, np.log(w))[0]
     np.testing.assert_allclose(found, by_hand(p, w), rtol=1e-9, atol=1e-9)
 
 
 def test_in_the_kernel(rng, monkeypatch):
-    refuse_newton(monkeypatch, _kernels)
+    refuse_newton(monkeypatch)
     # as Python, since compiled code has the numbers inside
     for module in (_kernels, _sweeps):
         for name, value in vars(module).copy().items():

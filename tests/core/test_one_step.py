@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from policychord import certify, problem, solve
-from policychord.core.one_step import one_step
+from policychord.core.flow import one_step
 
 from .families import member
 

@@ -10,7 +10,7 @@ from benchmarks.regularisers import draw
 from scipy.optimize import minimize
 
 from policychord import Entropy, Tsallis, best_response, certify, energy, flow, gate, problem, prox, solve
-from policychord.core import _convex_verbs
+from policychord.core import convex
 from policychord.core import regularisers as reg
 
 from ..paper.lending import flock_problems
@@ -131,9 +131,9 @@ def test_what_failed_once_is_solved(kind):
 def test_a_batch_in_chunks_is_the_batch_at_once(monkeypatch):
     """Also where the last chunk is not full."""
     given = (np.arange(70.0).reshape(7, 10), np.arange(7.0))
-    whole = _convex_verbs._side_by_side(lambda row: row[0] * row[1], given, 7)
-    monkeypatch.setattr(_convex_verbs, "_SIDE_BY_SIDE", 33)
-    np.testing.assert_array_equal(_convex_verbs._side_by_side(lambda row: row[0] * row[1], given, 7), whole)
+    whole = convex._side_by_side(lambda row: row[0] * row[1], given, 7)
+    monkeypatch.setattr(convex, "_SIDE_BY_SIDE", 33)
+    np.testing.assert_array_equal(convex._side_by_side(lambda row: row[0] * row[1], given, 7), whole)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS[1:])

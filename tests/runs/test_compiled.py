@@ -5,7 +5,7 @@ import os
 import jax
 import pytest
 
-from policychord.core import _folders
+from policychord import _files
 from policychord.runs import compiled
 
 
@@ -14,7 +14,7 @@ def folder(tmp_path, monkeypatch):
     """Where programs are kept, and where JAX is told to keep them."""
     told = {}
     monkeypatch.setattr(jax.config, "update", told.__setitem__)
-    monkeypatch.setattr(_folders, "user_cache_path", lambda *name, **how: tmp_path / "cache")
+    monkeypatch.setattr(_files, "user_cache_path", lambda *name, **how: tmp_path / "cache")
     return compiled.programs_folder(), told
 
 

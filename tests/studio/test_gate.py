@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from policychord.core.circuit import circuit_stability
 from policychord.core.objective import certify, energy
-from policychord.core.stability import circuit_stability
 from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import gate
 from policychord.studio.rooms.gate import INPUTS, _GateSettings

@@ -15,12 +15,12 @@ from jaxtyping import Bool, Float, Int
 
 from .._types import Array, ArrayLike, is_traced
 from ..core._checks import check_number, shown
-from ..core._convex_verbs import certificate_of
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
 from ..core.circuit import TimeScales, check_scales, time_scales
+from ..core.convex import certificate_of
 from ..core.equilibrium import Route, solve
+from ..core.flow import one_step
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at
-from ..core.one_step import one_step
 from ..primitives.columns import Drawn
 from .dynamics import Signals, at_rest, follow_circuit, follow_flow
 from .records import Memory

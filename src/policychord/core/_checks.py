@@ -45,8 +45,7 @@ def as_floats(name: str, value):
     if isinstance(value, jax.Array):
         _require_real(name, value.dtype)  # single precision in, double precision from here on
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
-        raise ValueError(f"{name}[{_index(where)}] is masked: fill or drop missing entries first.")
+        raise ValueError(f"{name}{_first(np.ma.getmaskarray(value))[1]} is masked: fill or drop missing entries first.")
     array = value if type(value) is np.ndarray and value.dtype.kind in "fiub" else _as_numpy(name, value)
     _require_real(name, array.dtype)
     _require_few_axes(name, array)
@@ -125,30 +124,20 @@ def check_shapes(pi_name: str, pi, cost, eps, prior_name: str, prior) -> tuple[i
             f"{prior_name} has shape {prior.shape} but {pi_name} has {n} primitives in shape {pi.shape}: "
             f"the last axis of {prior_name} needs one entry for each primitive ({n})."
         )
-    batches = [pi.shape[:-2], cost.shape[:-1], eps.shape] + ([] if prior is None else [prior.shape[:-1]])
-    try:
-        return joint_shape(*batches)
-    except ValueError:
-        shown = f"{pi_name} {pi.shape[:-2]}, action_cost {cost.shape[:-1]}, eps {eps.shape}"
-        shown += "" if prior is None else f", {prior_name} {prior.shape[:-1]}"
-        raise ValueError(f"the batch axes do not fit together: {shown}; make them equal or of length one.") from None
+    axes = {pi_name: pi.shape[:-2], "action_cost": cost.shape[:-1], "eps": eps.shape}
+    return joint_axes(axes if prior is None else axes | {prior_name: prior.shape[:-1]})
 
 
 def joint_axes(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape to which all of these broadcast, or a complaint that shows them by their names."""
+    first, *others = shapes.values()
+    if others.count(first) == len(others):  # often, and quicker than to broadcast
+        return first
     try:
-        return np.broadcast_shapes(*shapes.values())
+        return np.broadcast_shapes(first, *others)
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"the batch axes do not fit together: {listed}; make them equal or of length one.") from None
-
-
-def joint_shape(first: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which all broadcast, quickly where they are equal."""
-    for other in others:
-        if other != first:
-            return np.broadcast_shapes(first, *others)
-    return first
 
 
 @_quietly
@@ -169,9 +158,9 @@ def checked_cost(cost, pi):
     supported = np.broadcast_to(row_mass > 0, np.broadcast_shapes(row_mass.shape, cost.shape))
     spread = np.max(np.where(supported, cost, -np.inf), -1) - np.min(np.where(supported, cost, np.inf), -1)
     if np.any(spread > _LARGEST_COST_SPREAD):
-        where = tuple(int(i) for i in np.argwhere(spread > _LARGEST_COST_SPREAD)[0])
+        where, at = _first(spread > _LARGEST_COST_SPREAD)
         raise ValueError(
-            f"action_cost{f'[{_index(where)}]' if where else ''} spans {spread[where]:.3g} between actions, more than "
+            f"action_cost{at} spans {spread[where]:.3g} between actions, more than "
             f"float64 can weigh (limit {_LARGEST_COST_SPREAD:.0e}): cap the largest costs, or divide cost and eps "
             "alike."
         )
@@ -189,101 +178,59 @@ def check_eps(eps) -> None:
 
 
 @_quietly
-def normalised_columns(name: str, pi, tolerance: float):
-    """Columns that are probability vectors, rescaled to sum to one exactly."""
-    xp = namespace(pi)
-    if xp is np:
-        total = _column_sums(pi)[..., None, :]
-        if _near_one(total, tolerance) and _least(pi, 0.0) >= 0:
+def normalised_columns(name: str, values, tolerance: float, logs: bool = False):
+    """Columns that are probability vectors, given as they are or by `logs`, rescaled to sum to one exactly."""
+    xp, highest = namespace(values), np.log1p(tolerance)
+    if xp is np and (_largest(values, -np.inf) <= highest if logs else _least(values, 0.0) >= 0):
+        pi = np.exp(values) if logs else values
+        total = (np.ones(pi.shape[-2]) @ pi)[..., None, :]  # NumPy's own sum takes short rows one by one
+        if _least(total, 1.0) >= 1.0 - tolerance and _largest(total, 1.0) <= 1.0 + tolerance:
             return pi / total
+    if not is_traced(values):
+        known = np.asarray(values)
+        _refuse(name, known, np.isnan(known), "check how the primitive was computed")
+        if logs:
+            _refuse(name, known, known > highest, "ln of a probability lies in [-inf, 0]")
+        else:
+            _refuse(name, known, (known < 0) | np.isinf(known), "probabilities lie in [0, 1]")
+        _check_sums(name, known, tolerance, logs, columns=True)
+    # of logarithms, the largest is at least -ln d once the column sums to one, so exp needs no shift
+    pi = xp.exp(values) if logs else values
     total = xp.sum(pi, axis=-2, keepdims=True)
-    if is_traced(pi):
+    if is_traced(values):
         total = _nan_unless(xp.all(pi >= 0, axis=-2, keepdims=True) & (xp.abs(total - 1.0) <= tolerance), total)
-    else:
-        values = np.asarray(pi)
-        _refuse(name, values, np.isnan(values), "check how the primitive was computed")
-        _refuse(name, values, values < 0, "probabilities lie in [0, 1]")
-        _refuse(name, values, np.isinf(values), "probabilities lie in [0, 1]")
-        _check_sums(name, values, values.sum(-2), tolerance)  # inside a trace `total` is one, though pi is not
     return pi / total
 
 
 @_quietly
-def normalised_log_columns(name: str, log_pi, tolerance: float):
-    """exp of columns of log-probabilities, rescaled to sum to one exactly."""
-    xp = namespace(log_pi)
-    if xp is np and _largest(log_pi, -np.inf) <= np.log1p(tolerance):
-        pi = np.exp(log_pi)
-        total = _column_sums(pi)[..., None, :]
-        if _near_one(total, tolerance):
-            return pi / total
-    if not is_traced(log_pi):
-        values = np.asarray(log_pi)
-        _refuse(name, values, np.isnan(values), "check how the primitive was computed")
-        _refuse(name, values, values > np.log1p(tolerance), "ln of a probability lies in [-inf, 0]")
-        _check_sums(name, values, np.exp(values).sum(-2), tolerance, "exp of ")
-    # the largest entry is at least 1/d once the column sums to one, so exp needs no shift
-    pi = xp.exp(log_pi)
-    total = xp.sum(pi, axis=-2, keepdims=True)
-    if is_traced(log_pi):
-        total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
-    return pi / total
-
-
-@_quietly
-def normalised_prior(name: str, prior, tolerance: float):
-    """ln of a prior in the interior of the simplex."""
+def normalised_prior(name: str, prior, tolerance: float, logs: bool = False):
+    """ln of a prior in the interior of the simplex, given as it is or by `logs`."""
     xp = namespace(prior)
     if not is_traced(prior):
-        values = np.asarray(prior)
-        _refuse(
-            name,
-            values,
-            ~(values > 0),
-            "a prior must be positive; give an unwanted primitive a small weight such as 1e-6",
-        )
-        _refuse(name, values, np.isinf(values), "probabilities lie in (0, 1)")
-        _check_vector_sum(name, values.sum(-1), tolerance)
-    total = xp.sum(prior, axis=-1, keepdims=True)
+        known = np.asarray(prior)
+        if logs:
+            finite = "must be finite: the prior has to be positive for every primitive"
+            _refuse(name, known, ~np.isfinite(known), finite)
+            least = f"is too small to count: give every primitive at least {_SMALLEST_LOG_PRIOR:g}"
+            _refuse(name, known, known < _SMALLEST_LOG_PRIOR, least)
+        else:
+            positive = "a prior must be positive; give an unwanted primitive a small weight such as 1e-6"
+            _refuse(name, known, ~(known > 0), positive)
+            _refuse(name, known, np.isinf(known), "probabilities lie in (0, 1)")
+        _check_sums(name, known, tolerance, logs)
+    total = xp.sum(xp.exp(prior) if logs else prior, axis=-1, keepdims=True)
     if is_traced(prior):
         total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
-    return xp.log(prior) - xp.log(total)
-
-
-@_quietly
-def normalised_log_prior(name: str, log_prior, tolerance: float):
-    """The same from log-probabilities."""
-    xp = namespace(log_prior)
-    if not is_traced(log_prior):
-        values = np.asarray(log_prior)
-        _refuse(name, values, ~np.isfinite(values), "must be finite: the prior has to be positive for every primitive")
-        _refuse(
-            name, values, values < _SMALLEST_LOG_PRIOR,
-            f"is too small to count: give every primitive at least {_SMALLEST_LOG_PRIOR:g}",
-        )  # fmt: skip
-        _check_vector_sum(name, np.exp(values).sum(-1), tolerance, "exp of ")
-    total = xp.sum(xp.exp(log_prior), axis=-1, keepdims=True)
-    if is_traced(log_prior):
-        total = _nan_unless(xp.abs(total - 1.0) <= tolerance, total)
-    return log_prior - xp.log(total)
+    return (prior if logs else xp.log(prior)) - xp.log(total)
 
 
 def log_prior_of(n: int, prior, log_prior=None):
     """ln of a prior that is given by its probabilities, by their logarithms, or not at all: then it is uniform."""
     if log_prior is not None:
-        return normalised_log_prior("log_prior", as_floats("log_prior", log_prior), sum_tolerance(log_prior))
+        return normalised_prior("log_prior", as_floats("log_prior", log_prior), sum_tolerance(log_prior), logs=True)
     if prior is not None:
         return normalised_prior("prior", as_floats("prior", prior), sum_tolerance(prior))
     return np.full(n, -np.log(n))
-
-
-def _column_sums(pi: np.ndarray) -> np.ndarray:
-    """By a product: NumPy's own sum takes short rows one by one."""
-    return np.ones(pi.shape[-2]) @ pi
-
-
-def _near_one(total: np.ndarray, tolerance: float) -> bool:
-    return bool(_least(total, 1.0) >= 1.0 - tolerance and _largest(total, 1.0) <= 1.0 + tolerance)
 
 
 def _least(array: np.ndarray, of_none: float):
@@ -330,63 +277,50 @@ def check_weights(name: str, weights, log_prior):
 
 def joint_batch(name: str, weights, log_prior) -> tuple[int, ...]:
     """The batch shape of a problem met with weights: one problem with many weights gives many answers."""
-    try:
-        return np.broadcast_shapes(log_prior.shape[:-1], weights.shape[:-1])
-    except ValueError:
-        raise ValueError(
-            f"{name} has batch axes {weights.shape[:-1]}, which do not broadcast with the problem's "
-            f"{log_prior.shape[:-1]}: make them equal or of length one."
-        ) from None
+    return joint_axes({name: weights.shape[:-1], "the problem": log_prior.shape[:-1]})
 
 
 @_quietly
-def check_simplex(name: str, weights, log_prior, tolerance: float = SUM_TOLERANCE):
+def check_simplex(name: str, weights, log_prior):
     """Weights a user hands in: non-negative, summing to one, one for each primitive."""
     weights = check_weights(name, weights, log_prior)
     if not is_traced(weights):
-        values = np.asarray(weights)
-        _refuse(name, values, ~np.isfinite(values), "must be a finite number")
-        _refuse(name, values, values < 0, "weights lie on the simplex, so none is negative")
-        _check_vector_sum(name, values.sum(-1), tolerance)
+        known = np.asarray(weights)
+        _refuse(name, known, ~np.isfinite(known), "must be a finite number")
+        _refuse(name, known, known < 0, "weights lie on the simplex, so none is negative")
+        _check_sums(name, known, SUM_TOLERANCE)
     return weights
 
 
-def _check_sums(name: str, values, total, tolerance: float, of: str = "") -> None:
-    off = np.abs(total - 1.0)
-    bad = ~(off <= tolerance)
+def _check_sums(name: str, values, tolerance: float, logs: bool = False, columns: bool = False) -> None:
+    """Refuse vectors, or columns of matrices, of probabilities (or their `logs`) that do not sum to one."""
+    total = (np.exp(values) if logs else values).sum(-2 if columns else -1)
+    bad = ~(np.abs(total - 1.0) <= tolerance)
     if not np.any(bad):
         return
-    where = tuple(int(i) for i in np.argwhere(bad)[0])
-    column = _index((*where[:-1], ":", where[-1]))
-    remedy = "divide every column by its sum"
-    if not of and np.all(np.abs(values.sum(-1) - 1.0) <= tolerance):
-        remedy = "its rows do, so transpose it: actions go down, primitives across"
-    elif of:
-        remedy = "subtract the logsumexp of every column"
+    where, at = _first(bad)
+    remedy, count = "subtract its logsumexp" if logs else "divide it by its sum", ""
+    if columns:
+        at = f"[{', '.join(map(str, (*where[:-1], ':', where[-1])))}]"
+        count = f" ({int(bad.sum())} of {bad.size} columns are off by more than {tolerance:.0e})"
+        remedy = "subtract the logsumexp of every column" if logs else "divide every column by its sum"
+        if not logs and np.all(np.abs(values.sum(-1) - 1.0) <= tolerance):
+            remedy = "its rows do, so transpose it: actions go down, primitives across"
     raise ValueError(
-        f"{of}{name}[{column}] sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g} "
-        f"({int(bad.sum())} of {bad.size} columns are off by more than {tolerance:.0e}): {remedy}."
+        f"{'exp of ' if logs else ''}{name}{at} sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g}{count}: "
+        f"{remedy}."
     )
-
-
-def _check_vector_sum(name: str, total, tolerance: float, of: str = "") -> None:
-    bad = ~(np.abs(total - 1.0) <= tolerance)
-    if np.any(bad):
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        at = f"[{_index(where)}]" if where else ""
-        remedy = "subtract its logsumexp" if of else "divide it by its sum"
-        raise ValueError(f"{of}{name}{at} sums to {total[where]:.9g}, off by {total[where] - 1.0:+.3g}: {remedy}.")
 
 
 def _refuse(name: str, values, bad, remedy: str) -> None:
     """Raise for the first bad entry, saying how many there are."""
-    if not np.any(bad):
-        return
+    if np.any(bad):
+        where, at = _first(bad)
+        more = f" ({int(bad.sum())} such entries)" if bad.sum() > 1 else ""
+        raise ValueError(f"{name}{at} = {values[where]:.9g}{more}: {remedy}.")
+
+
+def _first(bad) -> tuple[tuple[int, ...], str]:
+    """Where the first bad entry is, and that in brackets unless it is alone."""
     where = tuple(int(i) for i in np.argwhere(bad)[0])
-    at = f"[{_index(where)}]" if where else ""
-    more = f" ({int(bad.sum())} such entries)" if bad.sum() > 1 else ""
-    raise ValueError(f"{name}{at} = {values[where]:.9g}{more}: {remedy}.")
-
-
-def _index(where) -> str:
-    return ", ".join(str(i) for i in where)
+    return where, f"[{', '.join(map(str, where))}]" if where else ""

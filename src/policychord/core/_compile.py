@@ -20,7 +20,7 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from platformdirs import user_cache_path
 
-from ._folders import private_folder
+from .._files import private_folder
 
 try:
     import fcntl
@@ -91,8 +91,7 @@ def compile_callback(signature: Any, function: Callable) -> Any:
 def _version() -> str:
     here = Path(__file__).parent
     sources = b"".join(
-        (here / f"_{name}.py").read_bytes()
-        for name in ("certificate", "compile", "kernels", "method", "native", "sweeps")
+        (here / f"_{name}.py").read_bytes() for name in ("compile", "kernels", "method", "native", "sweeps")
     )
     return f"kernels-{hashlib.sha256(sources).hexdigest()[:12]}"
 

@@ -14,29 +14,7 @@ from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
-from ._certificate import bounded_gap, gradient_rounding
-from ._method import (
-    ARMIJO,
-    BACKTRACK,
-    CG_FORCING,
-    COLUMN_TOLERANCE,
-    COOLING,
-    DENSE_UP_TO,
-    FINISHING_PASSES,
-    GAP_FALL,
-    GENTLE_COOLING,
-    HIDDEN_PASSES,
-    LOG_FLOOR,
-    MIXTURE_FLOOR,
-    NEGLIGIBLE,
-    REJECTIONS_BEFORE_MIRROR,
-    RESTING,
-    RETRY_AFTER,
-    ROUNDING_SHARE,
-    SETTLED,
-    Outcome,
-    typical_rounding,
-)
+from . import _method as method
 from .objective import centred_cost
 
 _UNROLLED = 4  # up to so many primitives sums and factors are written out term by term, which XLA vectorises
@@ -67,7 +45,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     """Solve one problem from the log-weights `start`: (log_weights, gap, passes, outcome)."""
     linear, magnitude, offset, relative = centred_cost(pi, cost)
     columns = pi.T  # loops along the actions vectorise
-    typical = typical_rounding(pi.shape[0])
+    typical = method.typical_rounding(pi.shape[0])
 
     def turn(state: _State) -> _State:
         # the last pass certifies what was reached at the right temperature
@@ -75,7 +53,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         z, temperature = jnp.where(final, state.kept_z, state.z), jnp.where(final, eps, state.temperature)
         unconditional = state.unconditional | final
         w = jnp.exp(z)
-        p = jnp.maximum(_mix(columns, w), MIXTURE_FLOOR)
+        p = jnp.maximum(_mix(columns, w), method.MIXTURE_FLOOR)
         entropy = _on_columns(columns, _log(p))
         curvature = _curvature(columns, p)
         g = linear + entropy + temperature * (z - log_prior)
@@ -84,15 +62,15 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         blur = typical * (1.0 + jnp.max(magnitude - jnp.minimum(entropy, 0.0) + own))
 
         def judge(g, temperature):
-            error = gradient_rounding(relative, offset + magnitude, entropy, temperature, z, log_prior)
-            return bounded_gap(w, z, g, error, temperature[None])
+            error = method.gradient_rounding(relative, offset + magnitude, entropy, temperature, z, log_prior)
+            return method.bounded_gap(w, z, g, error, temperature[None])
 
         gap, floor, log_ratio = judge(g, temperature)
-        widest = jnp.max(jnp.where(w > RESTING, jnp.abs(log_ratio), 0.0))
+        widest = jnp.max(jnp.where(w > method.RESTING, jnp.abs(log_ratio), 0.0))
         # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
-        enough = state.kept_energy + ARMIJO * state.length * state.slope
+        enough = state.kept_energy + method.ARMIJO * state.length * state.slope
         # (at the end there is nothing left to fall: what is still certified is as good)
-        better = (gap <= GAP_FALL * state.gap) | ((state.finishing > 0) & (gap <= tol))
+        better = (gap <= method.GAP_FALL * state.gap) | ((state.finishing > 0) & (gap <= tol))
         better = better | _came_downhill(w, g, state.kept_z)
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
         accepted = unconditional | fell
@@ -100,13 +78,13 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
-        converged = good & ((widest <= SETTLED) | (finishing > FINISHING_PASSES) | final)
-        cooling = jnp.where(state.passes < RETRY_AFTER, COOLING, GENTLE_COOLING)
+        converged = good & ((widest <= method.SETTLED) | (finishing > method.FINISHING_PASSES) | final)
+        cooling = jnp.where(state.passes < method.RETRY_AFTER, method.COOLING, method.GENTLE_COOLING)
         cooled, cool_g, cool_energy, cool_gap, cool_floor = _cool(
             judge, w, g, energy, gap, floor, temperature, eps, cooling, z - log_prior
         )
         # a primitive on the floor that wants to fall further is held: its step would mean nothing
-        held = (w <= RESTING) & (cool_g >= cool_energy)
+        held = (w <= method.RESTING) & (cool_g >= cool_energy)
         root_w = jnp.where(held, 0.0, jnp.exp(0.5 * z))
         force = root_w * (cool_energy - cool_g)
         y = _newton(pi, p, curvature, root_w, force, cooled, cool_gap)
@@ -124,8 +102,8 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
             converged=converged,
         )
         # rejected: shorten the step, at last take the mirror step
-        rejections, length = state.rejections + 1, BACKTRACK * state.length
-        mirror = rejections >= REJECTIONS_BEFORE_MIRROR
+        rejections, length = state.rejections + 1, method.BACKTRACK * state.length
+        mirror = rejections >= method.REJECTIONS_BEFORE_MIRROR
         mirror_z = state.kept_z - state.kept_g / (1.0 + temperature)
         shorter = state._replace(
             z=_normalise(jnp.where(mirror, mirror_z, state.kept_z + length * state.step)),
@@ -134,8 +112,8 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
 
         # after the first rejection, and in the second attempt, restart hot from the prior
         moved, passes = _select(accepted, aimed, shorter), state.passes + 1
-        retry = passes == RETRY_AFTER
-        limited = (moved.temperature <= eps) & (moved.floor >= ROUNDING_SHARE * moved.gap)
+        retry = passes == method.RETRY_AFTER
+        limited = (moved.temperature <= eps) & (moved.floor >= method.ROUNDING_SHARE * moved.gap)
         hidden = jnp.where(limited, state.hidden + 1, 0)
         restart = retry | (~accepted & ~state.homotopy & (eps < 1.0))
         yes = jnp.ones_like(accepted)
@@ -147,11 +125,11 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         return after._replace(passes=passes, failed=jnp.isnan(energy), hidden=hidden)
 
     def running(state: _State):
-        return ~(state.converged | state.failed | (state.hidden == HIDDEN_PASSES)) & (state.passes < max_passes)
+        return ~(state.converged | state.failed | (state.hidden == method.HIDDEN_PASSES)) & (state.passes < max_passes)
 
     zero, no = jnp.zeros_like(eps), jnp.zeros(jnp.shape(eps), bool)
     # columns that do not sum to one were not made by `problem`, and nothing is known about them
-    fine = (eps > 0.0) & (relative[0] <= COLUMN_TOLERANCE)
+    fine = (eps > 0.0) & (relative[0] <= method.COLUMN_TOLERANCE)
     z = jnp.where(fine, _normalise(start), jnp.nan)
     first = _State(
         z=z, kept_z=z, kept_g=jnp.zeros_like(z), kept_energy=zero + jnp.inf, step=jnp.zeros_like(z), slope=zero,
@@ -163,11 +141,15 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
     # what was not reached is the last accepted point; its gap counts if it is that of the right temperature
     z = jnp.where(last.converged | last.failed, last.z, last.kept_z)
     known = last.converged | (~last.failed & (last.temperature <= eps))
-    stopped = known & (last.floor >= ROUNDING_SHARE * last.gap)
+    stopped = known & (last.floor >= method.ROUNDING_SHARE * last.gap)
     outcome = jnp.select(
         [last.converged, last.failed, stopped],
-        [jnp.int8(Outcome.CONVERGED), jnp.int8(Outcome.BAD_INPUT), jnp.int8(Outcome.ROUNDING_LIMIT)],
-        jnp.int8(Outcome.NOT_CONVERGED),
+        [
+            jnp.int8(method.Outcome.CONVERGED),
+            jnp.int8(method.Outcome.BAD_INPUT),
+            jnp.int8(method.Outcome.ROUNDING_LIMIT),
+        ],
+        jnp.int8(method.Outcome.NOT_CONVERGED),
     )
     return z, jnp.where(known, last.gap, jnp.inf), last.passes, outcome
 
@@ -206,7 +188,7 @@ def _on_columns(columns, values):
 def _curvature(columns, p):
     """K, where it is formed at all."""
     n, over_p = len(columns), 1.0 / p
-    if n > DENSE_UP_TO:
+    if n > method.DENSE_UP_TO:
         return None
     if n > _UNROLLED:
         return (columns * over_p) @ columns.T
@@ -217,11 +199,11 @@ def _curvature(columns, p):
 
 def _newton(pi, p, curvature, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
-    if force.size > DENSE_UP_TO:
+    if force.size > method.DENSE_UP_TO:
         # conjugate gradients would not hear a primitive of negligible weight that wants to grow; its diagonal is enough
-        light = (root_w * root_w <= NEGLIGIBLE) & (force > temperature * root_w)
+        light = (root_w * root_w <= method.NEGLIGIBLE) & (force > temperature * root_w)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
-        y = _by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature)))
+        y = _by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(method.CG_FORCING, jnp.sqrt(gap / temperature)))
         return jnp.where(light, force / (root_w * root_w * _diagonal(pi, p, None) + temperature), y)
     system = root_w[:, None] * curvature * root_w + temperature * jnp.eye(force.size)
     return _cholesky_solve(system, force)
@@ -263,7 +245,7 @@ def _cool(judge, w, g, energy, gap, floor, temperature, eps, cooling, log_ratio)
 
     def warm(carry):
         temperature, _, _, gap, floor = carry
-        return (temperature > eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
+        return (temperature > eps) & ((gap <= 0.1 * temperature) | (floor >= method.ROUNDING_SHARE * gap))
 
     def cooler(carry):
         temperature, g, *_ = carry
@@ -277,7 +259,7 @@ def _cool(judge, w, g, energy, gap, floor, temperature, eps, cooling, log_ratio)
 def _extend(z, w, g, mean, temperature, diagonal):
     """Give primitives on the floor, and no others, their log-weight, by the diagonal of a Newton step."""
     own = w * diagonal
-    return jnp.where(z <= LOG_FLOOR, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
+    return jnp.where(z <= method.LOG_FLOOR, jnp.minimum(z + (mean - g) / (own + temperature), z), z)
 
 
 def _diagonal(pi, p, curvature):
@@ -288,7 +270,7 @@ def _diagonal(pi, p, curvature):
 
 
 def _normalise(z):
-    z = jnp.maximum(z - jnp.max(z), LOG_FLOOR)
+    z = jnp.maximum(z - jnp.max(z), method.LOG_FLOOR)
     return z - jnp.log(jnp.sum(jnp.exp(z)))
 
 

@@ -10,56 +10,22 @@ from inspect import unwrap
 import numpy as np
 from numba import float64, int8, int64, types
 
-from ._certificate import gap_rounding, relative_rounding
-from ._checks import joint_shape
+from . import _method as method
+from . import _sweeps as sweeps
+from ._checks import joint_axes
 from ._compile import compile_entry, compiled, once
-from ._method import (
-    ARMIJO,
-    BACKTRACK,
-    CG_FORCING,
-    CG_REDUCTION,
-    COLUMN_TOLERANCE,
-    COOLING,
-    DENSE_UP_TO,
-    FINISHING_PASSES,
-    GAP_FALL,
-    GENTLE_COOLING,
-    HIDDEN_PASSES,
-    LARGEST_EXPONENT,
-    LOG_FLOOR,
-    NEGLIGIBLE,
-    NEGLIGIBLE_ENERGY,
-    REJECTIONS_BEFORE_MIRROR,
-    RESTING,
-    RETRY_AFTER,
-    ROUNDING_SHARE,
-    SETTLED,
-    UNIT_ROUNDOFF,
-    Outcome,
-    typical_rounding,
-)
-from ._sweeps import (
-    centre_cost_columns,
-    centre_cost_rows,
-    curvature_times,
-    form_curvature,
-    gather_columns,
-    pull_cost,
-    pull_primitives,
-    sweep_dense,
-    sweep_wide,
-)
 
-_CONVERGED, NOT_CONVERGED = int(Outcome.CONVERGED), int(Outcome.NOT_CONVERGED)
-_ROUNDING_LIMIT, _BAD_INPUT = int(Outcome.ROUNDING_LIMIT), int(Outcome.BAD_INPUT)
+_CONVERGED, NOT_CONVERGED = int(method.Outcome.CONVERGED), int(method.Outcome.NOT_CONVERGED)
+_ROUNDING_LIMIT, _BAD_INPUT = int(method.Outcome.ROUNDING_LIMIT), int(method.Outcome.BAD_INPUT)
 
 # a type checker may have wrapped them
-_typical_rounding, _relative_rounding, _gap_rounding = (
-    compiled()(unwrap(function)) for function in (typical_rounding, relative_rounding, gap_rounding)
-)
+_typical_rounding = compiled()(unwrap(method.typical_rounding))
+_relative_rounding = compiled()(unwrap(method.relative_rounding))
+_gap_rounding = compiled()(unwrap(method.gap_rounding))
 
 _NEGLIGIBLE_SHARE = 1e-3  # of a bound
-_MIXED = UNIT_ROUNDOFF * (40.0 - LOG_FLOOR)  # the rounding of the largest |ln w| that a sum over primitives leaves
+# the rounding of the largest |ln w| that a sum over primitives leaves
+_MIXED = method.UNIT_ROUNDOFF * (40.0 - method.LOG_FLOOR)
 
 # Loops stand where a slice could be assigned: numba compiles them in half the time.
 
@@ -134,7 +100,7 @@ def _direction_cg(rows, over_p, root_w, force, temperature, reduction, work, y, 
             break
         for a in range(n):
             scaled[a] = root_w[a] * search[a]
-        curvature_times(rows, over_p, scaled, product, along)
+        sweeps.curvature_times(rows, over_p, scaled, product, along)
         bend = 0.0
         for a in range(n):
             product[a] = root_w[a] * product[a] + temperature * search[a]
@@ -167,7 +133,7 @@ def _normalise(z, w):
         top = max(top, z[a])
     mass = 0.0
     for a in range(n):
-        z[a] = max(z[a] - top, LOG_FLOOR)
+        z[a] = max(z[a] - top, method.LOG_FLOOR)
         w[a] = math.exp(z[a])
         mass += w[a]
     shift = math.log(mass)
@@ -178,7 +144,7 @@ def _normalise(z, w):
 
 @compiled()
 def _gap(w, g, mean, temperature, noise):
-    """The gap with its floor, as in _certificate.py, that floor, and the largest |ln S/w|.
+    """The gap with its floor, as in `method.bounded_gap`, that floor, and the largest |ln S/w|.
 
     This floor takes the largest rounding for all, |w - S| <= 4 w.|e^x - 1| and the largest variance.
     """
@@ -188,10 +154,10 @@ def _gap(w, g, mean, temperature, noise):
         x = (mean - g[a]) / temperature
         if x > top:
             top, top_weight = x, w[a]
-        if w[a] > RESTING:
+        if w[a] > method.RESTING:
             widest = max(widest, abs(x))
     excess = mismatch = 0.0
-    if top <= LARGEST_EXPONENT:
+    if top <= method.LARGEST_EXPONENT:
         for a in range(n):
             x = (mean - g[a]) / temperature
             grown = math.expm1(x)
@@ -205,16 +171,16 @@ def _gap(w, g, mean, temperature, noise):
         for a in range(n):
             excess += w[a] * math.exp(min((mean - g[a]) / temperature - top, 0.0))
         gap, floor = temperature * (top + math.log(max(excess, top_weight))), 4.0 * noise
-    floor += NEGLIGIBLE_ENERGY
+    floor += method.NEGLIGIBLE_ENERGY
     return gap * _gap_rounding(n) + floor, floor, widest
 
 
 @compiled()
 def _sharp_floor(z, w, g, entropy, mean, temperature, relative, offset, magnitude, log_prior, error):
-    """The floor entry by entry, as in _certificate.py: no rounding is left at a clear vertex."""
+    """The floor entry by entry, as in `method.bounded_gap`: no rounding is left at a clear vertex."""
     n, noise, top, heaviest, mixed = z.size, 0.0, -math.inf, 0, 0.0
     for a in range(n):
-        mixed = max(mixed, UNIT_ROUNDOFF * abs(z[a]))
+        mixed = max(mixed, method.UNIT_ROUNDOFF * abs(z[a]))
         y = z[a] + (mean - g[a]) / temperature
         if y > top:
             heaviest, top = a, y
@@ -224,7 +190,7 @@ def _sharp_floor(z, w, g, entropy, mean, temperature, relative, offset, magnitud
         error[a] = relative * (offset + magnitude[a] + abs(entropy[a])) + _relative_rounding(0, n) * own + mixed
         noise = max(noise, error[a])
         x = (mean - g[a]) / temperature
-        if x > LARGEST_EXPONENT:
+        if x > method.LARGEST_EXPONENT:
             return math.inf
         total += math.exp(min(z[a] + x - top, 0.0))
         excess += w[a] * max(math.expm1(x) - x, 0.0)
@@ -237,7 +203,7 @@ def _sharp_floor(z, w, g, entropy, mean, temperature, relative, offset, magnitud
             apart = error[a] + error[heaviest]
             variance += math.exp(min(log_share + 2.0 * apart / temperature, 0.0)) * apart * apart
     second = min(noise * noise, variance) / (2.0 * temperature)
-    return min(first + second, 2.0 * noise) + by_mean * min(excess, 1.0) + NEGLIGIBLE_ENERGY
+    return min(first + second, 2.0 * noise) + by_mean * min(excess, 1.0) + method.NEGLIGIBLE_ENERGY
 
 
 @compiled()
@@ -273,7 +239,7 @@ def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noi
 
     Returns (temperature, energy, gap, floor).
     """
-    while temperature > eps and (gap <= 0.1 * temperature or floor >= ROUNDING_SHARE * gap):
+    while temperature > eps and (gap <= 0.1 * temperature or floor >= method.ROUNDING_SHARE * gap):
         cooler = max(eps, cooling * temperature)
         energy = 0.0
         for a in range(z.size):
@@ -290,17 +256,17 @@ def _cool(z, w, log_prior, g, energy, gap, floor, temperature, eps, cooling, noi
 
 @compiled()
 def _direction_dense(columns, over_p, squares, scaled, root_w, force, temperature, _gap, _vectors, y):
-    form_curvature(columns, over_p, squares[0], scaled)
+    sweeps.form_curvature(columns, over_p, squares[0], scaled)
     _direction_cholesky(squares[0], root_w, force, temperature, squares[1], y)
 
 
 @compiled()
 def _direction_wide(rows, over_p, _squares, _scaled, root_w, force, temperature, gap, vectors, y):
     """Conjugate gradients, but the step of its own diagonal for a primitive of negligible weight that wants to grow."""
-    reduction = min(CG_FORCING, math.sqrt(gap / temperature))
+    reduction = min(method.CG_FORCING, math.sqrt(gap / temperature))
     heavy, heavy_force = vectors[14], vectors[15]
     for a in range(y.size):
-        light = root_w[a] * root_w[a] <= NEGLIGIBLE and force[a] > temperature * root_w[a]
+        light = root_w[a] * root_w[a] <= method.NEGLIGIBLE and force[a] > temperature * root_w[a]
         heavy[a] = 0.0 if light else root_w[a]
         heavy_force[a] = 0.0 if light else force[a]
     nothing = vectors[10, :0]
@@ -336,7 +302,7 @@ def _descent(sweep, direction, diagonal):
         root_w, force, y = vectors[7], vectors[8], vectors[9]
         for a in range(w.size):
             # a primitive on the floor that wants to fall further is held: its step would mean nothing
-            held = w[a] <= RESTING and g[a] >= energy
+            held = w[a] <= method.RESTING and g[a] >= energy
             root_w[a] = 0.0 if held else math.sqrt(w[a])
             force[a] = root_w[a] * (energy - g[a])
         direction(matrix, over_p, squares, scaled, root_w, force, temperature, gap, vectors, y)
@@ -353,7 +319,7 @@ def _descent(sweep, direction, diagonal):
         Nobody above it is moved: the weights that leave must be the ones that were certified.
         """
         for a in range(z.size):
-            if z[a] <= LOG_FLOOR:
+            if z[a] <= method.LOG_FLOOR:
                 own = w[a] * diagonal(matrix, over_p, a)
                 z[a] = min(z[a] + (mean - g[a]) / (own + temperature), z[a])
 
@@ -369,12 +335,12 @@ def _descent(sweep, direction, diagonal):
         w, entropy, g, step, kept_z, kept_g = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
         error, offset = vectors[6], 1.0 + abs(centre)
         typical, relative = _typical_rounding(ln_p.size), _relative_rounding(ln_p.size, z.size) + amiss
-        temperature, homotopy, cooling = eps, False, COOLING
+        temperature, homotopy, cooling = eps, False, method.COOLING
         length, slope, rejections, finishing, hidden = 1.0, 0.0, 0, 0, 0
         kept_energy = gap = trial_gap = widest = math.inf
         floor = trial_floor = 0.0
         unconditional = True  # first point, restart or mirror step: nothing to compare with
-        if not (eps > 0.0 and amiss <= COLUMN_TOLERANCE):  # such columns were not made by `problem`
+        if not (eps > 0.0 and amiss <= method.COLUMN_TOLERANCE):  # such columns were not made by `problem`
             _fill(z, math.nan)
             return math.inf, 0, _BAD_INPUT
         _normalise(z, w)
@@ -394,7 +360,7 @@ def _descent(sweep, direction, diagonal):
                 return math.inf, passes, _BAD_INPUT
 
             # where rounding hides whether the energy fell, gap or gradient decide: else two points could swap for ever
-            enough = kept_energy + ARMIJO * length * slope
+            enough = kept_energy + method.ARMIJO * length * slope
             accepted = unconditional or energy < enough - blur
             if accepted or energy <= enough + blur:
                 trial_gap, trial_floor, widest = _gap(w, g, energy, temperature, noise)
@@ -404,14 +370,14 @@ def _descent(sweep, direction, diagonal):
                     )
                     if sharp < trial_floor:
                         # less the old floor, plus what this difference rounds away
-                        trial_gap += (sharp - trial_floor) + 4.0 * UNIT_ROUNDOFF * trial_gap
+                        trial_gap += (sharp - trial_floor) + 4.0 * method.UNIT_ROUNDOFF * trial_gap
                 # at the end there is nothing left to fall: what is still certified is as good
-                accepted = accepted or trial_gap <= GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
+                accepted = accepted or trial_gap <= method.GAP_FALL * gap or (finishing > 0 and trial_gap <= tol)
                 accepted = accepted or _came_downhill(w, g, kept_z)
             if accepted:
                 if temperature <= eps and 0.0 <= trial_gap <= tol:
                     finishing += 1
-                    if widest <= SETTLED or finishing > FINISHING_PASSES or final:
+                    if widest <= method.SETTLED or finishing > method.FINISHING_PASSES or final:
                         extend(matrix, z, w, g, energy, temperature, over_p)
                         return trial_gap, passes, _CONVERGED
                 temperature, energy, gap, floor = _cool(
@@ -423,19 +389,19 @@ def _descent(sweep, direction, diagonal):
                 kept_energy, length, rejections, unconditional = energy, 1.0, 0, False
             else:
                 rejections += 1
-                length *= BACKTRACK
+                length *= method.BACKTRACK
 
-            hidden = hidden + 1 if temperature <= eps and floor >= ROUNDING_SHARE * gap else 0
-            if hidden == HIDDEN_PASSES:
+            hidden = hidden + 1 if temperature <= eps and floor >= method.ROUNDING_SHARE * gap else 0
+            if hidden == method.HIDDEN_PASSES:
                 break
-            retry = passes == RETRY_AFTER
+            retry = passes == method.RETRY_AFTER
             if retry or (not accepted and not homotopy and eps < 1.0):
                 temperature, homotopy, unconditional, rejections = max(1.0, eps), True, True, 0
-                cooling = GENTLE_COOLING if retry else COOLING
+                cooling = method.GENTLE_COOLING if retry else method.COOLING
                 _copy(log_prior, z)
                 _normalise(z, w)
                 continue
-            unconditional = rejections >= REJECTIONS_BEFORE_MIRROR
+            unconditional = rejections >= method.REJECTIONS_BEFORE_MIRROR
             if unconditional:
                 rejections = 0
                 for a in range(z.size):
@@ -445,13 +411,13 @@ def _descent(sweep, direction, diagonal):
                     z[a] = kept_z[a] + length * step[a]
             _normalise(z, w)
         _copy(kept_z, z)
-        return gap, passes, _ROUNDING_LIMIT if floor >= ROUNDING_SHARE * gap else NOT_CONVERGED
+        return gap, passes, _ROUNDING_LIMIT if floor >= method.ROUNDING_SHARE * gap else NOT_CONVERGED
 
     return descend
 
 
-_descend_dense = _descent(sweep_dense, _direction_dense, _diagonal_dense)
-_descend_wide = _descent(sweep_wide, _direction_wide, _diagonal_wide)
+_descend_dense = _descent(sweeps.sweep_dense, _direction_dense, _diagonal_dense)
+_descend_wide = _descent(sweeps.sweep_wide, _direction_wide, _diagonal_wide)
 
 
 # ---------------------------------------------------------------------------------- batches
@@ -471,15 +437,15 @@ def _solve_dense(
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
-        gather_columns(pi[k * pi_step], columns)
-        centre, amiss = centre_cost_columns(columns, cost[k], linear, magnitude)
+        sweeps.gather_columns(pi[k * pi_step], columns)
+        centre, amiss = sweeps.centre_cost_columns(columns, cost[k], linear, magnitude)
         gap[k], passes[k], outcome[k] = _descend_dense(
             columns, linear, magnitude, centre, amiss, eps[k], log_prior[k], z, tol, max_passes,
             vectors, squares, level[k * step], over_p[k * step], scaled,
         )  # fmt: skip
         if curvature.shape[0] == batch:
             _add(cost[k], level[k])
-            form_curvature(columns, over_p[k], squares[0], scaled)
+            sweeps.form_curvature(columns, over_p[k], squares[0], scaled)
             for a in range(n):
                 for b in range(a + 1):
                     curvature[k, a, b] = curvature[k, b, a] = squares[0, a, b]
@@ -496,7 +462,7 @@ def _solve_wide(
     for k in range(batch):
         z = log_weights[k]
         _copy(start[k], z)
-        centre, amiss = centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude, vectors[0])
+        centre, amiss = sweeps.centre_cost_rows(pi[k * pi_step], cost[k], linear, magnitude, vectors[0])
         gap[k], passes[k], outcome[k] = _descend_wide(
             pi[k * pi_step], linear, magnitude, centre, amiss, eps[k], log_prior[k], z, tol, max_passes,
             vectors, nothing, level[k * step], over_p[k * step], unused,
@@ -517,13 +483,13 @@ def _turn_dense(rows, _over_p, curvature, root_w, force, eps, squares, _vectors,
     _direction_cholesky(curvature, root_w, force, eps, squares[0], u)
     for a in range(u.size):
         u[a] *= root_w[a]
-    pull_cost(rows, u, d_cost)
+    sweeps.pull_cost(rows, u, d_cost)
 
 
 @compiled()
 def _turn_wide(rows, over_p, _curvature, root_w, force, eps, _squares, vectors, u, along, d_cost):
     """The search has seen Pi of every direction that it went, which saves a pass over the primitives."""
-    _direction_cg(rows, over_p, root_w, force, eps, CG_REDUCTION, vectors[4:], u, along, d_cost)
+    _direction_cg(rows, over_p, root_w, force, eps, method.CG_REDUCTION, vectors[4:], u, along, d_cost)
     for a in range(u.size):
         u[a] *= root_w[a]
     for i in range(d_cost.size):
@@ -547,7 +513,7 @@ def _pulling(turn):
             for a in range(n):
                 total += cotangent[k, a]
             for a in range(n):
-                w[a] = math.exp(max(z[a], LOG_FLOOR))
+                w[a] = math.exp(max(z[a], method.LOG_FLOOR))
                 root_w[a] = math.sqrt(w[a])
                 force[a] = cotangent[k, a] / root_w[a] - root_w[a] * total
             turn(rows, over_p[k], curvature[k], root_w, force, eps[k], squares, vectors, u, along, d_cost[k])
@@ -557,7 +523,7 @@ def _pulling(turn):
                 d_log_prior[k, a] = eps[k] * u[a]
             d_eps[k] = total
             if d_pi.shape[0] == batch:
-                pull_primitives(level[k], over_p[k], w, u, d_cost[k], d_pi[k])
+                sweeps.pull_primitives(level[k], over_p[k], w, u, d_cost[k], d_pi[k])
 
     return pull
 
@@ -619,11 +585,12 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
             f"pi has shape {pi.shape}, action_cost {cost.shape}, log_prior {log_prior.shape} and start {start.shape}: "
             "each action needs a cost, each primitive a log-prior and a start, and there must be one of each at least."
         )
-    batch = joint_shape(pi.shape[:-2], eps.shape, cost.shape[:-1], log_prior.shape[:-1], start.shape[:-1])
+    leads = pi.shape[:-2], eps.shape, cost.shape[:-1], log_prior.shape[:-1], start.shape[:-1]
+    batch = joint_axes(dict(zip(("pi", "eps", "action_cost", "log_prior", "start"), leads, strict=True)))
     pi, pi_step = _flat_pi(pi, batch)
     start = _flat(start, 1, batch)
     cost, eps, log_prior = _flat(cost, 1, batch), _flat(eps, 0, batch), _flat(log_prior, 1, batch)
-    count, wide = eps.size, n > DENSE_UP_TO
+    count, wide = eps.size, n > method.DENSE_UP_TO
     log_weights, gap = np.empty((count, n)), np.empty(count)
     passes, outcome = np.empty(count, np.int64), np.empty(count, np.int8)
     rows, side = count if keep else 1, 0 if wide else n

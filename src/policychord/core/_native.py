@@ -87,19 +87,15 @@ def _verified(wide: bool) -> str | None:
 
 @once
 def _registered(wide: bool) -> str:
-    # compiled code reads globals when it is compiled
-    if wide:
-        globals()["_wide_kernel"] = _kernel_for(True)
-        return register("policychord_solve_wide", _answer_wide)
-    globals()["_dense_kernel"] = _kernel_for(False)
-    return register("policychord_solve_dense", _answer_dense)
+    size, answer = ("wide", _answer_wide) if wide else ("dense", _answer_dense)
+    globals()[f"_{size}_kernel"] = _kernel_for(wide)  # compiled code reads globals when it is compiled
+    return register(f"policychord_solve_{size}", answer)
 
 
 @once
 def _registered_pull(wide: bool) -> str:
-    if wide:
-        return register("policychord_pull_wide", _answer_pull_wide)
-    return register("policychord_pull_dense", _answer_pull_dense)
+    size, answer = ("wide", _answer_pull_wide) if wide else ("dense", _answer_pull_dense)
+    return register(f"policychord_pull_{size}", answer)
 
 
 def register(name: str, answer: Callable) -> str:
@@ -223,9 +219,9 @@ def _is_solvable(frame, dense):
         return False
     like = result(frame, 1)
     count, (d, n) = size_of(like), _core_of(frame, like)
-    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
-    good = good and _fits(argument(frame, 1), like, d) and _fits(argument(frame, 2), like, 1)
-    good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 4), like, n)
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count)
+    for k, core in ((0, d * n), (1, d), (2, 1), (3, n), (4, n)):
+        good = good and _fits(argument(frame, k), like, core)
     good = good and holds(argument(frame, 5), FLOAT64, size_of(argument(frame, 5)))
     good = good and holds(result(frame, 0), FLOAT64, count * n)
     good = good and holds(result(frame, 2), INT64, count) and holds(result(frame, 3), _INT8, count)
@@ -244,11 +240,10 @@ def _is_pullable(frame, dense):
     like = result(frame, 2)
     count, (d, n) = size_of(like), _core_of(frame, like)
     side = n if dense else 0
-    good = d > 0 and n > 0 and holds(like, FLOAT64, count) and _fits(argument(frame, 0), like, d * n)
-    good = good and _fits(argument(frame, 1), like, 1) and _fits(argument(frame, 2), like, n)
-    good = good and _fits(argument(frame, 3), like, n) and _fits(argument(frame, 7), like, n)
-    good = good and _fits(argument(frame, 4), like, d) and _fits(argument(frame, 5), like, d)
-    good = good and _fits(argument(frame, 6), like, side * side) and _side(argument(frame, 6)) == side
+    good = d > 0 and n > 0 and holds(like, FLOAT64, count)
+    for k, core in ((0, d * n), (1, 1), (2, n), (3, n), (4, d), (5, d), (6, side * side), (7, n)):
+        good = good and _fits(argument(frame, k), like, core)
+    good = good and _side(argument(frame, 6)) == side
     whole, none = holds(result(frame, 0), FLOAT64, count * d * n), holds(result(frame, 0), FLOAT64, 0)
     good = good and (whole or none) and holds(result(frame, 1), FLOAT64, count * d)
     return good and holds(result(frame, 3), FLOAT64, count * n)
@@ -328,28 +323,22 @@ def _operands(frame):
     for k in range(count):
         gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
     if _word(frame, 12) > 4:
-        level, over_p, side = (
-            _fresh_rows(result(frame, 4), d),
-            _fresh_rows(result(frame, 5), d),
-            _side(result(frame, 6)),
-        )
+        level, over_p = _fresh_rows(result(frame, 4), d), _fresh_rows(result(frame, 5), d)
+        side = _side(result(frame, 6))
         kept = rows_of(result(frame, 6), side * side).reshape((count, side, side))
     else:
         level, over_p, kept = np.empty((1, d)), np.empty((1, d)), np.empty((0, n, n))
-    return pi, step, cost, eps, log_prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept
+    return (
+        pi, step, cost, eps, log_prior, start, tol, MAX_PASSES,
+        log_weights, gap, passes, outcome, level, over_p, kept,
+    )  # fmt: skip
 
 
 def _answer_dense(frame):
     if not is_question(frame):
         if not _is_solvable(frame, True):
             return refuse(frame)
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
-            frame
-        )
-        _dense_kernel(  # noqa: F821
-            pi, step, cost, eps, prior, start, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, level, over_p, kept,
-        )  # fmt: skip
+        _dense_kernel(*_operands(frame))  # noqa: F821
     return 0
 
 
@@ -357,13 +346,7 @@ def _answer_wide(frame):
     if not is_question(frame):
         if not _is_solvable(frame, False):
             return refuse(frame)
-        pi, step, cost, eps, prior, start, tol, log_weights, gap, passes, outcome, level, over_p, kept = _operands(
-            frame
-        )
-        _wide_kernel(  # noqa: F821
-            pi, step, cost, eps, prior, start, tol, MAX_PASSES,
-            log_weights, gap, passes, outcome, level, over_p, kept,
-        )  # fmt: skip
+        _wide_kernel(*_operands(frame))  # noqa: F821
     return 0
 
 

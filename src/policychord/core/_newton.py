@@ -25,23 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from . import _method as method
 from . import regularisers as reg
-from ._convex_verbs import certificate_from, judge, over_batch
 from ._implicit import newton_step
-from ._method import (
-    ARMIJO,
-    BACKTRACK,
-    CG_FORCING,
-    COOLING,
-    GAP_FALL,
-    GENTLE_COOLING,
-    LOG_FLOOR,
-    ROUNDING_SHARE,
-    UNIT_ROUNDOFF,
-    Outcome,
-)
+from ._method import Outcome
 from .complexities import Mixture, Own
-from .convex import ConvexProblem
+from .convex import ConvexProblem, certificate_from, judge, over_batch
 
 _FORMED_UP_TO = 128  # weights; beyond, the curvature is applied and never formed
 _DERIVATIVE_REDUCTION = 1e-13  # of the residual, there
@@ -62,7 +51,7 @@ _ALONE = 1e-2  # share of a primitive's actions that it is alone on: from there 
 _LOG_STEP = 100.0  # of a weight in one pass
 _ENTRY = 1e-6  # the most that a weight of zero becomes in one pass
 _LOG_CEILING = 1.0  # of a weight before it is fitted to the simplex
-_ENERGY_ROUNDING = 64.0 * UNIT_ROUNDOFF  # of a sum, as it usually is
+_ENERGY_ROUNDING = 64.0 * method.UNIT_ROUNDOFF  # of a sum, as it usually is
 _SUDDEN, _SHORT = 1e-3, 1e-7  # at a kink the gradient changes by this share along so short a step
 
 
@@ -116,10 +105,10 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         broken = ~(whole & jnp.isfinite(energy) & jnp.all(jnp.isfinite(g)))
         length, towards = _length(state.rejections)
         slope = jnp.where(towards, -kept.gap, kept.slope)
-        enough = kept.energy + ARMIJO * length * slope
+        enough = kept.energy + method.ARMIJO * length * slope
         downhill = jnp.sum(rho(g, state.w, temperature) * (state.w - kept.w)) <= 0.0
         # (at the end there is nothing left to fall: what is still certified is as good)
-        better = (gap <= GAP_FALL * kept.gap) | downhill | ((state.finishing > 0) & (gap <= tol))
+        better = (gap <= method.GAP_FALL * kept.gap) | downhill | ((state.finishing > 0) & (gap <= tol))
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
         accepted = (state.unconditional | fell) & ~broken & ((state.finishing == 0) | (gap <= tol))
 
@@ -130,7 +119,7 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         concave = ~state.unconditional & ~broken & (predicted - complexity > _BENT * scale + blur)
 
         # accepted: cool, and aim anew
-        cooling = jnp.where(state.attempt == 2, GENTLE_COOLING, COOLING)
+        cooling = jnp.where(state.attempt == 2, method.GENTLE_COOLING, method.COOLING)
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             problem, state.w, g, rounding, complexity, cooling, temperature, gap, floor, response, energy
         )
@@ -151,7 +140,9 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         # rejected, although there is somewhere hotter to begin
         stuck = ~accepted & (rejections >= _SHORTENED + _SHRINKINGS)
         again = (
-            (state.attempt < 2) & (stuck | (state.passes == _RESTART_AFTER)) & (kept.floor < ROUNDING_SHARE * kept.gap)
+            (state.attempt < 2)
+            & (stuck | (state.passes == _RESTART_AFTER))
+            & (kept.floor < method.ROUNDING_SHARE * kept.gap)
         )
         patience = 1 if problem.alpha is None else _PATIENCE
         first = ~accepted & (state.attempt == 0) & (hottest > eps) & (rejections >= patience)
@@ -164,7 +155,7 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         kinked = state.kinked | (jump & ~state.unconditional & isinstance(problem.complexity, Own))
         stuck = stuck | (kinked & (state.passes >= _RESTART_AFTER))
         outcome = jnp.select(
-            [hopeless, bad_curve, settled, kinked, stuck & (kept.floor >= ROUNDING_SHARE * kept.gap)],
+            [hopeless, bad_curve, settled, kinked, stuck & (kept.floor >= method.ROUNDING_SHARE * kept.gap)],
             [jnp.int8(Outcome.BAD_INPUT), jnp.int8(Outcome.NOT_CONVEX), jnp.int8(Outcome.CONVERGED),
              jnp.int8(Outcome.NOT_SMOOTH), jnp.int8(Outcome.ROUNDING_LIMIT)],
             jnp.int8(Outcome.NOT_CONVERGED),
@@ -228,7 +219,7 @@ def _fit(problem: ConvexProblem, w: Any) -> jax.Array:
 def _length(rejections: Any) -> tuple[jax.Array, jax.Array]:
     """The length of the present trial step, and whether it is one towards the response."""
     towards = rejections >= _SHORTENED
-    return jnp.where(towards, _SHRINK ** (rejections - _SHORTENED), BACKTRACK**rejections), towards
+    return jnp.where(towards, _SHRINK ** (rejections - _SHORTENED), method.BACKTRACK**rejections), towards
 
 
 def _trial(problem: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
@@ -236,7 +227,7 @@ def _trial(problem: ConvexProblem, kept: _Point, rejections: Any) -> jax.Array:
     log_w = reg.floored_log(kept.w)
     step = length * kept.newton
     rate = step if problem.alpha is None else step * jnp.exp((1.0 - problem.alpha) * log_w)
-    positive = jnp.exp(jnp.clip(log_w + rate, LOG_FLOOR, _LOG_CEILING))
+    positive = jnp.exp(jnp.clip(log_w + rate, method.LOG_FLOOR, _LOG_CEILING))
     between = kept.w + length * (kept.response - kept.w)
     if problem.alpha is None:
         return _fit(problem, jnp.where(towards, between, positive))
@@ -264,7 +255,7 @@ def _aim(problem: ConvexProblem, w, response, curvature, rho, temperature, gap) 
     d, own = _scaling(problem, w), 0.0 if curvature is None else jnp.diagonal(curvature)
     stiff = own * d > temperature
     bent = stiff & (own * w > _ALONE)
-    forcing = jnp.minimum(CG_FORCING, jnp.sqrt(gap / temperature))
+    forcing = jnp.minimum(method.CG_FORCING, jnp.sqrt(gap / temperature))
 
     def step(d):
         product = partial(problem.complexity.along, problem.parameters, w) if curvature is None else curvature
@@ -317,7 +308,7 @@ def _cool(problem: ConvexProblem, w, g, rounding, complexity, cooling, *now):
 
     def warm(carry):
         temperature, gap, floor, *_ = carry
-        return (temperature > problem.eps) & ((gap <= 0.1 * temperature) | (floor >= ROUNDING_SHARE * gap))
+        return (temperature > problem.eps) & ((gap <= 0.1 * temperature) | (floor >= method.ROUNDING_SHARE * gap))
 
     def cooler(carry):
         temperature = jnp.maximum(problem.eps, cooling * carry[0])

@@ -1,4 +1,7 @@
-"""`circuit`: the neural circuit whose steady state is the optimum, whatever its time constants."""
+"""`circuit`: the neural circuit whose steady state is the optimum, whatever its time constants.
+
+`circuit_stability` says whether it settles there, from its linearisation.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -9,19 +12,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 
-from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
+from .._types import Array, ArrayLike, Flags, Scalars, Weights, is_traced, namespace
 from ._checks import as_floats, joint_axes, joint_batch
-from ._method import MIXTURE_FLOOR, UNIT_ROUNDOFF
-from ._paths import check_times, first_weights, follow, integrated
-from .objective import Certificate, Problem, along_path, certificate_at, primitive_cost, require_problem, spread_over
+from ._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF
+from .equilibrium import solve
+from .flow import check_times, first_weights, follow, integrated
+from .objective import Certificate, Problem, certificate_at, primitive_cost, require_problem
+
+__all__ = [
+    "CircuitPath", "Layers", "Stability", "TimeScales", "circuit", "circuit_stability", "curvatures", "time_scales",
+]  # fmt: skip
 
 _TOLERANCES = 1e-6, 1e-9  # relative and absolute
 # Full Newton steps converge quadratically, so a loose test leaves an exact answer; a tight one trips over rounding,
 # which the fastest layer magnifies by t1/tau_g, and sends the step size to zero.
 _NEWTON_RTOL, _NEWTON_ATOL = 1e-3, 1e-5
 _MAX_STEPS = 1 << 16
+# Integrating an oscillation that dies out this slowly would look unstable as well.
+_MARGIN = 1e-9
 
 _Velocity = Callable[[Any, Any, Any], tuple[Any, ...]]  # of (time, layers, nothing)
 
@@ -63,6 +73,14 @@ class CircuitPath(NamedTuple):
     certificate: Certificate
 
 
+class Stability(NamedTuple):
+    """The verdict on a circuit, the growth rate of its slowest mode and all its modes."""
+
+    stable: Flags
+    growth: Scalars  # largest real part of the spectrum
+    spectrum: Complex[np.ndarray, "*batch modes"]  # 5n + 1 modes; the full circuit adds some at -1/tau_g
+
+
 def time_scales(eps: Scalars | float, tau: Scalars | float = 1.0, ratio: Scalars | float = 10.0) -> TimeScales:
     """A ladder of time constants that is stable at any temperature.
 
@@ -99,14 +117,12 @@ def circuit(
     scales = check_scales(scales)
     first = first_weights(start, problem.log_prior)
     axes = {"the problem": joint_batch("start", first, problem.log_prior)}
-    batch = joint_axes(axes | {f"time_scales.{name}": t.shape for name, t in zip(scales._fields, scales, strict=True)})
+    joint_axes(axes | {f"time_scales.{name}": t.shape for name, t in scales._asdict().items()})
     if not is_traced(*problem, *scales):
         _refuse_if_too_stiff(scales, t1)
         if time_scales is not None:
             _warn_if_unstable(problem, scales)
-    return integrated(
-        "circuit", lambda: _circuit(problem, scales, first, t1, reduced, save, batch), problem, first, *scales
-    )
+    return integrated("circuit", lambda: _circuit(problem, scales, first, t1, reduced, save), problem, first, *scales)
 
 
 _ladder = time_scales  # `circuit` has an argument of that name
@@ -116,11 +132,11 @@ def check_scales(scales: TimeScales) -> TimeScales:
     """Four positive, finite time constants as arrays, or a complaint."""
     if not isinstance(scales, TimeScales):
         raise ValueError(f"time_scales = {scales!r}: pass TimeScales(hidden, gradient, softmax, weights).")
-    scales = TimeScales(*(as_floats(f"time_scales.{name}", t) for name, t in zip(scales._fields, scales, strict=True)))
-    for name, value in zip(TimeScales._fields, scales, strict=True):
+    scales = TimeScales(*(as_floats(f"time_scales.{name}", t) for name, t in scales._asdict().items()))
+    for name, value in scales._asdict().items():
         if not is_traced(value) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"time_scales.{name} = {value}: time constants must be positive and finite.")
-    joint_axes({f"time_scales.{name}": t.shape for name, t in zip(scales._fields, scales, strict=True)})
+    joint_axes({f"time_scales.{name}": t.shape for name, t in scales._asdict().items()})
     return scales
 
 
@@ -135,8 +151,6 @@ def _refuse_if_too_stiff(scales: TimeScales, t1: float) -> None:
 
 
 def _warn_if_unstable(problem: Problem, scales: TimeScales) -> None:
-    from .stability import circuit_stability  # asks `solve`, which the integration does not need
-
     verdict = circuit_stability(problem, scales)
     if not np.all(verdict.stable):
         worst = float(np.max(verdict.growth))
@@ -148,33 +162,27 @@ def _warn_if_unstable(problem: Problem, scales: TimeScales) -> None:
         )
 
 
-@partial(jax.jit, static_argnames=("reduced", "save", "batch"))
-def _circuit(
-    problem: Problem, scales: TimeScales, first: Weights, t1: Any, reduced: bool, save: int, batch: tuple[int, ...]
-) -> CircuitPath:
-    problem = spread_over(jax.tree.map(jnp.asarray, problem), batch)
-    first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
-    constants = [jnp.broadcast_to(jnp.asarray(t, jnp.float64), batch) for t in scales]
-    times = jnp.linspace(0.0, t1, save)
-    integrate = partial(_integrate, _reduced_circuit if reduced else _full_circuit)
-    a_out, b_out = ("(m,n)", "(m,n)") if reduced else ("(m,d)", "(m,d)")
-    signature = f"(d,n),(d),(),(n),(),(),(),(),(n),(m)->{a_out},{b_out},(m,n),(m),(m,n),(m,n)"
-    layers = Layers(*jnp.vectorize(integrate, signature=signature)(*problem, *constants, first, times))
-    paths = along_path(problem)
-    if reduced:
-        layers = layers._replace(a=jnp.einsum("...dn,...mn->...md", problem.pi, layers.a))
-    weights = layers.w / jnp.sum(layers.w, axis=-1, keepdims=True)
-    return CircuitPath(times, weights, layers, certificate_at(paths, weights))
-
-
-def _integrate(build: Callable[..., Any], *operands: jax.Array) -> Any:
+@partial(jax.jit, static_argnames=("reduced", "save"))
+def _circuit(problems: Problem, scales: TimeScales, first: Weights, t1: Any, reduced: bool, save: int) -> CircuitPath:
     import diffrax  # slow to import, and only the two integrators need it
     import optimistix
 
-    *problem, hidden, gradient, softmax, tau, first, times = operands
-    velocity, begin = build(Problem(*problem), TimeScales(hidden, gradient, softmax, tau), first)
+    from .convex import over_batch
+
+    times = jnp.linspace(0.0, t1, save)
     method = diffrax.Kvaerno5(root_finder=optimistix.Newton(rtol=_NEWTON_RTOL, atol=_NEWTON_ATOL))
-    return follow(velocity, method, begin, times, _TOLERANCES, _MAX_STEPS)
+    build = _reduced_circuit if reduced else _full_circuit
+
+    def path_of(problem: Problem, constants: jax.Array, begin: jax.Array) -> Any:
+        velocity, layers = build(problem, TimeScales(*constants), begin)
+        layers = Layers(*follow(velocity, method, layers, times, _TOLERANCES, _MAX_STEPS))
+        if reduced:
+            layers = layers._replace(a=layers.a @ problem.pi.T)
+        weights = layers.w / jnp.sum(layers.w, axis=-1, keepdims=True)
+        return weights, layers, jax.vmap(partial(certificate_at, problem))(weights)
+
+    constants = jnp.stack(jnp.broadcast_arrays(*scales), axis=-1)
+    return CircuitPath(times, *over_batch(path_of, problems, constants, first))
 
 
 def _log(a: jax.Array) -> jax.Array:
@@ -221,3 +229,75 @@ def _reduced_circuit(problem: Problem, scales: TimeScales, first: Any) -> tuple[
         return (*fast, *_slow_layers(scales, y, log_m, r, w))
 
     return velocity, (first, _log(pi @ first) @ pi, *_at_rest(problem, first))
+
+
+# ----------------------------------------------------------------------------------- stability
+
+
+def circuit_stability(problem: Problem, time_scales: TimeScales | None = None) -> Stability:
+    """Linearise the circuit at the optimum.
+
+    The curvature seen by the weights, D H with D = diag(w*) and H = Pi^T diag(1/Pi w*) Pi, has the eigenvalue 1 (the
+    total mass) and n - 1 others mu in [0, 1]. Each mode is a root L of one of
+
+        (1 + tau L)(1 + tau_s L)(1 + tau_g L)^2 (eps + tau~_g L) + mu = 0
+        (1 + tau L)(1 + tau_s L)^2 (1 + tau_g L)^2 (eps + tau~_g L) + tau_s L = 0        (mass)
+    """
+    problem = require_problem(problem, "circuit_stability")
+    scales = _ladder(np.asarray(problem.eps)) if time_scales is None else time_scales
+    scales = check_scales(scales)
+    batch = np.broadcast_shapes(np.shape(problem.eps), *(np.shape(t) for t in scales))
+    mu = np.broadcast_to(curvatures(problem), (*batch, problem.pi.shape[-1] - 1))
+    eps = np.broadcast_to(np.asarray(problem.eps, float), batch)
+    scales = TimeScales(*(np.broadcast_to(np.asarray(t, float), batch) for t in scales))
+    modes = _roots_of_modes(eps[..., None], TimeScales(*(t[..., None] for t in scales)), mu)
+    mass = _roots_of_mass(eps, scales)
+    spectrum = np.concatenate([modes.reshape((*batch, 5 * mu.shape[-1])), mass], axis=-1)
+    growth = spectrum.real.max(axis=-1)
+    return Stability(np.asarray(growth < -_MARGIN), growth, spectrum)
+
+
+def curvatures(problem: Problem) -> np.ndarray:
+    """The eigenvalues mu of D H at the optimum, largest first, without the 1 that belongs to the mass."""
+    log_weights = np.asarray(solve(problem).log_weights)
+    pi = np.asarray(problem.pi)
+    scaled = pi * np.exp(0.5 * np.maximum(log_weights, LOG_FLOOR))[..., None, :]
+    mixture = np.maximum(pi @ np.exp(log_weights)[..., None], MIXTURE_FLOOR)
+    symmetric = np.swapaxes(scaled, -1, -2) @ (scaled / mixture)
+    return np.clip(np.linalg.eigvalsh(symmetric)[..., -2::-1], 0.0, 1.0)
+
+
+# The roots are found as eigenvalues of the small linear system each polynomial belongs to: the time constants
+# span many orders of magnitude, which expanded coefficients do not survive.
+
+
+def _roots_of_modes(eps: np.ndarray, scales: TimeScales, mu: np.ndarray) -> np.ndarray:
+    """v, beta, y, r, w of one mode: a ring in which each layer hears the one before."""
+    hidden, gradient, softmax, tau = scales
+    return _eigenvalues(5, {
+        (0, 0): -1 / hidden, (0, 4): 1 / hidden,
+        (1, 1): -1 / hidden, (1, 0): mu / hidden,
+        (2, 2): -eps / gradient, (2, 1): -1 / gradient,
+        (3, 3): -1 / softmax, (3, 2): 1 / softmax,
+        (4, 4): -1 / tau, (4, 3): 1 / tau,
+    })  # fmt: skip
+
+
+def _roots_of_mass(eps: np.ndarray, scales: TimeScales) -> np.ndarray:
+    """v, beta, y, ln m, r, w when all weights grow alike: ln m takes away what y adds."""
+    hidden, gradient, softmax, tau = scales
+    return _eigenvalues(6, {
+        (0, 0): -1 / hidden, (0, 5): 1 / hidden,
+        (1, 1): -1 / hidden, (1, 0): 1 / hidden,
+        (2, 2): -eps / gradient, (2, 1): -1 / gradient,
+        (3, 3): -1 / softmax, (3, 2): 1 / softmax,
+        (4, 4): -1 / softmax, (4, 2): 1 / softmax, (4, 3): -1 / softmax,
+        (5, 5): -1 / tau, (5, 4): 1 / tau,
+    })  # fmt: skip
+
+
+def _eigenvalues(size: int, entries: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
+    matrices = np.zeros((*np.broadcast_shapes(*map(np.shape, entries.values())), size, size))
+    for (row, column), entry in entries.items():
+        matrices[..., row, column] = entry
+    return np.linalg.eigvals(matrices).astype(complex)

@@ -13,19 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ActionValues, Array, Primitives, namespace
-from ._certificate import relative_rounding
+from .._types import Array, Primitives, namespace
 from ._checks import require_float64_result
-from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
+from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, relative_rounding
 from .objective import Certificate, centred_cost, expected_cost
 
 # Below this probability p ln p is replaced by its tangent, so that weights may be exactly zero: F falls by at most
 # this much for each action, and the gap is raised by as much.
 _TANGENT_BELOW = 1e-20
-
-_CONVEX = "the complexity is convex on the simplex"
-_EXACT = "its gradient is right to float64 rounding, relative to its largest entry"
-_NOTHING = "nothing is proved: the complexity is not convex, and other weights may be better"
 
 _IN_JAX = (
     "write it in jax.numpy alone. A function with custom_vjp needs custom_jvp instead; a callback has no derivative"
@@ -37,22 +32,17 @@ class ConditionalCertificate(Certificate):
     """A certificate that holds if what it assumes is true."""
 
     __slots__ = ()
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        """What the bounds are conditional on."""
-        return (_CONVEX, _EXACT)
+    assumes = (
+        "the complexity is convex on the simplex",
+        "its gradient is right to float64 rounding, relative to its largest entry",
+    )
 
 
 class NoCertificate(Certificate):
     """What is known of a local answer: nothing beyond that no small step improves it."""
 
     __slots__ = ()
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        """That nothing is proved."""
-        return (_NOTHING,)
+    assumes = ("nothing is proved: the complexity is not convex, and other weights may be better",)
 
 
 class _Seen(NamedTuple):
@@ -128,18 +118,15 @@ class Own(AbstractComplexity):
         return self.function(weights) if parameters is None else self.function(weights, parameters)
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
-        """F(w) as the function gives it."""
         return jnp.asarray(self.answer(parameters, weights), weights.dtype)
 
     def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
-        """By reverse mode."""
         with _explained("differentiated", _IN_JAX):
             g = jax.grad(self.value, argnums=1)(parameters, weights)
         # a function may sum many terms: a few dozen roundings
         return g, jnp.full_like(g, 64.0 * UNIT_ROUNDOFF * jnp.max(jnp.abs(g)))
 
     def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
-        """By forward over reverse mode."""
         slope = jax.grad(self.value, argnums=1)
         with _explained("differentiated twice", _IN_JAX):
             return jax.jvp(lambda w: slope(parameters, w), (weights,), (direction,))[1]
@@ -156,15 +143,6 @@ def check_function(complexity: Own, parameters: Any, n: int) -> None:
             answer = f"a {type(seen).__name__}" if shape is None else f"an array of shape {shape}"
             raise ValueError(f"complexity gives {answer}: it must give one number.")
         require_float64_result("complexity", seen.dtype)
-
-
-class _CentredMixture(NamedTuple):
-    """Primitives and a cost that the first of them expects to be zero, and what rounding they bring."""
-
-    pi: Primitives
-    action_cost: ActionValues
-    offset: Any  # as in `CentredCost`
-    relative: Any
 
 
 @jax.tree_util.register_static
@@ -200,33 +178,46 @@ class Mixture(AbstractComplexity):
         return (_over(pi @ weights) * (pi @ direction)) @ pi
 
     def curvature(self, parameters: Any, weights: Any) -> jax.Array:
-        """Pi^T diag(1/p) Pi."""
         pi = parameters[0]
         return pi.T @ (pi * _over(pi @ weights)[:, None])
 
     def centre(self, parameters: Any) -> Any:
-        """A cost that the first primitive expects to be zero."""
+        """(Pi, s) with a cost that the first primitive expects to be zero, and its rounding."""
         pi, s = parameters
         cost = centred_cost(pi, s)
-        return _CentredMixture(pi, s - expected_cost(pi, s), cost.offset, cost.relative)
+        return pi, s - expected_cost(pi, s), cost.offset, cost.relative
 
     def slack(self, parameters: Any) -> Any:
         """The tangent lies below p ln p by at most its point of contact, for each action."""
         return parameters[0].shape[-2] * _TANGENT_BELOW
 
 
+class _AbstractProduct(AbstractComplexity):
+    """A product of experts p_w ~ prod_a pi_a^w_a beside q ~ exp(-s), from which actions that nobody takes are left out.
+
+    Parameters are (ln Pi, s), and T_a = ln pi_a.
+    """
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """Cov_p(T) v: the Hessian of KL(q || p_w), and a positive stand-in for that of KL(p_w || q)."""
+        log_p, _, t, _ = _pooled(parameters, weights)
+        p, moved = jnp.exp(log_p), t @ direction
+        return (p * (moved - p @ moved)) @ t
+
+    def primitives(self, parameters: Any) -> Primitives:
+        return namespace(parameters[0]).exp(parameters[0])
+
+
 @jax.tree_util.register_static
 @dataclass(frozen=True)
-class _Product(AbstractComplexity):
-    """A product of experts p_w ~ prod_a pi_a^w_a against q ~ exp(-s): F(w) = KL(q || p_w), convex in w.
+class _Product(_AbstractProduct):
+    """F(w) = KL(q || p_w) = sum_i q_i (ln q_i - ln p_i), convex in w.
 
-    Its gradient is E_p T - E_q T with T_a = ln pi_a, its Hessian the covariance of T under p_w. Parameters are
-    (ln Pi, s). Actions that nobody takes are left out of q. F is infinite where an expert has weight that never takes
-    an action which others take: such an expert is capped at zero (`is_partial`).
+    F is infinite where an expert has weight that never takes an action which others take: such an expert is capped at
+    zero (`is_partial`).
     """
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
-        """sum_i q_i (ln q_i - ln p_i)."""
         log_p, log_q, _, taken = _pooled(parameters, weights)
         divergence = jnp.sum(jnp.where(taken, jnp.exp(log_q) * (log_q - log_p), 0.0))
         return jnp.where(jnp.any(is_partial(parameters[0]) & (weights > 0.0)), jnp.inf, divergence)
@@ -242,26 +233,16 @@ class _Product(AbstractComplexity):
         rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q + 4.0 * np.finfo(np.float64).tiny
         return (p - q) @ t, rounding @ jnp.abs(t)
 
-    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
-        """Cov_p(T) v."""
-        log_p, _, t, _ = _pooled(parameters, weights)
-        return _covariance_times(jnp.exp(log_p), t, direction)
-
-    def primitives(self, parameters: Any) -> Primitives:
-        """Pi."""
-        return namespace(parameters[0]).exp(parameters[0])
-
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
-class _LocalProduct(AbstractComplexity):
-    """The other direction, F(w) = KL(p_w || q), which is not convex: its answers are local and certify nothing."""
+class _LocalProduct(_AbstractProduct):
+    """F(w) = KL(p_w || q) = sum_i p_i (ln p_i - ln q_i), not convex: its answers are local and certify nothing."""
 
     convex = False
     certificate = NoCertificate
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
-        """sum_i p_i (ln p_i - ln q_i)."""
         log_p, log_q, _, taken = _pooled(parameters, weights)
         return jnp.sum(jnp.where(taken, jnp.exp(log_p) * (log_p - log_q), 0.0))
 
@@ -271,15 +252,6 @@ class _LocalProduct(AbstractComplexity):
         p, surprise = jnp.exp(log_p), jnp.where(taken, log_p - log_q, 0.0)
         size = (p * jnp.abs(surprise)) @ jnp.abs(t) + 1.0
         return (p * (surprise - p @ surprise)) @ t, relative_rounding(*t.shape) * size
-
-    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
-        """Cov_p(T) v, a positive stand-in for the Hessian."""
-        log_p, _, t, _ = _pooled(parameters, weights)
-        return _covariance_times(jnp.exp(log_p), t, direction)
-
-    def primitives(self, parameters: Any) -> Primitives:
-        """Pi."""
-        return namespace(parameters[0]).exp(parameters[0])
 
 
 COMBINE = {"mixture": Mixture(), "product": _Product(), "local product": _LocalProduct()}
@@ -320,8 +292,3 @@ def _pooled(parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Ar
         return jax.nn.log_softmax(jnp.where(taken, log_values, -jnp.inf))
 
     return normalised(t @ weights), normalised(-s), t, taken
-
-
-def _covariance_times(p: Any, t: Any, direction: Any) -> jax.Array:
-    moved = t @ direction
-    return (p * (moved - p @ moved)) @ t

@@ -1,28 +1,30 @@
-"""`flow`: the softmax gradient flow, whose equilibrium is the optimum and whose energy only falls."""
+"""`flow`: the softmax gradient flow, whose equilibrium is the optimum and whose energy only falls; `one_step` of it.
+
+What the two integrations, flow and circuit, have in common stands here too.
+"""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._types import Array, ArrayLike, Scalars, Weights, is_traced, namespace
-from ._checks import as_floats, joint_batch, shown
-from ._paths import check_times, first_weights, follow, integrated
+from .._types import Array, ArrayLike, Scalars, Weights, in_kind, is_traced, namespace
+from ._checks import as_floats, check_number, check_simplex, check_weights, joint_batch, shown
+from .equilibrium import ConvergenceError
 from .objective import (
     AnyProblem,
     Certificate,
     Problem,
-    along_path,
     certificate_at,
     checked_any,
     energy,
     gate,
     primitive_cost,
-    spread_over,
+    require_problem,
     verb,
 )
 
@@ -31,10 +33,17 @@ if TYPE_CHECKING:
 else:  # loaded when it is first needed
     ConvexProblem = Any
 
+_Record = TypeVar("_Record")
+
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
 _TOLERANCES = 1e-10, 1e-13  # relative and absolute
 _MAX_STEPS = 1 << 20
 _MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
+
+_RELAXATION = (
+    10.0  # time, in units of tau, for which the released scripts integrate towards a gate that they hold fixed
+)
+_FLOOR = 1e-8  # added to q = exp(-s) and to the mixture
 
 
 class Path(NamedTuple):
@@ -61,11 +70,10 @@ def flow(
     check_times(t1, tau, save)
     posed = checked_any(problem)
     first = first_weights(start, posed.log_prior)
-    batch = joint_batch("start", first, posed.log_prior)
-    if isinstance(posed, Problem):
-        return integrated("flow", lambda: _flow(posed, first, t1, tau, save, batch), posed, first)
-    _require_convexity(posed)
-    return integrated("flow", lambda: _general_flow(posed, first, t1, tau, save), posed, first)
+    joint_batch("start", first, posed.log_prior)
+    if not isinstance(posed, Problem):
+        _require_convexity(posed)
+    return integrated("flow", lambda: _flow(posed, first, t1, tau, save), posed, first)
 
 
 def dissipation(problem: AnyProblem, weights: ArrayLike, tau: ArrayLike = 1.0) -> Scalars:
@@ -90,6 +98,25 @@ def _dissipation(problem: Problem, weights: Weights) -> Scalars:
     return -problem.eps * xp.sum(apart, axis=-1)
 
 
+def one_step(problem: Problem, weights: Weights) -> Weights:
+    """A single relaxation towards the gate, as the paper's released control scripts do it:
+
+        w+ = S + e^-10 (w - S), S = softmax( -Pi^T ( ln(Pi w + 1e-8) - ln q ) / eps + ln w_hat ), q = exp(-s) + 1e-8.
+
+    It is not the optimum, and repeated it need not converge: where the gate is steep it swings between two answers. It
+    is here so that the difference can be measured.
+    """
+    pi, s, eps, log_prior = problem = require_problem(problem, "one_step")
+    weights = check_weights("weights", weights, log_prior)
+    xp = namespace(*problem, weights)
+    mixture = (pi @ weights[..., None])[..., 0]
+    surprise = xp.log(mixture + _FLOOR) - xp.logaddexp(-s, np.log(_FLOOR))  # exp(-s) may be too large to write down
+    y = log_prior - (surprise[..., None, :] @ pi)[..., 0, :] / eps[..., None]
+    response = xp.exp(y - xp.max(y, axis=-1, keepdims=True))
+    response = response / xp.sum(response, axis=-1, keepdims=True)
+    return response + np.exp(-_RELAXATION) * (weights - response)
+
+
 def _check_tau(tau: Any) -> Any:
     """Positive, finite time constants: a number, or arrays that broadcast with the problems."""
     values = as_floats("tau", tau)
@@ -108,45 +135,77 @@ def _require_convexity(problem: ConvexProblem) -> None:
 
 
 @partial(jax.jit, static_argnames="save")
-def _general_flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
-    from ._convex_verbs import certificate_of, dissipation_of, energy_of, gate_of, over_batch
+def _flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
+    import diffrax  # slow to import
 
+    from .convex import certificate_of, dissipation_of, energy_of, gate_of, over_batch
+
+    if isinstance(problems, Problem):
+        respond, looks, max_steps = gate, (energy, _dissipation, certificate_at), _MAX_STEPS
+    else:
+        respond, looks, max_steps = gate_of, (energy_of, dissipation_of, certificate_of), _MAX_STEPS_GENERAL
     times = jnp.linspace(0.0, t1, save)
 
     def path_of(problem: Any, begin: jax.Array) -> Any:
-        weights = _follow(lambda w: gate_of(problem, w), begin, times, tau, _MAX_STEPS_GENERAL)
-
-        def look(w: jax.Array) -> Any:
-            return energy_of(problem, w), dissipation_of(problem, w) / tau, certificate_of(problem, w)
-
-        return weights, *jax.vmap(look)(weights)
+        path = follow(
+            lambda t, w, _: (respond(problem, w) - w) / tau, diffrax.Tsit5(), begin, times, _TOLERANCES, max_steps
+        )
+        # the flow stays on the simplex; an integrator steps below zero by as much as its tolerance
+        inside = jnp.maximum(path, 0.0)
+        weights = inside / jnp.sum(inside, axis=-1, keepdims=True)
+        energies, rates, certificates = jax.vmap(lambda w: tuple(look(problem, w) for look in looks))(weights)
+        return weights, energies, rates / tau, certificates
 
     return Path(times, *over_batch(path_of, problems, first))
 
 
-@partial(jax.jit, static_argnames=("save", "batch"))
-def _flow(problem: Problem, first: Weights, t1: Any, tau: Any, save: int, batch: tuple[int, ...]) -> Path:
-    problem = spread_over(jax.tree.map(jnp.asarray, problem), batch)
-    first = jnp.broadcast_to(first, (*batch, first.shape[-1]))
-    times = jnp.linspace(0.0, t1, save)
-    signature = "(d,n),(d),(),(n),(n),(m),()->(m,n)"
-    weights = jnp.vectorize(_integrate, signature=signature)(*problem, first, times, tau)
-    paths = along_path(problem)
-    return Path(
-        times, weights, energy(paths, weights), dissipation(paths, weights, tau), certificate_at(paths, weights)
-    )
+# ------------------------------------------------------------------------------ both integrations
 
 
-def _integrate(*operands: jax.Array) -> jax.Array:
-    *fields, first, times, tau = operands
-    problem = Problem(*fields)
-    return _follow(lambda w: gate(problem, w), first, times, tau, _MAX_STEPS)
+def check_times(t1: float, tau: float, save: int) -> None:
+    check_number("t1", t1)
+    check_number("tau", tau)
+    if not (isinstance(save, int | np.integer) and save >= 2):
+        raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 
 
-def _follow(respond: Callable[[Any], Any], first: jax.Array, times: jax.Array, tau: Any, max_steps: int) -> jax.Array:
-    import diffrax  # slow to import
+def first_weights(start: ArrayLike | None, log_prior: Weights) -> Weights:
+    """Where a path begins: uniform unless `start` says where."""
+    n = log_prior.shape[-1]
+    return np.full(n, 1.0 / n) if start is None else check_simplex("start", start, log_prior)
 
-    path = follow(lambda t, w, _: (respond(w) - w) / tau, diffrax.Tsit5(), first, times, _TOLERANCES, max_steps)
-    # the flow stays on the simplex; an integrator steps below zero by as much as its tolerance
-    inside = jnp.maximum(path, 0.0)
-    return inside / jnp.sum(inside, axis=-1, keepdims=True)
+
+def follow(velocity: Callable[..., Any], method: Any, begin: Any, times: Any, tolerances: Any, max_steps: int) -> Any:
+    """The states at `times` of dx/dt = velocity(t, x, nothing); infinity from where the integrator gave up."""
+    import diffrax
+
+    rtol, atol = tolerances
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity), method, t0=times[0], t1=times[-1], dt0=None, y0=begin,
+        saveat=diffrax.SaveAt(ts=times), stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        max_steps=max_steps, throw=False,
+    ).ys  # fmt: skip
+
+
+def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others) -> _Record:
+    """Run an integration in float64 and return it in kind, or say how far it came."""
+
+    def run() -> _Record:
+        path: Any = integrate()
+        if not is_traced(path.weights):
+            _raise_unless_finite(path, name, problem.eps)
+        return path
+
+    return in_kind(run, problem, *others)
+
+
+def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
+    """The integrators leave infinity where they gave up."""
+    reached = np.isfinite(np.asarray(path.weights)).all(axis=-1)
+    if not reached.all():
+        t = float(np.asarray(path.times)[reached.reshape(-1, reached.shape[-1]).all(axis=0)].max())
+        raise ConvergenceError(
+            f"the {name} could not be integrated beyond t = {t:.3g}: at eps = {float(np.min(eps)):.3g} it is too "
+            "stiff, or the complexity has a kink. `solve` gives its equilibrium at any temperature; for a path, raise "
+            "eps or round the kink off."
+        )

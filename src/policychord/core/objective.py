@@ -9,8 +9,14 @@ import numpy as np
 
 from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, namespace
 from . import _checks as checks
-from ._certificate import bounded_gap, gradient_rounding, relative_rounding
-from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF
+from ._method import (
+    FUNCTION_ROUNDING,
+    MIXTURE_FLOOR,
+    UNIT_ROUNDOFF,
+    bounded_gap,
+    gradient_rounding,
+    relative_rounding,
+)
 
 if TYPE_CHECKING:
     from .convex import ConvexProblem
@@ -111,8 +117,9 @@ def problem(
     of `parameters` if they are given, arrays that lead with the batch axes of `eps`. Pass the same function again, not
     a new one, to use its compiled solver again. These three make a `ConvexProblem`, with which all verbs work.
     """
+    mixed = isinstance(combine, str) and combine == "mixture"
     if complexity is not None:
-        if any(argument is not None for argument in (pi, log_pi, action_cost, log_prior)) or not _is_mixture(combine):
+        if not mixed or any(argument is not None for argument in (pi, log_pi, action_cost, log_prior)):
             raise ValueError("complexity takes the place of pi, action_cost and combine: pass one or the other.")
         from .convex import own_problem  # loaded when it is first needed
 
@@ -120,22 +127,16 @@ def problem(
     if n is not None or parameters is not None:
         raise ValueError("n and parameters belong to a complexity: pass complexity=..., a function of the weights.")
     mixture = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
-    return _generalise(mixture, regulariser, combine, log_pi)
-
-
-def _is_mixture(combine: Any) -> bool:
-    return isinstance(combine, str) and combine == "mixture"
+    return mixture if mixed and regulariser is None else _generalise(mixture, regulariser, combine, log_pi)
 
 
 def _generalise(
-    mixture: Problem, regulariser: Regulariser | None, combine: str = "mixture", log_pi: ArrayLike | None = None
+    mixture: Problem, regulariser: Regulariser | None, combine: str, log_pi: ArrayLike | None
 ) -> AnyProblem:
     """The same problem with another regulariser, or a product in place of the mixture.
 
     `log_pi` may go on where the probabilities of `mixture` underflow: a product takes their logarithms.
     """
-    if _is_mixture(combine) and regulariser is None:
-        return mixture
     from .complexities import COMBINE
     from .convex import pose, product_problem
     from .regularisers import alpha_and_caps, is_plain
@@ -144,18 +145,17 @@ def _generalise(
         raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
     if combine == "mixture" and is_plain(regulariser):
         return mixture
-    alpha, caps = alpha_and_caps(regulariser, mixture.pi.shape[-1])
+    n = mixture.pi.shape[-1]
+    alpha, caps = alpha_and_caps(regulariser, n)
     batch = checks.joint_axes({"the problem": mixture.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
     pi, cost, eps, log_prior = spread_over(mixture, batch)
     if combine == "mixture":
-        return pose(COMBINE[combine], (pi, cost), pi.shape[-1], eps, None, regulariser, log_prior)
-    if log_pi is None:
-        log_columns = mixture.log_pi
-    else:
-        log_columns = checks.as_floats("log_pi", log_pi)
-        xp = namespace(log_columns)
+        return pose(COMBINE[combine], (pi, cost), n, eps, None, regulariser, log_prior)
+    log_columns = mixture.log_pi if log_pi is None else checks.as_floats("log_pi", log_pi)
+    xp = namespace(log_columns, pi)
+    if log_pi is not None:
         log_columns = log_columns - xp.log(xp.sum(xp.exp(log_columns), axis=-2, keepdims=True))
-    log_columns = _spread(namespace(log_columns, pi), log_columns, pi.shape)
+    log_columns = _spread(xp, log_columns, pi.shape)
     return product_problem(COMBINE[combine], log_columns, cost, eps, log_prior, regulariser)
 
 
@@ -175,25 +175,16 @@ def _mixture_problem(
     temperature = checks.as_floats("eps", eps)
     bias = None if raw_prior is None else checks.as_floats(prior_name, raw_prior)
     batch = checks.check_shapes(pi_name, columns, cost, temperature, prior_name, bias)
-    d, n = columns.shape[-2:]
 
-    to_pi = checks.normalised_columns if log_pi is None else checks.normalised_log_columns
-    columns = to_pi(pi_name, columns, checks.sum_tolerance(raw_pi))
+    columns = checks.normalised_columns(pi_name, columns, checks.sum_tolerance(raw_pi), log_pi is not None)
     xp = namespace(columns, cost, temperature, bias)
     cost = checks.checked_cost(cost, columns)
     checks.check_eps(temperature)
     if bias is None:
-        bias = np.full(n, -np.log(n))
+        bias = np.full(columns.shape[-1], -np.log(columns.shape[-1]))
     else:
-        to_log_prior = checks.normalised_prior if log_prior is None else checks.normalised_log_prior
-        bias = to_log_prior(prior_name, bias, checks.sum_tolerance(raw_prior))
-
-    return Problem(
-        pi=_spread(xp, columns, (*batch, d, n)),
-        action_cost=_spread(xp, cost, (*batch, d)),
-        eps=_spread(xp, temperature, batch),
-        log_prior=_spread(xp, bias, (*batch, n)),
-    )
+        bias = checks.normalised_prior(prior_name, bias, checks.sum_tolerance(raw_prior), log_prior is not None)
+    return _spread_in(xp, (columns, cost, temperature, bias), batch)
 
 
 _FLOAT64 = np.dtype(np.float64)
@@ -222,11 +213,11 @@ def checked(problem: Problem) -> Problem:
 
 def require_problem(value: Any, verb: str) -> Problem:
     """The paper's problem, checked; anything else is refused with what stands in the way of this verb."""
-    if isinstance(value, Problem):
-        return checked(value)
-    from .convex import beyond_paper, checked_convex
+    if isinstance(posed := checked_any(value), Problem):
+        return posed
+    from .convex import beyond_paper
 
-    extra = beyond_paper(checked_convex(value))
+    extra = beyond_paper(posed)
     raise ValueError(
         f"{verb} is made for a mixture with the entropy, but this problem has {extra}: leave that out, or use `solve`, "
         "which takes every problem."
@@ -244,16 +235,13 @@ def checked_any(value: Any) -> AnyProblem:
 
 def spread_over(problem: Problem, batch: tuple[int, ...]) -> Problem:
     """The same problem with its batch axes broadcast to `batch`."""
-    xp = namespace(*problem)
-    d, n = problem.pi.shape[-2:]
+    return _spread_in(namespace(*problem), problem, batch)
+
+
+def _spread_in(xp: ModuleType, fields: Any, batch: tuple[int, ...]) -> Problem:
+    d, n = fields[0].shape[-2:]
     tails = ((d, n), (d,), (), (n,))
-    return Problem(*(_spread(xp, field, (*batch, *tail)) for field, tail in zip(problem, tails, strict=True)))
-
-
-def along_path(problem: Problem) -> Problem:
-    """The problem with one more batch axis, to meet weights of shape (..., times, n)."""
-    pi, s, eps, log_prior = problem
-    return Problem(pi[..., None, :, :], s[..., None, :], eps[..., None], log_prior[..., None, :])
+    return Problem(*(_spread(xp, field, (*batch, *tail)) for field, tail in zip(fields, tails, strict=True)))
 
 
 class _Verb(Protocol[_Answer]):
@@ -265,7 +253,7 @@ def verb(
 ) -> Callable[[Callable[[Problem, Weights], _Answer]], _Verb[_Answer]]:
     """Decorate what a verb answers to the paper's own problem and some weights, both checked.
 
-    To another problem `VERBS` in `_convex_verbs.py` has the answer; nowhere else is that decided.
+    To another problem `VERBS` in `convex.py` has the answer; nowhere else is that decided.
     """
 
     def decorate(function: Callable[[Problem, Weights], _Answer]) -> _Verb[_Answer]:
@@ -274,7 +262,7 @@ def verb(
             if isinstance(problem, Problem):
                 problem = checked(problem)
                 return function(problem, check("weights", weights, problem.log_prior))
-            from ._convex_verbs import VERBS  # loaded when it is first needed
+            from .convex import VERBS  # loaded when it is first needed
 
             return VERBS[name](problem, weights)
 
@@ -322,8 +310,8 @@ def certify(problem: Problem, weights: Weights) -> Certificate:
     """Bound the suboptimality of any weights, whoever made them, from one gradient.
 
     gap = eps KL(w || S(w)) >= V(w) - V*, and distance = sqrt(2 gap/eps) >= ||w - w*||_1. Both include what
-    rounding may have hidden. With another complexity or regulariser see `_convex_verbs.py`; `assumes` says what the
-    bounds are conditional on.
+    rounding may have hidden. With another complexity or regulariser see `convex.py`; `assumes` says what the bounds
+    are conditional on.
     """
     return certificate_at(problem, weights)
 

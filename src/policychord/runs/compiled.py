@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jax
 
-from ..core._folders import private_folder
+from .._files import private_folder
 
 KEPT_BYTES = 500_000_000
 

@@ -6,12 +6,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ...core.circuit import TimeScales, circuit, time_scales
+from ...core.circuit import TimeScales, circuit, circuit_stability, time_scales
 from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import AnyProblem, Problem, energy, problem
 from ...core.regularisers import Tsallis
-from ...core.stability import circuit_stability
 from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
 from ..wire import Frame
 from .base import Room
