@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from .core.stability import Stability, circuit_stability
     from .inference import fit, learn
     from .loops.contest import contest
-    from .loops.replay import replay
-    from .loops.rollout import rollout
+    from .loops.rollout import replay, rollout
     from .loops.trace import to_dataset
     from .models import Cost, GaussianTarget, Reference, Rollouts, Sum
     from .population import Groups, Population

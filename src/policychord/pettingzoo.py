@@ -16,9 +16,8 @@ from gymnasium.vector.utils import create_empty_array
 from ._types import Action, ArrayLike, State, Time
 from .agent import Composer
 from .gym import Observed, cast, decide_all, in_numpy, put, stacked, traced, translator
-from .loops.environment import AbstractEnv, Step
 from .loops.rollout import episode_numbers
-from .loops.step import Record, streams_of
+from .loops.step import AbstractEnv, Record, Step, streams_of
 from .loops.trace import Trace
 
 Reward = Callable[[State, State], ArrayLike]

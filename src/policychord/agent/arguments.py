@@ -14,12 +14,11 @@ from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Finite, Grid, Sampled
 from ..core._checks import as_floats, check_eps, normalised_prior, shown
 from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
-from ..primitives.base import AbstractPrimitive, Draws
+from ..primitives.base import AbstractPrimitive, Draws, Table
 from ..primitives.gaussian import LOST, MOVED, Gaussian
 from ..primitives.policy import Policy
-from ..primitives.table import Table
+from .decision import Selection
 from .gates import AbstractGate, AtEquilibrium, Prior, words_of
-from .selection import Selection
 
 MOVES = f"it misses more than {LOST:.0%} of its mass, or moves its mean by more than {MOVED} sd."
 REMEDY = "Use a finer grid, a wider one, or Sampled actions."

@@ -35,9 +35,8 @@ from .arguments import (
     regularise,
     warn_of_grid,
 )
+from .decision import Decision, Memory, Selection, Weighing, failed, remember, select
 from .gates import AbstractGate, AtEquilibrium, Gate, Options, interval, named_gate, share, standard_error, words_of
-from .records import Decision, Memory, Weighing, failed, remember
-from .selection import Selection, select
 
 Fallback = Literal["previous", "prior"]
 

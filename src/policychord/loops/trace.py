@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
 from ..agent.arguments import warn_of_grid
-from .environment import Variable
-from .step import Record
+from .step import Record, Variable
 
 if TYPE_CHECKING:
     import xarray as xr

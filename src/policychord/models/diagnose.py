@@ -12,7 +12,7 @@ from ..actions import Finite, Grid
 from ..primitives.gaussian import Gaussian
 from .base import action_cost
 from .cost import Cost
-from .rollouts import Rollouts
+from .cost_to_go import Rollouts
 
 MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves too much
 WRONG = 0.25  # a model whose error is such a share of what an action changes is off

@@ -14,9 +14,8 @@ from ...models import GaussianTarget, Reference, Sum
 from ...models.base import AbstractModel
 from ...population import Passive, Population
 from ...primitives import Categorical, Gaussian
-from .followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
 from .neighbours import View, Zones, unit
-from .physics import Flock, in_ring, in_square
+from .physics import AbstractFollower, Couzin, CuckerSmale, Flock, Vicsek, in_ring, in_square
 from .settings import FlockSettings
 
 FORCES = ("separation", "alignment", "cohesion")

@@ -14,9 +14,8 @@ from ...agent import Composer, Decision, gate_in_time
 from ...core._method import Outcome
 from ...core.objective import Certificate
 from ...models.cost import Cost
-from ...models.riccati import Regulator, riccati
+from ...models.cost_to_go import Regulator, riccati
 from ...primitives.gaussian import Gaussian
-from .paths import path
 from .physics import (
     ARM,
     DT,
@@ -33,6 +32,7 @@ from .physics import (
     PWM_SLOPE,
     Quadrotor,
     QuadrotorView,
+    path,
     saturated,
 )
 from .settings import CompositionSettings, CostWeights, Experiment, Gains, QuadrotorSettings
