@@ -1,10 +1,12 @@
 """What a decision leaves (`Decision`), what the next one needs of it (`Memory`), and how a mixture becomes an act."""
 
 import math
+import warnings
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._types import Action, Array, Time, namespace
@@ -14,7 +16,11 @@ from ..core.complexities import Mixture, pool
 from ..core.convex import ConvexProblem
 from ..core.objective import AnyProblem, Certificate
 from ..primitives.columns import Drawn
+from ..primitives.gaussian import LOST, MOVED
 
+MOVES = f"it misses more than {LOST:.0%} of its mass, or moves its mean by more than {MOVED} sd."
+REMEDY = "Use a finer grid, a wider one, or Sampled actions."
+SATURATES = "If its ends are the limits of what can be done, say so: Grid(..., saturates=True)."
 FAILURES = (Outcome.BAD_INPUT, Outcome.NOT_INTEGRATED)  # there are no weights, so the fallback is taken
 
 
@@ -129,15 +135,13 @@ def select(
         return actions.at(_draw(key, pi @ weights)), debt
     debt = jnp.asarray(debt + weights)
     turn = jnp.argmax(debt)
-    action = _act_by(actions, key, pi[:, turn]) if drawn is None else drawn.means[turn]
+    if drawn is not None:
+        action = drawn.means[turn]
+    elif isinstance(actions, Finite) and actions.labels:  # they have no mean, so one is drawn
+        action = actions.at(_draw(key, pi[:, turn]))
+    else:
+        action = actions.mean(pi[:, turn])
     return action, debt.at[turn].add(-1.0)
-
-
-def _act_by(actions: AbstractActions, key: Array, prob: jax.Array) -> jax.Array:
-    """The mean of one primitive; labels have none, so one of them is drawn."""
-    if isinstance(actions, Finite) and actions.labels:
-        return actions.at(_draw(key, prob))
-    return actions.mean(prob)
 
 
 def _draw(key: Array, prob: jax.Array) -> jax.Array:
@@ -162,3 +166,11 @@ def _first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Arra
     level = jnp.clip(level, 0.0, jnp.nextafter(jnp.max(reached), 0.0))
     index = jnp.argmax(reached > level)
     return index, jnp.where(index > 0, up_to[index - 1], 0.0)
+
+
+def warn_of_grid(names: tuple[str, ...], cut: Any, where: str = "", stacklevel: int = 4) -> None:
+    """Say which primitives the grid cuts off, given a flag for each. Python shows each warning once."""
+    for name, bad in zip(names, np.asarray(cut), strict=True):
+        if bad:
+            warning = f"the grid cuts primitives[{name!r}] off{where}, or is coarse: {MOVES} {REMEDY} {SATURATES}"
+            warnings.warn(warning, stacklevel=stacklevel)

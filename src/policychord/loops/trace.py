@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
-from ..agent.arguments import warn_of_grid
+from ..agent.decision import warn_of_grid
 from .step import Record, Variable
 
 if TYPE_CHECKING:
