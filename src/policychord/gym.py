@@ -290,7 +290,7 @@ class Predictor:
     ):
         self.composer, self.observe, self.ndim = composer, observe, ndim
         self.certain = composer
-        labels = _has_labels(composer)
+        labels = composer.actions.labels
         if composer.selection == "sample" or (composer.selection == "dither" and labels):
             self.certain = composer.replace(selection="mode" if labels else "mean")
         self._root, self._calls = jax.random.key(seed), 0
@@ -598,7 +598,7 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
     """From one of the composer's actions to one that the environment takes, or why there is none."""
     points = np.asarray(agent.actions.points)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        if _has_labels(agent):
+        if agent.actions.labels:
             raise ValueError(
                 f"the composer's actions are labels, but the environment takes {space}: use a Grid, or numbers with a "
                 "point, Finite([[-1.0], [1.0]])."
@@ -610,7 +610,7 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
         return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
     if not isinstance(space, ARRAYS):
         raise ValueError(f"the environment takes {space}, which no action set of ours describes: wrap it.")
-    listed = _has_labels(agent) if space.shape == () else isinstance(agent.actions, Finite)
+    listed = agent.actions.labels if space.shape == () else isinstance(agent.actions, Finite)
     whole = points.astype(space.dtype)
     if not (listed and np.array_equal(whole, points) and all(point in space for point in whole)):
         example = f"Finite({space.n})" if isinstance(space, spaces.Discrete) and space.start == 0 else "Finite([...])"
@@ -618,10 +618,6 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
             f"the environment takes {space}, so each of the composer's actions must be one of those: {example}."
         )
     return lambda action: int(action) if space.shape == () else action.astype(space.dtype)
-
-
-def _has_labels(agent: Composer) -> bool:
-    return isinstance(agent.actions, Finite) and agent.actions.labels
 
 
 register()

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Key
 
 from .._calls import call
 from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_traced, require_float64
-from ..actions import AbstractActions, Finite, Grid, Sampled
+from ..actions import AbstractActions, Grid, Sampled
 from ..core._checks import as_floats, check_eps, check_number, normalised_prior, shown
 from ..core._method import Outcome
 from ..core.complexities import COMBINE, is_partial, pool
@@ -173,7 +173,7 @@ class Composer(AbstractPrimitive):
         """The memory of an agent that has not decided yet: no debts, and weights at the prior if that is constant."""
         n = len(self.primitives)
         weights = jnp.full(n, 1.0 / n) if callable(self.log_prior) else jnp.exp(self.log_prior)
-        labels = isinstance(self.actions, Finite) and self.actions.labels
+        labels = self.actions.labels
         middle = self.actions.at(0) if labels else self.actions.inside(jnp.mean(self.actions.points, axis=0))
         return Memory(weights, jnp.zeros(n), middle, self.gate.start(n))
 
@@ -464,7 +464,7 @@ def _check_together(
             )
         if isinstance(primitive, Gaussian) and isinstance(actions, Grid) and _is_coarse(primitive, actions):
             warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=3)
-    if selection == "mean" and isinstance(actions, Finite) and actions.labels:
+    if selection == "mean" and actions.labels:
         actions.mean(jnp.ones(actions.size))  # says why not
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._types import Action, Array, Time, namespace
-from ..actions import AbstractActions, Finite
+from ..actions import AbstractActions
 from ..core._method import Outcome
 from ..core.complexities import Mixture, pool
 from ..core.convex import ConvexProblem
@@ -137,7 +137,7 @@ def select(
     turn = jnp.argmax(debt)
     if drawn is not None:
         action = drawn.means[turn]
-    elif isinstance(actions, Finite) and actions.labels:  # they have no mean, so one is drawn
+    elif actions.labels:  # they have no mean, so one is drawn
         action = actions.at(_draw(key, pi[:, turn]))
     else:
         action = actions.mean(pi[:, turn])

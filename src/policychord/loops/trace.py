@@ -161,11 +161,13 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             own = f"state_{label}" if label in taken else label
             variables[own] = ((*fixed, *dims), values, described)
             variables[f"final_{label}"] = (("episode", *dims), final, described)
-    coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
-    coordinates["time"] = np.arange(trace.reward.shape[1])
-    coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1)
-    attributes = {name: _storable(value) for name, value in settings.items()}
-    return xr.Dataset(variables, coords=coordinates, attrs=attributes)
+    coordinates = {
+        "episode": list(labels.episodes),
+        "primitive": list(labels.primitives),
+        "time": np.arange(trace.reward.shape[1]),
+        "agent": np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1),
+    }
+    return xr.Dataset(variables, coords=coordinates, attrs={name: _storable(v) for name, v in settings.items()})
 
 
 def _leaves(

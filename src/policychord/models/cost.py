@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from .._calls import PartError, call
@@ -191,7 +192,7 @@ class Cost(AbstractModel):
         if callable(pricing):
             part = "state_cost" if name == "state" else name
             return jax.vmap(lambda x: call(part, pricing, x, k + 1))(states)
-        states = _as_vectors(states)
+        states = jax.vmap(lambda x: ravel_pytree(x)[0])(states)
         if states.shape[1:] != (len(pricing),):
             raise ValueError(
                 f"predict gives a state of {states.shape[1]} numbers, but {name} is priced by a matrix of shape "
@@ -200,12 +201,6 @@ class Cost(AbstractModel):
         target = call("target", self.target, k + 1) if callable(self.target) else self.target
         offset = states if target is None else states - target
         return jnp.sum((offset @ pricing) * offset, axis=-1)
-
-
-def _as_vectors(states: Any) -> Array:
-    """The states that the actions lead to, each as one vector in the order of its fields."""
-    leaves = [jnp.asarray(leaf) for leaf in jax.tree_util.tree_leaves(states)]
-    return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], axis=1)
 
 
 def _function_or(name: str, value: Any, ndim: int) -> Any:

@@ -16,7 +16,7 @@ from scipy.linalg import solve_discrete_are
 
 from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time, in_native_order
-from ..actions import AbstractActions, Finite, Sampled
+from ..actions import AbstractActions, Sampled
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.columns import drawable
 from .cost import Random, Tabular
@@ -114,13 +114,12 @@ class Rollouts(eqx.Module):
         self.primitives = tuple(primitives.values() if isinstance(primitives, Mapping) else primitives)
         self.actions, self.predict, self.stage_cost = actions, predict, stage_cost
         self.steps, self.follow, self.reduce = int(steps), follow, reduce
-        if follow == "prior" and self._labels():
+        if follow == "prior" and self.actions.labels:
             raise ValueError('follow = "prior" mixes means, and the mean of labels is not an action: use "each".')
 
     def __call__(self, observation: Observation, k: Time) -> Float[Array, ""]:
         """The cost of the next steps from here."""
-        costs = self.each(observation, k)
-        return jnp.min(costs) if self.reduce == "min" else np.log(len(costs)) - logsumexp(-costs)
+        return _reduced(self.each(observation, k), self.reduce)
 
     def each(self, observation: Observation, k: Time) -> Float[Array, " followed"]:
         """The cost of following each primitive from here, or the one of following their mixture."""
@@ -133,21 +132,20 @@ class Rollouts(eqx.Module):
         return jnp.stack([self._cost(partial(self._act, p), observation, k) for p in self.primitives])
 
     def _cost(self, act: Callable[[Observation, Time], Array], observation: Observation, k: Time) -> Float[Array, ""]:
-        def advance(x: Observation, i: Array, number: Array | int = 0) -> tuple[Observation, Array]:
+        def advance(number: Array | int, x: Observation, i: Array) -> tuple[Observation, Array]:
             action = act(x, k + i)
             cost = jnp.asarray(call("stage_cost", self.stage_cost, x, action, k + i), dtype=float)
             following = self._follow(x, action, k + i, number)
             return jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x), cost
 
         observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
+
+        def future(number: Array | int) -> Array:
+            _, costs = jax.lax.scan(partial(advance, number), observation, jnp.arange(self.steps))
+            return jnp.sum(costs)
+
         if not isinstance(self.predict, Random):
-            _, costs = jax.lax.scan(advance, observation, jnp.arange(self.steps))
-            return jnp.sum(costs)
-
-        def future(number: Array) -> Array:
-            _, costs = jax.lax.scan(partial(advance, number=number), observation, jnp.arange(self.steps))
-            return jnp.sum(costs)
-
+            return future(0)
         return jnp.mean(jax.vmap(future)(jnp.arange(self.predict.samples)))
 
     def _follow(self, x: Observation, action: Array, k: Time, number: Array | int) -> Observation:
@@ -162,7 +160,7 @@ class Rollouts(eqx.Module):
         if isinstance(actions, Sampled):
             (primitive,) = drawable((primitive,), actions, observation, k)
         mean = getattr(primitive, "centre", None)
-        if mean is not None and not self._labels():
+        if mean is not None and not self.actions.labels:
             own = mean(actions, observation, k)
             if isinstance(actions, Sampled) and actions.squash:
                 return actions.at_points(own[None]).points[0]
@@ -172,14 +170,16 @@ class Rollouts(eqx.Module):
             middle = jnp.full((1, *actions.low.shape), 0.5)
             return actions.at_points(primitive.sample(middle, actions, observation, k)).points[0]
         log_prob = primitive.log_prob(actions, observation, k)
-        return actions.at(jnp.argmax(log_prob)) if self._labels() else actions.mean(jnp.exp(log_prob))
-
-    def _labels(self) -> bool:
-        return isinstance(self.actions, Finite) and bool(self.actions.labels)
+        return actions.at(jnp.argmax(log_prob)) if self.actions.labels else actions.mean(jnp.exp(log_prob))
 
 
 LEARNING_RATE, TRAINING = 0.01, 3000  # of the network: Adam, steps over all states at once
 RIDGE = 1e-8
+
+
+def _reduced(costs: Float[Array, " followed"], reduce: Reduce) -> Float[Array, ""]:
+    """The least cost, or -ln mean exp(-cost)."""
+    return jnp.min(costs) if reduce == "min" else np.log(len(costs)) - logsumexp(-costs)
 
 
 class FittedCostToGo(eqx.Module):
@@ -193,14 +193,14 @@ class FittedCostToGo(eqx.Module):
     layers: tuple[tuple[Array, Array], ...]  # (weights, bias), tanh between them; one layer is linear
     scale: Float[Array, "2 f"]  # middle and width of each feature
     unit: Float[Array, "2 m"]  # middle and width of each value
-    reduce: str = eqx.field(static=True)
+    reduce: Reduce = eqx.field(static=True)
     error: float = eqx.field(static=True)
     explained: float = eqx.field(static=True)
 
     def __call__(self, observation: Observation, k: Time) -> Float[Array, ""]:
         """The cost of the next steps from here; the step k plays no part."""
         values = self._values(jnp.asarray(call("features", self.features, observation), dtype=float))
-        return jnp.min(values) if self.reduce == "min" else np.log(len(values)) - jax.nn.logsumexp(-values)
+        return _reduced(values, self.reduce)
 
     def _values(self, features: Array) -> Array:
         return _network(self.layers, (features - self.scale[0]) / self.scale[1]) * self.unit[1] + self.unit[0]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Observation, in_native_order
-from ..actions import Finite, Grid
+from ..actions import Grid
 from ..primitives.gaussian import Gaussian
 from .base import action_cost
 from .cost import Cost
@@ -167,7 +167,7 @@ def _model_error(agent: Any, states: Observation, actions: Any, following: Obser
 
 def _selections(agent: Any, states: Observation, k: int) -> tuple[float, float, dict[str, float]]:
     """(share of states with a hollow mean, contrast of the cost, mean cost of each selection above the cheapest)."""
-    labels = isinstance(agent.actions, Finite) and bool(agent.actions.labels)
+    labels = agent.actions.labels
 
     def look(state: Any) -> tuple[Any, ...]:
         weighed = agent.weigh(state, k)

@@ -1,20 +1,20 @@
 """`Policy`: anybody's trained policy as a primitive, through plain Python; or the distribution that it has itself."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, logsumexp
 from jaxtyping import Array, Float
 
 from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
-from ..actions import AbstractActions, Finite, Grid, Sampled
+from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive
-from .gaussian import Gaussian
+from .gaussian import Gaussian, log_mass
 
 Kind = Literal["labels", "values", "clipped", "squashed"]
 
@@ -68,19 +68,21 @@ class OwnDistribution(NamedTuple):
         if isinstance(actions, Grid):
             return self._of_cells(actions, mean, sd)
         points = actions.points.reshape(actions.size, -1)
-        if points.shape[1] != len(self.low) or getattr(actions, "labels", False):
+        if points.shape[1] != len(self.low) or actions.labels:
             raise ValueError(
                 f"the policy acts with {len(self.low)} numbers between limits, but the actions are points of shape "
                 f"{actions.points.shape[1:]}: use a Grid, or vectors of {len(self.low)}."
             )
         inner = self.inner(jnp.clip(points, *self._within()))
         density = -0.5 * ((inner - mean) / sd) ** 2 - jnp.log(sd) - self._stretch(inner)
-        return _normalised(jnp.sum(density, axis=-1))
+        return jax.nn.log_softmax(jnp.sum(density, axis=-1))
 
     def fits(self, actions: Sampled) -> None:
         """Complain unless these actions are the policy's own: as many numbers, squashed where it squashes."""
         if self.kind in ("labels", "values"):
-            raise ValueError(f"the policy chooses among labels, and Sampled actions are numbers: {self._list()}.")
+            raise ValueError(
+                f"the policy chooses among labels, and Sampled actions are numbers: Finite({self.shape[0]})."
+            )
         if actions.low.shape != self.low.shape:
             raise ValueError(f"the policy acts with {len(self.low)} numbers, Sampled with {len(actions.low)}.")
         # where the limits are not known yet, a composer has compared them when it was made
@@ -100,12 +102,6 @@ class OwnDistribution(NamedTuple):
             return action
         return jnp.arctanh(jnp.clip(2.0 * (action - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0))
 
-    def outer(self, inner: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The action that a Gaussian number becomes."""
-        if self.kind == "clipped":
-            return jnp.clip(inner, self.low, self.high)
-        return self.low + 0.5 * (jnp.tanh(inner) + 1.0) * (self.high - self.low)
-
     def _stretch(self, inner: Array) -> Array | float:
         """ln du/dy, along each axis."""
         if self.kind == "clipped":
@@ -119,19 +115,15 @@ class OwnDistribution(NamedTuple):
         return self.low + margin, self.high - margin
 
     def _of_labels(self, actions: AbstractActions, log_prob: Array) -> Array:
-        listed = isinstance(actions, Finite) and actions.labels
         place = actions.points - self.low
         known = (place >= 0) & (place < self.shape[0])
-        if not listed or (not is_traced(known) and not np.all(known)):
+        if not actions.labels or (not is_traced(known) and not np.all(known)):
             raise ValueError(
                 f"the policy chooses among {self.shape[0]} labels from {int(self.low)} on, so the actions must be some "
-                f"of those: {self._list()}."
+                f"of those: Finite({self.shape[0]})."
             )
         # a label that it does not have makes everything NaN, which no certificate survives
-        return _normalised(jnp.where(known, log_prob[jnp.clip(place, 0, self.shape[0] - 1)], jnp.nan))
-
-    def _list(self) -> str:
-        return f"Finite({self.shape[0]})"
+        return jax.nn.log_softmax(jnp.where(known, log_prob[jnp.clip(place, 0, self.shape[0] - 1)], jnp.nan))
 
     def _of_cells(self, grid: Grid, mean: Array, sd: Array) -> Array:
         """Each point has the probability of its cell; the outermost cells have all that lies beyond."""
@@ -145,8 +137,8 @@ class OwnDistribution(NamedTuple):
             if self.kind == "clipped":  # what is cut to a limit lies there, in the cell of the limit
                 z = jnp.where(edges >= self.high[i], jnp.inf, jnp.where(edges < self.low[i], -jnp.inf, z))
             ends = jnp.concatenate([jnp.full(1, -jnp.inf), z, jnp.full(1, jnp.inf)])
-            whole = (whole[:, None] + _log_between(ends[:-1], ends[1:])).ravel()
-        return whole if grid.kept is None else _normalised(whole[grid.kept])
+            whole = (whole[:, None] + log_mass(ends[:-1], ends[1:])).ravel()
+        return whole if grid.kept is None else jax.nn.log_softmax(whole[grid.kept])
 
 
 def own_distribution(policy: Any) -> OwnDistribution:
@@ -168,18 +160,6 @@ def own_distribution(policy: Any) -> OwnDistribution:
         f"policy is a {name} with actions {space}: distribution='own' reads policies of Stable-Baselines3 for labels "
         "or for numbers between limits (PPO, A2C, SAC, DQN and their like). Give another one a spread instead."
     )
-
-
-def _log_between(low: Array, high: Array) -> Array:
-    """ln( Phi(high) - Phi(low) ), low < high, from the side on which the difference keeps its digits."""
-    mirrored = low > 0
-    low, high = jnp.where(mirrored, -high, low), jnp.where(mirrored, -low, high)
-    above = log_ndtr(high)
-    return above + jnp.log1p(-jnp.exp(log_ndtr(low) - above))
-
-
-def _normalised(z: Array) -> Array:
-    return z - logsumexp(z)
 
 
 class Policy(AbstractPrimitive):
@@ -246,7 +226,7 @@ class Policy(AbstractPrimitive):
             own = own_distribution(self.policy.value)
             return own.log_prob(actions, self._ask(observation, k, own.shape, np.dtype(float), own), self.spread)
         spread = jnp.asarray(self.spread)
-        if isinstance(actions, Finite) and actions.labels:
+        if actions.labels:
             if spread.ndim or (not is_traced(spread) and not np.asarray(spread) < 1):
                 raise ValueError(f"spread = {spread}: with labels it is one probability, so it lies below 1.")
             answer = self._ask(observation, k, (), np.dtype(actions.points.dtype))
@@ -292,7 +272,7 @@ class Policy(AbstractPrimitive):
         state = None if self.state is None else tuple(self.state(observation, k))
         arguments = jax.tree_util.tree_map(jnp.asarray, (seen, state))
         ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
-        ask = _Asker(self.policy.value, own, ndim, shape, dtype)
+        ask = partial(_answer, self.policy.value, own, ndim, shape, dtype)
         if not is_traced(*jax.tree_util.tree_leaves(arguments)):
             return jnp.asarray(ask(*arguments))  # an error in the policy arrives as it was raised
         return jax.pure_callback(ask, jax.ShapeDtypeStruct(shape, dtype), *arguments, vmap_method="broadcast_all")
@@ -311,54 +291,50 @@ class _Same:
         return id(self.value)
 
 
-class _Asker:
-    """Calls the policy with NumPy observations: many at once if it has `predict`, else one by one."""
-
-    def __init__(self, policy: Any, own: OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype):
-        self.policy, self.own, self.ndim, self.shape, self.dtype = policy, own, ndim, shape, dtype
-
-    def __call__(self, observation: Any, state: Any) -> np.ndarray:
-        arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
-        first, ndim = jax.tree_util.tree_leaves(arguments)[0], jax.tree_util.tree_leaves(self.ndim)[0]
-        batch = first.shape[: first.ndim - ndim]
-        flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, self.ndim)
-        many, count = flat[0], int(np.prod(batch))
-        state = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
-        if self.own is not None or hasattr(self.policy, "predict"):
-            answer = self._batch(many, state, first.shape[len(batch) :])
-        else:
-            rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
-            answer = [call("the policy", self.policy, row) for row in rows]
-        answer = np.asarray(answer)
-        if answer.size != count * int(np.prod(self.shape)):
-            raise ValueError(
-                f"the policy answered with shape {answer.shape} to {count} observations: "
-                f"one action of shape {self.shape} for each was expected."
-            )
-        exact = answer.reshape((*batch, *self.shape)).astype(self.dtype)
-        if self.dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
-            raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
-        return exact
-
-    def _batch(self, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
-        try:
-            if self.own is not None:
-                return self.own.parameters(many, state)
-            answer, after = self.policy.predict(many, **({} if state is None else {"state": state}), deterministic=True)
-        except Exception as error:  # other people's code may raise anything
-            raise ValueError(
-                f"policy.predict failed on a batch of observations of shape {(len(_leaf(many)), *shape)} "
-                f"({type(error).__name__}: {error}): predict must take a batch and return (actions, state); for a "
-                "policy that takes one observation pass a function instead."
-            ) from error
-        if after is not None and state is None:
-            raise ValueError(
-                "the policy returned a state of its own, so its answers depend on what it saw before: pass "
-                "state=..., a function of (observation, k) that gives the state before this observation, and see "
-                "policychord.gym.Recurrent, which keeps it."
-            )
-        return answer
+def _answer(
+    policy: Any, own: OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype, observation: Any,
+    state: Any,
+) -> np.ndarray:  # fmt: skip
+    """The policy's answers to NumPy observations: to many at once if it has `predict`, else one by one."""
+    arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
+    first, axes = (jax.tree_util.tree_leaves(tree)[0] for tree in (arguments, ndim))
+    batch = first.shape[: first.ndim - axes]
+    flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, ndim)
+    many, count = flat[0], int(np.prod(batch))
+    if own is not None or hasattr(policy, "predict"):
+        before = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
+        answer = _predicted(policy, own, many, before, (count, *first.shape[len(batch) :]))
+    else:
+        rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
+        answer = [call("the policy", policy, row) for row in rows]
+    answer = np.asarray(answer)
+    if answer.size != count * int(np.prod(shape)):
+        raise ValueError(
+            f"the policy answered with shape {answer.shape} to {count} observations: "
+            f"one action of shape {shape} for each was expected."
+        )
+    exact = answer.reshape((*batch, *shape)).astype(dtype)
+    if dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
+        raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
+    return exact
 
 
-def _leaf(tree: Any) -> np.ndarray:
-    return jax.tree_util.tree_leaves(tree)[0]
+def _predicted(policy: Any, own: OwnDistribution | None, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
+    """What a policy with `predict`, or its own distribution, says of a batch of observations of this shape."""
+    try:
+        if own is not None:
+            return own.parameters(many, state)
+        answer, after = policy.predict(many, **({} if state is None else {"state": state}), deterministic=True)
+    except Exception as error:  # other people's code may raise anything
+        raise ValueError(
+            f"policy.predict failed on a batch of observations of shape {shape} ({type(error).__name__}: {error}): "
+            "predict must take a batch and return (actions, state); for a policy that takes one observation pass a "
+            "function instead."
+        ) from error
+    if after is not None and state is None:
+        raise ValueError(
+            "the policy returned a state of its own, so its answers depend on what it saw before: pass state=..., a "
+            "function of (observation, k) that gives the state before this observation, and see "
+            "policychord.gym.Recurrent, which keeps it."
+        )
+    return answer

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
 from ...loops.step import AbstractEnv, Box, Spaces, Step, Variable
-from .neighbours import Boid, View, Zones, is_seen, look, unit
+from .neighbours import Boid, View, Zones, is_seen, look, unit, zones_of
 
 Scalar = Float[Array, ""] | float
 Boids = Float[Array, "boid 2"]
@@ -32,9 +32,8 @@ class AbstractFollower(eqx.Module):
 class Couzin(AbstractFollower):
     """Flee whoever is too near; else follow the headings of the middle zone and approach the outer one.
 
-    Turns by at most `turning` dt, at constant speed. In the released scripts the middle and the outer zone count
-    equally (`balanced`) and repulsion, too, only sees what is ahead; in the original, neighbours count equally, and
-    a boid flees from all sides.
+    Turns by at most `turning` dt, at constant speed. In the released scripts both zones count equally and repulsion,
+    too, only sees what is ahead; in the original, neighbours count equally, and a boid flees from all sides.
     """
 
     zones: Zones
@@ -50,12 +49,11 @@ class Couzin(AbstractFollower):
         offset = position - own
         distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
         towards = unit(offset)
-        seen = is_seen(self.zones, offset, distance, moving)
-        near = (distance > 0) & (distance <= self.zones.separation) & (seen | self.original)
-        middle = seen & (distance > self.zones.separation) & (distance <= self.zones.alignment)
-        far = seen & (distance > self.zones.alignment) & (distance <= self.zones.cohesion)
+        seen = is_seen(self.zones, offset.T, distance, moving)
+        near, middle, far = zones_of(self.zones, distance)
+        near = near & (distance > 0) & (seen | self.original)
         away = -_total(near, towards)
-        along, approach = _total(middle, unit(velocity)), _total(far, towards)
+        along, approach = _total(seen & middle, unit(velocity)), _total(seen & far, towards)
         onward = jnp.where(self.original, along + approach, unit(along) + unit(approach))
         wish = jnp.where(jnp.any(near), away, onward)
         return self.speed * _turned(key, moving, wish, self.noise, jnp.deg2rad(self.turning) * dt, self.original)
@@ -184,7 +182,11 @@ class Flock(AbstractEnv):
             )
         if search not in ("pairs", "cells"):
             raise ValueError(f"search = {search!r}: use 'pairs' (look at everybody) or 'cells' (compiled, on the CPU).")
-        self.search = search if search == "pairs" or _cells_are_available() else "pairs"
+        if search == "cells":
+            from .cells import are_available  # loaded when it is needed, and with it what compiles it
+
+            search = "cells" if are_available() else "pairs"
+        self.search = search
         self.follower, self.crowd, self.deciding = follower, crowd, None
         self.start = in_square() if start is None else start
         self.zones = Zones(*(jnp.asarray(z, dtype=float) for z in (zones or Zones())))
@@ -232,7 +234,7 @@ class Flock(AbstractEnv):
         if self.search == "pairs":
             at_once = max(1, PAIRS // self.boids)
             return jax.lax.map(lambda i: self.view(state, i), jnp.arange(self.agents), batch_size=at_once)
-        from .cells import look_by_cells  # loaded when it is needed, and with it what compiles it
+        from .cells import look_by_cells
 
         everybody, most = look_by_cells(self.zones, state.position, state.velocity, self.crowd)
         if self.crowd:
@@ -271,12 +273,6 @@ class _OneBoid(eqx.Module):
                 velocity = jnp.where(i < flock.deciding, velocity, flock.follow(key, state, i))
         position = state.position.at[i].add(state.velocity[i] * flock.dt)
         return Step(FlockState(position, state.velocity.at[i].set(velocity)), jnp.zeros(()), jnp.asarray(False))
-
-
-def _cells_are_available() -> bool:
-    from .cells import are_available
-
-    return are_available()
 
 
 def _limited(vector: Float[Array, "*any 2"], longest: ArrayLike) -> Float[Array, "*any 2"]:
