@@ -16,10 +16,10 @@ from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive
 from .gaussian import Gaussian, log_mass
 
-Kind = Literal["labels", "values", "clipped", "squashed"]
+_Kind = Literal["labels", "values", "clipped", "squashed"]
 
 
-class OwnDistribution(NamedTuple):
+class _OwnDistribution(NamedTuple):
     """What kind of distribution a trained policy has. `parameters` gives its numbers for given observations.
 
     `labels`: logits of each label. `values`: Q of each label, for a softmax of Q / temperature. `clipped`: u = y, cut
@@ -27,7 +27,7 @@ class OwnDistribution(NamedTuple):
     sd.
     """
 
-    kind: Kind
+    kind: _Kind
     network: Any  # what has the distribution, an SB3 policy
     shape: tuple[int, ...]  # of the numbers for one observation: (labels,), or (2, dim) for means and sds
     low: np.ndarray  # the limits of an action; for labels the first of them
@@ -132,7 +132,7 @@ class OwnDistribution(NamedTuple):
         whole = jnp.zeros(1)
         for i, axis in enumerate(grid.axes):
             edges = (axis[1:] + axis[:-1]) / 2
-            side = OwnDistribution(self.kind, None, (2, 1), self.low[i], self.high[i])
+            side = _OwnDistribution(self.kind, None, (2, 1), self.low[i], self.high[i])
             z = (side.inner(edges) - mean[i]) / sd[i]
             if self.kind == "clipped":  # what is cut to a limit lies there, in the cell of the limit
                 z = jnp.where(edges >= self.high[i], jnp.inf, jnp.where(edges < self.low[i], -jnp.inf, z))
@@ -141,7 +141,7 @@ class OwnDistribution(NamedTuple):
         return whole if grid.kept is None else jax.nn.log_softmax(whole[grid.kept])
 
 
-def own_distribution(policy: Any) -> OwnDistribution:
+def _own_distribution(policy: Any) -> _OwnDistribution:
     """The distribution that this policy has, or why it has none that a composer can use."""
     network = getattr(policy, "policy", policy)  # an algorithm has a policy; a policy is one
     name = type(policy).__name__
@@ -149,13 +149,13 @@ def own_distribution(policy: Any) -> OwnDistribution:
     has_values = callable(getattr(network, "q_net", None))
     has_actor = hasattr(getattr(network, "actor", None), "get_action_dist_params")
     if hasattr(space, "n") and hasattr(space, "start") and (has_values or hasattr(network, "get_distribution")):
-        kind: Kind = "values" if has_values else "labels"
+        kind: _Kind = "values" if has_values else "labels"
         first = np.asarray(int(space.start))
-        return OwnDistribution(kind, network, (int(space.n),), first, first)
+        return _OwnDistribution(kind, network, (int(space.n),), first, first)
     if hasattr(space, "low") and (has_actor or hasattr(network, "get_distribution")):
         low, high = (np.asarray(end, dtype=float).ravel() for end in (space.low, space.high))
         kind = "squashed" if has_actor or network.squash_output else "clipped"
-        return OwnDistribution(kind, network, (2, len(low)), low, high)
+        return _OwnDistribution(kind, network, (2, len(low)), low, high)
     raise ValueError(
         f"policy is a {name} with actions {space}: distribution='own' reads policies of Stable-Baselines3 for labels "
         "or for numbers between limits (PPO, A2C, SAC, DQN and their like). Give another one a spread instead."
@@ -213,7 +213,7 @@ class Policy(AbstractPrimitive):
                     "one; a policy without any spread cannot be mixed."
                 )
         self.own = distribution == "own"
-        if self.own and own_distribution(policy).kind != "values" and spread is not None:
+        if self.own and _own_distribution(policy).kind != "values" and spread is not None:
             raise ValueError(
                 f"spread = {spread!r}: {type(policy).__name__} has a distribution of its own; only one with values "
                 "(DQN) needs a spread, as the temperature of their softmax. Leave it out."
@@ -223,7 +223,7 @@ class Policy(AbstractPrimitive):
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if self.own:
-            own = own_distribution(self.policy.value)
+            own = _own_distribution(self.policy.value)
             return own.log_prob(actions, self._ask(observation, k, own.shape, np.dtype(float), own), self.spread)
         spread = jnp.asarray(self.spread)
         if actions.labels:
@@ -245,14 +245,14 @@ class Policy(AbstractPrimitive):
         if not self.own:
             answer, spread = self._ask(observation, k, actions.low.shape, np.dtype(float)), self.spread
             return Gaussian(lambda x, k: answer, lambda x, k: spread)
-        own = own_distribution(self.policy.value)
+        own = _own_distribution(self.policy.value)
         mean, sd = self._ask(observation, k, own.shape, np.dtype(float), own)
         return Gaussian(lambda x, k: mean, lambda x, k: sd, outside="tail")
 
     def check_drawn(self, actions: Sampled) -> None:
         """Complain unless these actions can be drawn from it."""
         if self.own:
-            own_distribution(self.policy.value).fits(actions)
+            _own_distribution(self.policy.value).fits(actions)
         elif actions.squash:
             raise ValueError(
                 "a policy with a spread speaks of actions, and squashed ones are drawn before they are squashed: "
@@ -265,7 +265,7 @@ class Policy(AbstractPrimitive):
         k: Time,
         shape: tuple[int, ...],
         dtype: np.dtype,
-        own: OwnDistribution | None = None,
+        own: _OwnDistribution | None = None,
     ) -> Array:
         """The policy's answer: an action, or the numbers of its own distribution."""
         seen = observation if self.observe is None else self.observe(observation, k)
@@ -292,7 +292,7 @@ class _Same:
 
 
 def _answer(
-    policy: Any, own: OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype, observation: Any,
+    policy: Any, own: _OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype, observation: Any,
     state: Any,
 ) -> np.ndarray:  # fmt: skip
     """The policy's answers to NumPy observations: to many at once if it has `predict`, else one by one."""
@@ -319,7 +319,7 @@ def _answer(
     return exact
 
 
-def _predicted(policy: Any, own: OwnDistribution | None, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
+def _predicted(policy: Any, own: _OwnDistribution | None, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
     """What a policy with `predict`, or its own distribution, says of a batch of observations of this shape."""
     try:
         if own is not None:
