@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -123,21 +123,11 @@ def begin(agent: Agent, env: Any, streams: Streams) -> Carry:
     return Carry(env.reset(streams.start), agent.start(), jnp.asarray(True))
 
 
-@runtime_checkable
-class _Moves(Protocol):
-    """What a closed loop needs of an environment that has begun."""
-
-    def observe(self, state: Any, /) -> Observation:
-        """What the agent sees."""
-
-    def step(self, key: Any, state: Any, action: Any, k: Time, /) -> Step:
-        """What the action brings about."""
-
-
-def step(agent: Decides, env: _Moves, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
+def step(agent: Decides, env: Any, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
     """The agent decides on what it sees, and the environment moves: `partial(step, agent, env, streams)` for a scan.
 
-    An episode that is over stands still, and pays nothing.
+    Of the environment it needs `observe(state)` and `step(key, state, action, k)`. An episode that is over stands
+    still, and pays nothing.
     """
     state, memory, alive = carry
     decision = agent.decide(_key(streams.agent, k), env.observe(state), k, memory)

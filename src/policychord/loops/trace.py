@@ -26,7 +26,6 @@ OUTCOMES = {
 }
 
 
-CUT = {"long_name": "whether the grid cuts the primitive off, or is too coarse for it", "units": "1"}
 OFTEN = 0.1  # share of the decisions in which a grid may cut a primitive before it is said
 
 
@@ -145,10 +144,12 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             {"long_name": "certificate: |w - w*|_1 is at most this", "units": "1"},
         ),
         "outcome": (*per_agent(trace.outcome), OUTCOMES),
-        **({} if trace.cut is None else {"cut": (*per_agent(trace.cut, "primitive"), CUT)}),
         "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
         "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
     }
+    if trace.cut is not None:
+        described = {"long_name": "whether the grid cuts the primitive off, or is too coarse for it", "units": "1"}
+        variables["cut"] = (*per_agent(trace.cut, "primitive"), described)
     if trace.log_prob is None:
         variables["reward"] = (fixed, np.asarray(trace.reward), {"units": "1"})
     else:

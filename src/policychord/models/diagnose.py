@@ -129,14 +129,13 @@ def _cut(agent: Any, states: Observation, k: int) -> dict[str, float]:
     """How often the grid spoils each Gaussian primitive, of those that it does at all."""
     if not isinstance(agent.actions, Grid):
         return {}
-    cut = {}
-    for name, primitive in zip(agent.names, agent.primitives, strict=True):
-        if isinstance(primitive, Gaussian):
-            spoiled = eqx.filter_jit(
-                lambda gaussian, x: jax.vmap(lambda state: gaussian.spoiled_by(agent.actions, state, k))(x)
-            )
-            cut[name] = float(np.mean(spoiled(primitive, states)))
-    return {name: share for name, share in cut.items() if share > 0}
+    spoiled = eqx.filter_jit(lambda part, x: jax.vmap(lambda state: part.spoiled_by(agent.actions, state, k))(x))
+    shares = {
+        name: float(np.mean(spoiled(primitive, states)))
+        for name, primitive in zip(agent.names, agent.primitives, strict=True)
+        if isinstance(primitive, Gaussian)
+    }
+    return {name: share for name, share in shares.items() if share > 0}
 
 
 def _horizon(agent: Any) -> tuple[int | None, Any]:
