@@ -13,7 +13,7 @@ from jax.scipy.special import logsumexp
 
 from policychord import Composer, rollout, solve
 from policychord.actions import Grid
-from policychord.agent.selection import _draw
+from policychord.agent.decision import _draw
 from policychord.gym import play
 from policychord.models import Cost, action_cost
 from policychord.primitives import Gaussian, columns

@@ -16,14 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.actions import AbstractActions, Grid, Sampled
-from policychord.loops.environment import AbstractEnv, Box, Spaces, Step, Variable
+from policychord.loops.step import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.worlds import Pendulum, PendulumState, upright
 from policychord.worlds.crazyflie import DRAG, HOVER, MASS
 from policychord.worlds.quadrotor.agents import (
     _Controller,
     _hover_model,
     _pilot,
-    _Within,
     quadrotor_world,
     reference_path,
 )
@@ -133,11 +132,11 @@ def plane(disturbance: Any) -> Task:
         "fast": Gains(x=(0.8, 0.0, 0.3), z=(2.0, 0.0, 0.6), pitch=turning),
     }
 
-    def flown(gains: Gains, hold: bool = False) -> _Within:
-        return _Within(_Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold))
+    def flown(gains: Gains, hold: bool = False) -> _Controller:
+        return _Controller(along, gains, settings.lqr_baseline, False, settings.dt, hold=hold)
 
-    def weaker(one: _Within, gain: Any) -> _Within:
-        return eqx.tree_at(lambda c: c.controller.position_gains, one, one.controller.position_gains * gain)
+    def weaker(one: _Controller, gain: Any) -> _Controller:
+        return eqx.tree_at(lambda c: c.position_gains, one, one.position_gains * gain)
 
     own = {"stabilise": flown(settings.pd_stabilise, hold=True), "track": flown(settings.pd_track)}
     numbers = jnp.asarray(along), jnp.asarray(settings.cost.state), jnp.asarray(settings.cost.thrust)

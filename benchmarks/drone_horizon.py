@@ -29,7 +29,6 @@ from policychord.runs.compiled import keep_programs
 from policychord.worlds.quadrotor.agents import (
     FIXED,
     _hover_model,
-    _Within,
     agent_and_world,
     composer,
     controllers,
@@ -94,7 +93,7 @@ def composed(settings: QuadrotorSettings, chosen: Chosen, count: int = 32) -> Co
     predict = Hover(*map(jnp.asarray, _hover_model()))
     effort = Effort(jnp.asarray(chosen.sharpness * settings.cost.thrust))
     stage = Stage(flown["track"].path, chosen.sharpness * jnp.asarray(settings.cost.state), effort)
-    pair = {name: Gaussian(_Within(flown[name]), settings.composition.spread) for name in ("stabilise", "track")}
+    pair = {name: Gaussian(flown[name], settings.composition.spread) for name in ("stabilise", "track")}
     actions = Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=count)
     later = Rollouts(pair, actions, predict, stage, steps=chosen.steps, follow=chosen.follow)
     model = Cost(effort, predict=predict, cost_to_go=later)

@@ -59,7 +59,7 @@ KEPT = {
     "optimistix": {"core/circuit.py", "inference/learning/local.py"},
     "gymnasium": {"gym.py", "pettingzoo.py"},
     "pettingzoo": {"pettingzoo.py"},
-    "torch": {"torch.py", "primitives/trained.py"},
+    "torch": {"torch.py", "primitives/policy.py"},
     "xarray": {
         "choices/checks.py",
         "inference/export.py",

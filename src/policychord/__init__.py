@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .inference import fit, learn
     from .loops.contest import contest
-    from .loops.replay import replay
-    from .loops.rollout import rollout
+    from .loops.rollout import replay, rollout
     from .loops.trace import to_dataset
     from .models import Cost, GaussianTarget, Reference, Rollouts, Sum
     from .population import Groups, Population

@@ -22,6 +22,11 @@ class AbstractActions(eqx.Module):
         """d, the number of actions."""
         return self.points.shape[0]
 
+    @property
+    def labels(self) -> bool:
+        """Whether the actions are names rather than quantities."""
+        return jnp.issubdtype(self.points.dtype, jnp.integer)
+
     def at(self, index: Int[Array, ""] | int) -> Shaped[Array, "..."]:
         """The action with this index."""
         return self.points[index]
@@ -53,11 +58,6 @@ class Finite(AbstractActions):
         if points.dtype.kind not in "iuf" or not np.all(np.isfinite(points)):
             raise ValueError("points must be finite numbers, one row for each action, or the number of labels.")
         self.points = jnp.asarray(in_native_order(points) if points.ndim == 1 else points.astype(float))
-
-    @property
-    def labels(self) -> bool:
-        """Whether the actions are names rather than quantities."""
-        return jnp.issubdtype(self.points.dtype, jnp.integer)
 
     def mean(self, prob: Float[Array, " d"]) -> Shaped[Array, "..."]:
         if self.labels:
@@ -192,7 +192,7 @@ class Sampled(AbstractActions):
                 f"count = {count}, scrambles = {scrambles}: at least 2 scrambles, and 4 points for each of them."
             )
         share = count // scrambles
-        self.uniforms = jnp.asarray(np.stack([_sobol(share, *shape, seed, i) for i in range(scrambles)]))
+        self.uniforms = jnp.asarray(np.stack([_sobol_points(share, *shape, seed, i) for i in range(scrambles)]))
         self.low, self.high, self.squash = jnp.asarray(low), jnp.asarray(high), squash
         self.cut = not squash and bool(np.any(np.isfinite(low) | np.isfinite(high)))
         bounded = np.isfinite(low) & np.isfinite(high)
@@ -203,9 +203,8 @@ class Sampled(AbstractActions):
     @property
     def sides(self) -> tuple[Array, Array]:
         """Where the primitives' own numbers end: the box, or nowhere if they are squashed into it."""
-        return (jnp.full_like(self.low, -jnp.inf), jnp.full_like(self.high, jnp.inf)) if self.squash else (
-            self.low, self.high
-        )  # fmt: skip
+        far = jnp.full_like(self.low, jnp.inf)
+        return (-far, far) if self.squash else (self.low, self.high)
 
     def at_points(self, own: Float[Array, "d dim"]) -> "Sampled":
         """The set with these points, given in the primitives' own numbers."""
@@ -228,7 +227,7 @@ class Sampled(AbstractActions):
         return jnp.clip(action, self.low, self.high)
 
 
-def _sobol(count: int, dim: int, seed: int, scramble: int) -> np.ndarray:
+def _sobol_points(count: int, dim: int, seed: int, scramble: int) -> np.ndarray:
     from scipy.stats import qmc  # slow to import, and only this set needs it
 
     rng = np.random.default_rng([seed, scramble])

@@ -26,9 +26,8 @@ from ._calls import call
 from ._types import Action, Array, ArrayLike, Observation, State, Time, in_native_order
 from .actions import Finite
 from .agent import Composer, Decision, Memory
-from .loops.environment import AbstractEnv, Box, Discrete, Step, Variable
 from .loops.rollout import episode_numbers
-from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
+from .loops.step import NO_STREAMS, AbstractEnv, Box, Carry, Discrete, Record, Step, Variable, step, streams_of
 from .loops.trace import Labels, Trace, complaints, trace_of
 from .worlds.bandit import Bandit
 from .worlds.pendulum import Pendulum
@@ -69,8 +68,8 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        self._episode = _episode_of(seed, self.np_random)
-        self._state, seen = _begin(self.env, np.asarray(self._episode, dtype=np.uint32))
+        self._episode = episode_of(seed, self.np_random)
+        self._state, seen = begin_episode(self.env, _signals, np.asarray(self._episode, dtype=np.uint32))
         self._k = 0
         return self._observation(seen), {}
 
@@ -79,7 +78,7 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         # as arrays, since JAX compiles anew for every plain number
         episode, k = np.asarray(self._episode, dtype=np.uint32), np.asarray(self._k)
-        moved, seen = _move(self.env, episode, k, self._state, _allowed(self.action_space, action))
+        moved, seen = move_episode(self.env, _signals, episode, k, self._state, _allowed(self.action_space, action))
         self._state, self._k = moved.state, self._k + 1
         return self._observation(seen), float(moved.reward), bool(moved.terminated), False, {}
 
@@ -122,7 +121,7 @@ class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         allowed = _allowed(self.single_action_space, actions, (self.num_envs,))
-        moved, seen = _move_all(self.env, self._episode, self._k, self._state, allowed)
+        moved, seen = _move_all(self.env, _signals, self._episode, self._k, self._state, allowed)
         fresh = self._over.copy()  # they begin in this step
         self._state, self._k = moved.state, self._k + 1
         observation = self._begin([None] * self.num_envs, np.asarray(seen)) if fresh.any() else np.asarray(seen)
@@ -135,11 +134,11 @@ class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         """Begin the episodes of those that are over; the others stay as they are."""
         over = self._over
         drawn = [
-            _episode_of(seed, random) if begins else 0
+            episode_of(seed, random) if begins else 0
             for seed, random, begins in zip(seeds, self._random, over, strict=True)
         ]
         self._episode = np.where(over, np.asarray(drawn, np.uint32), self._episode)
-        state, first = _begin_all(self.env, self._episode)
+        state, first = _begin_all(self.env, _signals, self._episode)
 
         def where_over(new: Any, old: Any) -> Any:
             return jnp.where(over.reshape(-1, *[1] * (jnp.ndim(new) - 1)), new, old)
@@ -151,7 +150,7 @@ class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         return first if seen is None else np.where(over[:, None], first, seen)
 
 
-def _episode_of(seed: int | None, random: np.random.Generator) -> int:
+def episode_of(seed: int | None, random: np.random.Generator) -> int:
     """The number of the episode: the seed, or one that is drawn if there is none or it is too large for a number."""
     return int(seed) if seed is not None and seed < 2**32 else int(random.integers(2**32))
 
@@ -169,21 +168,30 @@ def _allowed(space: gymnasium.Space[Any], action: Any, batch: tuple[int, ...] = 
     raise ValueError(f"action = {action!r}: the environment takes {many}{space}.")
 
 
+Look = Callable[[AbstractEnv, State], jax.Array]  # what is shown of a state
+
+
 # Keys are made inside from the episode's number, so that an environment in mid-episode can be pickled.
-def _begin_one(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
+def _begin(env: AbstractEnv, look: Look, episode: ArrayLike) -> tuple[State, jax.Array]:
     state = env.reset(streams_of(jax.random.key(0), episode).start)
-    return state, env.signals(state)
+    return state, look(env, state)
 
 
-def _move_one(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
+def _move(
+    env: AbstractEnv, look: Look, episode: ArrayLike, k: Time, state: State, action: Action
+) -> tuple[Step, jax.Array]:
     streams = streams_of(jax.random.key(0), episode)
     moved = env.step(jax.random.fold_in(streams.environment, k), state, action, k)
-    return moved, env.signals(moved.state)
+    return moved, look(env, moved.state)
 
 
-_begin, _move = eqx.filter_jit(_begin_one), eqx.filter_jit(_move_one)
-_begin_all = eqx.filter_jit(eqx.filter_vmap(_begin_one, in_axes=(None, 0)))
-_move_all = eqx.filter_jit(eqx.filter_vmap(_move_one, in_axes=(None, 0, 0, 0, 0)))
+begin_episode, move_episode = eqx.filter_jit(_begin), eqx.filter_jit(_move)
+_begin_all = eqx.filter_jit(eqx.filter_vmap(_begin, in_axes=(None, None, 0)))
+_move_all = eqx.filter_jit(eqx.filter_vmap(_move, in_axes=(None, None, 0, 0, 0, 0)))
+
+
+def _signals(env: AbstractEnv, state: State) -> jax.Array:
+    return env.signals(state)
 
 
 def _space(space: Box | Discrete) -> gymnasium.Space[Any]:
@@ -282,7 +290,7 @@ class Predictor:
     ):
         self.composer, self.observe, self.ndim = composer, observe, ndim
         self.certain = composer
-        labels = _has_labels(composer)
+        labels = composer.actions.labels
         if composer.selection == "sample" or (composer.selection == "dither" and labels):
             self.certain = composer.replace(selection="mode" if labels else "mean")
         self._root, self._calls = jax.random.key(seed), 0
@@ -314,7 +322,7 @@ class Predictor:
         agent = self.certain if deterministic else self.composer
         if state is None:
             kind = deterministic, len(many)
-            state = self._beginnings.get(kind) or self._beginnings.setdefault(kind, _beginning(agent, len(many)))
+            state = self._beginnings.get(kind) or self._beginnings.setdefault(kind, beginning(agent, len(many)))
         if len(state.k) != len(many):
             raise ValueError(
                 f"state remembers {len(state.k)} environments, but there are {len(many)} observations: pass the state "
@@ -330,7 +338,8 @@ class Predictor:
         return (action if seen.ndim > self.ndim else action[0]), state
 
 
-def _beginning(agent: Composer, count: int) -> PredictState:
+def beginning(agent: Composer, count: int) -> PredictState:
+    """The state of so many environments at the start of their episodes."""
     start = jax.tree_util.tree_map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), agent.start())
     return PredictState(start, jnp.zeros(count, dtype=int))
 
@@ -506,7 +515,7 @@ class _Vector:
 @eqx.filter_jit
 def _start_all(agent: Composer, numbers: Array) -> tuple[jax.Array, Memory]:
     keys = jax.vmap(lambda number: streams_of(jax.random.key(0), number).agent)(jnp.asarray(numbers))
-    return keys, _beginning(agent, len(numbers)).memory
+    return keys, beginning(agent, len(numbers)).memory
 
 
 @eqx.filter_jit
@@ -589,7 +598,7 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
     """From one of the composer's actions to one that the environment takes, or why there is none."""
     points = np.asarray(agent.actions.points)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        if _has_labels(agent):
+        if agent.actions.labels:
             raise ValueError(
                 f"the composer's actions are labels, but the environment takes {space}: use a Grid, or numbers with a "
                 "point, Finite([[-1.0], [1.0]])."
@@ -601,7 +610,7 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
         return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
     if not isinstance(space, ARRAYS):
         raise ValueError(f"the environment takes {space}, which no action set of ours describes: wrap it.")
-    listed = _has_labels(agent) if space.shape == () else isinstance(agent.actions, Finite)
+    listed = agent.actions.labels if space.shape == () else isinstance(agent.actions, Finite)
     whole = points.astype(space.dtype)
     if not (listed and np.array_equal(whole, points) and all(point in space for point in whole)):
         example = f"Finite({space.n})" if isinstance(space, spaces.Discrete) and space.start == 0 else "Finite([...])"
@@ -609,10 +618,6 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
             f"the environment takes {space}, so each of the composer's actions must be one of those: {example}."
         )
     return lambda action: int(action) if space.shape == () else action.astype(space.dtype)
-
-
-def _has_labels(agent: Composer) -> bool:
-    return isinstance(agent.actions, Finite) and agent.actions.labels
 
 
 register()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,12 +12,24 @@ from gymnasium import spaces
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector.utils import create_empty_array
 
-from ._types import Action, ArrayLike, State, Time
+from ._types import ArrayLike, State
 from .agent import Composer
-from .gym import Observed, cast, decide_all, in_numpy, put, stacked, traced, translator
-from .loops.environment import AbstractEnv, Step
+from .gym import (
+    Observed,
+    begin_episode,
+    beginning,
+    cast,
+    decide_all,
+    episode_of,
+    in_numpy,
+    move_episode,
+    put,
+    stacked,
+    traced,
+    translator,
+)
 from .loops.rollout import episode_numbers
-from .loops.step import Record, streams_of
+from .loops.step import AbstractEnv, Record, streams_of
 from .loops.trace import Trace
 
 Reward = Callable[[State, State], ArrayLike]
@@ -67,9 +78,8 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, np.ndarray, np.ndarray]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         if seed is not None:
             self._random = np_random(seed)[0]
-        numbered = seed is not None and seed < 2**32
-        self._episode = int(seed if numbered else self._random.integers(2**32))  # type: ignore[arg-type]
-        self._state, seen = _begin(self.env, np.asarray(self._episode, np.uint32))
+        self._episode = episode_of(seed, self._random)
+        self._state, seen = begin_episode(self.env, _rows, np.asarray(self._episode, np.uint32))
         self._k, self.agents = 0, list(self.possible_agents)
         return self._each(np.asarray(seen, np.float32)), self._each([{} for _ in self.agents])
 
@@ -81,7 +91,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, np.ndarray, np.ndarray]):
             raise ValueError(f"actions have shape {rows.shape[1:]}: each agent takes {self.action_spaces['agent_0']}.")
         before = self._state
         episode, k = np.asarray(self._episode, np.uint32), np.asarray(self._k)
-        moved, seen = _move(self.env, episode, k, before, rows)
+        moved, seen = move_episode(self.env, _rows, episode, k, before, rows)
         self._state, self._k = moved.state, self._k + 1
         paid = moved.reward if self.reward is None else self.reward(before, moved.state)
         rewards = np.broadcast_to(np.asarray(paid, dtype=float), len(self.agents)).tolist()
@@ -100,19 +110,6 @@ def _rows(env: AbstractEnv, state: State) -> jax.Array:
     """What each agent sees, as one row of numbers."""
     leaves = jax.tree_util.tree_leaves(env.observe(state))
     return jnp.concatenate([jnp.reshape(leaf, (*leaf.shape[:1], -1)) for leaf in leaves], axis=1)
-
-
-@eqx.filter_jit
-def _begin(env: AbstractEnv, episode: ArrayLike) -> tuple[State, jax.Array]:
-    state = env.reset(streams_of(jax.random.key(0), episode).start)
-    return state, _rows(env, state)
-
-
-@eqx.filter_jit
-def _move(env: AbstractEnv, episode: ArrayLike, k: Time, state: State, action: Action) -> tuple[Step, jax.Array]:
-    streams = streams_of(jax.random.key(0), episode)
-    moved = env.step(jax.random.fold_in(streams.environment, k), state, action, k)
-    return moved, _rows(env, moved.state)
 
 
 def play(
@@ -157,8 +154,7 @@ class _Seat:
 
     def __init__(self, agent: Composer, keys: jax.Array, space: Any, to_env: Callable[[np.ndarray], Any]):
         self.agent, self.keys, self.space, self.to_env = agent, keys, space, to_env
-        start = agent.start()
-        self.memory = jax.tree_util.tree_map(lambda a: jnp.broadcast_to(a, (len(keys), *jnp.shape(a))), start)
+        self.memory = beginning(agent, len(keys)).memory
         self.records: list[Record] = []
         self.seen: Any = None
 

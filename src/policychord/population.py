@@ -124,14 +124,8 @@ class Population(eqx.Module):
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
     ) -> Decision:
         """Every agent decides on what it sees, with a random stream of its own."""
-        observation = in_native_order(observation)
+        observation = _checked_rows("the population has", self.count, observation)
         memory = self.start() if memory is None else in_native_order(memory)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
-            if jnp.shape(leaf)[:1] != (self.count,):
-                raise ValueError(
-                    f"the population has {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
-                    f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
-                )
 
         def decide_member(composer: Composer, i: Array, seen: Observation, memory: Memory) -> Decision:
             return composer.decide(jax.random.fold_in(key, i), seen, k, memory)
@@ -200,22 +194,16 @@ class Groups(eqx.Module):
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: dict[str, Memory] | None = None
     ) -> Decision:
         """Every group decides on what its agents see, with random streams of its own."""
-        observation = in_native_order(observation)
+        observation = _checked_rows("the groups have", self.count, observation)
         memory = self.start() if memory is None else in_native_order(memory)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
-            if jnp.shape(leaf)[:1] != (self.count,):
-                raise ValueError(
-                    f"the groups have {self.count} agents, but what they see has shape {jnp.shape(leaf)} at "
-                    f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {self.count}."
-                )
         decided, after, has_cut = [], {}, False
         for i, (name, group) in enumerate(self.groups.items()):
             own = jax.tree_util.tree_map(lambda a, name=name: a[self.places[name]], observation)
             decision = group.decide(jax.random.fold_in(key, i), own, k, memory[name])
-            columns = [self.names.index(primitive) for primitive in group.names]
-            weights = jnp.full((group.count, len(self.names)), jnp.nan).at[:, jnp.array(columns)].set(decision.weights)
-            here = jnp.zeros((group.count, len(self.names)), bool)
-            cut = here if decision.cut is None else here.at[:, jnp.array(columns)].set(decision.cut)
+            columns = jnp.array([self.names.index(primitive) for primitive in group.names])
+            shape = group.count, len(self.names)
+            weights = jnp.full(shape, jnp.nan).at[:, columns].set(decision.weights)
+            cut = jnp.zeros(shape, bool).at[:, columns].set(False if decision.cut is None else decision.cut)
             decided.append((decision.action, weights, decision.certificate, decision.outcome, cut))
             after[name], has_cut = decision.memory, has_cut or decision.cut is not None
         action, weights, certificate, outcome, cut = (
@@ -224,6 +212,17 @@ class Groups(eqx.Module):
         )
         after_all: Any = after
         return Decision(action, weights, certificate, outcome, after_all, cut=cut if has_cut else None)
+
+
+def _checked_rows(who_has: str, count: int, observation: Observation) -> Observation:
+    """What so many agents see, if it has a row for each."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(observation):
+        if jnp.shape(leaf)[:1] != (count,):
+            raise ValueError(
+                f"{who_has} {count} agents, but what they see has shape {jnp.shape(leaf)} at "
+                f"observation{jax.tree_util.keystr(path)}: every array needs a leading agent axis of {count}."
+            )
+    return in_native_order(observation)
 
 
 class Passive(eqx.Module):

@@ -106,15 +106,9 @@ class _Solve(torch.autograd.Function):
     def forward(ctx: Any, pi: Tensor, cost: Tensor, eps: Tensor, log_prior: Tensor, tol: float) -> tuple[Tensor, ...]:
         with jax.enable_x64(True):
             arrays = [_array(a) for a in (pi, cost, eps, log_prior)]
-            equilibrium = _solve(_problem(pi=arrays[0], action_cost=arrays[1], eps=arrays[2], log_prior=arrays[3]), tol)
-            answer = [
-                equilibrium.log_weights,
-                equilibrium.weights,
-                *equilibrium.certificate,
-                equilibrium.passes,
-                equilibrium.outcome,
-            ]
-            tensors = [_tensor(a, pi.device) for a in answer]
+            posed = _problem(pi=arrays[0], action_cost=arrays[1], eps=arrays[2], log_prior=arrays[3])
+            weights, log_weights, certificate, passes, outcome = _solve(posed, tol)
+            tensors = [_tensor(a, pi.device) for a in (log_weights, weights, *certificate, passes, outcome)]
         ctx.save_for_backward(pi, cost, eps, log_prior, *tensors[:2])
         ctx.mark_non_differentiable(*tensors[2:])
         return tuple(tensors)
@@ -150,7 +144,7 @@ class _Decide(torch.autograd.Function):
         decision = _decide_all(asked.composer, observation, asked.fixed)
         asked.after, ctx.asked = decision.memory, asked
         ctx.save_for_backward(*leaves)
-        answer = [decision.action, decision.weights, *decision.certificate, decision.outcome]
+        answer = decision.action, decision.weights, *decision.certificate, decision.outcome
         tensors = [_tensor(a, leaves[0].device) for a in answer]
         ctx.mark_non_differentiable(*tensors[2:], *([] if tensors[0].is_floating_point() else tensors[:1]))
         return tuple(tensors)

@@ -144,7 +144,7 @@ def test_a_constant_in_the_cost_changes_nothing_in_the_circuit():
 @pytest.mark.parametrize("gate", ["flow", "circuit"])
 def test_dynamics_that_cannot_be_followed_are_said_to_be(gate, monkeypatch):
     """Nothing given is wrong then, so the outcome is another one; the fallback is taken as ever."""
-    monkeypatch.setattr("policychord.agent.dynamics.MAX_STEPS", 3)
+    monkeypatch.setattr("policychord.agent.gates.MAX_STEPS", 3)
     agent = BASE.replace(gate=gate, tol=1.1e-10)  # a tolerance of its own, so that it is compiled with the limit
     now = decide(agent, X, remembering(agent, [0.9, 0.1]))
     assert now.outcome == Outcome.NOT_INTEGRATED

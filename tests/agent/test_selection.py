@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from policychord import Composer
 from policychord.actions import Finite, Grid
-from policychord.agent.selection import _draw, _first_above
+from policychord.agent.decision import _draw, _first_above
 from policychord.models import Cost
 from policychord.primitives import Gaussian, Table
 

@@ -2,6 +2,7 @@
 
 from ..core._method import Outcome
 from .composer import Composer
+from .decision import FAILURES, Agent, Decides, Decision, Memory, Selection, Weighing, failed, remember
 from .gates import (
     DURATION,
     GATES,
@@ -18,33 +19,9 @@ from .gates import (
     check_used,
     gate_in_time,
 )
-from .records import FAILURES, Agent, Decides, Decision, Memory, Weighing, failed, remember
-from .selection import Selection
 
 __all__ = [
-    "DURATION",
-    "FAILURES",
-    "GATES",
-    "AbstractGate",
-    "Agent",
-    "AtEquilibrium",
-    "Cheapest",
-    "Circuit",
-    "Composer",
-    "Decides",
-    "Decision",
-    "Flow",
-    "Gate",
-    "Gated",
-    "Memory",
-    "OneStep",
-    "Options",
-    "Outcome",
-    "Prior",
-    "Selection",
-    "Weighing",
-    "check_used",
-    "failed",
-    "gate_in_time",
-    "remember",
-]
+    "DURATION", "FAILURES", "GATES", "AbstractGate", "Agent", "AtEquilibrium", "Cheapest", "Circuit", "Composer",
+    "Decides", "Decision", "Flow", "Gate", "Gated", "Memory", "OneStep", "Options", "Outcome", "Prior", "Selection",
+    "Weighing", "check_used", "failed", "gate_in_time", "remember",
+]  # fmt: skip

@@ -12,32 +12,32 @@ from jaxtyping import Bool, Float, Key
 
 from .._calls import call
 from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_traced, require_float64
-from ..actions import AbstractActions, Finite, Sampled
-from ..core._checks import check_number
+from ..actions import AbstractActions, Grid, Sampled
+from ..core._checks import as_floats, check_eps, check_number, normalised_prior, shown
 from ..core._method import Outcome
 from ..core.complexities import COMBINE, is_partial, pool
 from ..core.convex import ConvexProblem
 from ..core.equilibrium import Route
 from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
-from ..core.regularisers import Entropy, Tsallis, alpha_and_caps
+from ..core.regularisers import Entropy, Tsallis, alpha_and_caps, is_plain
 from ..models.base import AbstractModel, Terms, action_cost
-from ..primitives.base import AbstractPrimitive
+from ..primitives.base import AbstractPrimitive, Draws, Table
 from ..primitives.columns import Drawn, control, draw_columns, drawable, filled_columns, separable
-from .arguments import (
-    as_log_prior,
-    as_prior,
-    as_temperature,
-    check_choice,
+from ..primitives.gaussian import MOVED, Gaussian
+from ..primitives.policy import Policy
+from .decision import MOVES, REMEDY, Decision, Memory, Selection, Weighing, failed, remember, select, warn_of_grid
+from .gates import (
+    AbstractGate,
+    AtEquilibrium,
+    Gate,
+    Options,
     check_general,
-    check_kind,
-    check_together,
-    name_all,
-    regularise,
-    warn_of_grid,
+    interval,
+    named_gate,
+    share,
+    standard_error,
+    words_of,
 )
-from .gates import AbstractGate, AtEquilibrium, Gate, Options, interval, named_gate, share, standard_error, words_of
-from .records import Decision, Memory, Weighing, failed, remember
-from .selection import Selection, select
 
 Fallback = Literal["previous", "prior"]
 
@@ -113,50 +113,44 @@ class Composer(AbstractPrimitive):
         combine: Combine = "mixture",
     ):
         require_float64()
-        self.names, self.primitives = name_all(primitives)
-        self.model = check_kind("model", model, AbstractModel)
-        self.actions = check_kind("actions", actions, AbstractActions)
-        self.eps = as_temperature(eps)
-        self.log_prior = as_log_prior(prior, self.names)
-        self.selection = check_choice("selection", selection, Selection)
+        self.names, self.primitives = _name_all(primitives)
+        self.model = _check_kind("model", model, AbstractModel)
+        self.actions = _check_kind("actions", actions, AbstractActions)
+        self.eps = _as_temperature(eps)
+        self.log_prior = _as_log_prior(prior, self.names)
+        self.selection = _check_choice("selection", selection, Selection)
         self.gate = named_gate(gate)
         self.tol = check_number("tol", tol)
-        self.route = check_choice("route", route, Route)
-        self.fallback = check_choice("fallback", fallback, Fallback)
-        self.regulariser = regularise(regulariser, len(self.names))
-        self.combine = check_choice("combine", combine, Combine)
+        self.route = _check_choice("route", route, Route)
+        self.fallback = _check_choice("fallback", fallback, Fallback)
+        self.regulariser = _regularise(regulariser, len(self.names))
+        self.combine = _check_choice("combine", combine, Combine)
         self.by_axes = self._by_axes(actions)
-        check_together(self.names, self.primitives, actions, selection)
+        _check_together(self.names, self.primitives, actions, selection)
         check_general(self.regulariser, self.combine, self.gate, selection, actions)
 
     def __str__(self) -> str:
         """The agent as a card: a line for each of its parts."""
-        eps = "follows the observation" if callable(self.eps) else f"{float(self.eps):g}"
-        prior = "follows the observation" if callable(self.log_prior) else None
-        weights = [""] * len(self.names) if prior else [f", prior {w:.3g}" for w in np.exp(np.asarray(self.log_prior))]
-        shape = self.actions.points.shape[1:]
-        lines = [f"Composer of {len(self.names)} primitives"]
-        lines += [
-            f"  {name}: {type(primitive).__name__}{weight}"
-            for name, primitive, weight in zip(self.names, self.primitives, weights, strict=True)
-        ]
-        if prior:
-            lines.append(f"  prior: {prior}")
-        lines += [
+        follows = callable(self.log_prior)
+        weights = [""] * len(self.names) if follows else [f", prior {w:.3g}" for w in np.exp(self.log_prior)]
+        parts = zip(self.names, self.primitives, weights, strict=True)
+        return "\n".join([
+            f"Composer of {len(self.names)} primitives",
+            *(f"  {name}: {type(primitive).__name__}{weight}" for name, primitive, weight in parts),
+            *(["  prior: follows the observation"] if follows else []),
             f"  model: {type(self.model).__name__}",
-            f"  actions: {type(self.actions).__name__}, {self.actions.size} of shape {shape}",
-            f"  eps: {eps}",
+            f"  actions: {type(self.actions).__name__}, {self.actions.size} of shape {self.actions.points.shape[1:]}",
+            f"  eps: {'follows the observation' if callable(self.eps) else format(float(self.eps), 'g')}",
             f"  gate: {words_of(self.gate)}, selection: {self.selection}, fallback: {self.fallback}",
-        ]
-        return "\n".join(lines)
+        ])  # fmt: skip
 
     def replace(self, **changes: Any) -> "Composer":
         """The same agent with other arguments: `composer.replace(gate="prior")`.
 
         A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
         """
-        prior = as_prior(self.log_prior)
-        if "primitives" in changes and name_all(changes["primitives"])[0] != self.names:
+        prior = _as_prior(self.log_prior)
+        if "primitives" in changes and _name_all(changes["primitives"])[0] != self.names:
             prior = None
         arguments: dict[str, Any] = {
             "primitives": dict(zip(self.names, self.primitives, strict=True)), "model": self.model,
@@ -179,7 +173,7 @@ class Composer(AbstractPrimitive):
         """The memory of an agent that has not decided yet: no debts, and weights at the prior if that is constant."""
         n = len(self.primitives)
         weights = jnp.full(n, 1.0 / n) if callable(self.log_prior) else jnp.exp(self.log_prior)
-        labels = isinstance(self.actions, Finite) and self.actions.labels
+        labels = self.actions.labels
         middle = self.actions.at(0) if labels else self.actions.inside(jnp.mean(self.actions.points, axis=0))
         return Memory(weights, jnp.zeros(n), middle, self.gate.start(n))
 
@@ -287,14 +281,11 @@ class Composer(AbstractPrimitive):
             if cut is not None:
                 warn_of_grid(self.names, cut)
             if not (np.any(valid) and _is_finite(problem)):  # solve would raise an error
-                warning = (
-                    f"{_missing(problem, valid)}: these weights are not numbers, and a decision takes its fallback."
-                )
-                warnings.warn(warning, stacklevel=3)
+                sentence = "these weights are not numbers, and a decision takes its fallback."
+                warnings.warn(f"{_missing(problem, valid)}: {sentence}", stacklevel=3)
                 unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
-                return Weighing(
-                    posed, unknown, Certificate(nothing, nothing), bad, valid, memory.carried, drawn, cut=cut
-                )
+                none = Certificate(nothing, nothing)
+                return Weighing(posed, unknown, none, bad, valid, memory.carried, drawn, cut=cut)
         weights, certificate, outcome, carried = self.gate.weigh(posed, valid, memory, options)
         nowhere = failed(outcome)
         weights = jnp.where(nowhere, jnp.nan, jnp.where(valid, weights, 0.0))
@@ -370,8 +361,7 @@ class Composer(AbstractPrimitive):
 
 
 def _checked(unchecked: Problem) -> Problem:
-    pi, cost, eps, log_prior = unchecked
-    return problem(pi=pi, action_cost=cost, eps=eps, log_prior=log_prior)
+    return problem(**unchecked._asdict())
 
 
 def _missing(problem: Problem, valid: Array) -> str:
@@ -385,3 +375,115 @@ def _missing(problem: Problem, valid: Array) -> str:
 def _is_finite(problem: Problem) -> bool:
     """Whether cost, temperature and prior are numbers, as far as they are known yet."""
     return is_traced(*problem) or all(np.all(np.isfinite(a)) for a in problem[1:])
+
+
+def _name_all(primitives: Any) -> tuple[tuple[str, ...], tuple[AbstractPrimitive, ...]]:
+    """(names, primitives) of a dict, or of a list without names."""
+    if not isinstance(primitives, Mapping | Sequence):
+        raise ValueError(f"primitives is a {type(primitives).__name__}: pass a dict of names to primitives, or a list.")
+    if not isinstance(primitives, Mapping):
+        primitives = {f"primitive {i}": primitive for i, primitive in enumerate(primitives)}
+    if not primitives:
+        raise ValueError("primitives is empty: an agent needs at least one.")
+    for name, primitive in primitives.items():
+        _check_kind(f"primitives[{name!r}]", primitive, AbstractPrimitive)
+    return tuple(str(name) for name in primitives), tuple(primitives.values())
+
+
+def _check_kind(name: str, value: Any, kind: type) -> Any:
+    """The value, which must be an instance of this class."""
+    if isinstance(value, kind):
+        return value
+    hint = (
+        " (wrap a controller in Gaussian(controller, sd), a policy or a function in primitives.Policy)"
+        if kind is AbstractPrimitive
+        else ""
+    )
+    raise ValueError(f"{name} is a {type(value).__name__}: pass an instance of {kind.__name__}{hint}.")
+
+
+def _check_choice(name: str, value: Any, choices: Any) -> Any:
+    """The value, which must be one of the literals."""
+    if not isinstance(value, str) or value not in choices.__args__:
+        raise ValueError(f"{name} = {shown(value)}: use one of {', '.join(map(repr, choices.__args__))}.")
+    return value
+
+
+def _as_temperature(eps: Any) -> Any:
+    """A function of (observation, k) as it is, or one positive number."""
+    if callable(eps):
+        return eps
+    eps = as_floats("eps", eps)
+    if eps.shape != ():
+        raise ValueError(f"eps has shape {eps.shape}: one number (agents that differ in it make a Population).")
+    check_eps(eps)
+    return jnp.asarray(eps)
+
+
+def _as_log_prior(prior: Any, names: tuple[str, ...]) -> Any:
+    """The logarithm of a prior, or the function of (observation, k) that gives it."""
+    if callable(prior):
+        return eqx.Partial(_log_of_habit, prior)
+    if prior is None:
+        return jnp.full(len(names), -np.log(len(names)))
+    prior = as_floats("prior", prior)
+    if prior.shape != (len(names),):
+        raise ValueError(f"prior has shape {prior.shape}: one entry for each of the {len(names)} primitives.")
+    return jnp.asarray(normalised_prior("prior", prior, 1e-6))
+
+
+def _as_prior(log_prior: Any) -> Any:
+    """What `log_prior` was made of."""
+    return log_prior.args[0] if isinstance(log_prior, eqx.Partial) else jnp.exp(jnp.asarray(log_prior))
+
+
+def _log_of_habit(prior: Callable[[Observation, Time], ArrayLike], observation: Observation, k: Time) -> jax.Array:
+    """A prior that follows the situation, on the logarithmic scale."""
+    return normalised_prior(
+        "prior(observation, k)", jnp.asarray(call("prior", prior, observation, k), dtype=float), 1e-6
+    )
+
+
+def _check_together(
+    names: tuple[str, ...], primitives: tuple[AbstractPrimitive, ...], actions: AbstractActions, selection: Selection
+) -> None:
+    """Complain about parts that are good by themselves and do not fit together."""
+    for name, primitive in zip(names, primitives, strict=True):
+        if isinstance(primitive, Table) and primitive.log_rows.shape[1] != actions.size:
+            raise ValueError(
+                f"primitives[{name!r}] is a table of {primitive.log_rows.shape[1]} actions, but the action set has "
+                f"{actions.size}."
+            )
+        if isinstance(actions, Sampled) and isinstance(primitive, Policy):
+            primitive.check_drawn(actions)
+        elif isinstance(actions, Sampled) and not isinstance(primitive, Draws):
+            raise ValueError(
+                f"primitives[{name!r}] is a {type(primitive).__name__}, from which no actions can be drawn: Sampled "
+                "actions need primitives with sample and log_density, such as Gaussian, or Policy; else use Finite or "
+                "Grid."
+            )
+        if isinstance(primitive, Gaussian) and isinstance(actions, Grid) and _is_coarse(primitive, actions):
+            warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=3)
+    if selection == "mean" and actions.labels:
+        actions.mean(jnp.ones(actions.size))  # says why not
+
+
+def _regularise(regulariser: Any, n: int) -> Entropy | Tsallis | None:
+    """A regulariser that fits n primitives, as arrays; None for the entropy without caps."""
+    alpha, caps = alpha_and_caps(regulariser, n)
+    if is_plain(regulariser):
+        return None
+    if alpha.shape != () or caps.shape != (n,):
+        raise ValueError(
+            f"regulariser has alpha of shape {alpha.shape} and caps of shape {caps.shape}: one alpha, and a cap for "
+            f"each of the {n} primitives (agents that differ in it make a Population)."
+        )
+    return Tsallis(jnp.asarray(alpha), jnp.asarray(caps))
+
+
+def _is_coarse(primitive: Gaussian, grid: Grid) -> bool:
+    """Whether the grid is too coarse, as far as the spread is known yet."""
+    if callable(primitive.sd) or is_traced(primitive.sd, primitive.cholesky, grid.points):
+        return False
+    with jax.ensure_compile_time_eval():  # an agent that is made inside a trace, of parts that were made outside
+        return bool(primitive.coarseness(grid) > MOVED)

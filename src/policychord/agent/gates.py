@@ -1,29 +1,28 @@
-"""Gates: where the weights come from. Each is a part, and `GATES` is the table of those that have a name.
-
-A new gate is a final class under `AbstractGate` and a line of the table.
-"""
+"""Gates: where the weights come from. Each is a part, and `GATES` is the table of those that have a name."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.scipy.special import logsumexp
 from jaxtyping import Bool, Float, Int
 
 from .._types import Array, ArrayLike, is_traced
+from ..actions import AbstractActions, Sampled
 from ..core._checks import check_number, shown
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
-from ..core.circuit import TimeScales, check_scales, time_scales
+from ..core.circuit import TimeScales, _reduced_circuit, check_scales, time_scales
 from ..core.convex import certificate_of
 from ..core.equilibrium import Route, solve
 from ..core.flow import one_step
-from ..core.objective import AnyProblem, Certificate, Problem, certificate_at
+from ..core.objective import AnyProblem, Certificate, Problem, certificate_at, gate
 from ..primitives.columns import Drawn
-from .dynamics import Signals, at_rest, follow_circuit, follow_flow
-from .records import Memory
+from .decision import Memory, Selection
 
 Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
 DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
@@ -91,8 +90,18 @@ class Flow(AbstractGate):
     def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
         problem = Problem(*(jnp.asarray(part) for part in problem))
-        weights = follow_flow(problem, share(memory.weights, valid), self.duration / self.tau)
+        begin = share(memory.weights, valid)
+        weights = _integrate(lambda w: gate(problem, w) - w, begin, self.duration / self.tau)
         return _judge(problem, share(weights, valid))
+
+
+class _Signals(NamedTuple):
+    """What a circuit carries from one decision to the next: its layers that do not depend on the action set."""
+
+    y: Float[Array, " n"]
+    log_m: Float[Array, ""]
+    r: Float[Array, " n"]
+    w: Float[Array, " n"]
 
 
 class Circuit(AbstractGate):
@@ -118,9 +127,9 @@ class Circuit(AbstractGate):
         self.tau, self.scales = _positive("tau", tau), scales
         self.duration = DURATION * self.tau if duration is None else _positive("duration", duration)
 
-    def start(self, n: int) -> Signals:
+    def start(self, n: int) -> _Signals:
         unknown = jnp.full(n, jnp.nan)
-        return Signals(unknown, jnp.asarray(jnp.nan), unknown, unknown)
+        return _Signals(unknown, jnp.asarray(jnp.nan), unknown, unknown)
 
     def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         assert isinstance(problem, Problem)  # a composer refuses other ones
@@ -128,14 +137,19 @@ class Circuit(AbstractGate):
         # s = -ln q with q summing to one, as in the paper: layers y and m hear a constant in the cost, w* does not
         problem = posed._replace(action_cost=posed.action_cost + logsumexp(-posed.action_cost))
         scales = time_scales(problem.eps, self.tau) if self.scales is None else self.scales
-        rest = at_rest(problem, scales, share(memory.weights, valid))
+        # the layers as they are when the weights have been these for ever
+        _, (_, _, *layers) = _reduced_circuit(problem, scales, share(memory.weights, valid))
+        rest = _Signals(*layers)
         # before the first decision, and for a primitive that is left out, there is nothing to go on from
         known = valid & ~jnp.isnan(memory.carried.log_m)
-        begin = Signals(
+        begin = _Signals(
             jnp.where(known, memory.carried.y, rest.y), jnp.where(jnp.any(known), memory.carried.log_m, rest.log_m),
             jnp.where(known, memory.carried.r, rest.r), jnp.where(known, memory.carried.w, rest.w),
         )  # fmt: skip
-        end = follow_circuit(problem, scales, begin, self.duration)
+        # the exact reduction to 5n + 1 states holds while Pi is fixed, and Pi changes from decision to decision
+        velocity, (v, beta, *_) = _reduced_circuit(problem, scales, begin.w)
+        path_end = _integrate(lambda layers: velocity(None, layers, None), (v, beta, *begin), self.duration)
+        end = _Signals(*path_end[2:])
         return _judge(problem, share(end.w / jnp.sum(end.w), valid), end)
 
 
@@ -212,6 +226,28 @@ def check_used(name: Gate, duration: float, tau: float) -> None:
         raise ValueError(f"gate = {name!r} has no duration or tau: they belong to the gates 'flow' and 'circuit'.")
 
 
+def check_general(
+    regulariser: Any, combine: str, gate: AbstractGate, selection: Selection, actions: AbstractActions
+) -> None:
+    """Other regularisers and products have an optimum and a prior; the other gates and taking turns are a mixture's."""
+    if regulariser is None and combine == "mixture":
+        return
+    obstacles = [] if combine == "mixture" else [f'combine="{combine}"']
+    obstacle = " and ".join(obstacles + ([] if regulariser is None else ["a regulariser"]))
+    if not isinstance(gate, AtEquilibrium | Prior):
+        raise ValueError(
+            f'gate = "{words_of(gate)}" is made for a mixture with the entropy, but this agent has {obstacle}: leave '
+            'that out, or use gate="equilibrium" or "prior".'
+        )
+    if isinstance(actions, Sampled):
+        raise ValueError(
+            f"Sampled actions serve a mixture with the entropy, but this agent has {obstacle}: leave that out, or use "
+            "Finite or Grid."
+        )
+    if combine != "mixture" and selection == "dither":
+        raise ValueError('selection = "dither" lets primitives take turns, but in a product all act as one.')
+
+
 def _positive(name: str, value: ArrayLike) -> jax.Array:
     return jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
 
@@ -282,3 +318,73 @@ def share(weights: Array, valid: Array) -> Array:
     """The weights with those of primitives that are not valid given to the others."""
     rest = jnp.where(valid, weights, 0.0)
     return jnp.where(jnp.all(valid) | ~jnp.any(valid), weights, rest / jnp.sum(rest))
+
+
+# Agents need to know where flow and circuit end, thousands of times: a Rosenbrock method takes a Jacobian and no
+# iterations, and is stable however stiff.
+RTOL, ATOL = 1e-6, 1e-8  # of each step; paths then end within 1e-6 of those of `flow` and `circuit`
+MAX_STEPS = 20_000
+FIRST_STEP = 1e-4  # share of the duration
+SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
+# RODAS of Hairer and Wanner (Solving Ordinary Differential Equations II, IV.7): order 4, L-stable, six stages.
+GAMMA = 0.25
+STAGES = (
+    (),
+    (1.544,),
+    (0.9466785280815826, 0.2557011698983284),
+    (3.314825187068521, 2.896124015972201, 0.9986419139977817),
+    (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.687886036105895),
+    (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.687886036105895, 1.0),
+)
+COUPLING = (
+    (),
+    (-5.6688,),
+    (-2.430093356833875, -0.2063599157091915),
+    (-0.1073529058151375, -9.594562251023355, -20.47028614809616),
+    (7.496443313967647, -10.24680431464352, -33.99990352819905, 11.7089089320616),
+    (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
+)
+
+
+def _integrate(velocity: Callable[[Any], Any], start: Any, time: Float[Array, ""]) -> Any:
+    """Where dx/dt = velocity(x) leads from `start` in this time; NaN if it takes more than `MAX_STEPS` steps."""
+    first, unravel = ravel_pytree(start)
+    time = jnp.asarray(time, first.dtype)
+
+    def flat(x: jax.Array) -> jax.Array:
+        return ravel_pytree(velocity(unravel(x)))[0]
+
+    def not_there(at: tuple[Any, ...]) -> Any:
+        t, _, _, steps = at
+        return (t < time) & (steps < MAX_STEPS)
+
+    def advance(at: tuple[Any, ...]) -> tuple[Any, ...]:
+        t, x, step, steps = at
+        step = jnp.minimum(step, time - t)
+        new, error = _rosenbrock(flat, x, step)
+        size = jnp.max(jnp.abs(error) / (ATOL + RTOL * jnp.maximum(jnp.abs(x), jnp.abs(new))))
+        size = jnp.where(jnp.isfinite(size), size, jnp.inf)
+        good = size <= 1.0
+        factor = jnp.clip(SAFETY * jnp.maximum(size, 1e-12) ** -0.25, SHRINK, GROW)
+        t = jnp.where(good, jnp.where(step >= time - t, time, t + step), t)
+        return t, jnp.where(good, new, x), step * factor, steps + 1
+
+    t, x, _, _ = jax.lax.while_loop(not_there, advance, (jnp.zeros_like(time), first, FIRST_STEP * time, 0))
+    return unravel(jnp.where(t < time, jnp.nan, x))
+
+
+def _rosenbrock(velocity: Callable[[jax.Array], jax.Array], x: jax.Array, step: jax.Array) -> tuple[Any, Any]:
+    """One step and its error: (I/(h gamma) - J) u_i = f(x + sum_j a_ij u_j) + sum_j c_ij u_j / h."""
+    rate, push = jax.linearize(velocity, x)
+    basis = jnp.eye(x.shape[0], dtype=x.dtype)
+    jacobian = jax.vmap(push, out_axes=1)(basis)
+    solver = jnp.linalg.inv(basis / (step * GAMMA) - jacobian)
+    at: Any = x
+    stages: list[Any] = []
+    for i, (a, c) in enumerate(zip(STAGES, COUPLING, strict=True)):
+        if i:
+            at = x + sum(weight * u for weight, u in zip(a, stages, strict=True))
+            rate = velocity(at)
+        coupled = sum((weight / step * u for weight, u in zip(c, stages, strict=True)), jnp.zeros_like(x))
+        stages.append(solver @ (rate + coupled))
+    return at + stages[-1], stages[-1]

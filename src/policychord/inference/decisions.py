@@ -19,7 +19,7 @@ from ..actions import AbstractActions, Grid
 from ..agent import Composer
 from ..core.equilibrium import solve
 from ..core.objective import Problem
-from ..loops.environment import AbstractEnv
+from ..loops.step import AbstractEnv
 from ..loops.trace import Trace
 from ..primitives.base import AbstractPrimitive
 from ..primitives.gaussian import Gaussian

@@ -1,14 +1,80 @@
-"""`step`: one decision and one move. Every closed loop is a scan, or a Python loop, over it."""
+"""What an environment is, and `step`: one decision and one move. Every closed loop repeats it."""
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from .._types import ArrayLike, Observation, Time, namespace
-from ..agent import Agent, Decides
-from .environment import Step
+from .. import _types
+from .._types import Action, ArrayLike, Observation, State, Time, namespace
+from ..agent import Agent, Decides, Decision
+
+
+class Variable(NamedTuple):
+    """How one field of a state is labelled: its dimensions (apart from episode and time) and its unit."""
+
+    dims: tuple[str, ...] = ()
+    unit: str = "1"
+
+
+class Step(NamedTuple):
+    """What an action brought about."""
+
+    state: State
+    reward: Float[_types.Array, "*episode"]
+    terminated: Bool[_types.Array, "*episode"]
+
+
+class Box(NamedTuple):
+    """Vectors between two corners."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Discrete(NamedTuple):
+    """The labels 0, ..., size - 1."""
+
+    size: int
+
+
+class Spaces(NamedTuple):
+    """What an outsider may see and do: the box of `signals` and the actions."""
+
+    signals: Box
+    action: Box | Discrete
+
+
+class AbstractEnv(eqx.Module):
+    """A world. A new one is a final class with these methods; its state is a NamedTuple of arrays."""
+
+    variables: eqx.AbstractClassVar[Mapping[str, Variable]]  # a label for each field of the state
+
+    @abstractmethod
+    def reset(self, key: Key[Array, ""]) -> State:
+        """A state to start from."""
+
+    @abstractmethod
+    def step(self, key: Key[Array, ""], state: State, action: Action, k: Time) -> Step:
+        """The next state, the reward on the way, and whether the episode is over."""
+
+    @abstractmethod
+    def observe(self, state: State) -> Observation:
+        """What the agent sees; with several agents, every array has a leading agent axis."""
+
+    @abstractmethod
+    def signals(self, state: State) -> Float[Array, " m"]:
+        """The same as a vector, for agents from elsewhere."""
+
+    @abstractmethod
+    def spaces(self) -> Spaces:
+        """The bounds of `signals` and of the actions."""
+
 
 Stream = Any  # a random key, from which each step makes its own; None where nothing is drawn
 
@@ -57,21 +123,11 @@ def begin(agent: Agent, env: Any, streams: Streams) -> Carry:
     return Carry(env.reset(streams.start), agent.start(), jnp.asarray(True))
 
 
-@runtime_checkable
-class _Moves(Protocol):
-    """What a closed loop needs of an environment that has begun."""
-
-    def observe(self, state: Any, /) -> Observation:
-        """What the agent sees."""
-
-    def step(self, key: Any, state: Any, action: Any, k: Time, /) -> Step:
-        """What the action brings about."""
-
-
-def step(agent: Decides, env: _Moves, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
+def step(agent: Decides, env: Any, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
     """The agent decides on what it sees, and the environment moves: `partial(step, agent, env, streams)` for a scan.
 
-    An episode that is over stands still, and pays nothing.
+    Of the environment it needs `observe(state)` and `step(key, state, action, k)`. An episode that is over stands
+    still, and pays nothing.
     """
     state, memory, alive = carry
     decision = agent.decide(_key(streams.agent, k), env.observe(state), k, memory)
@@ -91,3 +147,35 @@ def step(agent: Decides, env: _Moves, streams: Streams, carry: Carry, k: Time) -
 
 def _key(stream: Any, k: Time) -> Any:
     return None if stream is None else jax.random.fold_in(stream, k)
+
+
+class _Member(eqx.Module):
+    """Agent i of a population, with the random numbers that it has there."""
+
+    agents: Any
+    i: jax.Array
+
+    def decide(self, key: jax.Array, observation: Observation, k: Time, memory: Any) -> Decision:
+        return self.agents.member(self.i).decide(jax.random.fold_in(key, self.i), observation, k, memory)
+
+
+def step_in_turn(agents: Any, env: Any, streams: Streams, carry: Carry, k: Time) -> tuple[Carry, Record]:
+    """`step` for a population whose members decide and move in turn, followed by all others of the environment.
+
+    `agents.member(i)` is one of them, and `env.only(i)` the environment as far as member i sees and moves it, for i
+    below `env.boids`, of which the first `env.agents` decide. The episode is over once it is over for a member.
+    """
+
+    def move_member(state: Any, turn: tuple[jax.Array, Any]) -> tuple[Any, tuple[Any, jax.Array, Record]]:
+        i, memory = turn
+        after, record = step(_Member(agents, i), env.only(i), streams, Carry(state, memory, carry.alive), k)
+        return after.state, (after.memory, after.alive, record._replace(state=None))
+
+    def other(state: Any, i: jax.Array) -> tuple[Any, None]:
+        return env.only(i).step(jax.random.fold_in(streams.environment, k), state, None, k).state, None
+
+    state, (memory, alive, records) = jax.lax.scan(move_member, carry.state, (jnp.arange(env.agents), carry.memory))
+    if env.agents < env.boids:
+        state, _ = jax.lax.scan(other, state, jnp.arange(env.agents, env.boids))
+    record = records._replace(state=carry.state, reward=jnp.sum(records.reward), alive=carry.alive)
+    return Carry(state, memory, jnp.all(alive)), record

@@ -11,9 +11,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
-from ..agent.arguments import warn_of_grid
-from .environment import Variable
-from .step import Record
+from ..agent.decision import warn_of_grid
+from .step import Record, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +26,6 @@ OUTCOMES = {
 }
 
 
-CUT = {"long_name": "whether the grid cuts the primitive off, or is too coarse for it", "units": "1"}
 OFTEN = 0.1  # share of the decisions in which a grid may cut a primitive before it is said
 
 
@@ -146,10 +144,12 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             {"long_name": "certificate: |w - w*|_1 is at most this", "units": "1"},
         ),
         "outcome": (*per_agent(trace.outcome), OUTCOMES),
-        **({} if trace.cut is None else {"cut": (*per_agent(trace.cut, "primitive"), CUT)}),
         "action": ((*each, *action_dims), action, {"units": labels.action_unit}),
         "alive": (fixed, np.asarray(trace.alive), {"long_name": "False once the episode was over"}),
     }
+    if trace.cut is not None:
+        described = {"long_name": "whether the grid cuts the primitive off, or is too coarse for it", "units": "1"}
+        variables["cut"] = (*per_agent(trace.cut, "primitive"), described)
     if trace.log_prob is None:
         variables["reward"] = (fixed, np.asarray(trace.reward), {"units": "1"})
     else:
@@ -162,11 +162,13 @@ def to_dataset(trace: Trace, **settings: Any) -> "xr.Dataset":
             own = f"state_{label}" if label in taken else label
             variables[own] = ((*fixed, *dims), values, described)
             variables[f"final_{label}"] = (("episode", *dims), final, described)
-    coordinates = {"episode": list(labels.episodes), "primitive": list(labels.primitives)}
-    coordinates["time"] = np.arange(trace.reward.shape[1])
-    coordinates["agent"] = np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1)
-    attributes = {name: _storable(value) for name, value in settings.items()}
-    return xr.Dataset(variables, coords=coordinates, attrs=attributes)
+    coordinates = {
+        "episode": list(labels.episodes),
+        "primitive": list(labels.primitives),
+        "time": np.arange(trace.reward.shape[1]),
+        "agent": np.arange(np.asarray(trace.weights).shape[2] if trace.population else 1),
+    }
+    return xr.Dataset(variables, coords=coordinates, attrs={name: _storable(v) for name, v in settings.items()})
 
 
 def _leaves(

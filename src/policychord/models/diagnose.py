@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Observation, in_native_order
-from ..actions import Finite, Grid
+from ..actions import Grid
 from ..primitives.gaussian import Gaussian
 from .base import action_cost
 from .cost import Cost
-from .rollouts import Rollouts
+from .cost_to_go import Rollouts
 
 MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves too much
 WRONG = 0.25  # a model whose error is such a share of what an action changes is off
@@ -129,14 +129,13 @@ def _cut(agent: Any, states: Observation, k: int) -> dict[str, float]:
     """How often the grid spoils each Gaussian primitive, of those that it does at all."""
     if not isinstance(agent.actions, Grid):
         return {}
-    cut = {}
-    for name, primitive in zip(agent.names, agent.primitives, strict=True):
-        if isinstance(primitive, Gaussian):
-            spoiled = eqx.filter_jit(
-                lambda gaussian, x: jax.vmap(lambda state: gaussian.spoiled_by(agent.actions, state, k))(x)
-            )
-            cut[name] = float(np.mean(spoiled(primitive, states)))
-    return {name: share for name, share in cut.items() if share > 0}
+    spoiled = eqx.filter_jit(lambda part, x: jax.vmap(lambda state: part.spoiled_by(agent.actions, state, k))(x))
+    shares = {
+        name: float(np.mean(spoiled(primitive, states)))
+        for name, primitive in zip(agent.names, agent.primitives, strict=True)
+        if isinstance(primitive, Gaussian)
+    }
+    return {name: share for name, share in shares.items() if share > 0}
 
 
 def _horizon(agent: Any) -> tuple[int | None, Any]:
@@ -167,7 +166,7 @@ def _model_error(agent: Any, states: Observation, actions: Any, following: Obser
 
 def _selections(agent: Any, states: Observation, k: int) -> tuple[float, float, dict[str, float]]:
     """(share of states with a hollow mean, contrast of the cost, mean cost of each selection above the cheapest)."""
-    labels = isinstance(agent.actions, Finite) and bool(agent.actions.labels)
+    labels = agent.actions.labels
 
     def look(state: Any) -> tuple[Any, ...]:
         weighed = agent.weigh(state, k)

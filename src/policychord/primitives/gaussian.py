@@ -124,7 +124,7 @@ class Gaussian(AbstractPrimitive):
             variance = jnp.broadcast_to(jnp.asarray(here.sd) ** 2, centre.shape)
             return Moments(-0.5 * len(centre) - volume, centre, jnp.outer(centre, centre) + jnp.diag(variance))
         sd, low, high = here._in_sd(actions, centre)
-        heights = [jnp.exp(-0.5 * z**2 - _log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
+        heights = [jnp.exp(-0.5 * z**2 - log_mass(low, high)) / np.sqrt(2 * np.pi) for z in (low, high)]
         edges = [jnp.where(jnp.isfinite(z), z, 0.0) * height for z, height in zip((low, high), heights, strict=True)]
         first, second = heights[0] - heights[1], 1.0 + edges[0] - edges[1]
         mean = centre + sd * first
@@ -154,7 +154,7 @@ class Gaussian(AbstractPrimitive):
         if self.cholesky is not None:
             return normal + jnp.sum(jnp.log(jnp.diag(self.cholesky)))
         sd, low, high = self._in_sd(actions, centre)
-        return normal + jnp.sum(jnp.log(sd) + (_log_mass(low, high) if actions.cut else 0.0))
+        return normal + jnp.sum(jnp.log(sd) + (log_mass(low, high) if actions.cut else 0.0))
 
     def _fits(self, actions: AbstractActions) -> None:
         dim = int(np.prod(actions.points.shape[1:]))
@@ -239,10 +239,7 @@ def factors(
     axes = [jnp.exp(z - top) for z, top in zip(exponents, tops, strict=True)]
     if actions.kept is None:
         sums = [jnp.sum(axis) for axis in axes]
-        along, total = (
-            [axis / norm for axis, norm in zip(axes, sums, strict=True)],
-            jnp.prod(jnp.stack(sums)),
-        )
+        along, total = [axis / norm for axis, norm in zip(axes, sums, strict=True)], jnp.prod(jnp.stack(sums))
     else:
         total = jnp.asarray(actions.mask)
         for axis in reversed(axes):
@@ -280,7 +277,7 @@ def _outer(axes: list[Array], combine: Callable[[Array, Array], Array]) -> Array
     return whole
 
 
-def _log_mass(low: Array, high: Array) -> Array:
+def log_mass(low: Array, high: Array) -> Array:
     """ln( Phi(high) - Phi(low) ), with its digits in either tail."""
     low, high = jnp.where(low > 0, -high, low), jnp.where(low > 0, -low, high)
     return log_ndtr(high) + jnp.log1p(-jnp.exp(log_ndtr(low) - log_ndtr(high)))

@@ -1,7 +1,8 @@
-"""`Policy`: anybody's trained policy as a primitive, through plain Python."""
+"""`Policy`: anybody's trained policy as a primitive, through plain Python; or the distribution that it has itself."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,10 +12,154 @@ from jaxtyping import Array, Float
 
 from .._calls import call
 from .._types import ArrayLike, Observation, Time, is_traced
-from ..actions import AbstractActions, Finite, Sampled
+from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive
-from .gaussian import Gaussian
-from .trained import OwnDistribution, own_distribution
+from .gaussian import Gaussian, log_mass
+
+_Kind = Literal["labels", "values", "clipped", "squashed"]
+
+
+class _OwnDistribution(NamedTuple):
+    """What kind of distribution a trained policy has. `parameters` gives its numbers for given observations.
+
+    `labels`: logits of each label. `values`: Q of each label, for a softmax of Q / temperature. `clipped`: u = y, cut
+    to the limits, with y Gaussian. `squashed`: u = tanh(y), stretched to the limits. Each number of y has a mean and an
+    sd.
+    """
+
+    kind: _Kind
+    network: Any  # what has the distribution, an SB3 policy
+    shape: tuple[int, ...]  # of the numbers for one observation: (labels,), or (2, dim) for means and sds
+    low: np.ndarray  # the limits of an action; for labels the first of them
+    high: np.ndarray
+
+    def parameters(self, observation: Any, state: Any = None) -> np.ndarray:
+        """The numbers for a batch of observations: logits, values, or means and standard deviations."""
+        import torch
+
+        network = self.network
+        network.set_training_mode(False)
+        with torch.no_grad():
+            seen = network.obs_to_tensor(observation)[0]
+            if self.kind == "values":
+                return network.q_net(seen).double().cpu().numpy()
+            if hasattr(network, "actor"):
+                mean, log_sd, more = network.actor.get_action_dist_params(seen)
+                distribution = network.actor.action_dist.proba_distribution(mean, log_sd, **more)
+            elif state is None:
+                distribution = network.get_distribution(seen)
+            else:
+                state = tuple(
+                    torch.as_tensor(np.array(part), dtype=torch.float32, device=network.device) for part in state
+                )
+                begun = torch.zeros(state[0].shape[1], device=network.device)
+                distribution = network.get_distribution(seen, state, begun)[0]
+            inner = distribution.distribution
+            numbers = inner.logits if self.kind == "labels" else torch.stack([inner.mean, inner.stddev], -2)
+            return numbers.double().cpu().numpy()
+
+    def log_prob(
+        self, actions: AbstractActions, parameters: Float[Array, "..."], temperature: Float[Array, ""] | None
+    ) -> Float[Array, " d"]:
+        """ln probability of every action of the set, which is what the policy plays, rounded to the set."""
+        if self.kind in ("labels", "values"):
+            return self._of_labels(actions, parameters if temperature is None else parameters / temperature)
+        mean, sd = parameters
+        if isinstance(actions, Grid):
+            return self._of_cells(actions, mean, sd)
+        points = actions.points.reshape(actions.size, -1)
+        if points.shape[1] != len(self.low) or actions.labels:
+            raise ValueError(
+                f"the policy acts with {len(self.low)} numbers between limits, but the actions are points of shape "
+                f"{actions.points.shape[1:]}: use a Grid, or vectors of {len(self.low)}."
+            )
+        inner = self.inner(jnp.clip(points, *self._within()))
+        density = -0.5 * ((inner - mean) / sd) ** 2 - jnp.log(sd) - self._stretch(inner)
+        return jax.nn.log_softmax(jnp.sum(density, axis=-1))
+
+    def fits(self, actions: Sampled) -> None:
+        """Complain unless these actions are the policy's own: as many numbers, squashed where it squashes."""
+        if self.kind in ("labels", "values"):
+            raise ValueError(
+                f"the policy chooses among labels, and Sampled actions are numbers: Finite({self.shape[0]})."
+            )
+        if actions.low.shape != self.low.shape:
+            raise ValueError(f"the policy acts with {len(self.low)} numbers, Sampled with {len(actions.low)}.")
+        # where the limits are not known yet, a composer has compared them when it was made
+        same = is_traced(actions.low) or np.allclose([actions.low, actions.high], [self.low, self.high])
+        if actions.squash == (self.kind == "squashed") and (same or not actions.squash):
+            return
+        limits = f"low = {self.low.tolist()}, high = {self.high.tolist()}"
+        raise ValueError(
+            f"the policy squashes its actions into {limits}: use Sampled with these and squash=True."
+            if self.kind == "squashed"
+            else "the policy does not squash its actions: use Sampled without squash."
+        )
+
+    def inner(self, action: Float[Array, "..."]) -> Float[Array, "..."]:
+        """y, the Gaussian number behind an action; infinite at the limits of a squashed one."""
+        if self.kind == "clipped":
+            return action
+        return jnp.arctanh(jnp.clip(2.0 * (action - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0))
+
+    def _stretch(self, inner: Array) -> Array | float:
+        """ln du/dy, along each axis."""
+        if self.kind == "clipped":
+            return 0.0
+        # 1 - tanh^2 y = 4 / (e^y + e^-y)^2, which keeps its digits far out
+        return jnp.log(2.0 * (self.high - self.low)) - 2.0 * jnp.logaddexp(inner, -inner)
+
+    def _within(self) -> tuple[np.ndarray, np.ndarray]:
+        """The limits, without the two ends of a squashed action, at which its density is not a number."""
+        margin = 0.0 if self.kind == "clipped" else 1e-6 * (self.high - self.low)
+        return self.low + margin, self.high - margin
+
+    def _of_labels(self, actions: AbstractActions, log_prob: Array) -> Array:
+        place = actions.points - self.low
+        known = (place >= 0) & (place < self.shape[0])
+        if not actions.labels or (not is_traced(known) and not np.all(known)):
+            raise ValueError(
+                f"the policy chooses among {self.shape[0]} labels from {int(self.low)} on, so the actions must be some "
+                f"of those: Finite({self.shape[0]})."
+            )
+        # a label that it does not have makes everything NaN, which no certificate survives
+        return jax.nn.log_softmax(jnp.where(known, log_prob[jnp.clip(place, 0, self.shape[0] - 1)], jnp.nan))
+
+    def _of_cells(self, grid: Grid, mean: Array, sd: Array) -> Array:
+        """Each point has the probability of its cell; the outermost cells have all that lies beyond."""
+        if len(grid.axes) != len(self.low):
+            raise ValueError(f"the policy acts with {len(self.low)} numbers, but the grid has {len(grid.axes)} axes.")
+        whole = jnp.zeros(1)
+        for i, axis in enumerate(grid.axes):
+            edges = (axis[1:] + axis[:-1]) / 2
+            side = _OwnDistribution(self.kind, None, (2, 1), self.low[i], self.high[i])
+            z = (side.inner(edges) - mean[i]) / sd[i]
+            if self.kind == "clipped":  # what is cut to a limit lies there, in the cell of the limit
+                z = jnp.where(edges >= self.high[i], jnp.inf, jnp.where(edges < self.low[i], -jnp.inf, z))
+            ends = jnp.concatenate([jnp.full(1, -jnp.inf), z, jnp.full(1, jnp.inf)])
+            whole = (whole[:, None] + log_mass(ends[:-1], ends[1:])).ravel()
+        return whole if grid.kept is None else jax.nn.log_softmax(whole[grid.kept])
+
+
+def _own_distribution(policy: Any) -> _OwnDistribution:
+    """The distribution that this policy has, or why it has none that a composer can use."""
+    network = getattr(policy, "policy", policy)  # an algorithm has a policy; a policy is one
+    name = type(policy).__name__
+    space: Any = getattr(network, "action_space", None)
+    has_values = callable(getattr(network, "q_net", None))
+    has_actor = hasattr(getattr(network, "actor", None), "get_action_dist_params")
+    if hasattr(space, "n") and hasattr(space, "start") and (has_values or hasattr(network, "get_distribution")):
+        kind: _Kind = "values" if has_values else "labels"
+        first = np.asarray(int(space.start))
+        return _OwnDistribution(kind, network, (int(space.n),), first, first)
+    if hasattr(space, "low") and (has_actor or hasattr(network, "get_distribution")):
+        low, high = (np.asarray(end, dtype=float).ravel() for end in (space.low, space.high))
+        kind = "squashed" if has_actor or network.squash_output else "clipped"
+        return _OwnDistribution(kind, network, (2, len(low)), low, high)
+    raise ValueError(
+        f"policy is a {name} with actions {space}: distribution='own' reads policies of Stable-Baselines3 for labels "
+        "or for numbers between limits (PPO, A2C, SAC, DQN and their like). Give another one a spread instead."
+    )
 
 
 class Policy(AbstractPrimitive):
@@ -68,7 +213,7 @@ class Policy(AbstractPrimitive):
                     "one; a policy without any spread cannot be mixed."
                 )
         self.own = distribution == "own"
-        if self.own and own_distribution(policy).kind != "values" and spread is not None:
+        if self.own and _own_distribution(policy).kind != "values" and spread is not None:
             raise ValueError(
                 f"spread = {spread!r}: {type(policy).__name__} has a distribution of its own; only one with values "
                 "(DQN) needs a spread, as the temperature of their softmax. Leave it out."
@@ -78,10 +223,10 @@ class Policy(AbstractPrimitive):
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
         if self.own:
-            own = own_distribution(self.policy.value)
+            own = _own_distribution(self.policy.value)
             return own.log_prob(actions, self._ask(observation, k, own.shape, np.dtype(float), own), self.spread)
         spread = jnp.asarray(self.spread)
-        if isinstance(actions, Finite) and actions.labels:
+        if actions.labels:
             if spread.ndim or (not is_traced(spread) and not np.asarray(spread) < 1):
                 raise ValueError(f"spread = {spread}: with labels it is one probability, so it lies below 1.")
             answer = self._ask(observation, k, (), np.dtype(actions.points.dtype))
@@ -100,14 +245,14 @@ class Policy(AbstractPrimitive):
         if not self.own:
             answer, spread = self._ask(observation, k, actions.low.shape, np.dtype(float)), self.spread
             return Gaussian(lambda x, k: answer, lambda x, k: spread)
-        own = own_distribution(self.policy.value)
+        own = _own_distribution(self.policy.value)
         mean, sd = self._ask(observation, k, own.shape, np.dtype(float), own)
         return Gaussian(lambda x, k: mean, lambda x, k: sd, outside="tail")
 
     def check_drawn(self, actions: Sampled) -> None:
         """Complain unless these actions can be drawn from it."""
         if self.own:
-            own_distribution(self.policy.value).fits(actions)
+            _own_distribution(self.policy.value).fits(actions)
         elif actions.squash:
             raise ValueError(
                 "a policy with a spread speaks of actions, and squashed ones are drawn before they are squashed: "
@@ -120,14 +265,14 @@ class Policy(AbstractPrimitive):
         k: Time,
         shape: tuple[int, ...],
         dtype: np.dtype,
-        own: OwnDistribution | None = None,
+        own: _OwnDistribution | None = None,
     ) -> Array:
         """The policy's answer: an action, or the numbers of its own distribution."""
         seen = observation if self.observe is None else self.observe(observation, k)
         state = None if self.state is None else tuple(self.state(observation, k))
         arguments = jax.tree_util.tree_map(jnp.asarray, (seen, state))
         ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
-        ask = _Asker(self.policy.value, own, ndim, shape, dtype)
+        ask = partial(_answer, self.policy.value, own, ndim, shape, dtype)
         if not is_traced(*jax.tree_util.tree_leaves(arguments)):
             return jnp.asarray(ask(*arguments))  # an error in the policy arrives as it was raised
         return jax.pure_callback(ask, jax.ShapeDtypeStruct(shape, dtype), *arguments, vmap_method="broadcast_all")
@@ -146,54 +291,50 @@ class _Same:
         return id(self.value)
 
 
-class _Asker:
-    """Calls the policy with NumPy observations: many at once if it has `predict`, else one by one."""
-
-    def __init__(self, policy: Any, own: OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype):
-        self.policy, self.own, self.ndim, self.shape, self.dtype = policy, own, ndim, shape, dtype
-
-    def __call__(self, observation: Any, state: Any) -> np.ndarray:
-        arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
-        first, ndim = jax.tree_util.tree_leaves(arguments)[0], jax.tree_util.tree_leaves(self.ndim)[0]
-        batch = first.shape[: first.ndim - ndim]
-        flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, self.ndim)
-        many, count = flat[0], int(np.prod(batch))
-        state = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
-        if self.own is not None or hasattr(self.policy, "predict"):
-            answer = self._batch(many, state, first.shape[len(batch) :])
-        else:
-            rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
-            answer = [call("the policy", self.policy, row) for row in rows]
-        answer = np.asarray(answer)
-        if answer.size != count * int(np.prod(self.shape)):
-            raise ValueError(
-                f"the policy answered with shape {answer.shape} to {count} observations: "
-                f"one action of shape {self.shape} for each was expected."
-            )
-        exact = answer.reshape((*batch, *self.shape)).astype(self.dtype)
-        if self.dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
-            raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
-        return exact
-
-    def _batch(self, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
-        try:
-            if self.own is not None:
-                return self.own.parameters(many, state)
-            answer, after = self.policy.predict(many, **({} if state is None else {"state": state}), deterministic=True)
-        except Exception as error:  # other people's code may raise anything
-            raise ValueError(
-                f"policy.predict failed on a batch of observations of shape {(len(_leaf(many)), *shape)} "
-                f"({type(error).__name__}: {error}): predict must take a batch and return (actions, state); for a "
-                "policy that takes one observation pass a function instead."
-            ) from error
-        if after is not None and state is None:
-            raise ValueError(
-                "the policy returned a state of its own, so its answers depend on what it saw before: pass "
-                "state=..., a function of (observation, k) that gives the state before this observation, and see "
-                "policychord.gym.Recurrent, which keeps it."
-            )
-        return answer
+def _answer(
+    policy: Any, own: _OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype, observation: Any,
+    state: Any,
+) -> np.ndarray:  # fmt: skip
+    """The policy's answers to NumPy observations: to many at once if it has `predict`, else one by one."""
+    arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
+    first, axes = (jax.tree_util.tree_leaves(tree)[0] for tree in (arguments, ndim))
+    batch = first.shape[: first.ndim - axes]
+    flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, ndim)
+    many, count = flat[0], int(np.prod(batch))
+    if own is not None or hasattr(policy, "predict"):
+        before = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
+        answer = _predicted(policy, own, many, before, (count, *first.shape[len(batch) :]))
+    else:
+        rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
+        answer = [call("the policy", policy, row) for row in rows]
+    answer = np.asarray(answer)
+    if answer.size != count * int(np.prod(shape)):
+        raise ValueError(
+            f"the policy answered with shape {answer.shape} to {count} observations: "
+            f"one action of shape {shape} for each was expected."
+        )
+    exact = answer.reshape((*batch, *shape)).astype(dtype)
+    if dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
+        raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
+    return exact
 
 
-def _leaf(tree: Any) -> np.ndarray:
-    return jax.tree_util.tree_leaves(tree)[0]
+def _predicted(policy: Any, own: _OwnDistribution | None, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
+    """What a policy with `predict`, or its own distribution, says of a batch of observations of this shape."""
+    try:
+        if own is not None:
+            return own.parameters(many, state)
+        answer, after = policy.predict(many, **({} if state is None else {"state": state}), deterministic=True)
+    except Exception as error:  # other people's code may raise anything
+        raise ValueError(
+            f"policy.predict failed on a batch of observations of shape {shape} ({type(error).__name__}: {error}): "
+            "predict must take a batch and return (actions, state); for a policy that takes one observation pass a "
+            "function instead."
+        ) from error
+    if after is not None and state is None:
+        raise ValueError(
+            "the policy returned a state of its own, so its answers depend on what it saw before: pass state=..., a "
+            "function of (observation, k) that gives the state before this observation, and see "
+            "policychord.gym.Recurrent, which keeps it."
+        )
+    return answer

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from .._types import Action, ArrayLike, Time
-from ..loops.environment import AbstractEnv, Box, Spaces, Step, Variable
+from ..loops.step import AbstractEnv, Box, Spaces, Step, Variable
 
 MASS, GRAVITY = 0.0434, 9.81  # kg, m/s^2
 HOVER = MASS * GRAVITY  # N, the thrust of a drone that hangs in the air
@@ -41,6 +41,8 @@ LARGEST_SUM, LARGEST_TORQUE = (1.0, 1.0, 1500.0), 32000.0
 SUBSTEP, DT = 2e-3, 0.02  # s: a step of physics and attitude loop; how long a decision holds
 FLOOR = -0.001  # m
 STEEPEST, FASTEST_TURN, LARGEST_THRUST = 0.5, 2.0, 4 * LARGEST  # rad, rad/s, N: what may be commanded
+HIGHEST_COMMAND = np.array([STEEPEST, STEEPEST, FASTEST_TURN, LARGEST_THRUST])
+LOWEST_COMMAND = HIGHEST_COMMAND * [-1, -1, -1, 0]
 
 
 class CrazyflieState(NamedTuple):
@@ -117,14 +119,9 @@ class Crazyflie(AbstractEnv):
         rows = figure_eight() if path is None else np.asarray(path, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 9 or len(rows) < 2 or not np.all(np.isfinite(rows)):
             raise ValueError(f"path has shape {rows.shape}: pass two or more rows (position, velocity, acceleration).")
-        for name, value, least in (
-            ("force_sd", force_sd, 0),
-            ("gust", gust, 0),
-            ("drag", drag, 0),
-            ("gusts", gusts, 0),
-        ):
-            if not (np.isfinite(value) and value >= least):
-                raise ValueError(f"{name} = {value!r}: pass a number of at least {least}.")
+        for name, value in {"force_sd": force_sd, "gust": gust, "drag": drag, "gusts": gusts}.items():
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} = {value!r}: pass a number of at least 0.")
         if not (np.isfinite(mass) and mass > 0):
             raise ValueError(f"mass = {mass!r}: pass a positive multiple of the drone's mass.")
         self.path = jnp.asarray(rows)
@@ -213,8 +210,7 @@ class Crazyflie(AbstractEnv):
     def spaces(self) -> Spaces:
         anywhere = np.full(31, np.inf)
         anywhere[3:7] = 1.0
-        high = np.array([STEEPEST, STEEPEST, FASTEST_TURN, LARGEST_THRUST])
-        return Spaces(Box(-anywhere, anywhere), Box(high * [-1, -1, -1, 0], high))
+        return Spaces(Box(-anywhere, anywhere), Box(LOWEST_COMMAND, HIGHEST_COMMAND))
 
 
 def figure_eight(
@@ -240,8 +236,7 @@ def _hovering(position: ArrayLike, velocity: ArrayLike = (0.0, 0.0, 0.0)) -> Cra
 
 def _commanded(action: ArrayLike) -> Float[Array, "4"]:
     """What of an action may be commanded."""
-    high = jnp.asarray([STEEPEST, STEEPEST, FASTEST_TURN, LARGEST_THRUST])
-    return jnp.clip(jnp.asarray(action, dtype=float), high * jnp.asarray([-1.0, -1.0, -1.0, 0.0]), high)
+    return jnp.clip(jnp.asarray(action, dtype=float), LOWEST_COMMAND, HIGHEST_COMMAND)
 
 
 def _attitude_loop(
@@ -272,25 +267,21 @@ def _rotor_speed(thrust: ArrayLike) -> Float[Array, "..."]:
 def _rotation_of(roll: ArrayLike, pitch: ArrayLike, yaw: ArrayLike) -> Float[Array, "3 3"]:
     """Roll, then pitch, then yaw, about the world's axes."""
     (sr, cr), (sp, cp), (sy, cy) = ((jnp.sin(angle), jnp.cos(angle)) for angle in (roll, pitch, yaw))
-    return jnp.stack(
-        [
-            jnp.stack([cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr]),
-            jnp.stack([sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr]),
-            jnp.stack([-sp, cp * sr, cp * cr]),
-        ]
-    )
+    return jnp.stack([
+        jnp.stack([cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr]),
+        jnp.stack([sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr]),
+        jnp.stack([-sp, cp * sr, cp * cr]),
+    ])  # fmt: skip
 
 
 def _matrix_of(attitude: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """The rotation from the body to the world."""
     x, y, z, w = attitude / jnp.linalg.norm(attitude)
-    return jnp.stack(
-        [
-            jnp.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)]),
-            jnp.stack([2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)]),
-            jnp.stack([2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]),
-        ]
-    )
+    return jnp.stack([
+        jnp.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)]),
+        jnp.stack([2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)]),
+        jnp.stack([2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]),
+    ])  # fmt: skip
 
 
 def _tilt_of(attitude: Float[Array, "4"]) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -26,8 +26,8 @@ from ...agent import Composer
 from ...agent.gates import AtEquilibrium
 from ...core.equilibrium import solve
 from ...core.objective import energy
-from ...loops.environment import AbstractEnv
 from ...loops.rollout import rollout
+from ...loops.step import AbstractEnv
 from ..decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
 from ..likelihoods import CALL, Likelihood, Model, likelihood, pointwise, restrict, standardise
 from ..optimise import Optimum, Progress, maximise

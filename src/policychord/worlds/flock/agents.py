@@ -14,9 +14,8 @@ from ...models import GaussianTarget, Reference, Sum
 from ...models.base import AbstractModel
 from ...population import Passive, Population
 from ...primitives import Categorical, Gaussian
-from .followers import AbstractFollower, Couzin, CuckerSmale, Vicsek
 from .neighbours import View, Zones, unit
-from .physics import Flock, in_ring, in_square
+from .physics import AbstractFollower, Couzin, CuckerSmale, Flock, Vicsek, in_ring, in_square
 from .settings import FlockSettings
 
 FORCES = ("separation", "alignment", "cohesion")
@@ -103,12 +102,11 @@ def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -
     """
     aim = jnp.asarray([*settings.goal, float(informed)])
     variances = settings.predicted_variance, settings.desired_variance
+    wanted = {"velocity": (1, wanted_velocity), "position": (0, _wanted_position)}
     demands: dict[str, AbstractModel] = {
-        "velocity": GaussianTarget(eqx.Partial(next_of, env, 1), eqx.Partial(wanted_velocity, aim),
-                                   *variances),
-        "position": GaussianTarget(eqx.Partial(next_of, env, 0), eqx.Partial(_wanted_position, aim),
-                                   *variances),
-    }  # fmt: skip
+        name: GaussianTarget(eqx.Partial(next_of, env, which), eqx.Partial(target, aim), *variances)
+        for name, (which, target) in wanted.items()
+    }
     if settings.collision_term:
         strength = jnp.asarray(settings.collision_strength)
         careful = Categorical(eqx.Partial(collisions, actions.points, strength))

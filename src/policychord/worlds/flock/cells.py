@@ -68,11 +68,8 @@ def _is_visible(frame):
     positions, listed = argument(frame, 1), result(frame, 5)
     if _word(positions, 4) < 2 or _word(listed, 4) < 2:
         return False
-    boids, crowd, size = (
-        dim_of(positions, _word(positions, 4) - 2),
-        dim_of(listed, _word(listed, 4) - 2),
-        size_of(positions),
-    )
+    boids, size = dim_of(positions, _word(positions, 4) - 2), size_of(positions)
+    crowd = dim_of(listed, _word(listed, 4) - 2)
     flocks = size // max(2 * boids, 1)
     good = size == flocks * 2 * boids and holds(argument(frame, 0), FLOAT64, 4 * flocks)
     good = good and holds(positions, FLOAT64, size) and holds(argument(frame, 2), FLOAT64, size)
@@ -85,11 +82,8 @@ def _answer(frame):
     if not is_question(frame):
         if not _is_visible(frame):
             return refuse(frame)
-        positions = argument(frame, 1)
-        boids, crowd = (
-            dim_of(positions, _word(positions, 4) - 2),
-            dim_of(result(frame, 5), _word(result(frame, 5), 4) - 2),
-        )
+        positions, listing = argument(frame, 1), result(frame, 5)
+        boids, crowd = dim_of(positions, _word(positions, 4) - 2), dim_of(listing, _word(listing, 4) - 2)
         position, velocity = rows_of(positions, 2 * boids), rows_of(argument(frame, 2), 2 * boids)
         zones, listed = rows_of(argument(frame, 0), 4), rows_of(result(frame, 5), 2 * boids * crowd)
         most = carray(_pointer(_word(result(frame, 6), 3)), (position.shape[0],), np.int64)

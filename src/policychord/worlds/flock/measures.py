@@ -18,7 +18,6 @@ Weights = Float[np.ndarray, "episode time agent n"]
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 ARRIVED = 3.0  # m: nearer than this the flock counts as having reached the goal
-FRAMES_AT_ONCE = 200  # bounds the memory of all pair distances
 LAST_STEPS = 50  # steps that count as the end
 
 
@@ -91,15 +90,8 @@ def _pair_distance(position: Moving) -> Series:
     if boids < 2:
         return np.full((episodes, times), np.inf)
     frames = position.reshape(-1, boids, 2)
-    if boids > 500:
-        least = [cKDTree(frame).query(frame, k=2)[0][:, 1].min() for frame in frames]
-        return np.asarray(least).reshape(episodes, times)
-    first, second = np.triu_indices(boids, 1)
-    least = []
-    for low in range(0, len(frames), FRAMES_AT_ONCE):
-        some = frames[low : low + FRAMES_AT_ONCE]
-        least.append(((some[:, first] - some[:, second]) ** 2).sum(axis=-1).min(axis=-1))
-    return np.sqrt(np.concatenate(least)).reshape(episodes, times)
+    least = [cKDTree(frame).query(frame, k=2)[0][:, 1].min() for frame in frames]
+    return np.asarray(least).reshape(episodes, times)
 
 
 def _group_series(position: Moving, reach: float) -> tuple[Series, Series]:

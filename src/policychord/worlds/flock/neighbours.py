@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from ..._types import Array, namespace
 
@@ -46,21 +46,14 @@ def _length(vector: Array) -> Any:
     return xp.sqrt(vector[..., 0] ** 2 + vector[..., 1] ** 2)
 
 
-def is_seen(
-    zones: Zones, offset: Float[Array, "n 2"], distance: Float[Array, " n"], velocity: Float[Array, "*any 2"]
-) -> Bool[Array, " n"]:
-    """Whether the angle between velocity and offset is at most half the vision angle.
+def is_seen(zones: Zones, offset: Any, distance: Float[Array, " n"], velocity: Float[Array, " 2"]) -> Any:
+    """Whether the angle between velocity and offset, as (x, y), is at most half the vision angle.
 
     A boid that stands still looks all around, and no boid sees one in the same place, itself included.
     """
-    return _is_ahead(zones, (offset[..., 0], offset[..., 1]), distance, velocity) & (distance > 0)
-
-
-def _is_ahead(zones: Zones, offset: tuple[Array, Array], distance: Array, velocity: Array) -> Any:
-    xp = namespace(distance)
-    widest = xp.cos(xp.deg2rad(zones.vision_angle) / 2)
-    ahead = offset[0] * velocity[..., 0] + offset[1] * velocity[..., 1]
-    return ahead >= widest * _length(velocity) * distance
+    widest = jnp.cos(jnp.deg2rad(zones.vision_angle) / 2)
+    ahead = offset[0] * velocity[0] + offset[1] * velocity[1]
+    return (ahead >= widest * _length(velocity) * distance) & (distance > 0)
 
 
 def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 2"], i: Boid) -> View:
@@ -73,9 +66,10 @@ def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 
     distance = jnp.sqrt(offset[0] ** 2 + offset[1] ** 2)
     apart = jnp.where(distance > 0, distance, 1.0)
     towards = offset[0] / apart, offset[1] / apart
-    seen = _is_ahead(zones, offset, distance, moving) & (distance > 0)
-    near, middle, far = (seen & inside for inside in _zones_of(zones, distance))
-    push, pull = _strengths(zones, distance)
+    seen = is_seen(zones, offset, distance, moving)
+    near, middle, far = (seen & inside for inside in zones_of(zones, distance))
+    # the nearest push and the farthest pull most: both fade out with distance
+    push, pull = 1.0 - distance / zones.separation, (zones.cohesion - distance) / (zones.cohesion - zones.alignment)
     nothing = jnp.zeros(2)
     return View(
         position=own,
@@ -89,15 +83,11 @@ def look(zones: Zones, position: Float[Array, "n 2"], velocity: Float[Array, "n 
     )
 
 
-def _zones_of(zones: Zones, distance: Array) -> tuple[Any, Any, Any]:
+def zones_of(zones: Zones, distance: Array) -> tuple[Any, Any, Any]:
+    """Which distances lie in the zones of separation, alignment and cohesion."""
     near = distance <= zones.separation
     middle = (distance > zones.separation) & (distance <= zones.alignment)
     return near, middle, (distance > zones.alignment) & (distance <= zones.cohesion)
-
-
-def _strengths(zones: Zones, distance: Array) -> tuple[Any, Any]:
-    """How strongly the nearest push and the farthest pull: both fade out with distance."""
-    return 1.0 - distance / zones.separation, (zones.cohesion - distance) / (zones.cohesion - zones.alignment)
 
 
 def _mean(members: Any, values: Any, otherwise: Any) -> Any:

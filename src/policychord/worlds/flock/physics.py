@@ -1,5 +1,6 @@
-"""A flock: boids in the plane with limited speed and acceleration, who see their neighbours."""
+"""A flock: boids in the plane with limited speed and acceleration, and the rules of motion of the literature."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
@@ -8,12 +9,114 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
-from ...loops.environment import AbstractEnv, Box, Spaces, Step, Variable
-from .followers import AbstractFollower
-from .neighbours import Boid, View, Zones, look, unit
+from ...loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from .neighbours import Boid, View, Zones, is_seen, look, unit, zones_of
+
+Scalar = Float[Array, ""] | float
+Boids = Float[Array, "boid 2"]
+
+
+class AbstractFollower(eqx.Module):
+    """A rule of motion. A new one is a final class with this one method."""
+
+    @abstractmethod
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
+        """The next velocity of boid i, given where all boids are and how they move."""
+
+
+class Couzin(AbstractFollower):
+    """Flee whoever is too near; else follow the headings of the middle zone and approach the outer one.
+
+    Turns by at most `turning` dt, at constant speed. In the released scripts both zones count equally and repulsion,
+    too, only sees what is ahead; in the original, neighbours count equally, and a boid flees from all sides.
+    """
+
+    zones: Zones
+    turning: Float[Array, ""] | float  # degrees per second
+    noise: Float[Array, ""] | float  # rad
+    speed: Float[Array, ""] | float
+    original: Bool[Array, ""] | bool
+
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
+        own, moving = position[i], velocity[i]
+        offset = position - own
+        distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
+        towards = unit(offset)
+        seen = is_seen(self.zones, offset.T, distance, moving)
+        near, middle, far = zones_of(self.zones, distance)
+        near = near & (distance > 0) & (seen | self.original)
+        away = -_total(near, towards)
+        along, approach = _total(seen & middle, unit(velocity)), _total(seen & far, towards)
+        onward = jnp.where(self.original, along + approach, unit(along) + unit(approach))
+        wish = jnp.where(jnp.any(near), away, onward)
+        return self.speed * _turned(key, moving, wish, self.noise, jnp.deg2rad(self.turning) * dt, self.original)
+
+
+class CuckerSmale(AbstractFollower):
+    """dv/dt = K sum_j (v_j - v)/(1 + d_j^2)^beta: over all boids (the original), or as a mean within a radius."""
+
+    strength: Float[Array, ""] | float  # K, 1/s
+    decay: Float[Array, ""] | float  # beta
+    radius: Float[Array, ""] | float  # m
+    speed: Float[Array, ""] | float  # the largest
+    original: Bool[Array, ""] | bool
+
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
+        square = jnp.sum((position - position[i]) ** 2, axis=-1)
+        others = jnp.arange(len(position)) != i
+        heard = others & (self.original | (square <= self.radius**2))
+        weight = jnp.where(heard, (1.0 + square) ** -self.decay, 0.0)
+        pull = weight @ (velocity - velocity[i])
+        share = jnp.where(self.original, 1, jnp.maximum(jnp.sum(heard), 1))
+        moved = velocity[i] + dt * self.strength * pull / share
+        length = jnp.sqrt(jnp.sum(moved**2))
+        return jnp.where(length > self.speed, self.speed * unit(moved), moved)
+
+
+class Vicsek(AbstractFollower):
+    """The mean heading of all within a radius, itself included, turned by uniform noise in [-eta/2, eta/2]."""
+
+    radius: Float[Array, ""] | float  # m
+    noise: Float[Array, ""] | float  # eta, rad
+    speed: Float[Array, ""] | float
+
+    def velocity(
+        self, key: Key[Array, ""], position: Boids, velocity: Boids, i: Boid, dt: Scalar
+    ) -> Float[Array, " 2"]:
+        heard = jnp.sum((position - position[i]) ** 2, axis=-1) <= self.radius**2
+        mean = _total(heard, unit(velocity))
+        heading = jnp.where(jnp.any(mean != 0), unit(mean), unit(velocity[i]))
+        return self.speed * _rotated(heading, self.noise * jax.random.uniform(key, (), float, -0.5, 0.5))
+
+
+def _total(members: ArrayLike, values: ArrayLike) -> Array:
+    return jnp.sum(jnp.where(members[:, None], values, 0.0), axis=0)
+
+
+def _turned(key: Array, moving: Array, wish: Array, noise: Scalar, most: Array, gaussian: Array | bool) -> Array:
+    """The heading turned towards the wish, by at most `most`, after chance has moved the wish."""
+    heading = unit(moving)
+    wish = jnp.where(jnp.any(wish != 0), wish, heading)
+    even = jax.random.uniform(key, (), float, -1.0, 1.0)
+    chance = jnp.where(gaussian, jax.random.normal(key, dtype=float), even)
+    wish = _rotated(wish, noise * chance)
+    angle = jnp.arctan2(heading[0] * wish[1] - heading[1] * wish[0], heading @ wish)
+    return _rotated(heading, jnp.clip(angle, -most, most))
+
+
+def _rotated(vector: ArrayLike, angle: ArrayLike) -> Array:
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([cosine * vector[0] - sine * vector[1], sine * vector[0] + cosine * vector[1]])
+
 
 Search = Literal["pairs", "cells"]
 PAIRS = 8192  # looked at together: what fits into a processor's cache, or a thousand boids take twenty times as long
@@ -79,7 +182,11 @@ class Flock(AbstractEnv):
             )
         if search not in ("pairs", "cells"):
             raise ValueError(f"search = {search!r}: use 'pairs' (look at everybody) or 'cells' (compiled, on the CPU).")
-        self.search = search if search == "pairs" or _cells_are_available() else "pairs"
+        if search == "cells":
+            from .cells import are_available  # loaded when it is needed, and with it what compiles it
+
+            search = "cells" if are_available() else "pairs"
+        self.search = search
         self.follower, self.crowd, self.deciding = follower, crowd, None
         self.start = in_square() if start is None else start
         self.zones = Zones(*(jnp.asarray(z, dtype=float) for z in (zones or Zones())))
@@ -127,7 +234,7 @@ class Flock(AbstractEnv):
         if self.search == "pairs":
             at_once = max(1, PAIRS // self.boids)
             return jax.lax.map(lambda i: self.view(state, i), jnp.arange(self.agents), batch_size=at_once)
-        from .cells import look_by_cells  # loaded when it is needed, and with it what compiles it
+        from .cells import look_by_cells
 
         everybody, most = look_by_cells(self.zones, state.position, state.velocity, self.crowd)
         if self.crowd:
@@ -166,12 +273,6 @@ class _OneBoid(eqx.Module):
                 velocity = jnp.where(i < flock.deciding, velocity, flock.follow(key, state, i))
         position = state.position.at[i].add(state.velocity[i] * flock.dt)
         return Step(FlockState(position, state.velocity.at[i].set(velocity)), jnp.zeros(()), jnp.asarray(False))
-
-
-def _cells_are_available() -> bool:
-    from .cells import are_available
-
-    return are_available()
 
 
 def _limited(vector: Float[Array, "*any 2"], longest: ArrayLike) -> Float[Array, "*any 2"]:

@@ -19,27 +19,17 @@ if TYPE_CHECKING:
     )
     from .figures import draw_flights, draw_one_flight, silhouette
     from .flights import Flight, Flights, dataset, fly_controller, fly_episodes, program
-    from .paths import PathName, path
-    from .physics import MASS, Disturbance, Quadrotor, QuadrotorState, QuadrotorView
+    from .physics import MASS, Disturbance, PathName, Quadrotor, QuadrotorState, QuadrotorView, path
     from .settings import CompositionSettings, Experiment, Horizon, QuadrotorSettings, own_settings
 
 _HOME = {
     "agents": (
-        "ALONE",
-        "BASELINE",
-        "FIXED",
-        "Roster",
-        "agent_and_world",
-        "composer",
-        "controllers",
-        "reference_path",
-        "roster",
-        "quadrotor_world",
+        "ALONE", "BASELINE", "FIXED", "Roster", "agent_and_world", "composer", "controllers", "reference_path",
+        "roster", "quadrotor_world",
     ),
     "figures": ("draw_flights", "draw_one_flight", "silhouette"),
     "flights": ("Flight", "Flights", "dataset", "fly_controller", "fly_episodes", "program"),
-    "paths": ("PathName", "path"),
-    "physics": ("MASS", "Disturbance", "Quadrotor", "QuadrotorState", "QuadrotorView"),
+    "physics": ("PathName", "path", "MASS", "Disturbance", "Quadrotor", "QuadrotorState", "QuadrotorView"),
     "settings": ("CompositionSettings", "Experiment", "Horizon", "QuadrotorSettings", "own_settings"),
-}
+}  # fmt: skip
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

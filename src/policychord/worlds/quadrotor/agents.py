@@ -14,9 +14,8 @@ from ...agent import Composer, Decision, gate_in_time
 from ...core._method import Outcome
 from ...core.objective import Certificate
 from ...models.cost import Cost
-from ...models.riccati import Regulator, riccati
+from ...models.cost_to_go import Regulator, riccati
 from ...primitives.gaussian import Gaussian
-from .paths import path
 from .physics import (
     ARM,
     DT,
@@ -33,6 +32,7 @@ from .physics import (
     PWM_SLOPE,
     Quadrotor,
     QuadrotorView,
+    path,
     saturated,
 )
 from .settings import CompositionSettings, CostWeights, Experiment, Gains, QuadrotorSettings
@@ -103,17 +103,8 @@ class _Controller(eqx.Module):
         return jnp.where(self.lqr > 0, HOVER - self.gain @ (-error), cascade), integral
 
     def __call__(self, view: QuadrotorView, k: Time) -> Thrusts:
-        """The thrusts of a controller that needs no memory, as a primitive."""
-        return self.act(view, k, self.start())[0]
-
-
-class _Within(eqx.Module):
-    """A controller whose commands are cut to what the motors can do."""
-
-    controller: _Controller
-
-    def __call__(self, view: QuadrotorView, k: Time) -> Thrusts:
-        return saturated(self.controller(view, k))
+        """The thrusts of a controller that needs no memory, cut to what the motors can do: the mean of a primitive."""
+        return saturated(self.act(view, k, self.start())[0])
 
 
 class _Pilot(eqx.Module):
@@ -134,7 +125,7 @@ class _Pilot(eqx.Module):
     def decide(self, key: Any, view: QuadrotorView, k: Time, memory: Any) -> Decision:
         thrust, memory = self.first.act(view, k, memory)
         weights = jnp.stack([self.share, 1.0 - self.share])
-        thrust = weights @ jnp.stack([saturated(thrust), saturated(self.second(view, k))])
+        thrust = weights @ jnp.stack([saturated(thrust), self.second(view, k)])
         unknown = jnp.asarray(jnp.nan)
         outcome = jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8")
         return Decision(thrust, weights, Certificate(unknown, unknown), outcome, memory)
@@ -242,7 +233,7 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
         else np.diag(settings.cost.state)
     )
     model = Cost(_Tracking(flown["track"].path, A, B, M, settings.cost.thrust))
-    primitives = {name: Gaussian(_Within(flown[name]), how.spread) for name in ("stabilise", "track")}
+    primitives = {name: Gaussian(flown[name], how.spread) for name in ("stabilise", "track")}
     grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points, saturates=True)
     gate = gate_in_time(how.gate, how.duration, how.tau)
     return Composer(primitives, model, grid, how.eps, gate=gate, selection=how.selection)

@@ -11,8 +11,57 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
-from ...loops.environment import AbstractEnv, Box, Spaces, Step, Variable
-from .paths import PathName, path
+from ...loops.step import AbstractEnv, Box, Spaces, Step, Variable
+
+PathName = Literal["lemniscate", "circle", "square", "hover"]
+Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x, vx, z, vz over time
+
+HEIGHT = 1.0  # m, where all paths begin
+
+
+def path(
+    name: str = "lemniscate", *, steps: int = 300, dt: float = 0.02, scale: float = 0.75, period: float = 6.0
+) -> Float[np.ndarray, "sample 6"]:
+    """steps + 1 rows (x, vx, z, vz, pitch, pitch rate), the last two zero; `scale` s in metres, `period` in seconds.
+
+    lemniscate: x = s sin wt, z = 1 + s sin wt cos wt. circle: x = s/2 sin wt, z = 1 + s/2 (1 - cos wt), of diameter s.
+    square: sides of length s, once around in a period. hover: stay at (0, 1). All begin there.
+    """
+    if name not in get_args(PathName):
+        raise ValueError(f"path = {name!r}: use one of {', '.join(map(repr, get_args(PathName)))}.")
+    for argument, value in (("scale", scale), ("period", period), ("dt", dt)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{argument} = {value!r}: pass a positive number.")
+    if not steps >= 1:
+        raise ValueError(f"steps = {steps!r}: pass a whole number of at least 1.")
+    t = dt * np.arange(steps + 1)
+    rows = np.zeros((steps + 1, 6))
+    rows[:, :4] = np.stack(_SHAPES[name](t, scale, 2 * np.pi / period), axis=1)
+    rows[:, 2] += HEIGHT
+    return rows
+
+
+def _lemniscate(t: np.ndarray, s: float, w: float) -> Line:
+    return s * np.sin(w * t), s * w * np.cos(w * t), s * np.sin(w * t) * np.cos(w * t), s * w * np.cos(2 * w * t)
+
+
+def _circle(t: np.ndarray, s: float, w: float) -> Line:
+    r = s / 2
+    return r * np.sin(w * t), r * w * np.cos(w * t), r * (1 - np.cos(w * t)), r * w * np.sin(w * t)
+
+
+def _square(t: np.ndarray, s: float, w: float) -> Line:
+    turn = (w * t / (2 * np.pi)) % 1.0
+    side, along = np.divmod(4 * turn, 1.0)
+    pace = 2 * s * w / np.pi  # four sides in a period
+    corner, heading = np.array([[0, 0], [1, 0], [1, 1], [0, 1]]), np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+    side = side.astype(int)
+    place = s * (corner[side] + along[:, None] * heading[side])
+    return place[:, 0], pace * heading[side, 0], place[:, 1], pace * heading[side, 1]
+
+
+_SHAPES = {"lemniscate": _lemniscate, "circle": _circle, "square": _square, "hover": lambda t, s, w: (0.0 * t,) * 4}
+
 
 Disturbance = Literal["centre", "stale-point"]
 
@@ -111,15 +160,19 @@ class Quadrotor(AbstractEnv):
         self.substeps = substeps(dt)
         self.path = _path(path, dt)
         self.start = _numbers("start", start, 6)
-        self.stale = jnp.asarray(float(_known(disturbance) == "stale-point"))
-        self.force_sd, self.thrust_sd, self.drag, self.thrust_weight = (
-            _at_least_zero(name, value)
-            for name, value in (
-                ("force_sd", force_sd), ("thrust_sd", thrust_sd), ("drag", drag), ("thrust_weight", thrust_weight)
-            )
-        )  # fmt: skip
+        if disturbance not in get_args(Disturbance):
+            raise ValueError(f"disturbance = {disturbance!r}: use 'centre' or 'stale-point'.")
+        self.stale = jnp.asarray(float(disturbance == "stale-point"))
+        sizes = {"force_sd": force_sd, "thrust_sd": thrust_sd, "drag": drag, "thrust_weight": thrust_weight}
+        for name, value in sizes.items():
+            if not value >= 0:
+                raise ValueError(f"{name} = {value!r}: pass a number of at least 0.")
+            setattr(self, name, _numbers(name, value, None))
         self.impulse = _numbers("impulse", impulse, None)
-        self.impulse_window = _window(impulse_window, len(self.path) - 1)
+        first, end = (0, len(self.path) - 1) if impulse_window is None else impulse_window
+        if not 0 <= first < end:
+            raise ValueError(f"impulse_window = {impulse_window!r}: pass (first, end) with 0 <= first < end.")
+        self.impulse_window = jnp.asarray([int(first), int(end)])
         if np.isnan(floor) or floor == np.inf:
             raise ValueError(f"floor = {floor!r}: a height in metres, or -inf for none.")
         self.floor = jnp.asarray(float(floor))
@@ -230,28 +283,9 @@ def _path(name_or_rows: Any, dt: float) -> Float[Array, "sample 6"]:
     return jnp.asarray(rows)
 
 
-def _known(disturbance: str) -> str:
-    if disturbance not in get_args(Disturbance):
-        raise ValueError(f"disturbance = {disturbance!r}: use 'centre' or 'stale-point'.")
-    return disturbance
-
-
 def _numbers(name: str, value: ArrayLike, count: int | None) -> Float[Array, "..."]:
     array = np.asarray(value, dtype=float)
     if array.shape != (() if count is None else (count,)) or not np.all(np.isfinite(array)):
         wanted = "one finite number" if count is None else f"{count} finite numbers"
         raise ValueError(f"{name} = {value!r}: pass {wanted}.")
     return jnp.asarray(array)
-
-
-def _at_least_zero(name: str, value: ArrayLike) -> Float[Array, ""]:
-    if not value >= 0:
-        raise ValueError(f"{name} = {value!r}: pass a number of at least 0.")
-    return _numbers(name, value, None)
-
-
-def _window(window: tuple[int, int] | None, steps: int) -> Int[Array, "2"]:
-    first, end = (0, steps) if window is None else window
-    if not 0 <= first < end:
-        raise ValueError(f"impulse_window = {window!r}: pass (first, end) with 0 <= first < end.")
-    return jnp.asarray([int(first), int(end)])

@@ -6,8 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from ...agent import DURATION, Gate, Selection, check_used
-from .paths import PathName
-from .physics import DT, Disturbance, substeps
+from .physics import DT, Disturbance, PathName, substeps
 
 Experiment = Literal["pd", "lqr"]  # which pair of controllers is composed
 Horizon = Literal["one-step", "cost-to-go"]

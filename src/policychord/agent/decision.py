@@ -1,18 +1,26 @@
-"""What a decision leaves (`Decision`), what the next one needs of it (`Memory`), and what a closed loop asks for."""
+"""What a decision leaves (`Decision`), what the next one needs of it (`Memory`), and how a mixture becomes an act."""
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+import math
+import warnings
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._types import Action, Array, Time, namespace
+from ..actions import AbstractActions
 from ..core._method import Outcome
 from ..core.complexities import Mixture, pool
 from ..core.convex import ConvexProblem
 from ..core.objective import AnyProblem, Certificate
 from ..primitives.columns import Drawn
+from ..primitives.gaussian import LOST, MOVED
 
+MOVES = f"it misses more than {LOST:.0%} of its mass, or moves its mean by more than {MOVED} sd."
+REMEDY = "Use a finer grid, a wider one, or Sampled actions."
+SATURATES = "If its ends are the limits of what can be done, say so: Grid(..., saturates=True)."
 FAILURES = (Outcome.BAD_INPUT, Outcome.NOT_INTEGRATED)  # there are no weights, so the fallback is taken
 
 
@@ -105,3 +113,64 @@ class Agent(Decides, Protocol):
 
     def start(self) -> Any:
         """The memory of an agent that has not decided yet."""
+
+
+Selection = Literal["sample", "mean", "mode", "dither"]
+
+
+def select(
+    selection: Selection, actions: AbstractActions, key: Array, pi: jax.Array, weights: Array, debt: Array,
+    drawn: Drawn | None = None,
+) -> tuple[jax.Array, Array]:  # fmt: skip
+    """An action of the mixture Pi w, and what each primitive is owed afterwards.
+
+    Of `drawn` points each stands for another volume, and the means of the primitives are known better.
+    """
+    if selection == "mean":
+        return actions.mean(pi @ weights) if drawn is None else jnp.asarray(weights) @ drawn.means, debt
+    if selection == "mode":
+        prob = pi @ weights
+        return actions.at(jnp.argmax(prob if drawn is None else jnp.log(prob) + drawn.offset)), debt
+    if selection == "sample":
+        return actions.at(_draw(key, pi @ weights)), debt
+    debt = jnp.asarray(debt + weights)
+    turn = jnp.argmax(debt)
+    if drawn is not None:
+        action = drawn.means[turn]
+    elif actions.labels:  # they have no mean, so one is drawn
+        action = actions.at(_draw(key, pi[:, turn]))
+    else:
+        action = actions.mean(pi[:, turn])
+    return action, debt.at[turn].add(-1.0)
+
+
+def _draw(key: Array, prob: jax.Array) -> jax.Array:
+    """An index drawn by inverting the distribution function: one uniform number, the same for a paired comparison.
+
+    First the block of actions that the number falls into, then the action: two short running sums cost a quarter of
+    a long one. An action without probability is never drawn, whatever rounding does to the sums.
+    """
+    block = math.isqrt(prob.shape[0] - 1) + 1
+    blocks = jnp.pad(prob, (0, -prob.shape[0] % block)).reshape(-1, block)
+    share = jnp.sum(blocks, axis=1)
+    level = jax.random.uniform(key, dtype=prob.dtype) * jnp.sum(share)
+    row, below = _first_above(share, level)
+    return row * block + _first_above(blocks[row], level - below)[0]
+
+
+def _first_above(prob: jax.Array, level: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The first index, among those with a probability, at which the running sum exceeds the level; the sum before."""
+    up_to = jnp.cumsum(prob)
+    reached = jnp.where(prob > 0, up_to, 0.0)
+    # rounding may take the level just below zero, or above the sum
+    level = jnp.clip(level, 0.0, jnp.nextafter(jnp.max(reached), 0.0))
+    index = jnp.argmax(reached > level)
+    return index, jnp.where(index > 0, up_to[index - 1], 0.0)
+
+
+def warn_of_grid(names: tuple[str, ...], cut: Any, where: str = "", stacklevel: int = 4) -> None:
+    """Say which primitives the grid cuts off, given a flag for each. Python shows each warning once."""
+    for name, bad in zip(names, np.asarray(cut), strict=True):
+        if bad:
+            warning = f"the grid cuts primitives[{name!r}] off{where}, or is coarse: {MOVES} {REMEDY} {SATURATES}"
+            warnings.warn(warning, stacklevel=stacklevel)
