@@ -20,7 +20,7 @@ SPAN = 30.0  # largest over smallest established difference from which it is so
 def draw_estimates(fit: Fit) -> Figure:
     """Estimates on the unconstrained scale with their profile intervals; grey where a parameter is not identified."""
     figure, ax = _blank(5.4, 0.9 + 0.36 * len(fit.verdicts))
-    ends = np.array(fit.uncertainty.intervals).reshape(-1, 2)
+    ends = fit.uncertainty.intervals
     colours = {"identified": COLOURS[0], "weakly identified": COLOURS[4], "not identified": GREY}
     finite = ends[np.isfinite(ends)]
     low, high = (finite.min() - 0.5, finite.max() + 0.5) if finite.size else (-5.0, 5.0)
