@@ -2,9 +2,9 @@
 
 In layers, each usable alone: `parameters` (names and scales), `likelihoods` (models and data), `search` (the
 optimiser), `optimise` (estimates), `uncertainty` (errors, profiles, verdicts), `groups` (empirical Bayes), `comparison`
-(models on held-out decisions), `selection` (frequencies of models in a group). For composed agents: `decisions` (their
-likelihood and their rivals), `fits` (`fit`), `recovery`, `learning` (primitives). What was found: `findings` (tables
-and sentences), `figures`, `export`.
+(models on held-out decisions), `selection` (frequencies of models in a group). `recovery` and `prediction`
+simulate at the estimates. For composed agents: `decisions` (their likelihood and their rivals), `fits` (`fit`),
+`learning` (primitives). What was found: `findings` (tables and sentences), `figures`, `export`.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .likelihoods import Data, Likelihood, Model, likelihood
     from .optimise import Optimum, estimate, maximise
     from .parameters import Normal, Parameter, bounded, positive, real, simplex
+    from .prediction import Prediction, predict
     from .recovery import (
         Design,
         Information,
@@ -74,6 +75,7 @@ _HOME = {
         "Design", "Information", "ModelRecovery", "RecoveredParameter", "Recovery", "coverage", "information",
         "needed_for", "recover", "recover_models",
     ),
+    "prediction": ("Prediction", "predict"),
     "learning.objectives": ("Learned", "learn"),
     "findings": ("comparison_rows", "comparison_table", "describe", "describe_comparison", "sentence_of"),
     "figures": (

@@ -134,16 +134,22 @@ def compare(
     fold = folds_within(data.subject, data.block) if fold is None and own else fold
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
-    how = _How(fold, weight, own, method, starts, at_once)
-    fitted: dict[str, _Fitted] = {}
+    fitted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # estimates with everything and without each fold
     scores, counted, missing = list(ready), np.zeros(0, bool), ()
+
+    def given_of(model: Model) -> Likelihood:
+        groups = data.subject if own else None
+        return likelihood(model, data.units, groups=groups, weight=weight, at_once=at_once)
+
     for i, model in enumerate(models):
         try:
             report(progress, f"comparing: {model.name}", i, len(models))
             base = model.borrows or model
             if base.name not in fitted:
-                fitted[base.name] = _fit(base, data, how, begin.get(base.name))
-            score, counted = _score(model, fitted[base.name], data, how)
+                given = given_of(base)
+                z = _estimate(given, begin.get(base.name, starts), starts, own, method)
+                fitted[base.name] = z, estimate_without(given, fold, z, method=method)
+            score, counted = _score(given_of(model), fold, *fitted[base.name])
             scores.append(score)
         except KeyboardInterrupt:
             if not partial or i == 0:
@@ -180,40 +186,14 @@ def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(sorted(member.name for member in family)) for family in families if len(family) > 1)
 
 
-class _How(NamedTuple):
-    """What all models of a comparison share."""
-
-    fold: np.ndarray
-    weight: np.ndarray
-    own: bool
-    method: Method
-    starts: int
-    at_once: int
-
-
-class _Fitted(NamedTuple):
-    given: Likelihood
-    z: np.ndarray  # (groups, K)
-    folds: np.ndarray  # (folds, groups, K) without each
-
-
-def _fit(model: Model, data: Data, how: _How, begin: np.ndarray | None) -> _Fitted:
-    given = _likelihood(model, data, how)
-    starts = how.starts if begin is None else begin
-    if size(model.parameters) == 0:
-        z = np.zeros((given.groups, 0))
-    elif how.method == "group":
-        z = _group(given, WHOLE_ROUNDS, how.starts)
-    elif how.own:
-        z = estimate(given, method=how.method, starts=starts).z
-    else:
-        z = finished(maximise(given, starts=starts, method=how.method)).z[None]
-    return _Fitted(given, z, estimate_without(given, how.fold, z, method=how.method))
-
-
-def _likelihood(model: Model, data: Data, how: _How) -> Likelihood:
-    groups = data.subject if how.own else None
-    return likelihood(model, data.units, groups=groups, weight=how.weight, at_once=how.at_once)
+def _estimate(given: Likelihood, begin: Any, starts: int, own: bool, method: Method) -> Float[np.ndarray, "groups K"]:
+    if size(given.parameters) == 0:
+        return np.zeros((given.groups, 0))
+    if method == "group":
+        return _group(given, WHOLE_ROUNDS, starts)
+    if own:
+        return estimate(given, method=method, starts=begin).z
+    return finished(maximise(given, starts=begin, method=method)).z[None]
 
 
 def _group(given: Likelihood, rounds: int, starts: int = 2) -> Float[np.ndarray, "groups K"]:
@@ -224,19 +204,17 @@ def _group(given: Likelihood, rounds: int, starts: int = 2) -> Float[np.ndarray,
     return group.z
 
 
-def _score(model: Model, fitted: _Fitted, data: Data, how: _How) -> tuple[Score, np.ndarray]:
+def _score(given: Likelihood, fold: np.ndarray, z: np.ndarray, folds: np.ndarray) -> tuple[Score, np.ndarray]:
     """The score, and which decisions count."""
-    given = fitted.given if model.borrows is None else _likelihood(model, data, how)
-    whole = pointwise(given, fitted.z)
+    model, whole = given.model, pointwise(given, z)
     counted = np.broadcast_to(_like(given.weight > 0, whole), whole.shape)
-    each = held_out(given, how.fold, fitted.folds)
+    each = held_out(given, fold, folds)
     inside = np.where(counted, whole, 0.0).reshape(given.units, -1).sum(axis=1)
     total = np.bincount(given.group, inside, minlength=given.groups)
     count = np.bincount(given.group, counted.reshape(given.units, -1).sum(axis=1), minlength=given.groups)
     free = size(model.parameters)
     bic = free * np.log(np.maximum(count, 1)) - 2 * total
-    score = Score(model.name, model.description, free, fitted.z, total, bic, each[counted], model.parameters)
-    return score, counted
+    return Score(model.name, model.description, free, z, total, bic, each[counted], model.parameters), counted
 
 
 # ------------------------------------------------------------------------------------------------------- folds

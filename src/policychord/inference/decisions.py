@@ -171,8 +171,52 @@ def _index_like(actions: AbstractActions) -> bool:
     return actions.points.ndim > 1 or jnp.issubdtype(actions.points.dtype, jnp.integer)
 
 
-def choice(agent: Any, by: By, unit: Mapping[str, Any]) -> Choice:
+# ----------------------------------------------------------------------------------------- what is posed
+
+
+class Setup(NamedTuple):
+    """Observations of a family's agents, posed as a likelihood. Made by `setup_of`."""
+
+    family: Family
+    parameters: tuple[Parameter, ...]  # that are free
+    fixed: dict[str, Any]
+    primitives: tuple[str, ...]
+    units: dict[str, Any]
+    subject: Shaped[np.ndarray, " N"]
+    choice: Callable[[Theta, Any], Choice]  # of (natural values of the free parameters, unit)
+    at_once: int
+    features: int = 0  # how many numbers each unit has for a softmax gate
+
+
+def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | None = None) -> Setup:
+    """What the observations mean for this family, or what is wrong with the request."""
+    family, parameters, fixed = family_of(family, free, fixed or {})
+    agent = family.build({**fixed, **_starts_of(parameters)})
+    labels = next((parameter.labels for parameter in family.parameters if parameter.name == "prior"), ())
+    actions, pose = None, agent
+    if isinstance(agent, Composer):
+        if not isinstance(agent.gate, AtEquilibrium):
+            raise ValueError(
+                f"the family's agents have the gate {type(agent.gate).__name__}: a fit needs gate='equilibrium', whose "
+                "weights follow from the observation alone. Constant weights are among the rivals."
+            )
+        actions, pose, labels = agent.actions, agent.problem, agent.names
+    by, action = observed_by(actions, seen.action)
+    units = {"observation": seen.observation, "action": action, "k": seen.k}
+    first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
+    size, count = jax.eval_shape(pose, first, 0).pi.shape
+    names = labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
+    setup = Setup(family, parameters, fixed, tuple(names), units, seen.subject, partial(_choice, family, fixed, by),
+                  int(np.clip(ENTRIES * 3 // (size * count), 8, 256)))  # fmt: skip
+    if family.features is None:
+        return setup
+    units["features"] = standardise(jax.jit(jax.vmap(family.features))(seen.observation))
+    return setup._replace(features=units["features"].shape[1])
+
+
+def _choice(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> Choice:
     """The gating problem of a decision, and the observed action under each primitive."""
+    agent = family.build({**fixed, **theta})
     seen, k, action = unit["observation"], unit["k"], unit["action"]
     posed = agent.problem(seen, k) if isinstance(agent, Composer) else agent(seen, k)
     if not isinstance(posed, Problem):
@@ -206,53 +250,6 @@ def _log_density(
     return primitive.log_prob(actions, seen, k)[nearest] - jnp.log(cell)
 
 
-# ----------------------------------------------------------------------------------------- what is posed
-
-
-class Setup(NamedTuple):
-    """Observations of a family's agents, posed as a likelihood. Made by `setup_of`."""
-
-    family: Family
-    parameters: tuple[Parameter, ...]  # that are free
-    fixed: dict[str, Any]
-    primitives: tuple[str, ...]
-    by: By
-    units: dict[str, Any]
-    subject: Shaped[np.ndarray, " N"]
-    at_once: int
-    features: int = 0  # how many numbers each unit has for a softmax gate
-
-    def choice(self, theta: Theta, unit: Any) -> Choice:
-        """What a decision's likelihood is made of, at natural values of the free parameters."""
-        return choice(self.family.build({**self.fixed, **theta}), self.by, unit)
-
-
-def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | None = None) -> Setup:
-    """What the observations mean for this family, or what is wrong with the request."""
-    family, parameters, fixed = family_of(family, free, fixed or {})
-    agent = family.build({**fixed, **_starts_of(parameters)})
-    labels = next((parameter.labels for parameter in family.parameters if parameter.name == "prior"), ())
-    actions, pose = None, agent
-    if isinstance(agent, Composer):
-        if not isinstance(agent.gate, AtEquilibrium):
-            raise ValueError(
-                f"the family's agents have the gate {type(agent.gate).__name__}: a fit needs gate='equilibrium', whose "
-                "weights follow from the observation alone. Constant weights are among the rivals."
-            )
-        actions, pose, labels = agent.actions, agent.problem, agent.names
-    by, action = observed_by(actions, seen.action)
-    units = {"observation": seen.observation, "action": action, "k": seen.k}
-    first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
-    size, count = jax.eval_shape(pose, first, 0).pi.shape
-    names = labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
-    setup = Setup(family, parameters, fixed, tuple(names), by, units, seen.subject,
-                  int(np.clip(ENTRIES * 3 // (size * count), 8, 256)))  # fmt: skip
-    if family.features is None:
-        return setup
-    units["features"] = standardise(jax.jit(jax.vmap(family.features))(seen.observation))
-    return setup._replace(features=units["features"].shape[1])
-
-
 def likelihood_of_setup(setup: Setup) -> Likelihood:
     """The agent's own likelihood, with the subjects as groups."""
     return likelihood(composed(setup), setup.units, groups=setup.subject, at_once=setup.at_once)
@@ -267,9 +264,10 @@ def _starts_of(parameters: Sequence[Parameter]) -> dict[str, Array]:
 
 def composed(setup: Setup) -> Model:
     """The agent itself: the weights that its gate chooses at every decision."""
+    choice = setup.choice  # programs are kept, and hold what a model holds: not the observations
 
     def log_prob(theta: Theta, unit: Any) -> Any:
-        return _gated(setup.choice(theta, unit))
+        return _gated(choice(theta, unit))
 
     return Model(AGENT, setup.parameters, log_prob, "weights that the gate chooses at every decision")
 
@@ -284,11 +282,11 @@ def rivals(setup: Setup, theta: Theta) -> list[Model]:
         parameter._replace(start=theta[parameter.name] if parameter.labels else float(theta[parameter.name]))
         for parameter in setup.parameters
     )
-    inner, held, names = _inner(setup, free), _starts_of(free), setup.primitives
+    inner, held, names, choice = _inner(setup, free), _starts_of(free), setup.primitives, setup.choice
 
     def here(theta: Theta, unit: Any) -> Choice:
         own = {"weights", "gate", "lapse"}
-        return setup.choice({**held, **{name: theta[name] for name in theta if name not in own}}, unit)
+        return choice({**held, **{name: theta[name] for name in theta if name not in own}}, unit)
 
     def chance(theta: Theta, unit: Any) -> Any:
         return here(theta, unit).log_chance

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from .findings import sentence_of
 from .fits import Fit, likelihood_of
 from .likelihoods import Likelihood, pointwise
 from .parameters import Parameter, natural, size
 from .search import Estimate
-from .uncertainty import covariance_of
+from .uncertainty import covariance_of, draw_laplace
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,16 +54,6 @@ def _for_installed_arviz(tree: Any) -> Any:
         return tree
     read: Any = getattr(getattr(arviz, "InferenceData", None), "from_datatree", None)
     return tree if read is None else read(tree)
-
-
-def draw_laplace(
-    z: Float[np.ndarray, "groups K"], covariance: Float[np.ndarray, "groups K K"], draws: int, rng: np.random.Generator
-) -> Float[np.ndarray, "draws groups K"]:
-    """Draws of the Laplace approximation around everybody's estimate, z_g ~ N(estimate, covariance)."""
-    values, vectors = np.linalg.eigh(covariance)
-    noise = rng.normal(size=(draws, *z.shape))
-    # a direction that the data leave open is drawn no wider than ten units: beyond, nothing changes
-    return z + np.einsum("gij,dgj->dgi", vectors, noise * np.sqrt(np.clip(values, 0.0, 100.0)))
 
 
 def _natural_draws(parameters: Sequence[Parameter], z: np.ndarray, dims: tuple[str, ...] = (), suffix: str = "") -> Any:

@@ -185,17 +185,16 @@ def at_bound(z: ArrayLike) -> np.ndarray:
 
 
 def _natural(parameter: Parameter, y: Any) -> Any:
+    if parameter.transform == "real":
+        return y
     in_jax = namespace(y) is jnp
+    xp, sigmoid, softmax = (jnp, jax.nn.sigmoid, jax.nn.softmax) if in_jax else (
+        np, scipy.special.expit, scipy.special.softmax)  # fmt: skip
     if parameter.transform == "positive":
-        return jnp.exp(y) if in_jax else np.exp(y)
+        return xp.exp(y)
     if parameter.transform == "bounded":
-        share = jax.nn.sigmoid(y) if in_jax else scipy.special.expit(y)
-        return parameter.low + (parameter.high - parameter.low) * share
-    if parameter.transform == "simplex":
-        if in_jax:
-            return jax.nn.softmax(jnp.concatenate([y, jnp.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
-        return scipy.special.softmax(np.concatenate([y, np.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
-    return y
+        return parameter.low + (parameter.high - parameter.low) * sigmoid(y)
+    return softmax(xp.concatenate([y, xp.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
 
 
 def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:

@@ -81,6 +81,16 @@ def covariance_of(given: Likelihood, z: np.ndarray, method: str = "map") -> Floa
     return inverse_of(curvature(objective_of(given, method), z))[0]
 
 
+def draw_laplace(
+    z: Float[np.ndarray, "groups K"], covariance: Float[np.ndarray, "groups K K"], draws: int, rng: np.random.Generator
+) -> Float[np.ndarray, "draws groups K"]:
+    """Draws of the Laplace approximation around everybody's estimate, z_g ~ N(estimate, covariance)."""
+    values, vectors = np.linalg.eigh(covariance)
+    noise = rng.normal(size=(draws, *z.shape))
+    # a direction that the data leave open is drawn no wider than ten units: beyond, nothing changes
+    return z + np.einsum("gij,dgj->dgi", vectors, noise * np.sqrt(np.clip(values, 0.0, 100.0)))
+
+
 def inverse_of(matrix: np.ndarray) -> tuple[Float[np.ndarray, "groups K K"], Bool[np.ndarray, " groups"]]:
     """The inverse of curvatures (groups, K, K), and where they were flat; a flat direction gets an sd of 10^4."""
     if matrix.shape[-1] == 0:
