@@ -26,7 +26,7 @@ GRAIN = 2.0**-40  # nats, 9e-13: ln p under two draws that is closer than this d
 CHAINS = 4  # draws are independent; ArviZ compares halves of several chains
 
 
-def to_arviz(given: Likelihood, found: Estimate, *, draws: int = 400, method: str = "map", seed: int = 0) -> Any:
+def to_arviz(given: Likelihood, fitted: Estimate, *, draws: int = 400, method: str = "map", seed: int = 0) -> Any:
     """Draws of z_g ~ N(estimate, inverse curvature) on natural scales, and ln p of every decision under each.
 
     Answers with what the installed ArviZ reads: an `InferenceData` before 1.0, an `xarray.DataTree` from then on. A
@@ -34,7 +34,7 @@ def to_arviz(given: Likelihood, found: Estimate, *, draws: int = 400, method: st
     """
     import xarray as xr
 
-    z = draw_laplace(found.z, covariance_of(given, found.z, method), draws, np.random.default_rng(seed))
+    z = draw_laplace(fitted.z, covariance_of(given, fitted.z, method), draws, np.random.default_rng(seed))
     log_p = np.stack([pointwise(given, row) for row in z])
     axes = log_p.ndim - 1 - given.weight.ndim  # weights are of units, or of decisions
     counted = np.broadcast_to(given.weight.reshape(*given.weight.shape, *[1] * axes) > 0, log_p.shape[1:])

@@ -5,7 +5,7 @@ distribution around its mode (Laplace); given these, mean and covariance are tho
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -55,12 +55,11 @@ def empirical_bayes(
     *,
     rounds: int = ROUNDS,
     starts: int = 4,
-    spread: Literal["diagonal", "full"] = "diagonal",
     tol: float = 1e-2,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> GroupFit:
-    """Mean and covariance of a group by EM, and everybody's estimate shrunk towards them.
+    """Mean and (diagonal) covariance of a group by EM, and everybody's estimate shrunk towards them.
 
     Begins at the pooled estimate with a broad covariance; each person is estimated from several starts then. Ends when
     the evidence of the whole group moves by less than `tol` nats, or after `rounds`. Ctrl-C during the rounds gives the
@@ -74,7 +73,7 @@ def empirical_bayes(
     try:
         while done < rounds and not converged:
             report(progress, "empirical Bayes", done, rounds)
-            group = _group_of(persons, spread)
+            group = _group_of(persons)
             persons = _persons(objective, *group, persons)
             (mean, covariance), done = group, done + 1
             total = float(persons.log_evidence.sum())
@@ -96,15 +95,11 @@ def _persons(objective: Objective, mean: np.ndarray, covariance: np.ndarray, beg
     return _Persons(modes.z, covariances, objective(modes.z, np.arange(len(modes.z)))[0], evidence)
 
 
-def _group_of(persons: _Persons, spread: str) -> tuple[np.ndarray, np.ndarray]:
-    """The group's mean and covariance, the mean over people of (z_n - m)(z_n - m)^T + C_n."""
-    share = np.full(len(persons.z), 1.0 / len(persons.z))
-    mean = share @ persons.z
-    offset = persons.z - mean
-    covariance = np.einsum("g,gi,gj->ij", share, offset, offset) + np.einsum("g,gij->ij", share, persons.covariances)
-    if spread == "diagonal":
-        covariance = np.diag(np.diag(covariance))
-    return mean, covariance + LEAST_VARIANCE * np.eye(len(mean))
+def _group_of(persons: _Persons) -> tuple[np.ndarray, np.ndarray]:
+    """The group's mean m and diagonal covariance, the mean over people of (z_n - m)^2 + diag C_n."""
+    mean = persons.z.mean(axis=0)
+    variance = ((persons.z - mean) ** 2 + np.einsum("gii->gi", persons.covariances)).mean(axis=0)
+    return mean, np.diag(variance + LEAST_VARIANCE)
 
 
 # ------------------------------------------------------------------------------- frequencies of models

@@ -111,7 +111,7 @@ def likelihood(
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
     # what programs depend on: not where a search begins, nor the priors, nor the units
-    scales = tuple(one._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for one in model.parameters)
+    scales = tuple(each._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for each in model.parameters)
     return Likelihood(model, units, index, each, at_once, _programs(model.log_prob, scales, at_once))
 
 
@@ -146,17 +146,15 @@ def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool
 
     With `products` also the sum of the outer products of its scores (groups, K, K), which costs next to nothing.
     """
-    found = scores(given, z)
-    totals = found.log_likelihood.reshape(given.units, -1).sum(axis=1)
-    value = np.bincount(given.group, totals, minlength=len(z))
-    gradient = sums_of(found.gradient, given.group, len(z))
+    log_p, slope, outer = scores(given, z)
+    value = np.bincount(given.group, log_p.reshape(given.units, -1).sum(axis=1), minlength=len(z))
+    gradient = sums_of(slope, given.group, len(z))
     if not products:
         return value, gradient
     order = np.argsort(given.group, kind="stable")
     ends = np.cumsum(np.bincount(given.group, minlength=len(z)))[:-1]
-    if found.products is None:
-        return value, gradient, np.stack([rows.T @ rows for rows in np.split(found.gradient[order], ends)])
-    return value, gradient, np.stack([rows.sum(axis=0) for rows in np.split(found.products[order], ends)])
+    parts = np.split((slope if outer is None else outer)[order], ends)
+    return value, gradient, np.stack([part.T @ part if outer is None else part.sum(axis=0) for part in parts])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
@@ -223,7 +221,7 @@ def _programs(log_prob: LogProb, parameters: tuple[Parameter, ...], at_once: int
         slopes, each = jax.jacfwd(weighted, has_aux=True)(z, unit, weight)
         return each, slopes.sum(axis=0), slopes.T @ slopes
 
-    def in_batches(one: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
-        return jax.lax.map(lambda row: one(*row), (z, data, weight), batch_size=at_once)
+    def in_batches(of_unit: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
+        return jax.lax.map(lambda row: of_unit(*row), (z, data, weight), batch_size=at_once)
 
     return {"value": jax.jit(partial(in_batches, value)), "both": jax.jit(partial(in_batches, both))}

@@ -263,18 +263,18 @@ def _recovered(
     return tuple(rows)
 
 
-def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
+def coverage(recovery: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
     """How often the 95% interval of a number holds the truth: from the curvature, and from the profile if known.
 
     The second is from the intervals of `recover(profiles=...)`, or from the deviances of `recover(tests=...)`.
     """
-    j = found.names.index(name)
-    truth = found.truth[j]
-    wald = _coverage(np.abs(found.estimates[:, j] - truth) <= NORMAL * found.errors[:, j])
-    if name in found.profiled:
-        return wald, _coverage((found.profiled[name][:, 0] <= truth) & (truth <= found.profiled[name][:, 1]))
-    if name in found.deviance:
-        return wald, _coverage(found.deviance[name] <= chdtri(1, 1 - LEVEL))
+    j = recovery.names.index(name)
+    truth = recovery.truth[j]
+    wald = _coverage(np.abs(recovery.estimates[:, j] - truth) <= NORMAL * recovery.errors[:, j])
+    if name in recovery.profiled:
+        return wald, _coverage((recovery.profiled[name][:, 0] <= truth) & (truth <= recovery.profiled[name][:, 1]))
+    if name in recovery.deviance:
+        return wald, _coverage(recovery.deviance[name] <= chdtri(1, 1 - LEVEL))
     return wald, None
 
 
@@ -372,15 +372,15 @@ def recover_cohorts(
     people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
     rows: list[RecoveredParameter] = []
     for row, name in enumerate(names):
-        found = []
+        refitted = []
         for number in range(cohorts):
             report(progress, f"recovery: people who use {name}", row * cohorts + number, len(names) * cohorts)
             cohort = refit(name, number)
             people[row] += np.bincount(cohort.log_evidence.argmax(axis=1), minlength=len(names)) / len(cohort.truth)
             frequency[row] += select_models(cohort.log_evidence).expected if len(names) > 1 else 1.0
             won[row, cohort.first] += 1
-            found.append(cohort[:4])
-        rows += _recovered(name, parameters[name], *(np.concatenate(part) for part in zip(*found, strict=True)))
+            refitted.append(cohort[:4])
+        rows += _recovered(name, parameters[name], *(np.concatenate(part) for part in zip(*refitted, strict=True)))
     return ModelRecovery(names, tuple(rows), people / cohorts, frequency / cohorts, won / cohorts)
 
 

@@ -145,11 +145,11 @@ def compare_conditions(conditions: Mapping[str, ArrayLike], *, tol: float = 1e-3
     evidence = sum(rows[:, columns] for rows, columns in zip(checked.values(), np.array(tuples).T, strict=True))
     same = np.array([len(set(used)) == 1 for used in tuples])
     members = np.stack([same, ~same], axis=1).astype(float)
-    found = _select(np.asarray(evidence), _shared_prior(members), members, _positive("tol", tol))
-    stays = found.selection
+    selected = _select(np.asarray(evidence), _shared_prior(members), members, _positive("tol", tol))
+    stays = selected.selection
     return ConditionComparison(
         tuple(checked), float(stays.expected[0]), float(stays.xp[0]), float(stays.pxp[0]), stays.bor, tuples,
-        found.alpha / found.alpha.sum(), tuple(select_models(each, tol=tol) for each in checked.values()),
+        selected.alpha / selected.alpha.sum(), tuple(select_models(each, tol=tol) for each in checked.values()),
     )  # fmt: skip
 
 
