@@ -230,7 +230,7 @@ def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> Floa
         return points
     if starts < 1:
         raise ValueError(f"starts = {starts}: pass at least 1.")
-    around = starts_around(unconstrained(given.parameters, {}), starts, 1, seed, SPREAD)[:, 0]
+    around = starts_around(unconstrained(given.parameters, {}), int(starts), 1, seed, SPREAD)[:, 0]
     return around if count else around[:1]
 
 
