@@ -61,7 +61,7 @@ class Family(NamedTuple):
     features: Callable[[Observation], Any] | None = None  # what a softmax gate may look at: (F) numbers
 
 
-class Choice(NamedTuple):
+class _Choice(NamedTuple):
     """What a decision's likelihood is made of."""
 
     problem: Problem
@@ -183,7 +183,7 @@ class Setup(NamedTuple):
     primitives: tuple[str, ...]
     units: dict[str, Any]
     subject: Shaped[np.ndarray, " N"]
-    choice: Callable[[Theta, Any], Choice]  # of (natural values of the free parameters, unit)
+    choice: Callable[[Theta, Any], _Choice]  # of (natural values of the free parameters, unit)
     at_once: int
     features: int = 0  # how many numbers each unit has for a softmax gate
 
@@ -214,7 +214,7 @@ def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | N
     return setup._replace(features=units["features"].shape[1])
 
 
-def _choice(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> Choice:
+def _choice(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> _Choice:
     """The gating problem of a decision, and the observed action under each primitive."""
     agent = family.build({**fixed, **theta})
     seen, k, action = unit["observation"], unit["k"], unit["action"]
@@ -223,13 +223,13 @@ def _choice(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[st
         raise ValueError(f"the family poses a {type(posed).__name__}: derivatives are known for the entropy (Problem).")
     if by == "index":
         log_at = jnp.log(jnp.maximum(posed.pi[action], np.exp(LEAST)))
-        return Choice(posed, log_at, -jnp.log(1.0 * posed.pi.shape[0]))
+        return _Choice(posed, log_at, -jnp.log(1.0 * posed.pi.shape[0]))
     if not isinstance(agent.actions, Grid):
         raise ValueError("actions lie off the points of a finite set: pass indices, or an agent with a Grid.")
     cell = jnp.prod(agent.actions.spacing)  # the volume that a point of the set stands for
     density = partial(_log_density, agent.actions, action, seen, k, cell)
     log_at = jnp.stack([density(primitive) for primitive in agent.primitives])
-    return Choice(posed, jnp.maximum(log_at, LEAST), -jnp.log(agent.actions.size * cell))
+    return _Choice(posed, jnp.maximum(log_at, LEAST), -jnp.log(agent.actions.size * cell))
 
 
 def _log_density(
@@ -284,7 +284,7 @@ def rivals(setup: Setup, theta: Theta) -> list[Model]:
     )
     inner, held, names, choice = _inner(setup, free), _starts_of(free), setup.primitives, setup.choice
 
-    def here(theta: Theta, unit: Any) -> Choice:
+    def here(theta: Theta, unit: Any) -> _Choice:
         own = {"weights", "gate", "lapse"}
         return choice({**held, **{name: theta[name] for name in theta if name not in own}}, unit)
 
@@ -335,12 +335,12 @@ def softmax_weights(coef: Any, features: Any, count: int) -> Any:
     return jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)]))
 
 
-def _mixed(here: Choice, log_w: Any) -> Any:
+def _mixed(here: _Choice, log_w: Any) -> Any:
     """ln of the mixture at the observed action."""
     return logsumexp(here.log_at + log_w)
 
 
-def _gated(here: Choice) -> Any:
+def _gated(here: _Choice) -> Any:
     return _mixed(here, log_weights(here.problem)[0])
 
 

@@ -71,7 +71,7 @@ class Likelihood(NamedTuple):
         return int(self.group.max()) + 1 if len(self.group) else 0
 
 
-class Scores(NamedTuple):
+class _Scores(NamedTuple):
     """Log-likelihood and gradient of each unit, and the sum of the outer products of its decisions' gradients."""
 
     log_likelihood: Float[np.ndarray, "units ..."]
@@ -133,12 +133,12 @@ def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]
     return np.asarray(_run(given, z, "value"))
 
 
-def scores(given: Likelihood, z: ArrayLike) -> Scores:
+def scores(given: Likelihood, z: ArrayLike) -> _Scores:
     """ln p and its gradient in z, unit by unit."""
     value, slope, *products = _run(given, z, "both")
     free, scale = size(given.parameters), affine_of(given.parameters)[1]
     outer = products[0][:, :free, :free] * np.outer(scale, scale) if products else None
-    return Scores(value, slope[:, :free] * scale, outer)
+    return _Scores(value, slope[:, :free] * scale, outer)
 
 
 def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool = False) -> tuple[np.ndarray, ...]:
