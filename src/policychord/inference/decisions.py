@@ -206,7 +206,7 @@ def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | N
     first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
     size, count = jax.eval_shape(pose, first, 0).pi.shape
     names = labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
-    setup = Setup(family, parameters, fixed, tuple(names), units, seen.subject, partial(_choice, family, fixed, by),
+    setup = Setup(family, parameters, fixed, tuple(names), units, seen.subject, partial(_choice_of, family, fixed, by),
                   int(np.clip(ENTRIES * 3 // (size * count), 8, 256)))  # fmt: skip
     if family.features is None:
         return setup
@@ -214,7 +214,7 @@ def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | N
     return setup._replace(features=units["features"].shape[1])
 
 
-def _choice(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> _Choice:
+def _choice_of(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> _Choice:
     """The gating problem of a decision, and the observed action under each primitive."""
     agent = family.build({**fixed, **theta})
     seen, k, action = unit["observation"], unit["k"], unit["action"]
