@@ -42,7 +42,7 @@ from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices, read_choices
 from policychord.inference import Model, likelihood, real
 from policychord.inference.families import full
-from policychord.inference.learning import files as learning
+from policychord.inference.learning import objectives as learning
 from policychord.inference.optimise import Optimum
 from policychord.runs import cache, fit, sweep
 from policychord.runs import tracks as track_runs

@@ -35,14 +35,12 @@ from policychord.choices.data import TASKS, Reading, read_choices  # noqa: E402
 from policychord.choices.models import classic  # noqa: E402
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices  # noqa: E402
 from policychord.inference import comparison, fit, groups, likelihoods, optimise, search, to_datatree  # noqa: E402
-from policychord.inference.decisions import composed, family_of, observations  # noqa: E402
+from policychord.inference.decisions import family_of, likelihood_of_setup, observations, setup_of  # noqa: E402
 from policychord.inference.families import bandit, flock  # noqa: E402
-from policychord.inference.fits import likelihood_of_model, setup_of  # noqa: E402
 from policychord.inference.parameters import at_bound, bounded, free_names, natural, real, size, unconstrained  # noqa: E402
 from policychord.inference.recovery import Recovery, coverage, information, recover  # noqa: E402
 from policychord.inference.selection import select_models  # noqa: E402
 from policychord.inference.uncertainty import (  # noqa: E402
-    Interval,
     Uncertainty,
     Verdict,
     curvature,
@@ -170,7 +168,7 @@ def expected_of(design: Any, truth: dict[str, Any], free: tuple[str, ...], decis
     """Verdicts that an ideal experiment gives: errors and correlations of the information at the truth."""
     known = information(design.family, truth, design.simulate(truth, 2000, 1), free=free)
     sd = np.sqrt(np.diag(known.covariance) / decisions)
-    ends = tuple(Interval(z - 1.96 * e, z + 1.96 * e) for z, e in zip(known.z, sd, strict=True))
+    ends = np.stack([known.z - 1.96 * sd, known.z + 1.96 * sd], axis=-1)
     sure = Uncertainty(known.matrix * decisions, known.covariance / decisions, known.covariance, ends, known.flat)
     _, chosen, _ = family_of(design.family, free, {})
     return known, verdicts(chosen, known.z, sure)
@@ -224,8 +222,7 @@ def run_cohort(options: argparse.Namespace) -> None:
             parts.append(design.simulate(theta, trials, 1000 * cohort + person)._replace(
                 subject=np.full(trials, person)))  # fmt: skip
         seen = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *parts)
-        setup = setup_of(known._replace(features=None), chosen, rest, seen)
-        given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
+        given = likelihood_of_setup(setup_of(known._replace(features=None), seen, chosen, rest))
         group, single = groups.empirical_bayes(given, starts=2), alone(given, 2)
         return {
             "offset": group.mean - mean, "error": group.error, "spread": np.sqrt(np.diag(group.covariance)),
@@ -267,9 +264,7 @@ def people(trials: Any) -> Any:
 
 
 def players(seen: Any, variance: tuple[float, ...], free: tuple[str, ...]) -> Any:
-    known, chosen, rest = family_of(bandit(variance).family, free, {})
-    setup = setup_of(known._replace(features=None), chosen, rest, seen)
-    return likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
+    return likelihood_of_setup(setup_of(bandit(variance).family._replace(features=None), seen, free))
 
 
 def hybrids(seen: Any, lapse: bool) -> Any:
@@ -282,16 +277,16 @@ def hybrids(seen: Any, lapse: bool) -> Any:
 
 def alone(given: Any, starts: int = 4) -> Any:
     """Everybody by maximum likelihood, from several starts."""
-    objective, centre = optimise.of_groups(given, products=True), unconstrained(given.parameters, {})
+    objective, centre = optimise.objective_of(given), unconstrained(given.parameters, {})
     rng, best, value = np.random.default_rng(0), None, None
     for i in range(starts):
         begin = np.tile(centre, (given.groups, 1)) + (rng.normal(size=(given.groups, len(centre))) if i else 0.0)
         found = search.maximise_groups(objective, begin)
         if best is None:
-            best, value = found.z, found.value
+            best, value = found.z, found.log_posterior
         else:
-            best = np.where((found.value > value)[:, None], found.z, best)
-            value = np.maximum(found.value, value)
+            best = np.where((found.log_posterior > value)[:, None], found.z, best)
+            value = np.maximum(found.log_posterior, value)
     return best
 
 
@@ -301,7 +296,7 @@ def after_hybrid(given: Any) -> np.ndarray:
         likelihoods.Model("hybrid", (real("coef", [1.0, 0.16], labels=("V/TU", "RU")),), hybrid),
         given.data, groups=given.group, at_once=256,
     )  # fmt: skip
-    coef, whole = alone(other), optimise.of_groups(given, products=True)
+    coef, whole = alone(other), optimise.objective_of(given)
     rest = unconstrained(given.parameters, {})[2:]
     if not rest.size:
         return coef
@@ -312,7 +307,7 @@ def after_hybrid(given: Any) -> np.ndarray:
 
     begin = np.tile(rest, (given.groups, 1))
     ends = [search.maximise_groups(objective, begin + shift) for shift in (0.0, 2.0)]
-    best = np.where((ends[0].value >= ends[1].value)[:, None], ends[0].z, ends[1].z)
+    best = np.where((ends[0].log_posterior >= ends[1].log_posterior)[:, None], ends[0].z, ends[1].z)
     return np.hstack([coef, best])
 
 
@@ -320,7 +315,7 @@ def open_below(given: Any, z: np.ndarray, depth: float = 4.0) -> int:
     """How many people's likelihood of ln eps, all else as estimated, is still within 1.92 nats far below."""
     lower = z.copy()
     lower[:, 2] -= depth
-    objective = optimise.of_groups(given)
+    objective = optimise.objective_of(given)
     everyone = np.arange(len(z))
     return int((objective(z, everyone)[0] - objective(lower, everyone)[0] < 1.92).sum())
 
@@ -406,7 +401,7 @@ def _of_people(make: Callable[[], Any], fold: np.ndarray, step: str) -> dict[str
         return {"shrunk": held_out_with(lambda train: groups.empirical_bayes(train, rounds=6, starts=2).z, given, fold)}
     z = alone(given, 8)  # the likelihood of some people has several hills
     if step == "ends":
-        objective = optimise.of_groups(given, products=True)
+        objective = optimise.objective_of(given)
         covariance, _ = inverse_of(curvature(objective, z))
         return {"ends": profile(objective, z, objective(z, np.arange(len(z)))[0], covariance, 2)}
     inside, count = likelihoods.pointwise(given, z), size(given.parameters)
@@ -581,11 +576,9 @@ def partial_of(name: str) -> Any:
 
 def run_size(options: argparse.Namespace) -> None:
     design = flock()
-    known, chosen, rest = family_of(design.family, ("eps", "prior", "collision"), {})
     seen = design.simulate(FLOCK, 10_000, 0)
-    setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
-    z = unconstrained(chosen, {one.name: FLOCK[one.name] for one in chosen})
+    given = likelihood_of_setup(setup_of(design.family, seen, ("eps", "prior", "collision")))
+    z = unconstrained(given.parameters, {one.name: FLOCK[one.name] for one in given.parameters})
     likelihoods.pointwise(given, z), likelihoods.scores(given, z)
     pairs = []
     for _ in range(5):
@@ -605,7 +598,7 @@ def run_size(options: argparse.Namespace) -> None:
     many = jax.tree_util.tree_map(lambda leaf: np.concatenate([leaf] * 10), seen)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     begun = time.process_time()
-    whole = fit(known, many, ("eps", "prior", "collision"), starts=2, compare=False, profiles=False)
+    whole = fit(design.family, many, ("eps", "prior", "collision"), starts=2, compare=False, profiles=False)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  10^5 decisions, a whole fit without rivals and profiles: peak memory of the process {peak:.2f} GiB "
           f"({before:.2f} before), CPU {time.process_time() - begun:.0f} s, "

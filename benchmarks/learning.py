@@ -33,12 +33,11 @@ import policychord as pc  # noqa: E402
 from policychord import inference  # noqa: E402
 from policychord.inference import learning  # noqa: E402
 from policychord.inference.comparison import folds_of  # noqa: E402
-from policychord.inference.decisions import composed  # noqa: E402
-from policychord.inference.fits import setup_of  # noqa: E402
+from policychord.inference.decisions import composed, setup_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
+from policychord.inference.learning.markov import _held_out_markov, hide  # noqa: E402
 from policychord.inference.learning.objectives import learn_posed, log_prob, pose, with_data  # noqa: E402
-from policychord.inference.learning.rivals import _held_out_markov, hide  # noqa: E402
 from policychord.inference.parameters import natural  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
@@ -433,13 +432,11 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
 
     title, fold = file.stem, folds_of(data.subject, options.folds)
     book.step(f"{title}: subjects", lambda: np.unique(data.subject, return_inverse=True)[1].reshape(-1).tolist())
-    parameters = tuple(one for one in family.parameters if one.name in family.free)
-    rest = {one.name: one.start for one in family.parameters if one.name not in family.free}
-    setup = setup_of(family, parameters, rest, data)
-    models = {one.name: one for one in (composed(family, parameters, rest, setup.by), *models_of(given, family))}
+    setup = setup_of(family, data)
+    models = {one.name: one for one in (composed(setup), *models_of(given, family))}
 
     def known(name: str) -> Any:
-        score = inference.compare([models[name]], inference.Data(setup.data, data.subject, data.subject), fold=fold,
+        score = inference.compare([models[name]], inference.Data(setup.units, data.subject, data.subject), fold=fold,
                                   method="ml", at_once=setup.at_once).scores[0]  # fmt: skip
         inside = float(score.log_likelihood.sum()) / given.size
         return {"each": _round(score.each), "parameters": score.parameters, "told": [], "inside": inside}

@@ -63,7 +63,6 @@ KEPT = {
     "xarray": {
         "choices/checks.py",
         "inference/export.py",
-        "inference/output.py",
         "loops/trace.py",
         "runs/fit.py",
         "worlds/*/episodes.py",

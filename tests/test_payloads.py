@@ -24,7 +24,7 @@ from policychord import _files
 from policychord.choices.data import TASKS, read_choices
 from policychord.cli.settings import _from_file
 from policychord.inference import Model, likelihood, real
-from policychord.inference.learning import files
+from policychord.inference.learning import objectives
 from policychord.runs import cache, fit, sweep, tracks
 from policychord.runs.plan import SweepPlan, read_sweep_plan
 from policychord.runs.store import write_dataset
@@ -133,7 +133,7 @@ def read_wire(folder: Path) -> None:
 
 def read_learned(folder: Path) -> None:
     given = likelihood(Model("a", (real("a"),), lambda theta, unit: -(theta["a"] ** 2)), {"x": np.zeros(1)})
-    files.read_optimum(folder / "x.npz", given)
+    objectives.read_optimum(folder / "x.npz", given)
 
 
 def read_tracks_upload(folder: Path, name: str) -> None:
@@ -258,7 +258,7 @@ HARMLESS = {
 READERS = {
     "policychord/choices/tables.py": ("table: pickle", "sidecar: pickle", "upload: pickle"),
     "policychord/_files.py": ("result of a step: pickle", "result of a step: objects", "results of learning: pickle"),
-    "policychord/inference/learning/files.py": ("results of learning: pickle", "results of learning: objects"),
+    "policychord/inference/learning/objectives.py": ("results of learning: pickle", "results of learning: objects"),
     "policychord/runs/cache.py": ("result of a step: pickle", "result of a step: objects"),
     "policychord_paper/compare.py": (
         "claims: pickle",

@@ -17,7 +17,7 @@ from policychord.choices.models import classic, log_proba, log_reference
 from policychord.choices.schemas import features
 from policychord.choices.simulate import cohort as cohort_of
 from policychord.inference import estimate
-from policychord.inference.likelihoods import value_and_gradient
+from policychord.inference.optimise import log_posterior
 from policychord.worlds.bandit import Belief
 
 LINKS = ("probit", "logit")
@@ -127,7 +127,7 @@ def test_the_weak_prior_is_the_declared_one(rng, link):
     model = classic("Value", link)
     fitted = fit(model, trials)
     with jax.enable_x64(True):
-        _, slope = value_and_gradient(choice_likelihood(model, trials), fitted.z[0])
+        _, slope = log_posterior(choice_likelihood(model, trials), fitted.z[0])
     np.testing.assert_allclose(slope, fitted.z[0] / WEAK.sd**2, rtol=1e-3)
     spread = np.sqrt(np.mean((mean - mean.mean(1, keepdims=True)) ** 2))
     np.testing.assert_allclose(fitted.z[0], fitted.coef[0] * spread / EFFECT, rtol=1e-9)

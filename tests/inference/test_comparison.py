@@ -144,6 +144,26 @@ def test_models_and_parameters_are_recovered(compared):
     assert 0.7 <= by_name["b: first"].coverage <= 1.0
 
 
+def test_a_model_that_misses_what_people_do_is_seen_in_its_predictions(data):
+    """Simulated people of `one` ignore the second feature, and their choices do not follow it."""
+
+    def follows(data):
+        return float(np.mean(data.units["x"][..., 1] * (data.units["y"] - 0.5)))
+
+    right, wrong = (
+        inf.predict(given, inf.estimate(given).z, data, simulate, {"follows the second": follows}, draws=40)[0]
+        for given in (inf.likelihood(model, data.units, groups=data.subject) for model in (TWO, ONE))
+    )
+    assert right.observed == wrong.observed == follows(data)
+    assert right.inside
+    assert 0.05 < right.share < 0.95
+    assert not wrong.inside
+    assert wrong.share == 0.0
+    assert wrong.low < 0.0 < wrong.high
+    with pytest.raises(ValueError, match="draws = 1"):
+        inf.predict(inf.likelihood(ONE, data.units), np.zeros((1, 1)), data, simulate, {}, draws=1)
+
+
 def test_arviz_and_numpyro_take_the_same_likelihood(data, compared):
     import arviz
 

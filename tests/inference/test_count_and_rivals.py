@@ -10,8 +10,8 @@ import pytest
 from policychord import inference
 from policychord.inference import learning, optimise
 from policychord.inference.learning.count import _choose, _grown, _match_columns, held_out
+from policychord.inference.learning.markov import expect
 from policychord.inference.learning.objectives import learn_posed, log_prob, pose
-from policychord.inference.learning.rivals import expect
 from policychord.inference.parameters import unconstrained
 
 from .test_learn import BEGIN, TRUTH, chooser, decisions, found, posed  # noqa: F401  (fixtures)
@@ -95,13 +95,13 @@ def asked(monkeypatch):
 def test_interruption_ends_the_comparison_of_rivals(asked, decisions):  # noqa: F811
     """A run answers Ctrl-C with the best so far; what is made of many runs must not go on with the next."""
     with pytest.raises(KeyboardInterrupt):
-        learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
+        learning.compare_mixings(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
     assert len(asked) <= 5  # the run asks once more for the best so far
 
 
 def test_rivals_are_compared_with_each_other_and_with_chance(decisions):  # noqa: F811
     """All on the same held-out people, those of a hidden-Markov mixture with its own estimates among them."""
-    compared = learning.compare(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
+    compared = learning.compare_mixings(chooser(BEGIN[:2]), decisions, lambda offer: offer, starts=1, folds=2)
     assert set(compared.names) == {"gate", "constant", "softmax", "markov", "chance"}
     np.testing.assert_allclose(compared.score("chance").each, -np.log(4))
     posed = pose(chooser(BEGIN[:2]), "likelihood", decisions)  # noqa: F811

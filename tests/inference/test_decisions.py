@@ -14,7 +14,7 @@ import policychord
 from policychord import Composer, Cost, Gaussian, Grid, Problem, inference
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.inference import decisions, fits, likelihoods, output, parameters
+from policychord.inference import decisions, findings, likelihoods, optimise, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
 from policychord.runs.page import render_page
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
@@ -83,11 +83,9 @@ def test_derivatives_of_the_weights_are_those_of_the_solver(n, rng):
 
 
 def test_gradients_in_chunks_are_those_of_differences(seen):
-    known, chosen, rest = decisions.family_of(LINE, ("eps", "prior", "scale", "sd"), {})
-    setup = fits.setup_of(known, chosen, rest, seen)
-    given = fits.likelihood_of_model(decisions.composed(known, chosen, rest, setup.by), setup, seen)
-    z = parameters.unconstrained(chosen, TRUTH)
-    value, gradient = likelihoods.value_and_gradient(given, z)
+    given = decisions.likelihood_of_setup(decisions.setup_of(LINE, seen, ("eps", "prior", "scale", "sd")))
+    z = parameters.unconstrained(given.parameters, TRUTH)
+    value, gradient = optimise.log_posterior(given, z)
     assert value == pytest.approx(likelihoods.pointwise(given, z).sum(), abs=1e-9)
     for j in range(len(z)):
         step = 1e-4 * np.eye(len(z))[j]
@@ -111,15 +109,18 @@ def test_a_known_agent_is_recovered_with_certificates_and_rivals(found):
     assert own.log_likelihood.sum() == pytest.approx(found.log_likelihood, abs=1e-6)
     assert own.bic.sum() == pytest.approx(found.bic, abs=1e-6)
     assert found.held_out == own.held_out < found.log_likelihood / 600
-    assert "it is needed here" in fits.sentence_of(found)
+    assert "it is needed here" in inference.sentence_of(found)
     assert found.held_out_by == "subject"
 
 
 def test_primitives_of_bare_problems_are_called_as_in_the_prior(found, seen):
     assert found.primitives == ("a", "b", "c")
-    unnamed = LINE._replace(parameters=tuple(one for one in LINE.parameters if one.name != "prior"), free=("eps",))
-    setup = fits.setup_of(unnamed, unnamed.parameters[:1], {**TRUTH, "prior": jnp.asarray(TRUTH["prior"])}, seen)
-    assert setup.names == ("primitive 0", "primitive 1", "primitive 2")
+    unnamed = LINE._replace(
+        build=lambda theta: build({**theta, "prior": jnp.asarray(TRUTH["prior"])}),
+        parameters=tuple(one for one in LINE.parameters if one.name != "prior"), free=("eps",),
+    )  # fmt: skip
+    setup = decisions.setup_of(unnamed, seen)
+    assert setup.primitives == ("primitive 0", "primitive 1", "primitive 2")
 
 
 def winding(theta):
@@ -154,7 +155,8 @@ def test_actions_that_ignore_the_situation_are_said_to_need_no_gating(seen):
     # the temperature runs off to infinity here; runs ended on a plateau, or at a temperature that a problem refuses
     order = np.random.default_rng(0).permutation(len(seen.action))
     found = policychord.fit(LINE, seen._replace(action=np.asarray(seen.action)[order]), starts=1)
-    assert "constant weights do" in fits.sentence_of(found) or "it is not needed here" in fits.sentence_of(found)
+    sentence = inference.sentence_of(found)
+    assert "constant weights do" in sentence or "it is not needed here" in sentence
     assert abs(found.comparison.difference("composed", "constant weights").mean) < 0.01
     np.testing.assert_allclose(found.theta["prior"], 1 / 3, atol=0.1)
 
@@ -180,7 +182,7 @@ def test_the_sentence_follows_from_gain_and_movement(found, gain, moved, words):
     compared = inference.Comparison(tuple(sorted(scores, key=lambda score: -score.held_out)), clusters, None)
     assert compared.difference("composed", "constant weights").error == pytest.approx(gain[1])
     weights = np.full((100, 2), 0.5) + moved * np.tile([[1.0, -1.0], [-1.0, 1.0]], (50, 1))
-    assert words in fits.sentence_of(found._replace(comparison=compared, weights=weights, held_out_by="subject"))
+    assert words in inference.sentence_of(found._replace(comparison=compared, weights=weights, held_out_by="subject"))
 
 
 def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
@@ -192,11 +194,10 @@ def test_scale_and_temperature_are_told_to_be_hard_to_tell_apart(seen):
 def test_information_is_the_spread_of_scores(seen):
     """Without any action: the expected outer product of scores, here against simulated actions."""
     known = inference.information(LINE, TRUTH, seen, free=("eps", "scale"))
-    family, chosen, rest = decisions.family_of(LINE, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
     many = simulate(TRUTH, 6000, 4)
-    setup = fits.setup_of(family, chosen, rest, many)
-    given = fits.likelihood_of_model(decisions.composed(family, chosen, rest, setup.by), setup, many)
-    slope = likelihoods.scores(given, parameters.unconstrained(chosen, {"eps": 0.4, "scale": 8.0})).gradient
+    setup = decisions.setup_of(LINE, many, ("eps", "scale"), {"prior": TRUTH["prior"], "sd": 0.3})
+    given = decisions.likelihood_of_setup(setup)
+    slope = likelihoods.scores(given, parameters.unconstrained(given.parameters, {"eps": 0.4, "scale": 8.0})).gradient
     np.testing.assert_allclose(slope.T @ slope / len(slope), known.matrix, rtol=0.25)
     assert np.all(np.abs(slope.mean(axis=0)) < 4 * slope.std(axis=0) / np.sqrt(len(slope)))
 
@@ -223,9 +224,9 @@ def test_everybody_is_shrunk_towards_the_group(seen):
     assert tree["posterior"]["eps_person"].dims == ("chain", "draw", "person")
     # decisions are scored under everybody's own draws, not under the group's mean
     assert float(tree["log_likelihood"]["action"].mean(("chain", "draw")).sum()) < found.log_likelihood
-    assert [row["person"] for row in output.person_rows(found)] == list(range(12))
+    assert [row["person"] for row in findings.person_rows(found)] == list(range(12))
     assert inference.draw_people(found).get_axes()
-    assert "mean of 12 people" in output.describe(found)
+    assert "mean of 12 people" in inference.describe(found)
 
 
 def stop_at(words):
@@ -252,7 +253,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
     assert note in found.notes[0]
     assert np.isfinite(found.log_likelihood)
     assert found.weights.shape == (600, 3)
-    assert found.notes[0] in output.describe(found)
+    assert found.notes[0] in inference.describe(found)
     again = policychord.fit(LINE, seen, ("eps",), resume=found.optimum, compare=False, profiles=False)
     assert again.complete
     assert again.log_likelihood >= found.log_likelihood - 1e-9
@@ -262,7 +263,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_fit_goes_on_from_there(seen, stage
 @pytest.mark.parametrize("call", range(1, 5))
 def test_ctrl_c_is_not_lost_in_a_step_of_something_longer(seen, monkeypatch, call):
     """`maximise` answers Ctrl-C with the best so far; a comparison must not take that for an estimate."""
-    given = fits.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
+    given = inference.likelihood_of(policychord.fit(LINE, seen, ("eps",), starts=1, compare=False, profiles=False))
     data, fold = inference.Data(given.data, seen.subject, seen.block), np.arange(600) % 2
     calls, real = [], inference.optimise.by_group
 
@@ -319,8 +320,8 @@ def test_actions_off_the_grid_are_densities():
 
 
 def test_words_and_figures_are_made_from_the_fit(found):
-    text = output.describe(found)
-    assert fits.sentence_of(found) in text
+    text = inference.describe(found)
+    assert inference.sentence_of(found) in text
     assert "| eps |" in text
     for draw in (inference.draw_estimates, inference.draw_weights):
         assert draw(found).get_axes()

@@ -174,7 +174,7 @@ def test_a_mode_that_a_profile_finds_is_followed():
 def test_an_interval_that_hides_the_order_of_magnitude_is_weak(width, grade):
     """Beyond a factor of ten; a real number has no unit, so its width says nothing."""
     declared = [parameters.positive("eps"), parameters.real("coef")]
-    ends = (uncertainty.Interval(-width / 2, width / 2),) * 2
+    ends = np.array([[-width / 2, width / 2]] * 2)
     found = uncertainty.Uncertainty(np.eye(2), np.eye(2), np.eye(2), ends, False)
     told = uncertainty.verdicts(declared, np.zeros(2), found)
     assert [one.grade for one in told] == [grade, "identified"]
@@ -228,15 +228,15 @@ def test_a_value_that_jumps_by_its_tolerance_does_not_keep_a_run_from_its_mode()
 def test_groups_shrink_and_recover_their_mean(cohort):
     given, coef = cohort
     found = groups.empirical_bayes(given, starts=2)
-    alone = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)))
+    alone = search.maximise_groups(optimise.objective_of(given), np.zeros((PEOPLE, 2)))
     assert found.converged
     assert alone.converged.all()
     assert np.abs(found.mean - coef.mean(0)).max() < 3 * found.error.max()
     truth = [np.sum((z - coef) ** 2) for z in (found.z, alone.z)]
     assert truth[0] < 0.9 * truth[1]  # shrunk estimates are closer to the truth
-    lonely = search.maximise_groups(optimise.of_groups(given), np.zeros((PEOPLE, 2)), held=1)
+    lonely = search.maximise_groups(optimise.objective_of(given), np.zeros((PEOPLE, 2)), held=1)
     assert np.all(lonely.z[:, 1] == 0)
-    assert np.all(lonely.value <= alone.value + 1e-6)
+    assert np.all(lonely.log_posterior <= alone.log_posterior + 1e-6)
 
 
 def test_frequencies_of_models_follow_who_uses_them():

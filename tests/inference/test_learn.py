@@ -8,9 +8,17 @@ import pytest
 
 import policychord as pc
 from policychord import inference
-from policychord.inference import learning, likelihoods
-from policychord.inference.learning import files
-from policychord.inference.learning.objectives import among, learn_posed, log_prob, pose, with_data
+from policychord.inference import learning
+from policychord.inference.learning.objectives import (
+    among,
+    learn_posed,
+    log_prob,
+    pose,
+    read_optimum,
+    with_data,
+    write_optimum,
+)
+from policychord.inference.optimise import log_posterior
 from policychord.inference.parameters import natural, unconstrained
 from policychord.primitives.base import AbstractPrimitive
 
@@ -68,10 +76,10 @@ def test_same_situations_are_solved_once(posed, decisions):
 def test_gradient_counts_what_the_gate_does(posed):
     """Along random directions, differences of the likelihood; with the weights held, as EM does, it is another one."""
     z = unconstrained(posed.parameters, {})
-    value, slope = likelihoods.value_and_gradient(posed.likelihood, z)
+    value, slope = log_posterior(posed.likelihood, z)
     direction = np.random.default_rng(0).normal(size=len(z))
     h = 1e-5
-    up, down = (likelihoods.value_and_gradient(posed.likelihood, z + s * h * direction)[0] for s in (1, -1))
+    up, down = (log_posterior(posed.likelihood, z + s * h * direction)[0] for s in (1, -1))
     np.testing.assert_allclose(slope @ direction, (up - down) / (2 * h), rtol=1e-5)
     weights = np.asarray(posed.weigh(z, posed.likelihood.data)[0])
     count = posed.likelihood.data["count"]
@@ -87,7 +95,7 @@ def test_gradient_counts_what_the_gate_does(posed):
 def test_energy_has_the_envelope_gradient(lowered):
     """dV*/dl_a = w_a pi_a o (g - pi_a^T g), g = ln(Pi w) + s, and it agrees with differences of V*."""
     z = unconstrained(lowered.parameters, {})
-    slope = likelihoods.value_and_gradient(lowered.likelihood, z)[1]
+    slope = log_posterior(lowered.likelihood, z)[1]
     data = lowered.likelihood.data
     best = pc.solve(pc.problem(pi=BEGIN.T, action_cost=data["observation"], eps=EPS), tol=1e-13).weights
     g = np.log(best @ BEGIN) + data["observation"]
@@ -95,7 +103,7 @@ def test_energy_has_the_envelope_gradient(lowered):
     by_hand = -np.einsum("t,tad->ad", data["count"].sum(axis=1), own)
     np.testing.assert_allclose(slope.reshape(3, 3), by_hand[:, :-1], rtol=1e-3, atol=1e-3)  # weights to 1e-5
     direction, h = np.random.default_rng(1).normal(size=len(z)), 1e-5
-    up, down = (likelihoods.value_and_gradient(lowered.likelihood, z + s * h * direction)[0] for s in (1, -1))
+    up, down = (log_posterior(lowered.likelihood, z + s * h * direction)[0] for s in (1, -1))
     np.testing.assert_allclose(slope @ direction, (up - down) / (2 * h), rtol=1e-5)
 
 
@@ -131,7 +139,7 @@ def test_some_decisions_with_the_same_programs(posed, decisions):
     part = jax.tree_util.tree_map(lambda leaf: leaf[rows], decisions)
     again = with_data(posed, part)
     assert again.likelihood.programs is posed.likelihood.programs
-    np.testing.assert_allclose(likelihoods.value_and_gradient(again.likelihood, z)[0], log_prob(some, z).sum())
+    np.testing.assert_allclose(log_posterior(again.likelihood, z)[0], log_prob(some, z).sum())
 
 
 def test_interrupted_learning_goes_on_from_its_file(posed, found, tmp_path):
@@ -149,14 +157,14 @@ def test_interrupted_learning_goes_on_from_its_file(posed, found, tmp_path):
     second = learn_posed(posed, starts=3, file=file, progress=lambda what, done, total: seen.append(done))
     np.testing.assert_allclose(second.value, found.value, atol=1e-9)
     assert second.optimum.complete
-    again = files.read_optimum(file, posed.likelihood)
+    again = read_optimum(file, posed.likelihood)
     np.testing.assert_array_equal(again.z, second.optimum.z)
     assert [len(path) for path in again.paths] == [len(path) for path in second.optimum.paths]
 
 
 def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
     file = tmp_path / "learned.npz"
-    files.write_optimum(file, posed.likelihood, found.optimum)
+    write_optimum(file, posed.likelihood, found.optimum)
     other = among(posed, np.arange(len(posed.situation)) < 500)
     with pytest.raises(ValueError, match="other parameters or other decisions"):
         learn_posed(other, file=file)
@@ -167,7 +175,7 @@ def test_a_file_of_other_decisions_is_refused(posed, found, tmp_path):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="holds no results of learning"):
             learn_posed(posed, file=file)
-    files.write_optimum(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
+    write_optimum(file, posed.likelihood, found.optimum._replace(heights=np.zeros(7)))
     with pytest.raises(ValueError, match="arrays of the shapes"):
         learn_posed(posed, file=file)
 

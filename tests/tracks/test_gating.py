@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from policychord.inference import Comparison, Difference, Score, decisions, fits, likelihood
+from policychord.inference import Comparison, Difference, Score, decisions, likelihood
 from policychord.inference.likelihoods import pointwise
 from policychord.inference.parameters import unconstrained
 from policychord.runs import cache
@@ -273,14 +273,13 @@ def filmed(group):
 
 def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_weights(group):
     given, held = filmed(group)
-    family, free, rest = decisions.family_of(family_of(given, ("eps", "prior")), None, held)
-    setup = fits.setup_of(family, free, rest, to_observations(given))
-    agent = decisions.composed(family, free, rest, setup.by)
-    constant = next(model for model in models_of(given, family, held) if model.name == "constant mixture")
+    setup = decisions.setup_of(family_of(given, ("eps", "prior")), to_observations(given), fixed=held)
+    agent = decisions.composed(setup)
+    constant = next(model for model in models_of(given, setup.family, held) if model.name == "constant mixture")
     mean = group.weights.mean(axis=(0, 1))
     gate, fixed = {name: SHARP[name] for name in ("eps", "prior")}, {"weights": mean / mean.sum()}
     scores = [
-        pointwise(likelihood(model, setup.data, at_once=32), unconstrained(model.parameters, theta))
+        pointwise(likelihood(model, setup.units, at_once=32), unconstrained(model.parameters, theta))
         for model, theta in ((agent, gate), (constant, fixed))
     ]
     assert (scores[0] - scores[1]).mean() > 0.05

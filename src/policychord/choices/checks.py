@@ -225,7 +225,7 @@ def posterior_tree(
     """
     import xarray as xr
 
-    from ..inference.output import without_rounding
+    from ..inference.export import without_rounding
 
     coef = draw_coefficients(model, fitted, trials, draws, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)

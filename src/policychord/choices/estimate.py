@@ -17,9 +17,9 @@ from scipy.optimize import linprog
 
 from ..inference.groups import GroupFit, empirical_bayes
 from ..inference.likelihoods import Data, Likelihood, Model, likelihood, pointwise
-from ..inference.optimise import estimate, of_groups, with_declared_prior
+from ..inference.optimise import estimate
 from ..inference.parameters import FARTHEST, Normal, Parameter, bounded, natural, positive, real, unconstrained
-from ..inference.uncertainty import curvature, inverse_of
+from ..inference.uncertainty import covariance_of
 from ..worlds.bandit import Belief
 from .beliefs import Trials
 from .learners import AbstractLearner, with_parameters
@@ -321,8 +321,7 @@ def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray 
     """Natural values, standard errors and intervals of estimates z, from the curvature unless a covariance is given."""
     with jax.enable_x64(True):
         if covariance is None:
-            objective = with_declared_prior(of_groups(given, products=True), given, "map")
-            covariance, _ = inverse_of(curvature(objective, z))
+            covariance = covariance_of(given, z)
         sd = np.sqrt(np.maximum(np.einsum("gii->gi", covariance), 0.0))
         far = FARTHEST - 1e-6
         ends = (z, z - NORMAL * sd, z + NORMAL * sd)
@@ -404,8 +403,7 @@ def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws:
     assert fitted.z is not None
     given = choice_likelihood(_searched(model), trials)
     with jax.enable_x64(True):
-        objective = with_declared_prior(of_groups(given, products=True), given, "map")
-        covariance, _ = inverse_of(curvature(objective, fitted.z))
+        covariance = covariance_of(given, fitted.z)
         root = np.linalg.cholesky(covariance + 1e-12 * np.eye(fitted.z.shape[1]))
         normal = np.random.default_rng(seed).normal(size=(draws, *fitted.z.shape))
         points = fitted.z + np.einsum("gij,dgj->dgi", root, normal)

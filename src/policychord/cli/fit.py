@@ -48,7 +48,7 @@ def _fit_command(
     Ctrl-C again ends at once.
     """
     from ..inference import comparison_rows, sentence_of
-    from ..inference.output import estimate_rows
+    from ..inference.findings import estimate_rows
     from ..runs.fit import read_fit_plan, run_fit
 
     fit_plan = read_fit_plan(plan)
@@ -80,7 +80,7 @@ def _fit_command(
 
 
 def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
-    from ..inference.output import interval_text
+    from ..inference.findings import interval_text
 
     table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
                   pad_edge=False)  # fmt: skip

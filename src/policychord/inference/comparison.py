@@ -6,14 +6,14 @@ are what would be drawn anew. A difference is established if it is larger than t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from .groups import empirical_bayes
 from .likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
-from .optimise import Progress, estimate, finished, maximise
+from .optimise import Progress, estimate, finished, maximise, report
 from .parameters import Parameter, natural, size
 from .selection import ModelSelection, select_models
 
@@ -23,9 +23,8 @@ SURE = 2.0  # errors beyond which a difference is established
 HIDDEN = 1e-9  # nats per decision that rounding and the ends of searches leave: a smaller difference is none
 ALIKE = 0.01  # mean |difference| of held-out ln p, in nats per decision, below which two models are one in two forms
 Call = Literal["better", "not established", "worse"]
-Method = Literal[
-    "ml", "map", "group"
-]  # maximum likelihood, with the declared priors, with the group as everybody's prior
+# maximum likelihood, with the declared priors, with the group as everybody's prior
+Method = Literal["ml", "map", "group"]
 
 
 class Difference(NamedTuple):
@@ -135,26 +134,28 @@ def compare(
     fold = folds_within(data.subject, data.block) if fold is None and own else fold
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
-    how = _How(fold, weight, own, method, starts, at_once)
-    fitted: dict[str, _Fitted] = {}
-    scores, counted = list(ready), np.zeros(0, bool)
-    missing: tuple[str, ...] = ()
+    fitted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # estimates with everything and without each fold
+    scores, counted, missing = list(ready), np.zeros(0, bool), ()
+
+    def given_of(model: Model) -> Likelihood:
+        groups = data.subject if own else None
+        return likelihood(model, data.units, groups=groups, weight=weight, at_once=at_once)
+
     for i, model in enumerate(models):
         try:
-            if progress is not None:
-                progress(f"comparing: {model.name}", i, len(models))
+            report(progress, f"comparing: {model.name}", i, len(models))
             base = model.borrows or model
             if base.name not in fitted:
-                fitted[base.name] = _fit(base, data, how, begin.get(base.name))
-            score, counted = _score(model, fitted[base.name], data, how)
+                given = given_of(base)
+                z = _estimate(given, begin.get(base.name, starts), starts, own, method)
+                fitted[base.name] = z, estimate_without(given, fold, z, method=method)
+            score, counted = _score(given_of(model), fold, *fitted[base.name])
             scores.append(score)
         except KeyboardInterrupt:
             if not partial or i == 0:
                 raise
             missing = tuple(left.name for left in models[i:])
             break
-    labels = clusters if clusters is not None else data.subject if len(np.unique(data.subject)) > 1 else data.block
-    index = np.unique(labels, return_inverse=True)[1].reshape(-1)
     for score in ready:
         if score.each.shape != (int(counted.sum()),):
             raise ValueError(
@@ -166,8 +167,10 @@ def compare(
     if own and len(selected) > 1 and not missing:
         selection = select_models(np.stack([-score.bic / 2 for score in scores if score.name in selected], axis=1))
     ranked = tuple(sorted(scores, key=lambda score: -score.held_out))
-    clusters = np.broadcast_to(_like(index, counted), counted.shape)[counted]
-    return Comparison(ranked, clusters, selection, selected, missing)
+    labels = clusters if clusters is not None else data.subject if len(np.unique(data.subject)) > 1 else data.block
+    index = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    index = np.broadcast_to(_like(index, counted), counted.shape)[counted]
+    return Comparison(ranked, index, selection, selected, missing)
 
 
 def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
@@ -183,40 +186,14 @@ def near_duplicates(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(sorted(member.name for member in family)) for family in families if len(family) > 1)
 
 
-class _How(NamedTuple):
-    """What all models of a comparison share."""
-
-    fold: np.ndarray
-    weight: np.ndarray
-    own: bool
-    method: Method
-    starts: int
-    at_once: int
-
-
-class _Fitted(NamedTuple):
-    given: Likelihood
-    z: np.ndarray  # (groups, K)
-    folds: np.ndarray  # (folds, groups, K) without each
-
-
-def _fit(model: Model, data: Data, how: _How, begin: np.ndarray | None) -> _Fitted:
-    given = _likelihood(model, data, how)
-    starts = how.starts if begin is None else begin
-    if size(model.parameters) == 0:
-        z = np.zeros((given.groups, 0))
-    elif how.method == "group":
-        z = _group(given, WHOLE_ROUNDS, how.starts)
-    elif how.own:
-        z = estimate(given, method=how.method, starts=starts).z
-    else:
-        z = finished(maximise(given, starts=starts, method=how.method)).z[None]
-    return _Fitted(given, z, estimate_without(given, how.fold, z, method=how.method))
-
-
-def _likelihood(model: Model, data: Data, how: _How) -> Likelihood:
-    groups = data.subject if how.own else None
-    return likelihood(model, data.units, groups=groups, weight=how.weight, at_once=how.at_once)
+def _estimate(given: Likelihood, begin: Any, starts: int, own: bool, method: Method) -> Float[np.ndarray, "groups K"]:
+    if size(given.parameters) == 0:
+        return np.zeros((given.groups, 0))
+    if method == "group":
+        return _group(given, WHOLE_ROUNDS, starts)
+    if own:
+        return estimate(given, method=method, starts=begin).z
+    return finished(maximise(given, starts=begin, method=method)).z[None]
 
 
 def _group(given: Likelihood, rounds: int, starts: int = 2) -> Float[np.ndarray, "groups K"]:
@@ -227,19 +204,17 @@ def _group(given: Likelihood, rounds: int, starts: int = 2) -> Float[np.ndarray,
     return group.z
 
 
-def _score(model: Model, fitted: _Fitted, data: Data, how: _How) -> tuple[Score, np.ndarray]:
+def _score(given: Likelihood, fold: np.ndarray, z: np.ndarray, folds: np.ndarray) -> tuple[Score, np.ndarray]:
     """The score, and which decisions count."""
-    given = fitted.given if model.borrows is None else _likelihood(model, data, how)
-    whole = pointwise(given, fitted.z)
+    model, whole = given.model, pointwise(given, z)
     counted = np.broadcast_to(_like(given.weight > 0, whole), whole.shape)
-    each = held_out(given, how.fold, fitted.folds)
+    each = held_out(given, fold, folds)
     inside = np.where(counted, whole, 0.0).reshape(given.units, -1).sum(axis=1)
     total = np.bincount(given.group, inside, minlength=given.groups)
     count = np.bincount(given.group, counted.reshape(given.units, -1).sum(axis=1), minlength=given.groups)
     free = size(model.parameters)
     bic = free * np.log(np.maximum(count, 1)) - 2 * total
-    score = Score(model.name, model.description, free, fitted.z, total, bic, each[counted], model.parameters)
-    return score, counted
+    return Score(model.name, model.description, free, z, total, bic, each[counted], model.parameters), counted
 
 
 # ------------------------------------------------------------------------------------------------------- folds
@@ -295,32 +270,29 @@ def estimate_without(
         return np.zeros((count, groups, 0))
     kept = [_like(given.weight, fold) * _like(fold != k, given.weight) for k in range(count)]
     rows = [np.flatnonzero((weight > 0).reshape(given.units, -1).any(axis=1)) for weight in kept]
+    parts = [restrict(given, row)._replace(weight=weight[row]) for weight, row in zip(kept, rows, strict=True)]
     if method == "group":
-        parts = [restrict(given, row)._replace(weight=weight[row]) for weight, row in zip(kept, rows, strict=True)]
         return np.stack([_group(part, FOLD_ROUNDS) for part in parts])
     train = restrict(given, np.concatenate(rows))._replace(
-        weight=np.concatenate([weight[row] for weight, row in zip(kept, rows, strict=True)]),
-        group=np.concatenate([given.group[row] + groups * k for k, row in enumerate(rows)]),
+        weight=np.concatenate([part.weight for part in parts]),
+        group=np.concatenate([part.group + groups * k for k, part in enumerate(parts)]),
     )
-    found = estimate(train, method=method, starts=np.tile(begin, (count, 1))[None], groups=count * groups)
-    return found.z.reshape(count, groups, -1)
+    starts = np.tile(begin, (count, 1))[None]
+    return estimate(train, method=method, starts=starts, groups=count * groups).z.reshape(count, groups, -1)
 
 
 def held_out(
     given: Likelihood, fold: np.ndarray, z: Float[np.ndarray, "folds groups K"]
 ) -> Float[np.ndarray, "units ..."]:
     """ln p of each decision under the estimates without its fold."""
-    answer: np.ndarray | None = None
-    for k in range(len(z)):
+    answer: Any = None
+    for k in np.unique(fold):
         here = fold == k
         rows = np.flatnonzero(here.reshape(given.units, -1).any(axis=1))
-        if rows.size == 0:
-            continue
         log_p = pointwise(restrict(given, rows), z[k])
         answer = np.zeros((given.units, *log_p.shape[1:])) if answer is None else answer
         answer[rows] = np.where(_like(here[rows], log_p), log_p, answer[rows])
-    assert answer is not None
-    return answer
+    return np.asarray(answer)
 
 
 def _like(mask: np.ndarray, values: np.ndarray) -> np.ndarray:

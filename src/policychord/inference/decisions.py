@@ -17,21 +17,23 @@ from jaxtyping import Float, Int, Shaped
 from .._types import Array, ArrayLike, Observation, in_native_order
 from ..actions import AbstractActions, Grid
 from ..agent import Composer
+from ..agent.gates import AtEquilibrium
 from ..core.equilibrium import solve
 from ..core.objective import Problem
 from ..loops.step import AbstractEnv
 from ..loops.trace import Trace
 from ..primitives.base import AbstractPrimitive
 from ..primitives.gaussian import Gaussian
-from .likelihoods import Model
+from .likelihoods import Likelihood, Model, likelihood, standardise
 from .parameters import Parameter, Theta, bounded, real, simplex
 
 LEAST = -690.0  # ln of the probability below which an action counts as unheard of, not as impossible
 TOL = 1e-12
+AGENT = "composed"  # the agent's own name in a comparison
 CONSTANT = "constant weights"  # the rival of every gate
 ON_POINT = 1e-9  # how far from a point of the set an action may be that was taken from it
+ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
 By = Literal["index", "density"]  # how the action was observed
-Posing = Callable[[Observation, Any], Problem]
 
 
 class Observations(NamedTuple):
@@ -59,7 +61,7 @@ class Family(NamedTuple):
     features: Callable[[Observation], Any] | None = None  # what a softmax gate may look at: (F) numbers
 
 
-class Choice(NamedTuple):
+class _Choice(NamedTuple):
     """What a decision's likelihood is made of."""
 
     problem: Problem
@@ -95,60 +97,43 @@ def observations(
 
 def from_trace(trace: Trace, env: AbstractEnv) -> Observations:
     """The decisions of a trace: every agent of a population is a subject, every episode a block."""
-    alive = np.asarray(trace.alive)
-    state = jax.tree_util.tree_map(jnp.asarray, trace.state)
-    seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(state)
-    episodes, times = alive.shape
-    agents = trace.weights.shape[2] if trace.population else 1
-
-    def rows(values: Any, per_agent: bool) -> np.ndarray:
-        values = np.asarray(values)
-        values = values if per_agent else np.expand_dims(values, 2)
-        return values[alive].reshape(int(alive.sum()) * agents, *values.shape[3:])
-
-    def label(values: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(values, (episodes, times, agents))[alive].ravel()
-
-    return Observations(
-        jax.tree_util.tree_map(lambda leaf: rows(leaf, trace.population), seen),
-        rows(trace.action, trace.population),
-        label(np.arange(times)[None, :, None]),
-        label(np.arange(agents)[None, None, :]),
-        label(np.asarray(trace.labels.episodes)[:, None, None]),
-    )
+    action = np.asarray(trace.action)
+    action = action if trace.population else np.expand_dims(action, 2)
+    return _rows(env, trace.state, action, trace.alive, trace.labels.episodes, trace.population)
 
 
 def from_dataset(dataset: Any, env: AbstractEnv) -> Observations:
     """The decisions of a dataset that `to_dataset` wrote, or another with its variables and dims."""
     wanted = ("episode", "time", "agent")
-    missing = [name for name in ("action", "alive") if name not in dataset] + [
-        name for name in wanted if name not in dataset.dims
-    ]
+    missing = [name for name in ("action", "alive") if name not in dataset]
+    missing += [name for name in wanted if name not in dataset.dims]
     if missing:
         raise ValueError(f"the dataset has no {', '.join(missing)}: pass one that `loops.to_dataset` made.")
     # a field of the state with the name of a dim, such as `time`, has another name in the dataset
     stored = {name: f"state_{name}" if f"state_{name}" in dataset else name for name in env.variables}
-    fields = {name: dataset[given].to_numpy() for name, given in stored.items()}
+    fields = {name: dataset[own].to_numpy() for name, own in stored.items()}
     kind = type(env.reset(jax.random.key(0)))
     state = kind(**fields) if hasattr(kind, "_fields") else next(iter(fields.values()))
-    alive = dataset["alive"].to_numpy()
     action = dataset["action"].transpose(*wanted, ...).to_numpy()
     population = any("boid" in variable.dims or "agent" in variable.dims for variable in env.variables.values())
+    return _rows(env, state, action, dataset["alive"], dataset["episode"], population)
+
+
+def _rows(
+    env: AbstractEnv, state: Any, action: np.ndarray, alive: ArrayLike, episodes: ArrayLike, population: bool
+) -> Observations:
+    """One row for each decision of states (episodes, times, ...) and actions (episodes, times, agents, ...)."""
     seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(jax.tree_util.tree_map(jnp.asarray, state))
-    agents = action.shape[2]
-    flat = jax.tree_util.tree_map(
-        lambda leaf: (np.asarray(leaf) if population else np.expand_dims(np.asarray(leaf), 2))[alive].reshape(
-            int(alive.sum()) * agents, *np.shape(leaf)[3 if population else 2 :]
-        ),
-        seen,
-    )
-    shape = (*alive.shape, agents)
-    labels = [
-        np.broadcast_to(values, shape)[alive].ravel()
-        for values in (np.arange(shape[1])[None, :, None], np.arange(agents)[None, None, :],
-                       dataset["episode"].to_numpy()[:, None, None])
-    ]  # fmt: skip
-    return Observations(flat, action[alive].reshape(-1, *action.shape[3:]), *labels)
+    alive, shape = np.asarray(alive), action.shape[:3]
+
+    def rows(values: np.ndarray) -> np.ndarray:
+        return values[alive].reshape(int(alive.sum()) * shape[2], *values.shape[3:])
+
+    labels = (np.arange(shape[1])[:, None], np.arange(shape[2]), np.asarray(episodes)[:, None, None])
+    return Observations(
+        jax.tree_util.tree_map(lambda leaf: rows(np.asarray(leaf) if population else np.expand_dims(leaf, 2)), seen),
+        rows(action), *(rows(np.broadcast_to(label, shape)) for label in labels),
+    )  # fmt: skip
 
 
 def log_weights(problem: Problem) -> tuple[Any, Any]:
@@ -174,7 +159,9 @@ def observed_by(actions: AbstractActions | None, action: np.ndarray) -> tuple[By
     flat = np.asarray(action, dtype=float).reshape(len(action), -1)
     if flat.shape[1] != points.shape[1]:
         raise ValueError(f"action has shape {action.shape}, but an action of the set has {points.shape[1]} numbers.")
-    index, distance = _nearest(points, flat)
+    from scipy.spatial import cKDTree  # slow to import
+
+    distance, index = cKDTree(points).query(flat)
     if distance.max() <= ON_POINT * (1 + np.abs(points).max()):
         return "index", index
     return "density", np.asarray(action, dtype=float)
@@ -184,43 +171,65 @@ def _index_like(actions: AbstractActions) -> bool:
     return actions.points.ndim > 1 or jnp.issubdtype(actions.points.dtype, jnp.integer)
 
 
-def _nearest(points: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.spatial import cKDTree
-
-    distance, index = cKDTree(points).query(actions)
-    return index, distance
+# ----------------------------------------------------------------------------------------- what is posed
 
 
-def choice(agent: Any, by: By, unit: Mapping[str, Any]) -> Choice:
+class Setup(NamedTuple):
+    """Observations of a family's agents, posed as a likelihood. Made by `setup_of`."""
+
+    family: Family
+    parameters: tuple[Parameter, ...]  # that are free
+    fixed: dict[str, Any]
+    primitives: tuple[str, ...]
+    units: dict[str, Any]
+    subject: Shaped[np.ndarray, " N"]
+    choice: Callable[[Theta, Any], _Choice]  # of (natural values of the free parameters, unit)
+    at_once: int
+    features: int = 0  # how many numbers each unit has for a softmax gate
+
+
+def setup_of(family: Any, seen: Observations, free: Any = None, fixed: Theta | None = None) -> Setup:
+    """What the observations mean for this family, or what is wrong with the request."""
+    family, parameters, fixed = family_of(family, free, fixed or {})
+    agent = family.build({**fixed, **_starts_of(parameters)})
+    labels = next((parameter.labels for parameter in family.parameters if parameter.name == "prior"), ())
+    actions, pose = None, agent
+    if isinstance(agent, Composer):
+        if not isinstance(agent.gate, AtEquilibrium):
+            raise ValueError(
+                f"the family's agents have the gate {type(agent.gate).__name__}: a fit needs gate='equilibrium', whose "
+                "weights follow from the observation alone. Constant weights are among the rivals."
+            )
+        actions, pose, labels = agent.actions, agent.problem, agent.names
+    by, action = observed_by(actions, seen.action)
+    units = {"observation": seen.observation, "action": action, "k": seen.k}
+    first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
+    size, count = jax.eval_shape(pose, first, 0).pi.shape
+    names = labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
+    setup = Setup(family, parameters, fixed, tuple(names), units, seen.subject, partial(_choice_of, family, fixed, by),
+                  int(np.clip(ENTRIES * 3 // (size * count), 8, 256)))  # fmt: skip
+    if family.features is None:
+        return setup
+    units["features"] = standardise(jax.jit(jax.vmap(family.features))(seen.observation))
+    return setup._replace(features=units["features"].shape[1])
+
+
+def _choice_of(family: Family, fixed: Theta, by: By, theta: Theta, unit: Mapping[str, Any]) -> _Choice:
     """The gating problem of a decision, and the observed action under each primitive."""
+    agent = family.build({**fixed, **theta})
     seen, k, action = unit["observation"], unit["k"], unit["action"]
-    if not isinstance(agent, Composer):
-        given = _with_entropy(agent(seen, k))
-        return Choice(given, _log(given.pi[action]), -jnp.log(1.0 * given.pi.shape[0]))
-    given = _with_entropy(agent.problem(seen, k))
+    posed = agent.problem(seen, k) if isinstance(agent, Composer) else agent(seen, k)
+    if not isinstance(posed, Problem):
+        raise ValueError(f"the family poses a {type(posed).__name__}: derivatives are known for the entropy (Problem).")
     if by == "index":
-        return Choice(given, _log(given.pi[action]), -jnp.log(1.0 * agent.actions.size))
-    cell = _cell(agent.actions)
-    density = partial(_log_density, agent.actions, action, seen, k, cell)
-    at = jnp.stack([density(primitive) for primitive in agent.primitives])
-    return Choice(given, jnp.maximum(at, LEAST), -jnp.log(agent.actions.size * cell))
-
-
-def _with_entropy(given: Any) -> Problem:
-    if not isinstance(given, Problem):
-        raise ValueError(f"the family poses a {type(given).__name__}: derivatives are known for the entropy (Problem).")
-    return given
-
-
-def _log(prob: Any) -> Any:
-    return jnp.log(jnp.maximum(prob, np.exp(LEAST)))
-
-
-def _cell(actions: AbstractActions) -> Any:
-    """The volume that a point of the set stands for."""
-    if not isinstance(actions, Grid):
+        log_at = jnp.log(jnp.maximum(posed.pi[action], np.exp(LEAST)))
+        return _Choice(posed, log_at, -jnp.log(1.0 * posed.pi.shape[0]))
+    if not isinstance(agent.actions, Grid):
         raise ValueError("actions lie off the points of a finite set: pass indices, or an agent with a Grid.")
-    return jnp.prod(actions.spacing)
+    cell = jnp.prod(agent.actions.spacing)  # the volume that a point of the set stands for
+    density = partial(_log_density, agent.actions, action, seen, k, cell)
+    log_at = jnp.stack([density(primitive) for primitive in agent.primitives])
+    return _Choice(posed, jnp.maximum(log_at, LEAST), -jnp.log(agent.actions.size * cell))
 
 
 def _log_density(
@@ -241,61 +250,49 @@ def _log_density(
     return primitive.log_prob(actions, seen, k)[nearest] - jnp.log(cell)
 
 
-def _by_weights(here: Choice, log_w: Any) -> Any:
-    """ln of the mixture at the observed action."""
-    return logsumexp(here.log_at + log_w)
+def likelihood_of_setup(setup: Setup) -> Likelihood:
+    """The agent's own likelihood, with the subjects as groups."""
+    return likelihood(composed(setup), setup.units, groups=setup.subject, at_once=setup.at_once)
+
+
+def _starts_of(parameters: Sequence[Parameter]) -> dict[str, Array]:
+    return {parameter.name: jnp.asarray(parameter.start, float) for parameter in parameters}
 
 
 # -------------------------------------------------------------------------------- the agent and its rivals
 
 
-def composed(family: Family, free: Sequence[Parameter], fixed: Theta, by: By) -> Model:
+def composed(setup: Setup) -> Model:
     """The agent itself: the weights that its gate chooses at every decision."""
+    choice = setup.choice  # programs are kept, and hold what a model holds: not the observations
 
     def log_prob(theta: Theta, unit: Any) -> Any:
-        here = choice(family.build({**fixed, **theta}), by, unit)
-        return _by_weights(here, log_weights(here.problem)[0])
+        return _gated(choice(theta, unit))
 
-    return Model("composed", tuple(free), log_prob, "weights that the gate chooses at every decision")
-
-
-def weights_of(family: Family, fixed: Theta, by: By) -> Callable[[Theta, Any], Any]:
-    """Of (theta, unit): the weights of a decision, and their certified gap."""
-
-    def weigh(theta: Theta, unit: Any) -> Any:
-        here = choice(family.build({**fixed, **theta}), by, unit)
-        equilibrium = solve(here.problem, tol=TOL)
-        return equilibrium.weights, equilibrium.certificate.gap, equilibrium.certificate.distance
-
-    return weigh
+    return Model(AGENT, setup.parameters, log_prob, "weights that the gate chooses at every decision")
 
 
-def rivals(
-    family: Family,
-    free: Sequence[Parameter],
-    inner: Sequence[Parameter],
-    fixed: Theta,
-    by: By,
-    names: Sequence[str],
-    features: int,
-) -> list[Model]:
+def rivals(setup: Setup, theta: Theta) -> list[Model]:
     """Other explanations with the same primitives: what gating, and the agent's cost, add must be seen against them.
 
-    `inner` are the free parameters that belong to the primitives (see `inner_parameters`): rivals without a gate
-    estimate these too. `features` is how many numbers each unit has for a softmax gate.
+    Searches of their estimates begin at those of the agent, theta. Rivals without a gate estimate the free parameters
+    that belong to the primitives, too.
     """
-    held = {**fixed, **{parameter.name: jnp.asarray(parameter.start, float) for parameter in free}}
-    own = {"weights", "gate", "lapse"}
+    free = tuple(
+        parameter._replace(start=theta[parameter.name] if parameter.labels else float(theta[parameter.name]))
+        for parameter in setup.parameters
+    )
+    inner, held, names, choice = _inner(setup, free), _starts_of(free), setup.primitives, setup.choice
 
-    def here(theta: Theta, unit: Any) -> Choice:
-        kept = {name: value for name, value in theta.items() if name not in own}
-        return choice(family.build({**held, **kept}), by, unit)
+    def here(theta: Theta, unit: Any) -> _Choice:
+        own = {"weights", "gate", "lapse"}
+        return choice({**held, **{name: theta[name] for name in theta if name not in own}}, unit)
 
     def chance(theta: Theta, unit: Any) -> Any:
         return here(theta, unit).log_chance
 
     def constant(theta: Theta, unit: Any) -> Any:
-        return _by_weights(here(theta, unit), jnp.log(theta["weights"]))
+        return _mixed(here(theta, unit), jnp.log(theta["weights"]))
 
     def alone(a: int, theta: Theta, unit: Any) -> Any:
         return here(theta, unit).log_at[a]
@@ -306,33 +303,45 @@ def rivals(
         return _lapsing(theta["lapse"], now.log_at[first], now.log_chance)
 
     def softmax_gate(theta: Theta, unit: Any) -> Any:
-        matrix = jnp.reshape(theta["gate"], (len(names) - 1, features + 1))
-        logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
-        return _by_weights(here(theta, unit), jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])))
+        return _mixed(here(theta, unit), softmax_weights(theta["gate"], unit["features"], len(names)))
 
     def lapsing(theta: Theta, unit: Any) -> Any:
         now = here(theta, unit)
-        return _lapsing(theta["lapse"], _by_weights(now, log_weights(now.problem)[0]), now.log_chance)
+        return _lapsing(theta["lapse"], _gated(now), now.log_chance)
 
     lapse = bounded("lapse", 0.0, 1.0, 0.05)
+    several = len(names) > 1
     models = [Model("chance", (), chance, "all actions alike")]
-    if len(names) > 1:
+    if several:
         models.append(Model(CONSTANT, (*inner, simplex("weights", names)), constant, "one mixture for all decisions"))
     models += [
-        Model(f"{name} alone", tuple(inner), partial(alone, a), "one primitive for all decisions")
+        Model(f"{name} alone", inner, partial(alone, a), "one primitive for all decisions")
         for a, name in enumerate(names)
     ]
-    if len(names) > 1:
+    if several:
         words = "the primitive with the least expected cost, with a lapse"
         models.append(Model("cheapest", (*inner, lapse), cheapest, words))
-    if features and len(names) > 1:
-        labels = [
-            f"{name}, {'constant' if i == 0 else f'feature {i}'}" for name in names[:-1] for i in range(features + 1)
-        ]
-        gate = real("gate", labels=labels)
+    if setup.features and several:
+        columns = ("constant", *(f"feature {i}" for i in range(1, setup.features + 1)))
+        gate = real("gate", labels=[f"{name}, {column}" for name in names[:-1] for column in columns])
         models.append(Model("softmax gate", (*inner, gate), softmax_gate, "weights by a softmax of given features"))
     models.append(Model("composed with a lapse", (*free, lapse), lapsing, "the agent, blind in a share of decisions"))
     return models
+
+
+def softmax_weights(coef: Any, features: Any, count: int) -> Any:
+    """ln w of a plain mixture of experts: a softmax of features, with the last of `count` primitives as reference."""
+    logits = jnp.reshape(coef, (count - 1, -1)) @ jnp.concatenate([jnp.ones(1), features])
+    return jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)]))
+
+
+def _mixed(here: _Choice, log_w: Any) -> Any:
+    """ln of the mixture at the observed action."""
+    return logsumexp(here.log_at + log_w)
+
+
+def _gated(here: _Choice) -> Any:
+    return _mixed(here, log_weights(here.problem)[0])
 
 
 def _lapsing(lapse: Any, log_prob: Any, log_chance: Any) -> Any:
@@ -371,15 +380,12 @@ def family_of(family: Any, free: Any, fixed: Theta) -> tuple[Family, tuple[Param
     return family, tuple(chosen), {**rest, **{name: jnp.asarray(value, float) for name, value in fixed.items()}}
 
 
-def inner_parameters(
-    family: Family, free: Sequence[Parameter], fixed: Theta, by: By, data: Any
-) -> tuple[Parameter, ...]:
+def _inner(setup: Setup, free: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """The free parameters of the primitives: those that move ln pi_a at an observed action, whatever the weights."""
-    start = {parameter.name: jnp.asarray(parameter.start, float) for parameter in free}
-    some = jax.tree_util.tree_map(lambda leaf: leaf[:8], data)
+    some = jax.tree_util.tree_map(lambda leaf: leaf[:8], setup.units)
 
-    def at(theta: Theta) -> Any:
-        return jax.vmap(lambda unit: choice(family.build({**fixed, **theta}), by, unit).log_at)(some)
+    def log_at(theta: Theta) -> Any:
+        return jax.vmap(lambda unit: setup.choice(theta, unit).log_at)(some)
 
-    slope = jax.jit(jax.jacrev(at))(start)
+    slope = jax.jit(jax.jacrev(log_at))(_starts_of(free))
     return tuple(parameter for parameter in free if float(jnp.abs(jnp.asarray(slope[parameter.name])).max()) > 0)

@@ -51,9 +51,7 @@ def flock(
     aim = jnp.zeros(3)
 
     def build(theta: Theta) -> Composer:
-        primitives = usual
-        if _moves(theta["sd"], sd):
-            primitives = {name: Gaussian(one.mean, theta["sd"]) for name, one in usual.items()}
+        primitives = _spread(usual, theta["sd"], sd)
         demands: dict[str, Any] = {
             "velocity": GaussianTarget(eqx.Partial(flock_agents.next_of, env, 1),
                                        eqx.Partial(flock_agents.wanted_velocity, aim), 1.0 / theta["precision"]),
@@ -63,12 +61,6 @@ def flock(
             demands["collision"] = Reference(careful, floor=settings.collision_floor)
         return Composer(primitives, Sum(**demands), grid, theta["eps"], theta["prior"])
 
-    def simulate(theta: Theta, decisions: int, seed: int) -> Observations:
-        per = boids * steps
-        agent = Population([build(full(family, theta))] * boids)
-        trace = rollout(agent, env, steps=steps, episodes=-(-decisions // per), seed=seed)
-        return _first(_compact(from_trace(trace, env)), decisions)
-
     parameters = [
         positive("eps", settings.eps),
         simplex("prior", flock_agents.FORCES),
@@ -77,8 +69,7 @@ def flock(
     ]
     parameters += [positive("collision", settings.collision_strength)] if collision else []
     family = Family("flock", build, tuple(parameters), ("eps", "prior"), _flock_features)
-    return Design(family, simulate, f"{boids} boids, {steps} steps an episode",
-                  lambda dataset: _compact(from_dataset(dataset, env)))  # fmt: skip
+    return _design(family, env, steps, f"{boids} boids, {steps} steps an episode", boids=boids, tidy=_compact)
 
 
 def _flock_features(view: Any) -> Any:
@@ -115,17 +106,13 @@ def bandit(
         hybrid = Reference(Categorical(eqx.Partial(_hybrid, theta["coef"])))
         return Composer(primitives, hybrid, actions, theta["eps"], theta["prior"])
 
-    def simulate(theta: Theta, decisions: int, seed: int) -> Observations:
-        trace = rollout(build(full(family, theta)), env, steps=trials, episodes=-(-decisions // trials), seed=seed)
-        return _first(from_trace(trace, env), decisions)
-
     parameters = (
         real("coef", [1.0, 0.16], labels=("V/TU", "RU")),
         positive("eps", 0.01),
         simplex("prior", tuple(primitives)),
     )
     family = Family("bandit", build, parameters, ("coef", "prior"), _bandit_features)
-    return Design(family, simulate, f"blocks of {trials} trials, variances {variance}", of_choices)
+    return _design(family, env, trials, f"blocks of {trials} trials, variances {variance}")._replace(read=of_choices)
 
 
 def of_choices(trials: Any) -> Observations:
@@ -176,15 +163,9 @@ def quadrotor(points: Annotated[int, Field(ge=2, le=300)] = 20) -> Design:
 
     def build(theta: Theta) -> Composer:
         scaled = Cost(eqx.Partial(_scaled, tracking, theta["scale"]))
-        primitives = dict(zip(usual.names, usual.primitives, strict=True))
-        if _moves(theta["sd"], how.spread):
-            primitives = {name: Gaussian(one.mean, theta["sd"]) for name, one in primitives.items()}  # type: ignore[attr-defined]
+        controllers: Any = dict(zip(usual.names, usual.primitives, strict=True))
+        primitives = _spread(controllers, theta["sd"], how.spread)
         return Composer(primitives, scaled, usual.actions, theta["eps"], theta["prior"])
-
-    def simulate(theta: Theta, decisions: int, seed: int) -> Observations:
-        steps = settings.steps
-        trace = rollout(build(full(family, theta)), env, steps=steps, episodes=-(-decisions // steps), seed=seed)
-        return _first(from_trace(trace, env), decisions)
 
     parameters = (
         positive("eps", how.eps),
@@ -193,8 +174,7 @@ def quadrotor(points: Annotated[int, Field(ge=2, le=300)] = 20) -> Design:
         positive("sd", how.spread),
     )
     family = Family("quadrotor", build, parameters, ("eps", "prior"), _quadrotor_features)
-    return Design(family, simulate, f"{settings.steps} steps along a {settings.path}",
-                  lambda dataset: from_dataset(dataset, env))  # fmt: skip
+    return _design(family, env, settings.steps, f"{settings.steps} steps along a {settings.path}")
 
 
 def _scaled(tracking: Any, scale: Any, view: Any, thrust: Any, k: Time) -> Any:
@@ -208,19 +188,37 @@ def _quadrotor_features(view: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- shared
 
 
+def _design(
+    family: Family,
+    env: Any,
+    steps: int,
+    description: str,
+    *,
+    boids: int = 0,
+    tidy: Callable[[Any], Any] = lambda seen: seen,
+) -> Design:
+    """A family in its environment: episodes of so many steps, of one agent or of so many boids."""
+
+    def simulate(theta: Theta, decisions: int, seed: int) -> Observations:
+        agent = family.build(full(family, theta))
+        episodes = -(-decisions // (steps * max(boids, 1)))
+        trace = rollout(Population([agent] * boids) if boids else agent, env, steps=steps, episodes=episodes, seed=seed)
+        return jax.tree_util.tree_map(lambda leaf: leaf[:decisions], tidy(from_trace(trace, env)))
+
+    return Design(family, simulate, description, lambda dataset: tidy(from_dataset(dataset, env)))
+
+
 def full(family: Family, theta: Theta) -> dict[str, Any]:
     """All parameters of a family: those given, the others at their start."""
     unconstrained(family.parameters, theta)  # says what is wrong with a name or a value
-    return {one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters}
+    return {each.name: jnp.asarray(theta.get(each.name, each.start), float) for each in family.parameters}
 
 
-def _moves(value: Any, usual: float) -> bool:
-    """Whether a number is a parameter here, or another one than usual."""
-    return isinstance(value, jax.core.Tracer) or abs(float(value) - usual) > 0
-
-
-def _first(seen: Observations, count: int) -> Observations:
-    return jax.tree_util.tree_map(lambda leaf: leaf[:count], seen)
+def _spread(primitives: Mapping[str, Gaussian], sd: Any, usual: float) -> dict[str, Gaussian]:
+    """The primitives with another sd, if it is a parameter here or another number than usual."""
+    if isinstance(sd, jax.core.Tracer) or float(sd) != usual:
+        return {name: Gaussian(primitive.mean, sd) for name, primitive in primitives.items()}
+    return dict(primitives)
 
 
 FAMILIES: Mapping[str, Callable[..., Design]] = MappingProxyType(

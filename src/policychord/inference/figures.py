@@ -19,8 +19,8 @@ SPAN = 30.0  # largest over smallest established difference from which it is so
 
 def draw_estimates(fit: Fit) -> Figure:
     """Estimates on the unconstrained scale with their profile intervals; grey where a parameter is not identified."""
-    figure, ax = _blank(5.4, 0.9 + 0.36 * len(fit.verdicts))
-    ends = np.array(fit.uncertainty.intervals).reshape(-1, 2)
+    figure, ax = _rows(5.4, 0.9, 0.36, [verdict.name for verdict in fit.verdicts])
+    ends = fit.uncertainty.intervals
     colours = {"identified": COLOURS[0], "weakly identified": COLOURS[4], "not identified": GREY}
     finite = ends[np.isfinite(ends)]
     low, high = (finite.min() - 0.5, finite.max() + 0.5) if finite.size else (-5.0, 5.0)
@@ -33,8 +33,7 @@ def draw_estimates(fit: Fit) -> Figure:
         ax.plot(
             np.clip(z, low, high), row, "o", markeredgecolor=DARK, markerfacecolor=colours[verdict.grade], markersize=6
         )
-    ax.set_yticks(range(len(fit.verdicts)), [verdict.name for verdict in fit.verdicts])
-    ax.set(ylim=(len(fit.verdicts) - 0.5, -0.5), xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
+    ax.set(xlim=(low - 0.2, high + 0.2), xlabel="unconstrained scale")
     for grade, colour in colours.items():
         ax.plot([], [], color=colour, linewidth=3, label=grade)
     ax.legend(fontsize=7.5, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0), frameon=False)
@@ -45,7 +44,7 @@ def draw_differences(comparison: Comparison, reference: str | None = None, unit:
     """Held-out difference of every model to the reference, or to the best, with bars of two errors; grey: not clear."""
     base = comparison.names[0] if reference is None else reference
     gains = {name: comparison.difference(name, base) for name in comparison.names if name != base}
-    figure, ax = _blank(5.6, 0.9 + 0.32 * len(gains))
+    figure, ax = _rows(5.6, 0.9, 0.32, list(gains))
     colours = {"better": COLOURS[0], "worse": COLOURS[1], "not established": GREY}
     for row, gain in enumerate(gains.values()):
         ax.errorbar(gain.mean, row, xerr=SURE * gain.error, fmt="o", color=colours[gain.call], markersize=5)
@@ -54,8 +53,7 @@ def draw_differences(comparison: Comparison, reference: str | None = None, unit:
     if sizes and max(sizes) > SPAN * max(min(sizes), LINEAR / 10):
         ax.set_xscale("symlog", linthresh=LINEAR)
         ax.minorticks_off()
-    ax.set_yticks(range(len(gains)), list(gains))
-    ax.set(ylim=(len(gains) - 0.5, -0.5), xlabel=f"held out: nats per {unit} over {base}")
+    ax.set(xlabel=f"held out: nats per {unit} over {base}")
     return figure
 
 
@@ -101,36 +99,41 @@ def draw_weights(fit: Fit) -> Figure:
 def draw_people(fit: Fit) -> Figure:
     """With groups: everybody's estimate around the group's mean, which has a band of two of the group's sd."""
     assert fit.group is not None
-    names = [verdict.name for verdict in fit.verdicts]
-    figure, ax = _blank(5.4, 0.8 + 0.42 * len(names))
-    rng, sd = np.random.default_rng(0), np.sqrt(np.diag(fit.group.covariance))
-    for j in range(len(names)):
-        own = fit.group.z[:, j]
-        mean = fit.group.mean[j]
+    group, sd = fit.group, np.sqrt(np.diag(fit.group.covariance))
+    figure, ax = _rows(5.4, 0.8, 0.42, [verdict.name for verdict in fit.verdicts])
+    for j, mean in enumerate(group.mean):
         ax.plot([mean - 2 * sd[j], mean + 2 * sd[j]], [j, j], color=COLOURS[5], linewidth=12, alpha=0.5,
                 solid_capstyle="butt")  # fmt: skip
-        ax.plot(own, j + rng.uniform(-0.22, 0.22, len(own)), ".", color=COLOURS[0], alpha=0.7, markersize=5)
-        ax.plot([mean] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
-    ax.set_yticks(range(len(names)), names)
-    ax.set(
-        ylim=(len(names) - 0.5, -0.5), xlabel="unconstrained scale (dots: people, bar: mean, band: 2 sd of the group)"
-    )
+    _scatter(ax, group.z, group.mean, alpha=0.7, markersize=5)
+    ax.set(xlabel="unconstrained scale (dots: people, bar: mean, band: 2 sd of the group)")
     return figure
 
 
 def draw_recovery(recovery: Recovery) -> Figure:
     """Estimates of all simulated experiments around the truth, in units of the unconstrained scale."""
-    figure, ax = _blank(5.4, 0.8 + 0.42 * len(recovery.names))
-    rng = np.random.default_rng(0)
-    for j in range(len(recovery.names)):
-        offset = recovery.estimates[:, j] - recovery.truth[j]
-        ax.plot(offset, j + rng.uniform(-0.22, 0.22, len(offset)), ".", color=COLOURS[0], alpha=0.45, markersize=4)
-        ax.plot([recovery.bias[j]] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
+    figure, ax = _rows(5.4, 0.8, 0.42, recovery.names)
+    offset = recovery.estimates - recovery.truth
+    _scatter(ax, offset, recovery.bias, alpha=0.45, markersize=4)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_yticks(range(len(recovery.names)), recovery.names)
-    spread = float(np.quantile(np.abs(recovery.estimates - recovery.truth), 0.99)) * 1.15
-    ax.set(ylim=(len(recovery.names) - 0.5, -0.5), xlim=(-spread, spread), xlabel="estimate less truth (bar: bias)")
+    spread = float(np.quantile(np.abs(offset), 0.99)) * 1.15
+    ax.set(xlim=(-spread, spread), xlabel="estimate less truth (bar: bias)")
     return figure
+
+
+def _scatter(ax: Any, values: np.ndarray, means: np.ndarray, **marks: Any) -> None:
+    """Values (many, rows) as dots around their rows, and a bar at each mean."""
+    rng = np.random.default_rng(0)
+    for j, mean in enumerate(means):
+        ax.plot(values[:, j], j + rng.uniform(-0.22, 0.22, len(values)), ".", color=COLOURS[0], **marks)
+        ax.plot([mean] * 2, [j - 0.3, j + 0.3], color=DARK, linewidth=1.6)
+
+
+def _rows(width: float, margin: float, height: float, names: Sequence[str]) -> tuple[Figure, Any]:
+    """A panel with a row for each name, the first on top."""
+    figure, ax = _blank(width, margin + height * len(names))
+    ax.set_yticks(range(len(names)), names)
+    ax.set(ylim=(len(names) - 0.5, -0.5))
+    return figure, ax
 
 
 def _blank(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:

@@ -1,4 +1,7 @@
-"""What a comparison says: one table, and sentences by rules that stand here once (its figure: `draw_differences`).
+"""What was found, in tables and sentences: of comparisons, fits and recoveries (their figures: `figures`).
+
+Sentences about comparisons follow rules that stand here once:
+
 
 established         a difference is larger than SURE errors (`Difference.call`)
 no verdict          the best model is not established to predict better than the reference: nothing else is said
@@ -8,11 +11,22 @@ disagreement        group selection (PXP, from BIC) and held-out prediction favo
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
+
+import numpy as np
 
 from .comparison import ALIKE, Comparison, Difference, near_duplicates
+from .decisions import AGENT, CONSTANT
+from .fits import Fit
+from .parameters import natural
+from .recovery import Information, Recovery, coverage
+from .uncertainty import LEAST_MOVEMENT, Grade
 
-# ------------------------------------------------------------------------------------------------- table
+RECOVERY_COLUMNS = ["free number", "truth", "bias", "sd", "coverage, curvature", "coverage, profile",
+                    "decisions for an error of .1"]  # fmt: skip
+INFORMATION_COLUMNS = ["free number", "decisions, all free", "decisions, alone", "most correlated with"]
+
+# -------------------------------------------------------------------------------------------- comparisons
 
 
 def comparison_rows(comparison: Comparison, reference: str = "chance") -> list[dict[str, Any]]:
@@ -50,9 +64,6 @@ def comparison_table(comparison: Comparison, reference: str = "chance") -> tuple
         line += ["" if row[name] is None else f"{row[name]:.3f}" for name in ("frequency", "pxp") if name in row]
         rows.append(line)
     return columns, rows
-
-
-# --------------------------------------------------------------------------------------------- sentences
 
 
 def describe_comparison(
@@ -144,3 +155,163 @@ def _listed(names: Sequence[str]) -> str:
 def _begin(words: str) -> str:
     """As the beginning of a sentence."""
     return words[:1].upper() + words[1:]
+
+
+# ---------------------------------------------------------------------------------------------------- fits
+
+
+def sentence_of(fit: Fit) -> str:
+    """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
+    comparison = fit.comparison
+    if comparison is None or not {AGENT, CONSTANT} <= set(comparison.names):
+        return "Gating was not compared with constant weights."
+    if lost := no_verdict(comparison):
+        return f"{lost} (Held out by {fit.held_out_by}.)"
+    gain, moved = comparison.difference(AGENT, CONSTANT), float(fit.weights.std(axis=0).max())
+    if moved < LEAST_MOVEMENT:
+        return (
+            f"The weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
+            f"({amount(gain)}) is not gating: constant weights do."
+        )
+    words = {
+        "better": f"State-dependent gating adds {amount(gain)} over constant weights: it is needed here.",
+        "not established": f"State-dependent gating adds {amount(gain)} over constant weights: it is not needed here.",
+        "worse": f"State-dependent gating predicts worse than constant weights ({amount(gain)}): it is the wrong model "
+        "here.",
+    }[gain.call]
+    best = next(name for name in comparison.names if name != CONSTANT)
+    if best != AGENT and (ahead := comparison.difference(best, AGENT)).call == "better":
+        words += f" {best.capitalize()} predicts better, by {amount(ahead)}."
+    return f"{words} (Held out by {fit.held_out_by}.)"
+
+
+def estimate_rows(fit: Fit) -> list[dict[str, Any]]:
+    """One row for each natural number: estimate, errors, 95% interval, verdict.
+
+    An entry of a simplex has the interval of its odds over the last entry. Its verdict is the worst of all log ratios,
+    whose reasons stand once, in the first row.
+    """
+    errors, robust_errors, intervals = fit.errors, fit.robust_errors, fit.intervals
+    rows, at = [], 0
+    for parameter, theta in zip(fit.parameters, fit.theta.values(), strict=True):
+        name, grades = parameter.name, fit.verdicts[at : at + parameter.free]
+        shared, ends = parameter.transform == "simplex", np.reshape(intervals[name], (-1, 2)).tolist()
+        for i, value in enumerate(np.atleast_1d(theta)):
+            own = grades if shared else grades[i : i + 1]
+            reasons = [
+                f"{verdict.name.removeprefix(f'{name}: ')}: {reason}" if shared else reason
+                for verdict in own if i == 0 or not shared for reason in verdict.reasons
+            ]  # fmt: skip
+            rows.append({
+                "parameter": f"{name}: {parameter.labels[i]}" if parameter.labels else name,
+                "estimate": float(value),
+                "error": float(np.atleast_1d(errors[name])[i]),
+                "robust_error": float(np.atleast_1d(robust_errors[name])[i]),
+                "interval": None if shared else tuple(ends[i]),
+                "odds": tuple(np.exp(ends[i]).tolist()) if shared and i < parameter.free else None,
+                "verdict": max((verdict.grade for verdict in own), key=get_args(Grade).index),
+                "reason": "; ".join(reasons),
+            })  # fmt: skip
+        at += parameter.free
+    return rows
+
+
+def interval_text(row: dict[str, Any], digits: int = 4) -> str:
+    """The interval of a row of `estimate_rows`, in words."""
+    ends = row["interval"] or row["odds"]
+    if ends is None:
+        return "-"
+    low, high = (_number(end, digits) for end in ends)
+    return f"{low} to {high}" + (" (odds)" if row["interval"] is None else "")
+
+
+def person_rows(fit: Fit) -> list[dict[str, Any]]:
+    """With groups, one row for each person: estimates on natural scales, shrunk towards the group."""
+    if fit.group is None:
+        return []
+    theta = {name: np.asarray(value).tolist() for name, value in natural(fit.parameters, fit.group.z).items()}
+    labels = np.unique(fit.observations.subject).tolist()
+    return [{"person": label} | {name: value[i] for name, value in theta.items()} for i, label in enumerate(labels)]
+
+
+def describe(fit: Fit) -> str:
+    """The fit in plain words, as Markdown."""
+    gating = [] if fit.comparison is None else ["", "## Is gating needed?", "", describe_gating(fit)]
+    return "\n".join([describe_estimates(fit), *gating]) + "\n"
+
+
+def describe_estimates(fit: Fit) -> str:
+    """The estimates and how sure they are, as Markdown."""
+    rows = [
+        [row["parameter"], _number(row["estimate"]), _number(row["error"]), _number(row["robust_error"]),
+         interval_text(row), row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
+        for row in estimate_rows(fit)
+    ]  # fmt: skip
+    columns = ["parameter", "estimate", "error", "error, clustered", "95% interval", "verdict"]
+    method = "maximum likelihood" if fit.method == "ml" else "maximum a posteriori"
+    method = method if fit.group is None else "empirical Bayes"
+    return "\n".join([
+        f"{fit.decisions} decisions; log-likelihood {fit.log_likelihood:.2f}, BIC {fit.bic:.1f}, {method}.",
+        *fit.notes, "", *table(columns, rows), "", _how_sure(fit),
+    ])  # fmt: skip
+
+
+def describe_gating(fit: Fit) -> str:
+    """Whether gating is needed, what else the comparison says, and its table, as Markdown."""
+    assert fit.comparison is not None
+    sentences = [sentence_of(fit), *describe_comparison(fit.comparison)]
+    explained = (
+        "Held out: nats per decision, under estimates without the decision's fold. Differences are paired over the "
+        f"same decisions, with standard errors over {'subject' if fit.group is not None else fit.held_out_by}s."
+    )
+    return "\n\n".join([*dict.fromkeys(sentences), "\n".join(table(*comparison_table(fit.comparison))), explained])
+
+
+def _how_sure(fit: Fit) -> str:
+    """Where errors and intervals come from."""
+    if fit.group is not None:
+        return (
+            f"Estimates are the mean of {len(fit.group.z)} people, by empirical Bayes, with the error of that mean. "
+            "Verdicts are about the estimate that all share: it has more data than anybody."
+        )
+    words = "Errors are from the curvature of the likelihood, and from its sandwich over clusters; intervals are "
+    if len(fit.uncertainty.profiled) == len(fit.verdicts):
+        return words + "profiles of the likelihood. An open interval ends at 0 or infinity."
+    if not fit.uncertainty.profiled:
+        return words + "from the curvature, too: no profile was computed."
+    names = ", ".join(fit.verdicts[j].name for j in fit.uncertainty.profiled)
+    return words + f"profiles of the likelihood for {names}, and from the curvature for the others."
+
+
+def recovery_rows(recovery: Recovery) -> list[list[str]]:
+    """One row for each free number of a recovery."""
+    rows = []
+    for j, name in enumerate(recovery.names):
+        wald, profiled = coverage(recovery, name)
+        shown = "-" if profiled is None else f"{profiled.share:.3f} ({profiled.low:.2f} to {profiled.high:.2f})"
+        rows.append([name, _number(recovery.truth[j]), f"{recovery.bias[j]:+.3f}", _number(recovery.sd[j]),
+                     f"{wald.share:.3f}", shown, f"{recovery.needed[j]:,.0f}"])  # fmt: skip
+    return rows
+
+
+def information_rows(known: Information) -> list[list[str]]:
+    """One row for each free number: decisions for an error of .1, with all free and alone, and its worst partner."""
+    rows, correlation = [], known.correlation - np.eye(len(known.names))
+    for j, name in enumerate(known.names):
+        partner = int(np.argmax(np.abs(correlation[j])))
+        worst = "-" if len(known.names) < 2 else f"{known.names[partner]} ({correlation[j, partner]:+.2f})"
+        rows.append([name, f"{known.needed[j]:,.0f}", f"{known.needed_alone[j]:,.0f}", worst])
+    return rows
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _number(value: float, digits: int = 4) -> str:
+    if np.isnan(value):
+        return "-"
+    if np.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    return f"{value:.{digits}g}"

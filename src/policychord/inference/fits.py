@@ -9,35 +9,20 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import require_float64
-from ..agent import Composer
-from ..agent.gates import AtEquilibrium
+from ..core.equilibrium import solve
 from .comparison import FOLDS, Comparison, Method, folds_of, folds_within, time_blocks
 from .comparison import compare as compare_models
-from .decisions import (
-    CONSTANT,
-    By,
-    Family,
-    Observations,
-    composed,
-    family_of,
-    inner_parameters,
-    observed_by,
-    rivals,
-    weights_of,
-)
-from .findings import amount, no_verdict
+from .decisions import AGENT, TOL, Family, Observations, Setup, composed, likelihood_of_setup, rivals, setup_of
 from .groups import GroupFit, empirical_bayes
-from .likelihoods import Data, Likelihood, Model, likelihood, pointwise
+from .likelihoods import Data, Likelihood, Model, by_unit, in_chunks, pointwise
 from .optimise import Optimum, Progress, log_posterior, maximise
-from .parameters import FARTHEST, Parameter, Theta, natural, size, slopes, unconstrained
-from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Interval, Uncertainty, Verdict, uncertainty, verdicts
+from .parameters import FARTHEST, Parameter, Theta, errors_of, intervals_of, natural, size, unconstrained
+from .uncertainty import LARGEST_EPS, LEAST_MOVEMENT, Uncertainty, Verdict, uncertainty, verdicts
 
 Held = Literal["auto", "subject", "block", "time"]
 Rivals = Callable[[Theta], Sequence[Model]]  # of the estimates: models to compare with, which may begin at these
-ENTRIES = 12_000  # numbers of one matrix of primitives times units worked on together: what a cache holds
 STOPPED = "Interrupted during {}. {}"
 SO_FAR = STOPPED.format("the optimisation", "These are the best estimates so far.")
-AGENT = "composed"  # the agent's own name in a comparison
 OFF = 0.05  # standard errors from the top that no report shows
 FEW = 8  # labels from which there are enough clusters for an error
 
@@ -50,15 +35,8 @@ class Fit(NamedTuple):
     parameters: tuple[Parameter, ...]
     fixed: dict[str, Any]
     method: str
-    decisions: int
-    theta: dict[str, Any]
-    errors: dict[str, Any]  # from the curvature, by the delta method
-    robust_errors: dict[str, Any]  # from the sandwich over clusters
-    intervals: dict[str, Any]  # profile intervals, (2) or (entries, 2); of a simplex: of its log ratios
-    uncertainty: Uncertainty
+    uncertainty: Uncertainty  # of the estimate that all share
     verdicts: tuple[Verdict, ...]
-    log_likelihood: float
-    bic: float
     pointwise: Float[np.ndarray, " N"]
     comparison: Comparison | None  # of the agent and its rivals on held-out decisions
     held_out_by: str  # what the folds keep together
@@ -72,9 +50,55 @@ class Fit(NamedTuple):
     complete: bool = True  # False if Ctrl-C left something out: the notes say what
 
     @property
+    def decisions(self) -> int:
+        """How many there are."""
+        return self.observations.size
+
+    @property
     def z(self) -> Float[np.ndarray, " K"]:
         """The estimates on the unconstrained scale; with groups the group's mean."""
         return self.optimum.z if self.group is None else self.group.mean
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "K K"]:
+        """Of z: the inverse curvature; with groups that of the group's mean."""
+        return self.uncertainty.covariance if self.group is None else np.diag(self.group.error**2)
+
+    @property
+    def theta(self) -> dict[str, Any]:
+        """The estimates on natural scales."""
+        return _theta(self.parameters, self.z)
+
+    @property
+    def errors(self) -> dict[str, Any]:
+        """Standard errors from the curvature, by the delta method."""
+        return errors_of(self.parameters, self.z, self.covariance)
+
+    @property
+    def robust_errors(self) -> dict[str, Any]:
+        """Standard errors from the sandwich over clusters; NaN with groups."""
+        unknown = np.full_like(self.covariance, np.nan)
+        return errors_of(self.parameters, self.z, self.uncertainty.sandwich if self.group is None else unknown)
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """Profile intervals, (2) or (entries, 2); of a simplex: of its log ratios. With groups of the group's mean."""
+        ends = self.uncertainty.intervals
+        if self.group is not None:
+            ends = self.group.mean[:, None] + 1.96 * self.group.error[:, None] * [-1.0, 1.0]
+        return intervals_of(self.parameters, ends)
+
+    @property
+    def log_likelihood(self) -> float:
+        """ln p of all decisions."""
+        return float(self.pointwise.sum())
+
+    @property
+    def bic(self) -> float:
+        """K ln N - 2 ln p; with groups the sum over people, who have parameters of their own."""
+        people = self.observations.subject if self.method == "group" else np.zeros(self.decisions)
+        counts = np.unique(people, return_counts=True)[1]
+        return size(self.parameters) * float(np.log(counts).sum()) - 2 * self.log_likelihood
 
     @property
     def held_out(self) -> float:
@@ -119,56 +143,45 @@ def fit(
             f"observations is a {type(observations).__name__}: make them by `inference.from_trace(trace, env)`, "
             "`inference.from_dataset(dataset, env)` or `inference.observations(observation, action)`."
         )
-    known, chosen, rest = family_of(family, free, fixed or {})
-    _check_request(hold_out, method, chosen)
-    setup = setup_of(known, chosen, rest, observations)
-    model = composed(known, chosen, rest, setup.by)
-    given = likelihood_of_model(model, setup, observations)
-    labels, what = _labels(observations, hold_out, method)
-    within = method == "group"
-    fold = (folds_within(observations.subject, labels) if within else folds_of(labels)) if compare else None
+    setup = setup_of(family, observations, free, fixed)
+    _check_request(hold_out, method, setup.parameters)
+    given = likelihood_of_setup(setup)
+    labels, held_out_by = _labels(observations, hold_out, method)
+    own = method == "group"
+    fold = (folds_within(observations.subject, labels) if own else folds_of(labels)) if compare else None
     _check_start(given, observations)
     pooled = "map" if method == "map" else "ml"
     best = maximise(given, starts=starts, method=pooled, seed=seed, progress=progress, resume=resume)
     notes = [] if best.complete else [SO_FAR]
     group = None
-    if within and not notes:
+    if own and not notes:
         group, notes = _group(given, min(starts, 4), seed, progress)
     best, sure, more = _uncertainty(given, best, pooled, labels, profiles and not notes, progress)
     notes += more
-    z, each = (best.z, best.z) if group is None else (group.mean, group.z)
-    weights, gap, distance = _path(known, rest, setup, given, each)
-    log_p = pointwise(given, each)
-    reasons, complete = reasons_of(chosen, best.z, weights), not notes
+    each = best.z if group is None else group.z
+    weights, gap, distance = _path(setup, given, each)
+    reasons, complete = reasons_of(setup.parameters, best.z, weights), not notes
     if unfinished := _unfinished(given, best, sure, pooled):
-        reasons = dict.fromkeys((parameter.name for parameter in chosen), unfinished) | reasons
+        reasons = dict.fromkeys((parameter.name for parameter in setup.parameters), unfinished) | reasons
         notes += [f"Of the likelihood, {unfinished}: try more starts, or free less."] if best.complete else []
     comparison = None
-    if compare and fold is not None and complete:
-        others: Rivals = partial(_usual_rivals, known, chosen, rest, setup) if compare is True else compare
-        data = Data(setup.data, observations.subject, labels)
-        comparison, stopped = _compare(model, others, data, fold, best, method, setup.at_once, progress)
+    if fold is not None and complete:
+        others: Rivals = partial(rivals, setup) if compare is True else compare  # type: ignore[assignment]
+        models = [composed(setup), *others(_theta(setup.parameters, best.z))]
+        data = Data(setup.units, observations.subject, labels)
+        comparison, stopped = _compare(models, data, fold, best, method, setup.at_once, progress)
         notes, complete = [*notes, *stopped], not stopped
-    errors, robust_errors, intervals = _scales(chosen, z, sure, group)
-    counts = np.bincount(given.group) if within else np.array([observations.size])
     return Fit(
-        family=known,
-        primitives=setup.names,
-        parameters=chosen,
-        fixed={name: np.asarray(value) for name, value in rest.items()},
+        family=setup.family,
+        primitives=setup.primitives,
+        parameters=setup.parameters,
+        fixed={name: np.asarray(value) for name, value in setup.fixed.items()},
         method=method,
-        decisions=observations.size,
-        theta=_theta(chosen, z),
-        errors=errors,
-        robust_errors=robust_errors,
-        intervals=intervals,
         uncertainty=sure,
-        verdicts=verdicts(chosen, best.z, sure, reasons),
-        log_likelihood=float(log_p.sum()),
-        bic=size(chosen) * float(np.log(counts).sum()) - 2 * float(log_p.sum()),
-        pointwise=log_p,
+        verdicts=verdicts(setup.parameters, best.z, sure, reasons),
+        pointwise=pointwise(given, each),
         comparison=comparison,
-        held_out_by=what,
+        held_out_by=held_out_by,
         weights=weights,
         gap=gap,
         distance=distance,
@@ -214,7 +227,7 @@ def _unfinished(given: Likelihood, best: Optimum, sure: Uncertainty, method: str
     """Why the estimate may not be at the mode; nothing if it is, or less than OFF standard errors from it."""
     if not best.complete:
         return "the optimisation was interrupted"
-    uphill = log_posterior(given, best.z, method).gradient
+    _, uphill = log_posterior(given, best.z, method)
     uphill = np.where(np.abs(best.z) >= FARTHEST, 0.0, uphill)
     off = float(np.sqrt(uphill @ sure.covariance @ uphill))
     return "" if best.converged or off < OFF else f"the mode was not reached (it is {off:.2g} standard errors away)"
@@ -257,54 +270,9 @@ def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None)
     return group, [] if group.complete else [so_far]
 
 
-class _Setup(NamedTuple):
-    """What the observations mean for this family."""
-
-    names: tuple[str, ...]
-    by: By
-    data: dict[str, Any]
-    at_once: int
-    features: int
-
-
-def setup_of(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Observations) -> _Setup:
-    start = {**fixed, **{parameter.name: np.asarray(parameter.start, dtype=float) for parameter in free}}
-    agent = family.build(start)
-    if isinstance(agent, Composer) and not isinstance(agent.gate, AtEquilibrium):
-        raise ValueError(
-            f"the family's agents have the gate {type(agent.gate).__name__}: a fit needs gate='equilibrium', whose "
-            "weights follow from the observation alone. Constant weights are among the rivals."
-        )
-    actions = agent.actions if isinstance(agent, Composer) else None
-    by, action = observed_by(actions, seen.action)
-    data = {"observation": seen.observation, "action": action, "k": seen.k}
-    first = jax.tree_util.tree_map(lambda leaf: leaf[0], seen.observation)
-    pose = agent.problem if isinstance(agent, Composer) else agent
-    shape = jax.eval_shape(pose, first, 0).pi.shape
-    names = agent.names if isinstance(agent, Composer) else _names(family, shape[1])
-    features = 0
-    if family.features is not None:
-        values = np.asarray(jax.jit(jax.vmap(family.features))(seen.observation))
-        spread = values.std(axis=0)
-        data["features"] = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        features = values.shape[1]
-    return _Setup(tuple(names), by, data, int(np.clip(ENTRIES * 3 // (shape[0] * shape[1]), 8, 256)), features)
-
-
-def _names(family: Family, count: int) -> tuple[str, ...]:
-    """Of the primitives of bare problems: the labels of the declared prior, or else numbers."""
-    labels = next((parameter.labels for parameter in family.parameters if parameter.name == "prior"), ())
-    return labels if len(labels) == count else tuple(f"primitive {a}" for a in range(count))
-
-
 def likelihood_of(fit: Fit) -> Likelihood:
     """The likelihood that was maximised: `log_prob(theta, unit)` for one decision, and the data."""
-    setup = setup_of(fit.family, fit.parameters, fit.fixed, fit.observations)
-    return likelihood_of_model(composed(fit.family, fit.parameters, fit.fixed, setup.by), setup, fit.observations)
-
-
-def likelihood_of_model(model: Model, setup: _Setup, seen: Observations) -> Likelihood:
-    return likelihood(model, setup.data, groups=seen.subject, at_once=setup.at_once)
+    return likelihood_of_setup(setup_of(fit.family, fit.observations, fit.parameters, fit.fixed))
 
 
 def _labels(seen: Observations, hold_out: Held, method: str) -> tuple[np.ndarray, str]:
@@ -325,22 +293,16 @@ def _labels(seen: Observations, hold_out: Held, method: str) -> tuple[np.ndarray
     return time_blocks(subjects, seen.k, 2 * FOLDS), "time"
 
 
-def _path(family: Family, fixed: Theta, setup: _Setup, given: Likelihood, z: np.ndarray) -> tuple[np.ndarray, ...]:
+def _path(setup: Setup, given: Likelihood, z: np.ndarray) -> tuple[np.ndarray, ...]:
     """Weights of all decisions with their certificates, at natural parameters of each."""
-    weigh = weights_of(family, fixed, setup.by)
 
-    def weigh_at(row: tuple[Any, Any]) -> Any:
-        return weigh(natural(given.parameters, row[0]), row[1])
+    def weigh(row: tuple[Any, Any]) -> Any:
+        equilibrium = solve(setup.choice(natural(given.parameters, row[0]), row[1]).problem, tol=TOL)
+        return equilibrium.weights, equilibrium.certificate.gap, equilibrium.certificate.distance
 
-    program = jax.jit(lambda z, data: jax.lax.map(weigh_at, (z, data), batch_size=setup.at_once))
-    rows = np.broadcast_to(z, (given.units, z.shape[-1])) if z.ndim == 1 else z[given.group]
-    length = max(setup.at_once * 16, 1)
-    parts = []
-    for begin in range(0, given.units, length):
-        here = np.minimum(np.arange(begin, begin + length), given.units - 1)
-        weighed = program(rows[here], jax.tree_util.tree_map(lambda leaf, here=here: leaf[here], given.data))
-        parts.append([np.asarray(a)[: given.units - begin] for a in weighed])
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    program = jax.jit(lambda rows: jax.lax.map(weigh, rows, batch_size=setup.at_once))
+    path: tuple[np.ndarray, ...] = in_chunks(program, (by_unit(given, z), given.data), setup.at_once * 16)
+    return path
 
 
 def reasons_of(parameters: Sequence[Parameter], z: np.ndarray, weights: np.ndarray | None = None) -> dict[str, str]:
@@ -359,58 +321,8 @@ def _theta(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, Any]:
     return {name: np.asarray(value) for name, value in natural(parameters, z).items()}
 
 
-def _scales(
-    parameters: Sequence[Parameter], z: np.ndarray, sure: Uncertainty, group: GroupFit | None
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Errors and intervals on natural scales. With groups the error of the group's mean."""
-    jacobian, at, intervals = slopes(parameters, z), 0, {}
-    covariance = sure.covariance if group is None else np.diag(group.error**2)
-    robust = sure.sandwich if group is None else np.full_like(covariance, np.nan)
-    ends = sure.intervals if group is None else tuple(
-        Interval(a - 1.96 * e, a + 1.96 * e) for a, e in zip(group.mean, group.error, strict=True)
-    )  # fmt: skip
-
-    def errors(matrix: np.ndarray) -> dict[str, Any]:
-        by_name = {}
-        for parameter in parameters:
-            rows = jacobian[parameter.name].reshape(-1, len(z))
-            sd = np.sqrt(np.einsum("ei,ij,ej->e", rows, matrix, rows))
-            by_name[parameter.name] = sd if parameter.labels else sd[0]
-        return by_name
-
-    for parameter in parameters:
-        part = np.array(ends[at : at + parameter.free])
-        if parameter.transform != "simplex":
-            low, high = (natural([parameter], np.clip(part[:, side], -700, 700)) for side in (0, 1))
-            both = np.stack(
-                [np.atleast_1d(np.asarray(low[parameter.name])), np.atleast_1d(np.asarray(high[parameter.name]))], -1
-            )
-            if parameter.transform == "real":
-                both = np.where(np.isinf(part), part, both)
-            part = np.where(np.isinf(part) & (parameter.transform == "positive"), np.where(part > 0, np.inf, 0.0), both)
-        intervals[parameter.name] = part if parameter.labels else part[0]
-        at += parameter.free
-    return errors(covariance), errors(robust), intervals
-
-
-# -------------------------------------------------------------------------------------------------- rivals
-
-
-def _usual_rivals(
-    family: Family, free: tuple[Parameter, ...], fixed: Theta, setup: _Setup, theta: Theta
-) -> Sequence[Model]:
-    """The rivals of a composed agent; searches of their estimates begin at those of the agent."""
-    begun = tuple(
-        parameter._replace(start=theta[parameter.name] if parameter.labels else float(theta[parameter.name]))
-        for parameter in free
-    )
-    inner = inner_parameters(family, begun, fixed, setup.by, setup.data)
-    return rivals(family, begun, inner, fixed, setup.by, setup.names, setup.features)
-
-
 def _compare(
-    model: Model,
-    others: Rivals,
+    models: Sequence[Model],
     data: Data,
     fold: np.ndarray,
     best: Optimum,
@@ -419,12 +331,11 @@ def _compare(
     progress: Progress | None,
 ) -> tuple[Comparison | None, list[str]]:
     """The agent and other models on the same folds, and a note if Ctrl-C ended it."""
-    models = [model, *others(_theta(model.parameters, best.z))]
     own = method == "group"
     try:
         comparison = compare_models(
             models, data, own=own, fold=fold, clusters=data.subject if own else data.block, method=method,
-            begin={model.name: best.z[None]}, at_once=at_once, partial=True, progress=progress,
+            begin={AGENT: best.z[None]}, at_once=at_once, partial=True, progress=progress,
         )  # fmt: skip
     except KeyboardInterrupt:
         return None, [STOPPED.format("the comparison", "No model is done.")]
@@ -432,28 +343,3 @@ def _compare(
         done = f"{len(comparison.scores)} of {len(models)} models are done."
         return comparison, [STOPPED.format("the comparison", done)]
     return comparison, []
-
-
-def sentence_of(fit: Fit) -> str:
-    """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
-    comparison = fit.comparison
-    if comparison is None or not {AGENT, CONSTANT} <= set(comparison.names):
-        return "Gating was not compared with constant weights."
-    if lost := no_verdict(comparison):
-        return f"{lost} (Held out by {fit.held_out_by}.)"
-    gain, moved = comparison.difference(AGENT, CONSTANT), float(fit.weights.std(axis=0).max())
-    if moved < LEAST_MOVEMENT:
-        return (
-            f"The weights hardly move (sd {moved:.4f}), so what the composed agent adds over constant weights "
-            f"({amount(gain)}) is not gating: constant weights do."
-        )
-    words = {
-        "better": f"State-dependent gating adds {amount(gain)} over constant weights: it is needed here.",
-        "not established": f"State-dependent gating adds {amount(gain)} over constant weights: it is not needed here.",
-        "worse": f"State-dependent gating predicts worse than constant weights ({amount(gain)}): it is the wrong model "
-        "here.",
-    }[gain.call]
-    best = next(name for name in comparison.names if name != CONSTANT)
-    if best != AGENT and (ahead := comparison.difference(best, AGENT)).call == "better":
-        words += f" {best.capitalize()} predicts better, by {amount(ahead)}."
-    return f"{words} (Held out by {fit.held_out_by}.)"

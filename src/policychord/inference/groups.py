@@ -5,14 +5,14 @@ distribution around its mode (Laplace); given these, mean and covariance are tho
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import digamma, logsumexp
+from scipy.special import digamma, softmax
 
 from .likelihoods import Likelihood
-from .optimise import Progress, finished, maximise, of_groups, report, with_normal_prior
+from .optimise import Progress, finished, maximise, objective_of, report, starts_around, with_normal_prior
 from .parameters import size
 from .search import Objective, maximise_from_starts, maximise_groups
 from .selection import exceedance, posterior_frequencies
@@ -55,43 +55,32 @@ def empirical_bayes(
     *,
     rounds: int = ROUNDS,
     starts: int = 4,
-    spread: Literal["diagonal", "full"] = "diagonal",
     tol: float = 1e-2,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> GroupFit:
-    """Mean and covariance of a group by EM, and everybody's estimate shrunk towards them.
+    """Mean and (diagonal) covariance of a group by EM, and everybody's estimate shrunk towards them.
 
     Begins at the pooled estimate with a broad covariance; each person is estimated from several starts then. Ends when
     the evidence of the whole group moves by less than `tol` nats, or after `rounds`. Ctrl-C during the rounds gives the
     group so far with `complete=False`.
     """
     count = size(given.parameters)
-    objective = of_groups(given, products=True)
-    pooled = finished(maximise(given, starts=starts, seed=seed)).z
-    mean, covariance = pooled, np.eye(count)
-    persons = _persons(objective, mean, covariance, _around(mean, starts, given.groups, seed))
+    objective = objective_of(given)
+    mean, covariance = finished(maximise(given, starts=starts, seed=seed)).z, np.eye(count)
+    persons = _persons(objective, mean, covariance, starts_around(mean, starts, given.groups, seed))
     before, converged, complete, done = -np.inf, False, True, 0
     try:
         while done < rounds and not converged:
             report(progress, "empirical Bayes", done, rounds)
-            group = _group_of(persons, np.ones(given.groups), spread)
+            group = _group_of(persons)
             persons = _persons(objective, *group, persons)
             (mean, covariance), done = group, done + 1
             total = float(persons.log_evidence.sum())
             before, converged = total, abs(total - before) < tol
     except KeyboardInterrupt:
         complete = False
-    return GroupFit(
-        mean, covariance, persons.z, persons.covariances, persons.log_likelihood, persons.log_evidence, done,
-        converged, complete,
-    )  # fmt: skip
-
-
-def _around(mean: np.ndarray, starts: int, groups: int, seed: int) -> Float[np.ndarray, "starts groups K"]:
-    """Starts for everybody: the mean, and points drawn around it."""
-    offset = np.random.default_rng(seed).normal(size=(starts - 1, groups, len(mean)))
-    return mean + np.concatenate([np.zeros((1, groups, len(mean))), offset])
+    return GroupFit(mean, covariance, *persons, done, converged, complete)
 
 
 def _persons(objective: Objective, mean: np.ndarray, covariance: np.ndarray, begin: np.ndarray | _Persons) -> _Persons:
@@ -102,19 +91,15 @@ def _persons(objective: Objective, mean: np.ndarray, covariance: np.ndarray, beg
     else:
         modes = maximise_from_starts(posterior, begin, near=CLOSE)
     covariances, _ = inverse_of(curvature(posterior, modes.z))
-    evidence = modes.value + 0.5 * (np.linalg.slogdet(covariances)[1] + len(mean) * np.log(2 * np.pi))
+    evidence = modes.log_posterior + 0.5 * (np.linalg.slogdet(covariances)[1] + len(mean) * np.log(2 * np.pi))
     return _Persons(modes.z, covariances, objective(modes.z, np.arange(len(modes.z)))[0], evidence)
 
 
-def _group_of(persons: _Persons, weights: np.ndarray, spread: str) -> tuple[np.ndarray, np.ndarray]:
-    """The group's mean and covariance, sum_n r_n [ (z_n - m)(z_n - m)^T + C_n ] / sum r."""
-    share = weights / weights.sum()
-    mean = share @ persons.z
-    offset = persons.z - mean
-    covariance = np.einsum("g,gi,gj->ij", share, offset, offset) + np.einsum("g,gij->ij", share, persons.covariances)
-    if spread == "diagonal":
-        covariance = np.diag(np.diag(covariance))
-    return mean, covariance + LEAST_VARIANCE * np.eye(len(mean))
+def _group_of(persons: _Persons) -> tuple[np.ndarray, np.ndarray]:
+    """The group's mean m and diagonal covariance, the mean over people of (z_n - m)^2 + diag C_n."""
+    mean = persons.z.mean(axis=0)
+    variance = ((persons.z - mean) ** 2 + np.einsum("gii->gi", persons.covariances)).mean(axis=0)
+    return mean, np.diag(variance + LEAST_VARIANCE)
 
 
 # ------------------------------------------------------------------------------- frequencies of models
@@ -135,7 +120,7 @@ class ModelFrequencies(NamedTuple):
 
 
 class _Hyper(NamedTuple):
-    """Posterior of one model's group: mean ~ N(a, 1/(beta tau)), tau ~ Gamma(nu, sigma), number by number."""
+    """Posterior of a model's group: mean ~ N(a, 1/(beta tau)), tau ~ Gamma(nu, sigma), number by number."""
 
     a: np.ndarray
     beta: float
@@ -163,40 +148,32 @@ def model_frequencies(
     their errors then follow from that evidence without mean field, given the groups. All likelihoods have the same
     groups. If `converged` is False, a model may be taking over the people of one that it contains.
     """
-    people = models[0].groups
-    if len(models) < 2 or any(one.groups != people for one in models):
-        raise ValueError(f"models have {[one.groups for one in models]} groups: pass two or more of the same people.")
-    objectives = [of_groups(one, products=True) for one in models]
-    hypers, persons = [], []
-    for one, objective in zip(models, objectives, strict=True):
-        centre = finished(maximise(one, starts=starts, seed=seed)).z
-        around = _around(centre, starts, people, seed)
+    people, count = models[0].groups, len(models)
+    if count < 2 or any(model.groups != people for model in models):
+        raise ValueError(f"models have {[model.groups for model in models]} groups: pass two or more of the same "
+                         "people.")  # fmt: skip
+    responsibilities, alpha = np.full((people, count), 1.0 / count), np.full(count, 1.0 + people / count)
+    objectives, persons, hypers = [objective_of(model) for model in models], [], []
+    for model, objective in zip(models, objectives, strict=True):
+        centre = finished(maximise(model, starts=starts, seed=seed)).z
+        around = starts_around(centre, starts, people, seed)
         persons.append(_persons(objective, centre, BROAD * np.eye(len(centre)), around))
-        hypers.append(_hyper(persons[-1], np.full(people, 1.0 / len(models)), centre))
-    centres = [one.a for one in hypers]
-    alpha = np.full(len(models), 1.0 + people / len(models))
-    responsibilities = np.full((people, len(models)), 1.0 / len(models))
-    evidence, converged, done = np.zeros((people, len(models))), False, 0
-    for done in range(1, rounds + 1):
-        report(progress, "model frequencies", done - 1, rounds)
-        for k, objective in enumerate(objectives):
-            variance = np.diag(hypers[k].sigma / hypers[k].nu)
-            persons[k] = _persons(objective, hypers[k].a, variance, persons[k])
+        hypers.append(_hyper(persons[-1], responsibilities[:, 0], centre))
+    centres = [hyper.a for hyper in hypers]
+    evidence, converged, done = np.zeros((people, count)), False, 0
+    while done < rounds and not converged:
+        report(progress, "model frequencies", done, rounds)
+        for k, (objective, hyper) in enumerate(zip(objectives, hypers, strict=True)):
+            persons[k] = _persons(objective, hyper.a, np.diag(hyper.sigma / hyper.nu), persons[k])
             # what is not known of the group makes the model's evidence smaller
-            doubt = 0.5 * len(hypers[k].a) * (digamma(hypers[k].nu) - np.log(hypers[k].nu) - 1.0 / hypers[k].beta)
+            doubt = 0.5 * len(hyper.a) * (digamma(hyper.nu) - np.log(hyper.nu) - 1.0 / hyper.beta)
             evidence[:, k] = persons[k].log_evidence + doubt
-        score = evidence + digamma(alpha) - digamma(alpha.sum())
-        before, responsibilities = responsibilities, np.exp(score - logsumexp(score, axis=1, keepdims=True))
-        hypers = [_hyper(persons[k], responsibilities[:, k], centres[k]) for k in range(len(models))]
+        before, responsibilities = responsibilities, softmax(evidence + digamma(alpha), axis=1)
+        hypers = [_hyper(persons[k], responsibilities[:, k], centres[k]) for k in range(count)]
         alpha = 1.0 + responsibilities.sum(axis=0)
-        if np.abs(responsibilities - before).max() < tol:
-            converged = True
-            break
-    groups = tuple(
-        GroupFit(one.a, np.diag(one.sigma / one.nu), person.z, person.covariances, person.log_likelihood,
-                 person.log_evidence, done, converged)
-        for one, person in zip(hypers, persons, strict=True)
-    )  # fmt: skip
+        converged, done = bool(np.abs(responsibilities - before).max() < tol), done + 1
+    groups = tuple(GroupFit(hyper.a, np.diag(hyper.sigma / hyper.nu), *everybody, done, converged)
+                   for hyper, everybody in zip(hypers, persons, strict=True))  # fmt: skip
     frequencies = posterior_frequencies(evidence, seed=seed)
     return ModelFrequencies(*frequencies, alpha, responsibilities, exceedance(alpha), groups, evidence, done, converged)
 
@@ -204,11 +181,8 @@ def model_frequencies(
 def _hyper(persons: _Persons, weights: np.ndarray, centre: np.ndarray) -> _Hyper:
     """Conjugate update from everybody's mode and variance, each counted by its responsibility."""
     total = float(weights.sum()) + 1e-12
-    share = weights / total
-    mean = share @ persons.z
-    own = np.einsum("gii->gi", persons.covariances)
-    scatter = share @ ((persons.z - mean) ** 2 + own)
-    a = (total * mean + _BETA * centre) / (total + _BETA)
+    mean = weights @ persons.z / total
+    scatter = weights @ ((persons.z - mean) ** 2 + np.einsum("gii->gi", persons.covariances)) / total
     pull = _BETA / (_BETA + total) * (mean - centre) ** 2
-    sigma = _SIGMA + 0.5 * total * (scatter + pull)
-    return _Hyper(a, _BETA + total, _NU + 0.5 * total, sigma)
+    return _Hyper((total * mean + _BETA * centre) / (total + _BETA), _BETA + total, _NU + 0.5 * total,
+                  _SIGMA + 0.5 * total * (scatter + pull))  # fmt: skip

@@ -71,7 +71,7 @@ class Likelihood(NamedTuple):
         return int(self.group.max()) + 1 if len(self.group) else 0
 
 
-class Scores(NamedTuple):
+class _Scores(NamedTuple):
     """Log-likelihood and gradient of each unit, and the sum of the outer products of its decisions' gradients."""
 
     log_likelihood: Float[np.ndarray, "units ..."]
@@ -100,12 +100,9 @@ def likelihood(
     count = lengths.pop()[0]
     if count == 0:
         raise ValueError("data has no units: pass at least one decision.")
-    if groups is None:
-        index = np.zeros(count, dtype=int)
-    else:
-        index = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-        if index.shape != (count,):
-            raise ValueError(f"groups has {index.size} labels for {count} units: pass one for each.")
+    index = np.unique(np.zeros(count) if groups is None else np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    if index.shape != (count,):
+        raise ValueError(f"groups has {index.size} labels for {count} units: pass one for each.")
     each = np.ones(count) if weight is None else np.asarray(weight, dtype=float)
     if each.shape[:1] != (count,):
         raise ValueError(f"weight has shape {each.shape} for {count} units: pass a row for each.")
@@ -113,9 +110,9 @@ def likelihood(
     names = [parameter.name for parameter in model.parameters]
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
-    return Likelihood(
-        model, units, index, each, at_once, _programs(model.log_prob, _scales_of(model.parameters), at_once)
-    )
+    # what programs depend on: not where a search begins, nor the priors, nor the units
+    scales = tuple(each._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for each in model.parameters)
+    return Likelihood(model, units, index, each, at_once, _programs(model.log_prob, scales, at_once))
 
 
 def restrict(given: Likelihood, rows: ArrayLike) -> Likelihood:
@@ -126,25 +123,22 @@ def restrict(given: Likelihood, rows: ArrayLike) -> Likelihood:
     return given._replace(data=data, group=given.group[rows], weight=given.weight[rows])
 
 
+def pooled(given: Likelihood) -> Likelihood:
+    """The likelihood of all units under one z, as that of a single group."""
+    return given._replace(group=np.zeros(given.units, int))
+
+
 def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]:
     """ln p of each unit, or of each of its decisions, whatever their weight; z is (K) for all or (groups, K)."""
-    parts = [np.asarray(value)[:count] for value, count in _run(given, z, "value")]
-    return np.concatenate(parts)
+    return np.asarray(_run(given, z, "value"))
 
 
-def scores(given: Likelihood, z: ArrayLike) -> Scores:
+def scores(given: Likelihood, z: ArrayLike) -> _Scores:
     """ln p and its gradient in z, unit by unit."""
-    parts = [[np.asarray(part)[:count] for part in answer] for answer, count in _run(given, z, "both")]
-    value, slope, *products = (np.concatenate(part) for part in zip(*parts, strict=True))
+    value, slope, *products = _run(given, z, "both")
     free, scale = size(given.parameters), affine_of(given.parameters)[1]
     outer = products[0][:, :free, :free] * np.outer(scale, scale) if products else None
-    return Scores(value, slope[:, :free] * scale, outer)
-
-
-def value_and_gradient(given: Likelihood, z: ArrayLike) -> tuple[float, Float[np.ndarray, " K"]]:
-    """The log-likelihood of all units and its gradient."""
-    found = scores(given, z)
-    return float(found.log_likelihood.sum()), found.gradient.sum(axis=0)
+    return _Scores(value, slope[:, :free] * scale, outer)
 
 
 def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool = False) -> tuple[np.ndarray, ...]:
@@ -152,17 +146,15 @@ def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool
 
     With `products` also the sum of the outer products of its scores (groups, K, K), which costs next to nothing.
     """
-    found = scores(given, z)
-    totals = found.log_likelihood.reshape(given.units, -1).sum(axis=1)
-    value = np.bincount(given.group, totals, minlength=len(z))
-    gradient = sums_of(found.gradient, given.group, len(z))
+    log_p, slope, outer = scores(given, z)
+    value = np.bincount(given.group, log_p.reshape(given.units, -1).sum(axis=1), minlength=len(z))
+    gradient = sums_of(slope, given.group, len(z))
     if not products:
         return value, gradient
     order = np.argsort(given.group, kind="stable")
     ends = np.cumsum(np.bincount(given.group, minlength=len(z)))[:-1]
-    if found.products is None:
-        return value, gradient, np.stack([rows.T @ rows for rows in np.split(found.gradient[order], ends)])
-    return value, gradient, np.stack([rows.sum(axis=0) for rows in np.split(found.products[order], ends)])
+    parts = np.split((slope if outer is None else outer)[order], ends)
+    return value, gradient, np.stack([part.T @ part if outer is None else part.sum(axis=0) for part in parts])
 
 
 def sums_of(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
@@ -178,35 +170,36 @@ def standardise(values: ArrayLike) -> Float[np.ndarray, "units F"]:
     return (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
+def in_chunks(program: Callable[[Any], Any], units: Any, length: int) -> Any:
+    """program(units) for any number of units, so many at once, as one pytree of arrays.
+
+    The last chunk repeats its last unit, so that one compiled program serves all chunks.
+    """
+    count = len(jax.tree_util.tree_leaves(units)[0])
+    parts = []
+    for begin in range(0, count, length):
+        rows = np.minimum(np.arange(begin, begin + length), count - 1)
+        answer = program(jax.tree_util.tree_map(lambda leaf, rows=rows: leaf[rows], units))
+        parts.append(jax.tree_util.tree_map(lambda leaf, most=count - begin: np.asarray(leaf)[:most], answer))
+    return jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def by_unit(given: Likelihood, z: np.ndarray) -> np.ndarray:
+    """The row of z (K), or of (groups, K), for each unit."""
+    return np.broadcast_to(z, (given.units, z.shape[-1])) if z.ndim == 1 else z[given.group]
+
+
 def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
-    """Chunk by chunk: what the program gives, and how many of its rows count."""
+    """What a program gives, unit by unit."""
     z = np.asarray(z, dtype=float)
     wanted = size(given.parameters)
     if z.shape[-1:] != (wanted,) or z.ndim not in (1, 2):
         raise ValueError(f"z has shape {z.shape}: pass ({wanted},) or (groups, {wanted}).")
     centre, scale = affine_of(given.parameters)
-    z = centre + scale * z
-    rows = np.broadcast_to(z, (given.units, wanted)) if z.ndim == 1 else z[given.group]
-    rows = rows if wanted else np.zeros((given.units, 1))  # batches of nothing cannot be cut
+    # batches of nothing cannot be cut
+    rows = by_unit(given, centre + scale * z) if wanted else np.zeros((given.units, 1))
     program = given.programs[which]
-    begin, length = 0, given.at_once * CALL
-    while begin < given.units:
-        here, count = slice(begin, begin + length), min(given.units - begin, length)
-        unit = jax.tree_util.tree_map(partial(_chunk, here=here, length=length), given.data)
-        yield program(_chunk(rows, here, length), unit, _chunk(given.weight, here, length)), count
-        begin += length
-
-
-def _chunk(rows: np.ndarray, here: slice, length: int) -> np.ndarray:
-    """Some rows up to a length, the last one again and again, so that one compiled program serves all chunks."""
-    rows = rows[here]
-    missing = length - len(rows)
-    return rows if missing == 0 else np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])
-
-
-def _scales_of(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
-    """What programs depend on: not where a search begins, nor the priors, nor the units."""
-    return tuple(one._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for one in parameters)
+    return in_chunks(lambda chunk: program(*chunk), (rows, given.data, given.weight), given.at_once * CALL)
 
 
 # Compiling takes longer than running: cohorts, folds and comparisons of the same model share its programs.
@@ -228,7 +221,7 @@ def _programs(log_prob: LogProb, parameters: tuple[Parameter, ...], at_once: int
         slopes, each = jax.jacfwd(weighted, has_aux=True)(z, unit, weight)
         return each, slopes.sum(axis=0), slopes.T @ slopes
 
-    def in_batches(one: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
-        return jax.lax.map(lambda row: one(*row), (z, data, weight), batch_size=at_once)
+    def in_batches(of_unit: Any, z: jax.Array, data: Any, weight: jax.Array) -> Any:
+        return jax.lax.map(lambda row: of_unit(*row), (z, data, weight), batch_size=at_once)
 
     return {"value": jax.jit(partial(in_batches, value)), "both": jax.jit(partial(in_batches, both))}

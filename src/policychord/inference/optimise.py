@@ -8,14 +8,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from .._types import ArrayLike
-from .likelihoods import Likelihood, by_group, restrict
-from .parameters import at_bound, prior_of, size, unconstrained
-from .search import NEAR, Objective, maximise_from, maximise_from_starts, maximise_groups
+from .likelihoods import Likelihood, by_group, pooled, restrict
+from .parameters import prior_of, size, unconstrained
+from .search import NEAR, Estimate, Objective, finite, maximise_from_starts, maximise_groups
 
 Progress = Callable[[str, int, int], Any]  # of (what is done, how far, of how much)
+METHODS = {
+    "ml": "maximum likelihood",
+    "map": "with the declared priors",
+    "secants": "no likelihood: steps by secants alone",
+}
 SCREENED = 800  # units of the part on which many starts are tried
 SCREENING = 0.3  # standard errors from a mode at which runs on it end: .05 nats, less than what tells two modes apart
 SPREAD = 1.0  # standard deviation of the starts around the declared one, on the unconstrained scale
@@ -38,46 +43,32 @@ class Optimum(NamedTuple):
     paths: tuple[Float[np.ndarray, " steps"], ...] = ()  # the objective at every step of each run on all data
 
 
-class Point(NamedTuple):
-    """The objective at a point, and its gradient; -inf and zeros where they are not finite."""
-
-    value: float
-    gradient: Float[np.ndarray, " K"]
-
-
-class Estimate(NamedTuple):
-    """Everybody's estimate."""
-
-    z: Float[np.ndarray, "groups K"]
-    log_posterior: Float[np.ndarray, " groups"]  # log-likelihood, and with `map` the log prior's density
-    inverse: Float[np.ndarray, "groups K K"]  # about the covariance: what the search collected on its way
-    converged: Bool[np.ndarray, " groups"]
-
-    @property
-    def at_bound(self) -> Bool[np.ndarray, "groups K"]:
-        """Where a number ran to the border of the unconstrained scale."""
-        return at_bound(self.z)
-
-
 # --------------------------------------------------------------------------------------------- objectives
 
 
-def of_groups(given: Likelihood, products: bool = False, groups: int | None = None) -> Objective:
-    """The likelihoods of groups as an objective: only the units of the groups that are asked for are computed.
+def objective_of(given: Likelihood, method: str = "ml", groups: int | None = None) -> Objective:
+    """ln p(units of g | z_g), with `map` + ln p(z_g), of the groups that are asked for: value, gradient, products.
 
-    With `products` it gives the outer products of the scores, too.
+    With `secants` it gives no products: gradients of units say nothing about the curvature of what is no likelihood.
     """
+    if method not in METHODS:
+        known = ", ".join(f"{name!r} ({words})" for name, words in METHODS.items())
+        raise ValueError(f"method = {method!r}: use one of {known}.")
     count = given.groups if groups is None else groups  # groups without any unit come last, or not at all
     order = np.argsort(given.group, kind="stable")
     edges = np.searchsorted(given.group[order], np.arange(count + 1))
 
     def objective(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         if np.array_equal(which, np.arange(count)):
-            return by_group(given, z, products)
+            return by_group(given, z, method != "secants")
         part = restrict(given, np.concatenate([order[edges[g] : edges[g + 1]] for g in which]))
-        return by_group(part._replace(group=np.repeat(np.arange(len(which)), np.diff(edges)[which])), z, products)
+        part = part._replace(group=np.repeat(np.arange(len(which)), np.diff(edges)[which]))
+        return by_group(part, z, method != "secants")
 
-    return objective
+    if method != "map":
+        return objective
+    mean, precision = prior_of(given.parameters)
+    return with_normal_prior(objective, mean, np.diag(precision))
 
 
 def with_normal_prior(objective: Objective, mean: np.ndarray, precision: np.ndarray) -> Objective:
@@ -94,30 +85,13 @@ def with_normal_prior(objective: Objective, mean: np.ndarray, precision: np.ndar
     return posterior
 
 
-def with_declared_prior(objective: Objective, given: Likelihood, method: str) -> Objective:
-    """An objective of groups with the priors that the parameters declare; itself if `method` is not `map`."""
-    mean, precision = prior_of(given.parameters)
-    return objective if method != "map" else with_normal_prior(objective, mean, np.diag(precision))
+def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> tuple[float, Float[np.ndarray, " K"]]:
+    """The objective of all units under one z, and its gradient; -inf and zeros where they are not finite."""
+    value, gradient, *_ = finite(objective_of(pooled(given), method)(np.asarray(z)[None], np.zeros(1, int)))
+    return float(value[0]), gradient[0]
 
 
-def pooled(given: Likelihood, method: str = "ml") -> Objective:
-    """The likelihood of all units under one z (with the declared priors if `map`) as the objective of a single group.
-
-    With `secants` it has no products: gradients of units say nothing about the curvature of what is no likelihood.
-    """
-    together = given._replace(group=np.zeros(given.units, int))
-    return with_declared_prior(of_groups(together, method != "secants"), given, method)
-
-
-def log_posterior(given: Likelihood, z: np.ndarray, method: str = "ml") -> Point:
-    """The log-likelihood (`ml`), or with the declared priors (`map`), and its gradient."""
-    value, gradient, *_ = pooled(given, method)(np.asarray(z)[None], np.zeros(1, int))
-    if not (np.isfinite(value[0]) and np.isfinite(gradient).all()):
-        return Point(-np.inf, np.zeros(len(z)))
-    return Point(float(value[0]), gradient[0])
-
-
-# ------------------------------------------------------------------------------------------ all groups
+# ---------------------------------------------------------------------------------------------- estimates
 
 
 def estimate(
@@ -135,44 +109,40 @@ def estimate(
     are followed for some steps; the best of each group goes on to its end.
     """
     count = given.groups if groups is None else groups
-    objective = with_declared_prior(of_groups(given, True, count), given, method)
     points = spread_starts(given, starts, seed) if np.ndim(starts) < 3 else np.asarray(starts, dtype=float)
     if points.ndim == 2:
         points = np.broadcast_to(points[:, None], (len(points), count, points.shape[1]))
-    return Estimate(*maximise_from_starts(objective, points, near=near))
+    return maximise_from_starts(objective_of(given, method, count), points, near=near)
 
 
 def improve(given: Likelihood, z: np.ndarray, steps: int = 1, near: float = NEAR) -> Float[np.ndarray, " K"]:
     """A point that is not lower than z, after so many steps uphill or so close to the mode, in standard errors."""
-    return maximise_groups(pooled(given), z[None], steps=steps, near=near).z[0]
+    return maximise_groups(objective_of(pooled(given)), z[None], steps=steps, near=near).z[0]
 
 
-# ------------------------------------------------------------------------------------------- one likelihood
-
-
-class _Record:
+class Record:
     """An objective of one group that remembers the best point it was asked for, whatever interrupts a run."""
 
-    def __init__(self, objective: Objective):
-        self.objective = objective
+    def __init__(self, given: Likelihood, method: str):
+        self.objective = objective_of(pooled(given), method)
         self.value, self.z, self.count = -np.inf, np.zeros(0), 0
         self.paths: list[list[float]] = []  # of each run the values that were higher than all before
 
     def __call__(self, z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-        value, gradient, *products = self.objective(z, which)
+        answer = self.objective(z, which)
+        value = float(finite(answer)[0][0])
         self.count += 1
-        if np.isfinite(value[0]) and np.isfinite(gradient).all():
-            if value[0] > self.value:
-                self.value, self.z = float(value[0]), np.array(z[0])
-            if self.paths and (not self.paths[-1] or value[0] > self.paths[-1][-1]):
-                self.paths[-1].append(float(value[0]))
-        return value, gradient, *products
+        if value > self.value:
+            self.value, self.z = value, np.array(z[0])
+        if self.paths and value > max(self.paths[-1], default=-np.inf):
+            self.paths[-1].append(value)
+        return answer
 
     def run(self, start: np.ndarray, near: float) -> tuple[np.ndarray, float, bool]:
         """(where an optimisation run ends, its value, whether it arrived)."""
         self.paths.append([])
-        mode = maximise_from(self, start[None], near=near)
-        return mode.z[0], float(mode.value[0]), bool(mode.converged[0])
+        mode = maximise_from_starts(self, start[None, None], near=near)
+        return mode.z[0], float(mode.log_posterior[0]), bool(mode.converged[0])
 
 
 def maximise(
@@ -194,16 +164,11 @@ def maximise(
     between runs. Ctrl-C gives the best so far with `complete=False`; `resume` takes such an answer and does the rest.
     `keep` is handed such an answer after every run, to be stored. A run ends `near` standard errors from the mode.
     """
-    if method not in ("ml", "map", "secants"):
-        raise ValueError(
-            f"method = {method!r}: use 'ml' (maximum likelihood), 'map' (with the declared priors) or 'secants' (no "
-            "likelihood: steps by secants alone)."
-        )
     points = resume.starts if resume is not None else spread_starts(given, starts, seed)
     tried = np.full_like(points, np.nan) if resume is None else resume.tried.copy()
     heights = np.full(len(points), np.nan) if resume is None else resume.heights.copy()
-    whole, part = _Record(pooled(given, method)), _part(given, seed)
-    screen = whole if part is given else _Record(pooled(part, method))
+    whole, part = Record(given, method), _part(given, seed)
+    screen = whole if part is given else Record(part, method)
     if resume is not None and np.isfinite(resume.log_posterior):
         whole.value, whole.z, whole.count = resume.log_posterior, resume.z, resume.evaluations
         whole.paths = [list(path) for path in resume.paths]
@@ -227,7 +192,7 @@ def maximise(
                 tried[i], values[i], _ = screen.run(start, SCREENING)
                 store()
             else:
-                values[i] = log_posterior(part, tried[i], method).value
+                values[i], _ = log_posterior(part, tried[i], method)
         for rank, i in enumerate(_distinct(values, part.units)[:FINAL]):
             report(progress, "optimising with all data", len(points) + rank, len(points) + FINAL)
             if not np.isfinite(heights[i]):
@@ -238,8 +203,8 @@ def maximise(
         complete = False
     if not whole.z.size and points.shape[1]:  # interrupted before anything was known of all data
         whole.z = screen.z if screen.z.size else points[0]
-        whole.value = log_posterior(given, whole.z, method).value
-    return answer(log_posterior(given, whole.z).value, complete)
+        whole.value, _ = log_posterior(given, whole.z, method)
+    return answer(log_posterior(given, whole.z)[0], complete)
 
 
 def finished(optimum: Optimum) -> Optimum:
@@ -255,7 +220,7 @@ def report(progress: Progress | None, what: str, done: int, total: int) -> None:
         progress(what, done, total)
 
 
-def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.ndarray:
+def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> Float[np.ndarray, "starts K"]:
     """The declared start, and points drawn around it, the same for a seed."""
     count = size(given.parameters)
     if not isinstance(starts, int | np.integer):
@@ -265,11 +230,16 @@ def spread_starts(given: Likelihood, starts: int | ArrayLike, seed: int) -> np.n
         return points
     if starts < 1:
         raise ValueError(f"starts = {starts}: pass at least 1.")
-    centre = unconstrained(given.parameters, {})
-    if starts == 1 or count == 0:
-        return centre[None]
-    spread = np.random.default_rng(seed).normal(size=(starts - 1, count))
-    return np.concatenate([centre[None], centre + SPREAD * spread])
+    around = starts_around(unconstrained(given.parameters, {}), int(starts), 1, seed, SPREAD)[:, 0]
+    return around if count else around[:1]
+
+
+def starts_around(
+    centre: np.ndarray, starts: int, groups: int, seed: int, spread: float = SPREAD
+) -> Float[np.ndarray, "starts groups K"]:
+    """Starts for every group: the centre, and points drawn around it."""
+    offset = np.random.default_rng(seed).normal(size=(starts - 1, groups, len(centre)))
+    return centre + spread * np.concatenate([np.zeros((1, groups, len(centre))), offset])
 
 
 def _part(given: Likelihood, seed: int) -> Likelihood:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
+from jaxtyping import Float
 
 from .._types import Array, ArrayLike, namespace
 
@@ -149,11 +150,27 @@ def unconstrained(parameters: Sequence[Parameter], theta: Theta) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def slopes(parameters: Sequence[Parameter], z: np.ndarray) -> dict[str, np.ndarray]:
-    """d(natural)/dz of every parameter, (entries, K): what carries errors from z to natural values."""
+def errors_of(parameters: Sequence[Parameter], z: np.ndarray, covariance: np.ndarray) -> dict[str, Any]:
+    """Standard errors on natural scales, by name: sqrt(J C J^T) with J = d(natural)/dz (the delta method)."""
     with jax.enable_x64(True):
         jacobian = jax.jacfwd(lambda z: natural(parameters, z))(jnp.asarray(z, dtype=float))
-    return {name: np.atleast_2d(np.asarray(rows)) for name, rows in jacobian.items()}
+    errors = {}
+    for parameter in parameters:
+        rows = np.asarray(jacobian[parameter.name]).reshape(-1, len(z))
+        sd = np.sqrt(np.einsum("ei,ij,ej->e", rows, covariance, rows))
+        errors[parameter.name] = sd if parameter.labels else sd[0]
+    return errors
+
+
+def intervals_of(parameters: Sequence[Parameter], ends: Float[np.ndarray, "K 2"]) -> dict[str, np.ndarray]:
+    """Intervals on natural scales, (2) or (entries, 2), by name; of a simplex those of its log ratios."""
+    intervals, at = {}, 0
+    for parameter in parameters:
+        part = ends[at : at + parameter.free]
+        intervals[parameter.name] = part if parameter.transform == "simplex" else natural([parameter], part.T)[
+            parameter.name].T  # fmt: skip
+        at += parameter.free
+    return intervals
 
 
 def prior_of(parameters: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
@@ -168,17 +185,16 @@ def at_bound(z: ArrayLike) -> np.ndarray:
 
 
 def _natural(parameter: Parameter, y: Any) -> Any:
+    if parameter.transform == "real":
+        return y
     in_jax = namespace(y) is jnp
+    xp, sigmoid, softmax = (jnp, jax.nn.sigmoid, jax.nn.softmax) if in_jax else (
+        np, scipy.special.expit, scipy.special.softmax)  # fmt: skip
     if parameter.transform == "positive":
-        return jnp.exp(y) if in_jax else np.exp(y)
+        return xp.exp(y)
     if parameter.transform == "bounded":
-        share = jax.nn.sigmoid(y) if in_jax else scipy.special.expit(y)
-        return parameter.low + (parameter.high - parameter.low) * share
-    if parameter.transform == "simplex":
-        if in_jax:
-            return jax.nn.softmax(jnp.concatenate([y, jnp.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
-        return scipy.special.softmax(np.concatenate([y, np.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
-    return y
+        return parameter.low + (parameter.high - parameter.low) * sigmoid(y)
+    return softmax(xp.concatenate([y, xp.zeros((*y.shape[:-1], 1))], axis=-1), axis=-1)
 
 
 def _unconstrained(parameter: Parameter, value: Any) -> np.ndarray:

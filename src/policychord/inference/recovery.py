@@ -17,22 +17,22 @@ from scipy.special import chdtri, ndtri
 
 from .._types import require_float64
 from .comparison import Comparison, compare
-from .decisions import Family, Observations, choice, composed, family_of, log_weights
-from .fits import likelihood_of_model, reasons_of, setup_of
-from .likelihoods import Data, Model, likelihood
-from .optimise import Progress, of_groups, report, with_declared_prior
+from .decisions import Family, Observations, family_of, likelihood_of_setup, log_weights, setup_of
+from .fits import reasons_of
+from .likelihoods import Data, Model, in_chunks, likelihood
+from .optimise import Progress, objective_of, report, starts_around
 from .parameters import Parameter, Theta, free_names, natural, unconstrained
-from .search import Modes, Objective, maximise_from_starts, maximise_groups
+from .search import Estimate, Objective, maximise_from_starts, maximise_groups
 from .selection import select_models
 from .uncertainty import (
     LEVEL,
     MOST_CORRELATED,
     Grade,
-    Interval,
     Uncertainty,
     Verdict,
     beside,
     correlation_of,
+    covariance_of,
     curvature,
     inverse_of,
     profile,
@@ -185,42 +185,41 @@ def recover(
     values and around them, never at the truth.
     """
     require_float64()
-    known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
-    _check_theta(chosen, theta)
     if repeats < 2:
         raise ValueError(f"repeats = {repeats}: pass at least 2.")
-    seen = design(theta, decisions * repeats, seed)
-    seen = seen._replace(subject=np.arange(seen.size) // decisions)
-    setup = setup_of(known, chosen, rest, seen)
-    given = likelihood_of_model(composed(known, chosen, rest, setup.by), setup, seen)
-    objective = of_groups(given, products=True)
-    names, truth = free_names(chosen), unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
+    fixed = {**_others(family, theta, free), **(fixed or {})}
+    parameters = family_of(family, free, fixed)[1]
+    names, truth = free_names(parameters), _truth(parameters, theta)
     if unknown := sorted({*profiles, *tests} - set(names)):
         raise ValueError(f"profiles or tests has {', '.join(unknown)}: the free numbers are {', '.join(names)}.")
+    seen = design(theta, decisions * repeats, seed)
+    seen = seen._replace(subject=np.arange(seen.size) // decisions)
+    objective = objective_of(likelihood_of_setup(setup_of(family, seen, free, fixed)))
     total = 1 + len(profiles) + len(tests)
     report(progress, "refitting", 0, total)
-    declared = unconstrained(chosen, {})
-    around = AROUND * np.random.default_rng(seed).normal(size=(starts - 1, repeats, len(declared)))
-    begin = declared + np.concatenate([np.zeros((1, repeats, len(declared))), around])
-    best = maximise_from_starts(objective, begin, near=CLOSE)
+    declared = unconstrained(parameters, {})
+    best = maximise_from_starts(objective, starts_around(declared, starts, repeats, seed, AROUND), near=CLOSE)
     bend = curvature(objective, best.z)
     covariance, flat = inverse_of(bend)
-    intervals, deviance = {}, {}
+    profiled, deviance = {}, {}
     for i, name in enumerate(profiles):
         report(progress, f"profiles of {name}", 1 + i, total)
-        intervals[name] = profile(objective, best.z, best.value, covariance, names.index(name))
+        profiled[name] = profile(objective, best.z, best.log_posterior, covariance, names.index(name))
     for i, name in enumerate(tests):
         report(progress, f"tests of {name}", 1 + len(profiles) + i, total)
         deviance[name] = _deviance(objective, best, covariance, names.index(name), truth, declared)
     errors = np.sqrt(np.einsum("gii->gi", covariance))
     ends = best.z[:, :, None] + NORMAL * errors[:, :, None] * [-1.0, 1.0]
-    for name, profiled in intervals.items():
-        ends[:, names.index(name)] = profiled
-    graded = []
-    for i, z in enumerate(best.z):
-        sure = Uncertainty(bend[i], covariance[i], np.full_like(bend[i], np.nan),
-                           tuple(Interval(*pair) for pair in ends[i].tolist()), bool(flat[i]))  # fmt: skip
-        graded.append(verdicts(chosen, z, sure, reasons_of(chosen, z)))
+    for name, interval in profiled.items():
+        ends[:, names.index(name)] = interval
+    no_sandwich = np.full_like(bend[0], np.nan)
+    graded = [
+        verdicts(
+            parameters, z, Uncertainty(bend[i], covariance[i], no_sandwich, ends[i], bool(flat[i])),
+            reasons_of(parameters, z),
+        )
+        for i, z in enumerate(best.z)
+    ]  # fmt: skip
     return Recovery(
         names=names,
         truth=truth,
@@ -228,7 +227,7 @@ def recover(
         estimates=best.z,
         errors=errors,
         correlations=np.median([correlation_of(matrix) for matrix in covariance], axis=0),
-        profiled=intervals,
+        profiled=profiled,
         converged=best.converged,
         verdicts=tuple(graded),
         deviance=deviance,
@@ -236,7 +235,7 @@ def recover(
 
 
 def _deviance(
-    objective: Objective, best: Modes, covariance: np.ndarray, j: int, truth: np.ndarray, declared: np.ndarray
+    objective: Objective, best: Estimate, covariance: np.ndarray, j: int, truth: np.ndarray, declared: np.ndarray
 ) -> Float[np.ndarray, " repeats"]:
     """2 (L_max - L_profile(truth)) of number j. Another run to the mode begins where the profile ended."""
     slope = covariance[:, :, j] / covariance[:, j, j, None]
@@ -246,7 +245,7 @@ def _deviance(
         start[:, j] = truth[j]
     below = beside(objective, points, j, np.full(len(best.z), np.inf))  # from every start
     top = maximise_groups(objective, below.z, near=CLOSE)
-    return 2.0 * np.maximum(np.maximum(best.value, top.value) - below.value, 0.0)
+    return 2.0 * np.maximum(np.maximum(best.log_posterior, top.log_posterior) - below.log_posterior, 0.0)
 
 
 def _recovered(
@@ -264,18 +263,18 @@ def _recovered(
     return tuple(rows)
 
 
-def coverage(found: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
+def coverage(recovery: Recovery, name: str) -> tuple[Coverage, Coverage | None]:
     """How often the 95% interval of a number holds the truth: from the curvature, and from the profile if known.
 
     The second is from the intervals of `recover(profiles=...)`, or from the deviances of `recover(tests=...)`.
     """
-    j = found.names.index(name)
-    truth = found.truth[j]
-    wald = _coverage(np.abs(found.estimates[:, j] - truth) <= NORMAL * found.errors[:, j])
-    if name in found.profiled:
-        return wald, _coverage((found.profiled[name][:, 0] <= truth) & (truth <= found.profiled[name][:, 1]))
-    if name in found.deviance:
-        return wald, _coverage(found.deviance[name] <= chdtri(1, 1 - LEVEL))
+    j = recovery.names.index(name)
+    truth = recovery.truth[j]
+    wald = _coverage(np.abs(recovery.estimates[:, j] - truth) <= NORMAL * recovery.errors[:, j])
+    if name in recovery.profiled:
+        return wald, _coverage((recovery.profiled[name][:, 0] <= truth) & (truth <= recovery.profiled[name][:, 1]))
+    if name in recovery.deviance:
+        return wald, _coverage(recovery.deviance[name] <= chdtri(1, 1 - LEVEL))
     return wald, None
 
 
@@ -299,59 +298,42 @@ def information(
     `observations` say which situations the experiment visits; their actions are not looked at.
     """
     require_float64()
-    known, chosen, rest = family_of(family, free, {**_others(family, theta, free), **(fixed or {})})
-    _check_theta(chosen, theta)
     seen = observations._replace(action=np.zeros(observations.size, int))
-    setup = _setup_without_actions(known, chosen, rest, seen)
-    z = unconstrained(chosen, {one.name: theta[one.name] for one in chosen})
+    setup = setup_of(family, seen, free, {**_others(family, theta, free), **(fixed or {})})
+    z = _truth(setup.parameters, theta)
 
     def log_mixture(z: Any, unit: Any) -> Any:
-        here = choice(known.build({**rest, **natural(chosen, z)}), "index", unit).problem
-        p = here.pi @ jnp.exp(log_weights(here)[0])
-        return jnp.log(jnp.maximum(p, 1e-300))
+        problem = setup.choice(natural(setup.parameters, z), unit).problem
+        return jnp.log(jnp.maximum(problem.pi @ jnp.exp(log_weights(problem)[0]), 1e-300))
 
     def of_unit(unit: Any) -> Any:
         log_p, push = jax.linearize(lambda z: log_mixture(z, unit), jnp.asarray(z))
         slope = jax.vmap(push)(jnp.eye(len(z)))  # (K, d), of one decision
         return (slope * jnp.exp(log_p)) @ slope.T
 
-    program = jax.jit(lambda data: jax.lax.map(of_unit, data, batch_size=setup.at_once))
-    total, length = np.zeros((len(z), len(z))), setup.at_once * 16
-    for begin in range(0, seen.size, length):
-        rows = np.minimum(np.arange(begin, begin + length), seen.size - 1)
-        part = program(jax.tree_util.tree_map(lambda leaf, rows=rows: leaf[rows], setup.data))
-        total += np.asarray(part)[: seen.size - begin].sum(axis=0)
-    matrix = total / seen.size
+    program = jax.jit(lambda units: jax.lax.map(of_unit, units, batch_size=setup.at_once))
+    matrix = in_chunks(program, setup.units, setup.at_once * 16).mean(axis=0)
     covariance, flat = inverse_of(matrix[None])
-    return Information(free_names(chosen), z, matrix, covariance[0], bool(flat[0]))
-
-
-def _setup_without_actions(family: Family, free: tuple[Parameter, ...], fixed: Theta, seen: Observations) -> Any:
-    plain = family._replace(features=None)
-    return setup_of(plain, free, fixed, seen)
+    return Information(free_names(setup.parameters), z, matrix, covariance[0], bool(flat[0]))
 
 
 def _others(family: Family, theta: Theta, free: Sequence[Any] | None) -> dict[str, Any]:
     """The parameters of the truth that are not free: they are known in the refit."""
-    recommended = family.free or tuple(one.name for one in family.parameters)
-    names = {getattr(one, "name", one) for one in (recommended if free is None else free)}
+    recommended = family.free or family.parameters
+    names = {getattr(each, "name", each) for each in (recommended if free is None else free)}
     return {name: value for name, value in theta.items() if name not in names}
 
 
-def _check_theta(free: Sequence[Parameter], theta: Theta) -> None:
-    if missing := [one.name for one in free if one.name not in theta]:
+def _truth(free: Sequence[Parameter], theta: Theta) -> Float[np.ndarray, " K"]:
+    if missing := [parameter.name for parameter in free if parameter.name not in theta]:
         raise ValueError(f"theta has no {', '.join(missing)}: it needs a value for everything that is free.")
+    return unconstrained(free, {parameter.name: theta[parameter.name] for parameter in free})
 
 
 def _pairs_of(names: Sequence[str], correlation: np.ndarray) -> tuple[tuple[str, str, float], ...]:
     """Pairs whose correlation is beyond .9, strongest first."""
-    found = [
-        (names[i], names[j], float(correlation[i, j]))
-        for i in range(len(names))
-        for j in range(i)
-        if abs(correlation[i, j]) > MOST_CORRELATED
-    ]
-    return tuple(sorted(found, key=lambda pair: -abs(pair[2])))
+    pairs = [(names[i], names[j], float(correlation[i, j])) for i in range(len(names)) for j in range(i)]
+    return tuple(sorted((pair for pair in pairs if abs(pair[2]) > MOST_CORRELATED), key=lambda pair: -abs(pair[2])))
 
 
 # ------------------------------------------------------------------------------------------------------ models
@@ -390,15 +372,15 @@ def recover_cohorts(
     people, frequency, won = (np.zeros((len(names), len(names))) for _ in range(3))
     rows: list[RecoveredParameter] = []
     for row, name in enumerate(names):
-        found = []
+        refitted = []
         for number in range(cohorts):
             report(progress, f"recovery: people who use {name}", row * cohorts + number, len(names) * cohorts)
             cohort = refit(name, number)
             people[row] += np.bincount(cohort.log_evidence.argmax(axis=1), minlength=len(names)) / len(cohort.truth)
             frequency[row] += select_models(cohort.log_evidence).expected if len(names) > 1 else 1.0
             won[row, cohort.first] += 1
-            found.append(cohort[:4])
-        rows += _recovered(name, parameters[name], *(np.concatenate(part) for part in zip(*found, strict=True)))
+            refitted.append(cohort[:4])
+        rows += _recovered(name, parameters[name], *(np.concatenate(part) for part in zip(*refitted, strict=True)))
     return ModelRecovery(names, tuple(rows), people / cohorts, frequency / cohorts, won / cohorts)
 
 
@@ -424,8 +406,7 @@ def recover_models(
         again = compare(models, data, own=True, references=(), **settings)
         z = again.score(name).z
         given = likelihood(model, data.units, groups=data.subject, weight=settings.get("weight"))
-        objective = with_declared_prior(of_groups(given, products=True), given, settings.get("method", "map"))
-        error = NORMAL * np.sqrt(np.einsum("gii->gi", inverse_of(curvature(objective, z))[0]))
+        error = NORMAL * np.sqrt(np.einsum("gii->gi", covariance_of(given, z, settings.get("method", "map"))))
         evidence = np.stack([-again.score(other).bic / 2 for other in known], axis=1)
         return Refitted(truth, z, z - error, z + error, evidence, list(known).index(again.scores[0].name))
 

@@ -7,11 +7,8 @@ of a wrong model are not its curvature. A run that has not arrived after a while
 differences of gradients: the few slow runs of a large group would otherwise take most of the time. The distance from
 the mode is counted in standard errors, sqrt(g^T C g), so the end of a run does not depend on the units of a parameter.
 
-Why not a library: optimistix 0.1.0 (`BFGS`, vmapped over groups) was measured once beside it, from the same 6 starts.
-Both reach the same best modes; it takes 0.6 s against 1.7 s here for 24 people of the two-step task, and 1.6 s against
-0.6 s for 12 groups of gated decisions, where single starts miss the best mode by .05 nats in 7 and 12 of 72 runs. But
-it compiles 3 to 4 s anew for each number of groups and decisions, where the programs here are compiled once for a
-model; it needs all data at once, and knows no border, no number that is held and no Ctrl-C between steps.
+Why not a library: optimistix (`BFGS`, vmapped) reaches the same modes as fast, but compiles anew for each number of
+groups and decisions, needs all data at once, and knows no border, no number that is held and no Ctrl-C between steps.
 """
 
 from collections.abc import Callable
@@ -20,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .parameters import FARTHEST
+from .parameters import FARTHEST, at_bound
 
 # (z, which groups) to value and gradient, and perhaps the outer products of the scores
 Objective = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
@@ -40,13 +37,18 @@ NOISE = 1e-8  # the same of a value that is made of solved weights
 FAR_OUT, NEARER = 8.0, 3.0  # |z| of an end that may be a plateau, and of where another run begins
 
 
-class Modes(NamedTuple):
-    """Where the optimisation run of each group ended."""
+class Estimate(NamedTuple):
+    """Everybody's estimate: where the optimisation run of each group ended."""
 
     z: Float[np.ndarray, "groups K"]
-    value: Float[np.ndarray, " groups"]
-    inverse: Float[np.ndarray, "groups K K"]  # about the inverse curvature: what the run collected on its way
+    log_posterior: Float[np.ndarray, " groups"]  # the objective: log-likelihood, and with `map` the log prior's density
+    inverse: Float[np.ndarray, "groups K K"]  # about the covariance: what the search collected on its way
     converged: Bool[np.ndarray, " groups"]
+
+    @property
+    def at_bound(self) -> Bool[np.ndarray, "groups K"]:
+        """Where a number ran to the border of the unconstrained scale."""
+        return at_bound(self.z)
 
 
 class _Runs(NamedTuple):
@@ -74,7 +76,7 @@ def maximise_groups(
     steps: int = MOST_STEPS,
     held: int = -1,
     near: float = NEAR,
-) -> Modes:
+) -> Estimate:
     """A mode of the objective for every group, uphill from z (groups, K); groups that have arrived are left alone.
 
     `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K), and perhaps the outer
@@ -99,17 +101,21 @@ def maximise_groups(
             done[failed[runs.fresh[failed]]] = True
             _renew(runs, failed[~runs.fresh[failed]])
             _measure(objective, runs, active[(runs.waited[active] >= PATIENCE) & ~done[active]])
-    return Modes(runs.z, runs.value, runs.metric, converged)
+    return Estimate(runs.z, runs.value, runs.metric, converged)
 
 
-def maximise_from(
-    objective: Objective, start: np.ndarray, inverse: np.ndarray | None = None, *, near: float = NEAR
-) -> Modes:
-    """`maximise_groups`, and once more from nearer where a run ended far out; the higher end counts.
+def maximise_from_starts(objective: Objective, starts: np.ndarray, *, near: float = NEAR) -> Estimate:
+    """The highest mode of every group from starts (starts, groups, K): only the best run goes on to its end.
 
-    Far out there may be a plateau, where every slope is zero.
+    Where that is far out, there may be a plateau: one more run begins nearer, and the higher end counts.
     """
-    best = maximise_groups(objective, np.clip(start, -FARTHEST, FARTHEST), inverse, near=near)
+    z, inverse = starts[0], None
+    if len(starts) > 1:
+        first, *others = (maximise_groups(objective, z, steps=FIRST_STEPS, near=max(near, FIRST_NEAR)) for z in starts)
+        for other in others:
+            keep_higher(first, other, np.arange(len(other.z)))
+        z, inverse = first.z, first.inverse
+    best = maximise_groups(objective, np.clip(z, -FARTHEST, FARTHEST), inverse, near=near)
     out = np.flatnonzero(np.abs(best.z).max(axis=1, initial=0.0) > FAR_OUT)
     if out.size:
         nearer = np.clip(best.z[out], -NEARER, NEARER)
@@ -117,19 +123,9 @@ def maximise_from(
     return best
 
 
-def maximise_from_starts(objective: Objective, starts: np.ndarray, *, near: float = NEAR) -> Modes:
-    """The highest mode of every group from starts (starts, groups, K): only the best run goes on to its end."""
-    if len(starts) == 1:
-        return maximise_from(objective, starts[0], near=near)
-    runs = [maximise_groups(objective, z, steps=FIRST_STEPS, near=max(near, FIRST_NEAR)) for z in starts]
-    for run in runs[1:]:
-        keep_higher(runs[0], run, np.arange(len(run.z)))
-    return maximise_from(objective, runs[0].z, runs[0].inverse, near=near)
-
-
-def keep_higher(best: Modes, other: Modes, groups: np.ndarray) -> None:
+def keep_higher(best: Estimate, other: Estimate, groups: np.ndarray) -> None:
     """Write the modes of other runs of some groups over the best so far, where they are higher."""
-    higher = other.value > best.value[groups] + SAME
+    higher = other.log_posterior > best.log_posterior[groups] + SAME
     for old, new in zip(best, other, strict=True):
         old[groups[higher]] = new[higher]
 
@@ -141,23 +137,15 @@ def part_of(objective: Objective, groups: np.ndarray) -> Objective:
 
 def _begin(objective: Objective, z: np.ndarray, inverse: np.ndarray | None) -> _Runs:
     z, (count, free) = np.array(z, dtype=float), z.shape
-    value, gradient, *products = _finite(objective(z, np.arange(count)))
+    value, gradient, *products = finite(objective(z, np.arange(count)))
     scored = bool(products) and inverse is None
     metric = np.tile(np.eye(free), (count, 1, 1)) if inverse is None else np.array(inverse)
     return _Runs(
-        z=z,
-        value=value,
-        gradient=gradient,
-        products=products[0] if products else None,
-        metric=_inverses(products[0]) if scored else metric,
-        far=np.full(count, scored),
-        fresh=np.full(count, inverse is None and not scored),
-        length=np.ones(count),
-        trials=np.zeros(count, int),
-        renewed=np.zeros(count, bool),
-        steps=np.zeros(count, int),
-        waited=np.zeros(count, int),
-    )
+        z=z, value=value, gradient=gradient, products=products[0] if products else None,
+        metric=_inverses(products[0]) if scored else metric, far=np.full(count, scored),
+        fresh=np.full(count, inverse is None and not scored), length=np.ones(count), trials=np.zeros(count, int),
+        renewed=np.zeros(count, bool), steps=np.zeros(count, int), waited=np.zeros(count, int),
+    )  # fmt: skip
 
 
 def _free_step(runs: _Runs, active: np.ndarray, held: int) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +184,7 @@ def _try(objective: Objective, runs: _Runs, active: np.ndarray, step: np.ndarray
     aim = runs.z[active] + step * share[:, None]
     aim = np.where(np.abs(aim) > FARTHEST - SNAP, np.sign(aim) * FARTHEST, aim)
     moved, before = aim - runs.z[active], runs.value[active]
-    value, gradient, *products = _finite(objective(aim, active))
+    value, gradient, *products = finite(objective(aim, active))
     promised = np.maximum(np.einsum("gi,gi->g", moved, uphill), 0.0)
     good = value >= before + 1e-4 * promised - ROUNDING * np.abs(before)
     # weights are solved to a tolerance: where that hides what is left to gain, the slope decides
@@ -277,7 +265,7 @@ def _bfgs(metric: np.ndarray, s: np.ndarray, y: np.ndarray, fresh: np.ndarray) -
     return np.where(fine[:, None, None], updated, metric)
 
 
-def _finite(answer: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+def finite(answer: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Values that are not numbers count as bottomless, with a flat slope."""
     value, gradient, *products = answer
     bad = ~np.isfinite(value) | ~np.isfinite(gradient).all(axis=1)

@@ -46,7 +46,7 @@ def select_models(log_evidence: ArrayLike, *, prior: float = 1.0, tol: float = 1
     """
     log_evidence = _checked(log_evidence)
     prior, tol = _positive("prior", prior), _positive("tol", tol)
-    return _select(log_evidence, np.full(log_evidence.shape[1], prior), np.eye(log_evidence.shape[1]), tol)
+    return _select(log_evidence, np.full(log_evidence.shape[1], prior), np.eye(log_evidence.shape[1]), tol).selection
 
 
 def select_families(
@@ -66,8 +66,7 @@ def select_families(
             members[index, column] += 1.0
     if not (members.sum(1) == 1).all() or (members.sum(0) == 0).any():
         raise ValueError(f"families = {dict(families)}: every model belongs to one family, and no family is empty.")
-    prior = members @ (1.0 / members.sum(0))
-    return _select(log_evidence, prior, members, _positive("tol", tol))
+    return _select(log_evidence, _shared_prior(members), members, _positive("tol", tol)).selection
 
 
 def not_excluded(selection: ModelSelection) -> list[int]:
@@ -104,13 +103,13 @@ def compare_groups(groups: Mapping[str, ArrayLike], *, tol: float = 1e-6) -> Gro
     if len(checked) < 2 or len(sizes) != 1:
         raise ValueError(f"groups has {len(checked)} entries with {sorted(sizes)} models: pass two or more groups with "
                          "the same models.")  # fmt: skip
-    tol = _positive("tol", tol)
-    alone = [(select_models(evidence, tol=tol), _log_group(evidence, tol)) for evidence in checked.values()]
-    everybody = np.concatenate(list(checked.values()))
-    log_same, log_different = _log_group(everybody, tol), float(sum(value for _, value in alone))
+    tol, prior, members = _positive("tol", tol), np.ones(max(sizes)), np.eye(max(sizes))
+    alone = [_select(evidence, prior, members, tol) for evidence in checked.values()]
+    together = _select(np.concatenate(list(checked.values())), prior, members, tol)
+    log_same, log_different = together.free_energy, float(sum(group.free_energy for group in alone))
     return GroupComparison(
         tuple(checked), float(expit(log_same - log_different)), log_same, log_different,
-        tuple(selection for selection, _ in alone), select_models(everybody, tol=tol),
+        tuple(group.selection for group in alone), together.selection,
     )  # fmt: skip
 
 
@@ -136,26 +135,21 @@ def compare_conditions(conditions: Mapping[str, ArrayLike], *, tol: float = 1e-3
     checked = {name: _checked(evidence) for name, evidence in conditions.items()}
     shapes = {evidence.shape for evidence in checked.values()}
     if len(checked) < 2 or len(shapes) != 1:
-        raise ValueError(f"conditions has {len(checked)} entries of shapes {sorted(shapes)}: pass two or more, "
-                         "with the "
-                         "same people in the same order and the same models.")  # fmt: skip
-    stacked = np.stack(list(checked.values()))
-    models = stacked.shape[2]
+        raise ValueError(f"conditions has {len(checked)} entries of shapes {sorted(shapes)}: pass two or more, with "
+                         "the same people in the same order and the same models.")  # fmt: skip
+    models = shapes.pop()[1]
     if models < 2 or models ** len(checked) > _MOST_TUPLES:
         raise ValueError(f"{models} models in {len(checked)} conditions: pass two or more models, and at most "
                          f"{_MOST_TUPLES} combinations of them.")  # fmt: skip
     tuples = tuple(product(range(models), repeat=len(checked)))
-    evidence = np.stack([sum(stacked[c][:, k] for c, k in enumerate(models)) for models in tuples], axis=1)
-    same = [i for i, models in enumerate(tuples) if len(set(models)) == 1]
-    other = [i for i in range(len(tuples)) if i not in same]
-    families = select_families(evidence, {"same": same, "different": other}, tol=tol)
-    members = np.zeros((len(tuples), 2))
-    members[same, 0], members[other, 1] = 1.0, 1.0
-    prior = members @ (1.0 / members.sum(0))
-    alpha = _posterior(evidence, prior, tol)[0]
+    evidence = sum(rows[:, columns] for rows, columns in zip(checked.values(), np.array(tuples).T, strict=True))
+    same = np.array([len(set(used)) == 1 for used in tuples])
+    members = np.stack([same, ~same], axis=1).astype(float)
+    selected = _select(np.asarray(evidence), _shared_prior(members), members, _positive("tol", tol))
+    stays = selected.selection
     return ConditionComparison(
-        tuple(checked), float(families.expected[0]), float(families.xp[0]), float(families.pxp[0]), families.bor,
-        tuples, alpha / alpha.sum(), tuple(select_models(evidence, tol=tol) for evidence in checked.values()),
+        tuple(checked), float(stays.expected[0]), float(stays.xp[0]), float(stays.pxp[0]), stays.bor, tuples,
+        selected.alpha / selected.alpha.sum(), tuple(select_models(each, tol=tol) for each in checked.values()),
     )  # fmt: skip
 
 
@@ -187,9 +181,8 @@ def power(
     if not 0 <= model < evidence.shape[1]:
         raise ValueError(f"model = {model}: columns go from 0 to {evidence.shape[1] - 1}.")
     if draws < 1 or not 0 < threshold < 1 or not sizes or min(sizes) < 1:
-        raise ValueError(f"sizes = {tuple(sizes)}, draws = {draws}, threshold = {threshold}: pass sizes and draws "
-                         "of at "
-                         "least 1, and a probability.")  # fmt: skip
+        raise ValueError(f"sizes = {tuple(sizes)}, draws = {draws}, threshold = {threshold}: pass sizes and draws of "
+                         "at least 1, and a probability.")  # fmt: skip
     rates = []
     for size in sizes:
         rng = np.random.default_rng((seed, size))
@@ -274,22 +267,26 @@ def _posterior(log_evidence: np.ndarray, prior: np.ndarray, tol: float) -> tuple
     return alpha, responsibilities
 
 
-def _log_group(log_evidence: np.ndarray, tol: float) -> float:
-    """The free energy of a group under its own frequencies: a lower bound on ln p(everybody's data)."""
-    prior = np.ones(log_evidence.shape[1])
-    return _free_energy(log_evidence, prior, *_posterior(log_evidence, prior, tol))
+class _Selected(NamedTuple):
+    selection: ModelSelection  # of families
+    alpha: np.ndarray  # (models)
+    free_energy: float  # a lower bound on ln p(everybody's data)
 
 
-def _select(log_evidence: np.ndarray, prior: np.ndarray, members: np.ndarray, tol: float) -> ModelSelection:
+def _shared_prior(members: np.ndarray) -> np.ndarray:
+    """One count for each family, shared among its members."""
+    return np.asarray(members @ (1.0 / members.sum(0)))
+
+
+def _select(log_evidence: np.ndarray, prior: np.ndarray, members: np.ndarray, tol: float) -> _Selected:
     alpha, responsibilities = _posterior(log_evidence, prior, tol)
-    counts = alpha @ members
-    families = counts.size
-    log_null = np.log(members @ (1.0 / members.sum(0)) / families)  # all families equally frequent, members share
-    null = logsumexp(log_evidence + log_null, axis=1).sum()
-    bor = float(expit(null - _free_energy(log_evidence, prior, alpha, responsibilities)))
+    counts, free_energy = alpha @ members, _free_energy(log_evidence, prior, alpha, responsibilities)
+    log_null = np.log(_shared_prior(members) / counts.size)  # all families equally frequent, members share
+    bor = float(expit(logsumexp(log_evidence + log_null, axis=1).sum() - free_energy))
     xp = exceedance(counts)
-    pxp = (1.0 - bor) * xp + bor / families
-    return ModelSelection(counts, counts / counts.sum(), xp, pxp, bor, responsibilities @ members)
+    pxp = (1.0 - bor) * xp + bor / counts.size
+    selection = ModelSelection(counts, counts / counts.sum(), xp, pxp, bor, responsibilities @ members)
+    return _Selected(selection, alpha, free_energy)
 
 
 def _free_energy(log_evidence: np.ndarray, prior: np.ndarray, alpha: np.ndarray, responsibilities: np.ndarray) -> float:

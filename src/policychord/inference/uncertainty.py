@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
 from .likelihoods import Likelihood, scores, sums_of
-from .optimise import Progress, pooled, report
+from .optimise import Progress, Record, objective_of, report
 from .parameters import FARTHEST, Parameter, at_bound, free_names
-from .search import Modes, Objective, keep_higher, maximise_groups, part_of
+from .search import Estimate, Objective, keep_higher, maximise_groups, part_of
 
 STEP = 1e-3  # of the central differences that give the curvature, on the unconstrained scale
 LEVEL = 0.95  # of intervals
@@ -26,13 +26,6 @@ LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is belo
 HIGHER = 0.05  # nats by which a point met by a profile must be higher than the optimum to be another mode
 
 Grade = Literal["identified", "weakly identified", "not identified"]
-
-
-class Interval(NamedTuple):
-    """A profile interval on the unconstrained scale; -inf or inf where the profile is open."""
-
-    low: float
-    high: float
 
 
 class Verdict(NamedTuple):
@@ -49,7 +42,7 @@ class Uncertainty(NamedTuple):
     curvature: Float[np.ndarray, "K K"]
     covariance: Float[np.ndarray, "K K"]
     sandwich: Float[np.ndarray, "K K"]
-    intervals: tuple[Interval, ...]
+    intervals: Float[np.ndarray, "K 2"]  # -inf or inf where a profile is open
     flat: bool  # the curvature has a direction in which the likelihood does not fall
     profiled: tuple[int, ...] = ()  # numbers whose interval is a profile; the others have normal intervals
     higher: Float[np.ndarray, " K"] | None = None  # a point that is higher than the optimum, if a profile met one
@@ -83,6 +76,21 @@ def curvature(objective: Objective, z: np.ndarray) -> Float[np.ndarray, "groups 
     return 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
 
 
+def covariance_of(given: Likelihood, z: np.ndarray, method: str = "map") -> Float[np.ndarray, "groups K K"]:
+    """The inverse curvature of every group's objective at its estimate."""
+    return inverse_of(curvature(objective_of(given, method), z))[0]
+
+
+def draw_laplace(
+    z: Float[np.ndarray, "groups K"], covariance: Float[np.ndarray, "groups K K"], draws: int, rng: np.random.Generator
+) -> Float[np.ndarray, "draws groups K"]:
+    """Draws of the Laplace approximation around everybody's estimate, z_g ~ N(estimate, covariance)."""
+    values, vectors = np.linalg.eigh(covariance)
+    noise = rng.normal(size=(draws, *z.shape))
+    # a direction that the data leave open is drawn no wider than ten units: beyond, nothing changes
+    return z + np.einsum("gij,dgj->dgi", vectors, noise * np.sqrt(np.clip(values, 0.0, 100.0)))
+
+
 def inverse_of(matrix: np.ndarray) -> tuple[Float[np.ndarray, "groups K K"], Bool[np.ndarray, " groups"]]:
     """The inverse of curvatures (groups, K, K), and where they were flat; a flat direction gets an sd of 10^4."""
     if matrix.shape[-1] == 0:
@@ -93,7 +101,7 @@ def inverse_of(matrix: np.ndarray) -> tuple[Float[np.ndarray, "groups K K"], Boo
     return np.einsum("gij,gj,gkj->gik", vectors, 1.0 / held, vectors), flat
 
 
-def correlation_of(covariance: np.ndarray) -> np.ndarray:
+def correlation_of(covariance: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
     """Correlations from covariances."""
     sd = np.sqrt(np.diag(covariance))
     return covariance / np.outer(sd, sd)
@@ -132,29 +140,26 @@ def beside(
     which: int,
     enough: np.ndarray,
     inverse: np.ndarray | None = None,
-) -> Modes:
+) -> Estimate:
     """The highest values that the other numbers allow while number `which` of z is held, from `starts` (groups, K).
 
     A run begins at the highest start. Where it ends lower than `enough` (groups), others begin at the other starts, and
     the highest end counts: a number must not be called impossible because one run stopped on its way.
     """
-    points = np.stack([np.clip(start, -FARTHEST, FARTHEST) for start in starts])
-    everyone = np.arange(points.shape[1])
-    heights = np.stack([objective(start, everyone)[0] for start in points])
+    points = np.clip(np.stack(starts), -FARTHEST, FARTHEST)
+    groups = np.arange(points.shape[1])
+    heights = np.stack([objective(start, groups)[0] for start in points])
     order = np.argsort(-np.where(np.isfinite(heights), heights, -np.inf), axis=0, kind="stable")
-    best: Modes | None = None
-    for rank in order:
-        groups = everyone if best is None else np.flatnonzero(best.value < enough)
-        if groups.size == 0:
-            break
+
+    def run(rank: np.ndarray, groups: np.ndarray) -> Estimate:
         guess = None if inverse is None else inverse[groups]
         start = points[rank[groups], groups]
-        run = maximise_groups(part_of(objective, groups), start, guess, steps=60, held=which, near=PROFILED)
-        if best is None:
-            best = run
-        else:
-            keep_higher(best, run, groups)
-    assert best is not None
+        return maximise_groups(part_of(objective, groups), start, guess, steps=60, held=which, near=PROFILED)
+
+    best = run(order[0], groups)
+    for rank in order[1:]:
+        if (groups := np.flatnonzero(best.log_posterior < enough)).size:
+            keep_higher(best, run(rank, groups), groups)
     return best
 
 
@@ -187,9 +192,9 @@ def _crossing(
         for begin in starts:
             begin[:, which] = z[active, which] + sign * distance[active]
         enough = value[active] - 0.5 * (wanted - 0.01) ** 2  # whatever is not clearly inside
-        found = beside(part_of(objective, active), starts, which, enough, None if guess is None else guess[active])
-        here[active], at[active] = found.z, distance[active]
-        root = np.sqrt(2.0 * np.maximum(value[active] - found.value, 0.0))
+        best = beside(part_of(objective, active), starts, which, enough, None if guess is None else guess[active])
+        here[active], at[active] = best.z, distance[active]
+        root = np.sqrt(2.0 * np.maximum(value[active] - best.log_posterior, 0.0))
         done = np.abs(root - wanted) < 0.01
         end[active[done]] = z[active[done], which] + sign * distance[active[done]]
         inside = root < wanted
@@ -227,41 +232,31 @@ def uncertainty(
     leaves out the profiles that are not done: `profiled` says which are. A profile may meet a mode that no start had
     reached: `higher` is such a point.
     """
-    one = pooled(given, method)
-    value = one(z[None], np.zeros(1, int))[0]
-    highest, top = np.array(z), float(value[0])
-
-    def objective(points: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
-        nonlocal highest, top
-        answer = one(points, which)
-        if answer[0][0] > top:
-            highest, top = np.array(points[0]), float(answer[0][0])
-        return answer
-
+    objective = Record(given, method)
+    value = objective(z[None], np.zeros(1, int))[0]
     bend = curvature(objective, z[None])
     covariance, flat = inverse_of(bend)
     clusters = np.arange(given.units) if clusters is None else np.asarray(clusters)
     wide = ndtri(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance[0]))
-    intervals = [Interval(float(a), float(b)) for a, b in zip(z - wide, z + wide, strict=True)]
+    intervals = np.stack([z - wide, z + wide], axis=-1)
     robust = _sandwich(given, z, covariance[0], clusters)
     done: list[int] = []
     wanted = range(len(z)) if profiles is None else profiles
     try:
         for j in wanted:
             report(progress, "profiles of the likelihood", len(done), len(wanted))
-            low, high = profile(objective, z[None], value, covariance, j)[0]
-            intervals[j] = Interval(float(low), float(high))
+            intervals[j] = profile(objective, z[None], value, covariance, j)[0]
             done.append(j)
     except KeyboardInterrupt:
         pass
-    higher = highest if top > value[0] + HIGHER else None
-    return Uncertainty(bend[0], covariance[0], robust, tuple(intervals), bool(flat[0]), tuple(done), higher)
+    higher = objective.z if objective.value > value[0] + HIGHER else None
+    return Uncertainty(bend[0], covariance[0], robust, intervals, bool(flat[0]), tuple(done), higher)
 
 
 def verdicts(
     parameters: Sequence[Parameter],
     z: np.ndarray,
-    found: Uncertainty,
+    sure: Uncertainty,
     reasons: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, ...]:
     """A verdict for each unconstrained number. `reasons` says of parameters, by name, why they cannot be identified.
@@ -271,30 +266,25 @@ def verdicts(
     magnitude: wider than a factor of ten, in values of a positive number, in odds of a bounded one or of a simplex. A
     real number has no unit of its own, so no width is asked of it.
     """
-    names = free_names(parameters)
-    owners = [parameter.name for parameter in parameters for _ in range(parameter.free)]
-    scales = [parameter.transform for parameter in parameters for _ in range(parameter.free)]
-    correlation = found.correlation
+    names, correlation = free_names(parameters), sure.correlation
+    owners = [parameter for parameter in parameters for _ in range(parameter.free)]
     answers = []
     for j, (name, owner) in enumerate(zip(names, owners, strict=True)):
         hard, soft = [], []
         if at_bound(z[j]):
             hard.append("the estimate is at a bound")
-        if reasons and owner in reasons:
-            hard.append(reasons[owner])
-        low, high = found.intervals[j] if found.intervals else (np.nan, np.nan)
+        if reasons and owner.name in reasons:
+            hard.append(reasons[owner.name])
+        low, high = sure.intervals[j]
         if np.isinf(low) and np.isinf(high):
             hard.append("its profile is open on both sides")
         elif np.isinf(low) or np.isinf(high):
             soft.append(f"its profile is open {'below' if np.isinf(low) else 'above'}")
-        elif high - low > VAGUE and scales[j] != "real":
+        elif high - low > VAGUE and owner.transform != "real":
             factor = np.exp(min(high - low, np.log(1e6)))  # beyond a million nobody asks how many millions
             soft.append(f"its interval spans a factor of {factor:.0f}: its order of magnitude is not known")
-        if not found.intervals and found.errors[j] > WIDEST / 2:
-            hard.append(f"its standard error is {found.errors[j]:.2g} on the unconstrained scale")
-        for i, other in enumerate(names):
-            if i != j and abs(correlation[i, j]) > MOST_CORRELATED:
-                soft.append(f"its correlation with {other} is {correlation[i, j]:.2f}")
+        soft += [f"its correlation with {other} is {correlation[i, j]:.2f}"
+                 for i, other in enumerate(names) if i != j and abs(correlation[i, j]) > MOST_CORRELATED]  # fmt: skip
         grade: Grade = "not identified" if hard else "weakly identified" if soft else "identified"
         answers.append(Verdict(name, grade, tuple(hard + soft)))
     return tuple(answers)

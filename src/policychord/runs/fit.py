@@ -11,11 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
 from .._types import Watch
-from ..inference import figures, output
-from ..inference.decisions import Family, Observations, family_of
+from ..inference import figures, findings, to_datatree
+from ..inference.decisions import AGENT, Family, Observations, family_of
 from ..inference.families import FAMILIES, of_choices
-from ..inference.findings import comparison_rows
-from ..inference.fits import AGENT, Fit, fit, sentence_of
+from ..inference.findings import comparison_rows, sentence_of
+from ..inference.fits import Fit, fit
 from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
@@ -279,30 +279,30 @@ def _write(
     if again is not None:
         pictures["recovery"] = (figures.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
     record = {
-        "plan": plan.model_dump(), "estimates": output.estimate_rows(fitted),
+        "plan": plan.model_dump(), "estimates": findings.estimate_rows(fitted),
         "models": [] if fitted.comparison is None else comparison_rows(fitted.comparison),
         "sentence": sentence_of(fitted), "verdicts": [verdict._asdict() for verdict in fitted.verdicts],
-        "people": output.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
+        "people": findings.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
         "climbs": plain(fitted.optimum, finite=True),
     }  # fmt: skip
     title = f"{design.family.name}: {sentence_of(fitted)}"
     return [
         *write_page(out, title, _words(design, fitted, known, again), pictures),
         write_json(out / RECORD, record),
-        write_dataset(out / "fit.zarr", output.to_datatree(fitted, plan.draws, plan.seed)),
+        write_dataset(out / "fit.zarr", to_datatree(fitted, plan.draws, plan.seed)),
     ]
 
 
 def _words(design: Design, fitted: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
-    words = [("Estimates", output.describe_estimates(fitted))]
+    words = [("Estimates", findings.describe_estimates(fitted))]
     if fitted.comparison is not None:
-        words.append(("Is gating needed?", output.describe_gating(fitted)))
+        words.append(("Is gating needed?", findings.describe_gating(fitted)))
     pairs = "".join(f"\n\n**{a} and {b} cannot be told apart well** (correlation {r:+.2f})." for a, b, r in known.pairs)
-    rows = "\n".join(output.table(output.INFORMATION_COLUMNS, output.information_rows(known)))
+    rows = "\n".join(findings.table(findings.INFORMATION_COLUMNS, findings.information_rows(known)))
     words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "
                   f"situations alone ({design.description}).\n\n{rows}{pairs}"))  # fmt: skip
     if again is not None:
-        rows = "\n".join(output.table(output.RECOVERY_COLUMNS, output.recovery_rows(again)))
+        rows = "\n".join(findings.table(findings.RECOVERY_COLUMNS, findings.recovery_rows(again)))
         words.append(
             ("Recovery", f"{len(again.estimates)} simulated experiments of {again.decisions} decisions.\n\n{rows}")
         )

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
-from ..inference import draw_differences, draw_estimates, fit, output
+from ..inference import draw_differences, draw_estimates, findings, fit, to_datatree
+from ..inference.decisions import AGENT
 from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
-from ..inference.fits import AGENT
 from ..tracks.compare import Answer, answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
 from ..tracks.family import CONSTANT, REGRESSION, WALK, family_of, weigh
@@ -182,7 +182,7 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     title = f"{made.card.source}: {HEADLINES[found.judged.call]}"
     record = {
         "plan": plan.model_dump(), **results_of(found), "sentence": found.sentence, "judged": _judged(found),
-        "estimates": output.estimate_rows(found.fit),
+        "estimates": findings.estimate_rows(found.fit),
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
                       for measure in made.predicted],
         "cpu_seconds": made.seconds, "megabytes": made.megabytes,
@@ -190,7 +190,7 @@ def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[
     return [
         *write_page(out, title, _words_of(made), pictures),
         write_json(out / "tracks.json", record),
-        write_dataset(out / "fit.zarr", output.to_datatree(found.fit, 20, plan.seed)),
+        write_dataset(out / "fit.zarr", to_datatree(found.fit, 20, plan.seed)),
     ]
 
 
@@ -222,7 +222,7 @@ def _forces(found: Answer) -> str:
     for i, name in enumerate(found.decisions.names):
         alone = difference_text(found.comparison.difference(f"{name} alone", WALK))
         rows.append([name, f"{slopes[i]:+.3f}", alone, f"{weights[i]:.2f}"])
-    table = output.table(
+    table = findings.table(
         ["force", "slope in the regression", "alone, over a random walk", "mean weight, composed"], rows
     )
     return "\n".join(table) + (
@@ -236,9 +236,9 @@ def _estimates(found: Answer) -> str:
     rows = [
         [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in output.estimate_rows(found.fit)
+        for row in findings.estimate_rows(found.fit)
     ]  # fmt: skip
-    table = output.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
+    table = findings.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
     return "\n".join(table) + (
         '\n\nThese are parameters of the model "composed": gain is how strongly a force is followed while it is, sd '
         "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
@@ -265,7 +265,7 @@ def _words_of(made: Explained) -> list[tuple[str, str]]:
     )
     columns, rows = comparison_table(found.comparison, WALK)
     rows = [[*row, score.description] for row, score in zip(rows, found.comparison.scores, strict=True)]
-    table = "\n".join(output.table([*columns, "what it says"], rows))
+    table = "\n".join(findings.table([*columns, "what it says"], rows))
     sentences = " ".join(describe_comparison(found.comparison, reference=WALK))
     errors = (
         "Held out: nats per decision, under estimates without the decision's fold; errors over the "
@@ -275,12 +275,12 @@ def _words_of(made: Explained) -> list[tuple[str, str]]:
         ("Do they gate?", "\n\n".join([found.sentence, sentences, how, table, errors])),
         ("Which forces?", _forces(found)),
         ("Estimates", _estimates(found)),
-        ("Card", "\n".join(output.table(["", ""], [list(row) for row in describe(made.card)]))),
+        ("Card", "\n".join(findings.table(["", ""], [list(row) for row in describe(made.card)]))),
     ]  # fmt: skip
     if made.predicted:
         rows = [[measure.name, f"{np.median(measure.data):.3g}", f"{np.median(measure.simulated):.3g}",
                  f"{measure.distance:.2f}"] for measure in made.predicted]  # fmt: skip
-        lines = output.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
+        lines = findings.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
         off = [measure.name for measure in made.predicted if measure.distance > FAR_OFF]
         verdict = (
             f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "

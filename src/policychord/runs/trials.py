@@ -19,7 +19,7 @@ import numpy as np
 from .._types import Watch
 from ..choices.data import as_csv
 from ..drawing import styled
-from ..inference import output
+from ..inference import findings
 from ..tracks.compare import answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.family import CONSTANT
@@ -160,7 +160,7 @@ def _write(rows: list[_TrialFit], words: str, notes: list[str], plan: TrackPlan,
     from ..tracks.figures import draw_trials
 
     record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
-    table = output.table(
+    table = findings.table(
         ["trial", "decisions", "call", "acts", "gain", "error", "sd of weights"],
         [[row.trial, str(row.decisions), row.call, row.acts, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
          for row in rows],

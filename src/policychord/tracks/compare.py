@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..inference import Comparison, Difference, Fit, Model, fit
+from ..inference.decisions import AGENT
 from ..inference.findings import amount
-from ..inference.fits import AGENT
 from ..inference.optimise import Progress
 from ..inference.uncertainty import LEAST_MOVEMENT
 from .decisions import Decisions, to_observations

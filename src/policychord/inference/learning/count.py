@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from ...agent import Composer
 from ..comparison import FOLDS, Difference, folds_of, paired
 from ..decisions import Observations
-from ..optimise import Progress, finished, improve, spread_starts
+from ..optimise import Progress, finished, improve, report, spread_starts
 from ..parameters import FARTHEST, Theta, at_bound, unconstrained
 from ..search import MOST_STEPS
 from ..uncertainty import LEAST_MOVEMENT
@@ -41,10 +41,8 @@ def columns(agent: Composer, data: Observations, most: int = SITUATIONS) -> Floa
     """The primitives in some of the situations of the data, evenly spread over it."""
     rows = np.unique(np.linspace(0, data.size - 1, min(most, data.size)).round().astype(int))
     seen = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[rows], data.observation)
-    program = jax.jit(
-        lambda seen, k: jax.lax.map(lambda situation: agent.problem(*situation).pi, (seen, k), batch_size=32)
-    )
-    return np.asarray(program(seen, data.k[rows]))
+    program = jax.jit(lambda situations: jax.lax.map(lambda each: agent.problem(*each).pi, situations, batch_size=32))
+    return np.asarray(program((seen, data.k[rows])))
 
 
 def match(learned: Composer, other: Composer, data: Observations) -> Matching:
@@ -146,8 +144,7 @@ def how_many(
     fold = folds_of(data.subject, folds, seed)
     rows: list[tuple[int, Learned, np.ndarray, tuple[str, ...]]] = []
     for i, n in enumerate(numbers):
-        if progress is not None:
-            progress(f"{n} primitive{'s' if n > 1 else ''}", i, len(numbers))
+        report(progress, _counted(n), i, len(numbers))
         posed = pose(make(n), "likelihood", data, free, mixing, features)
         points = spread_starts(posed.likelihood, starts, seed)
         if rows and rows[-1][0] < n:
@@ -190,7 +187,7 @@ def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray,
     scores = np.empty(len(posed.situation))
     for held in np.unique(fold):
         trained = improve(among(posed, fold != held).likelihood, z, MOST_STEPS, NEAR)
-        scores[fold == held] = log_prob(among(posed, fold == held), trained)
+        scores[fold == held] = log_prob(posed, trained)[fold == held]
     return scores
 
 
@@ -203,10 +200,14 @@ def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], su
         tried.append(Number(n, len(learned.z), learned, float(each.mean()), each, behind, problems))
     good = [number.n for number in tried if number.n == top[0] or number.behind.mean <= number.behind.error]
     chosen = min(good)
-    words = f"{chosen} primitive{'s' if chosen > 1 else ''} explain held-out decisions"
+    words = f"{_counted(chosen)} explain held-out decisions"
     if chosen == top[0]:
         words += f" best ({top[2].mean():.4f} nats a decision)."
     else:
         gap = next(number.behind for number in tried if number.n == chosen)
         words += f" as well as {top[0]} do ({top[0]} are ahead by {gap.mean:.4f} ± {gap.error:.4f} nats a decision)."
     return Numbers(tuple(tried), top[0], chosen, words)
+
+
+def _counted(n: int) -> str:
+    return f"{n} primitive{'s' if n > 1 else ''}"

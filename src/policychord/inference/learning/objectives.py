@@ -7,10 +7,11 @@ likelihood  raises sum_t ln p_t(u_t), p = sum_a w_a pi_a. Its gradient is that o
             A plain EM step forgets the second term, although the gate's weights follow the primitives, and may lower
             the likelihood. Here both terms count, the second by the implicit derivative of the gate.
 
-Each step is one of the scores' own metric (`inference.optimise`) and is taken only if the objective improves.
-Decisions in the same situation are counted and solved once.
+Each step is one of the scores' own metric (`inference.search`) and is taken only if the objective improves. Decisions
+in the same situation are counted and solved once.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..._files import load_arrays, part_beside
 from ..._types import require_float64
 from ...agent import Composer
 from ...agent.gates import AtEquilibrium
@@ -28,18 +30,15 @@ from ...core.equilibrium import solve
 from ...core.objective import energy
 from ...loops.rollout import rollout
 from ...loops.step import AbstractEnv
-from ..decisions import TOL, Family, Observations, from_trace, log_weights, observed_by
-from ..likelihoods import CALL, Likelihood, Model, likelihood, pointwise, restrict, standardise
+from ..decisions import ENTRIES, TOL, Family, Observations, from_trace, log_weights, observed_by, softmax_weights
+from ..likelihoods import CALL, Likelihood, Model, in_chunks, likelihood, restrict, standardise
 from ..optimise import Optimum, Progress, maximise
-from ..parameters import Parameter, Theta, natural, real, simplex
-from .files import read_optimum, write_optimum
+from ..parameters import Parameter, Theta, free_names, natural, real, simplex
 from .parts import ALL, family_of_agent, rebuild
 
 Objective = Literal["likelihood", "energy"]
 Mixing = Literal["gate", "constant", "softmax"]
 Features = Callable[[Any], Any]
-ENTRIES = 12_000  # numbers of one matrix of primitives times situations worked on together: what a cache holds
-LEAST = 1e-300
 NEAR = 1e-3  # standard errors from the mode at which a run ends: 5e-7 nats, about what the gate's tolerance allows
 
 
@@ -52,8 +51,7 @@ class Posed(NamedTuple):
     family: Family
     parameters: tuple[Parameter, ...]
     likelihood: Likelihood  # of situations: `count` has how often each action was taken there (S, d)
-    every: Likelihood  # ln p of every action, by situation
-    weigh: Any  # of (z, data): weights and their certified gaps, by situation
+    weigh: Any  # of (z, data): weights, their certified gaps and ln p of every action, by situation
     situation: Int[np.ndarray, " N"]  # of each decision
     action: Int[np.ndarray, " N"]
     subject: np.ndarray  # of each decision, to hold out
@@ -134,7 +132,22 @@ def learn_posed(
         keep(best)
     notes = [] if best.complete else ["The optimisation was interrupted: this is the best so far."]
     notes += [] if best.converged or not best.complete else ["No run arrived at a mode: raise `starts`, or go on."]
-    return _learned(posed, best, tuple(notes))
+    theta = {name: np.asarray(value) for name, value in natural(posed.parameters, best.z).items()}
+    weights, gap, _ = _by_situation(posed, best.z)
+    scale = (-1.0 if posed.objective == "energy" else 1.0) / float(posed.likelihood.data["count"].sum())
+    return Learned(
+        agent=rebuild(posed.agent, posed.family, theta),
+        objective=posed.objective,
+        mixing=posed.mixing,
+        value=scale * best.log_likelihood,
+        theta=theta,
+        weights=weights[posed.situation],
+        gap=gap[posed.situation],
+        paths=tuple(scale * path for path in best.paths),
+        optimum=best,
+        posed=posed,
+        notes=tuple(notes),
+    )
 
 
 def pose(
@@ -151,26 +164,18 @@ def pose(
     family = family_of_agent(agent, free)
     units, situation, action = _situations(agent, objective, data, features)
     parameters = (*family.parameters, *_own_weights(agent, mixing, units))
-    weigh = partial(_log_weights, agent, family, mixing)
+    mixture = partial(_mixture, agent, family, mixing)
+    score = partial(_energy, family) if objective == "energy" else partial(_score, mixture)
     at_once = size_of_chunk(agent, len(units["k"]))
-    score = partial(_energy, family) if objective == "energy" else partial(_score, weigh)
-    scored = likelihood(Model(mixing, parameters, score), units, at_once=at_once)
-    every = likelihood(Model(mixing, parameters, partial(_log_mixture, weigh)), units, at_once=at_once)
-
-    def weights(z: Any, unit: Any) -> Any:
-        _, log_w, gap = weigh(natural(parameters, z), unit)
-        return jnp.exp(log_w), gap
-
-    program = jax.jit(lambda z, rows: jax.lax.map(partial(weights, z), rows, batch_size=at_once))
+    weigh = jax.jit(lambda z, units: jax.lax.map(partial(mixture, natural(parameters, z)), units, batch_size=at_once))
     return Posed(
         agent=agent,
         objective=objective,
         mixing=mixing,
         family=family,
         parameters=parameters,
-        likelihood=scored,
-        every=every,
-        weigh=program,
+        likelihood=likelihood(Model(mixing, parameters, score), units, at_once=at_once),
+        weigh=weigh,
         situation=situation,
         action=action,
         subject=data.subject,
@@ -204,12 +209,9 @@ def indices_of(agent: Composer, data: Observations) -> Int[np.ndarray, " N"]:
 def with_data(posed: Posed, data: Observations, features: Features | None = None) -> Posed:
     """The same question about other decisions, with the same compiled programs."""
     units, situation, action = _situations(posed.agent, posed.objective, data, features)
-    group = np.zeros(len(units["k"]), int)
-    return posed._replace(
-        likelihood=posed.likelihood._replace(data=units, group=group),
-        every=posed.every._replace(data=units, group=group),
-        situation=situation, action=action, subject=data.subject,
-    )  # fmt: skip
+    count = len(units["k"])
+    other = posed.likelihood._replace(data=units, group=np.zeros(count, int), weight=np.ones(count))
+    return posed._replace(likelihood=other, situation=situation, action=action, subject=data.subject)
 
 
 def among(posed: Posed, rows: np.ndarray) -> Posed:
@@ -218,63 +220,43 @@ def among(posed: Posed, rows: np.ndarray) -> Posed:
     count = np.zeros_like(data["count"])
     np.add.at(count, (posed.situation[rows], posed.action[rows]), 1.0)
     met = count.sum(axis=1) > 0
-    some = restrict(posed.likelihood._replace(data={**data, "count": count}), met)
-    number = np.cumsum(met) - 1
     return posed._replace(
-        likelihood=some, every=restrict(posed.every, met), situation=number[posed.situation[rows]],
-        action=posed.action[rows], subject=posed.subject[rows],
+        likelihood=restrict(posed.likelihood._replace(data={**data, "count": count}), met),
+        situation=(np.cumsum(met) - 1)[posed.situation[rows]], action=posed.action[rows], subject=posed.subject[rows],
     )  # fmt: skip
 
 
 def log_prob(posed: Posed, z: np.ndarray) -> Float[np.ndarray, " N"]:
     """ln p of the action of each decision."""
-    return pointwise(posed.every, z)[posed.situation, posed.action]
+    log_p: np.ndarray = _by_situation(posed, z)[2]
+    return log_p[posed.situation, posed.action]
 
 
-def _learned(posed: Posed, best: Optimum, notes: tuple[str, ...]) -> Learned:
-    theta = {name: np.asarray(value) for name, value in natural(posed.parameters, best.z).items()}
-    weights, gap = (np.asarray(part)[posed.situation] for part in posed.weigh(best.z, posed.likelihood.data))
-    scale = (-1.0 if posed.objective == "energy" else 1.0) / float(posed.likelihood.data["count"].sum())
-    return Learned(
-        agent=rebuild(posed.agent, posed.family, theta),
-        objective=posed.objective,
-        mixing=posed.mixing,
-        value=scale * best.log_likelihood,
-        theta=theta,
-        weights=weights,
-        gap=gap,
-        paths=tuple(scale * path for path in best.paths),
-        optimum=best,
-        posed=posed,
-        notes=notes,
-    )
+def _by_situation(posed: Posed, z: np.ndarray) -> Any:
+    """Weights, their certified gaps, and ln p of every action."""
+    return in_chunks(partial(posed.weigh, z), posed.likelihood.data, posed.likelihood.at_once * CALL)
 
 
 # ------------------------------------------------------------------------------------------- one situation
 
 
-def _log_weights(agent: Composer, family: Family, mixing: Mixing, theta: Theta, unit: Any) -> Any:
-    """(the problem of a situation, ln w, certified gap)."""
+def _mixture(agent: Composer, family: Family, mixing: Mixing, theta: Theta, unit: Any) -> Any:
+    """(weights, certified gap, ln p of every action) in a situation."""
     problem = family.build(theta).problem(unit["observation"], unit["k"])
-    unknown = jnp.asarray(jnp.nan)
-    if len(agent.names) == 1:
-        return problem, jnp.zeros(1), jnp.zeros(())
-    if mixing == "constant":
-        return problem, jnp.log(theta["weights"]), unknown
-    if mixing == "softmax":
-        matrix = jnp.reshape(theta["softmax"], (len(agent.names) - 1, -1))
-        logits = matrix @ jnp.concatenate([jnp.ones(1), unit["features"]])
-        return problem, jax.nn.log_softmax(jnp.concatenate([logits, jnp.zeros(1)])), unknown
-    return problem, *log_weights(problem)
+    log_w, gap = jnp.zeros(1), jnp.asarray(0.0 if len(agent.names) == 1 else jnp.nan)
+    if len(agent.names) > 1:
+        if mixing == "constant":
+            log_w = jnp.log(theta["weights"])
+        elif mixing == "softmax":
+            log_w = softmax_weights(theta["softmax"], unit["features"], len(agent.names))
+        else:
+            log_w, gap = log_weights(problem)
+    weights = jnp.exp(log_w)
+    return weights, gap, jnp.log(jnp.maximum(problem.pi @ weights, 1e-300))
 
 
-def _log_mixture(weigh: Any, theta: Theta, unit: Any) -> Any:
-    problem, log_w, _ = weigh(theta, unit)
-    return jnp.log(jnp.maximum(problem.pi @ jnp.exp(log_w), LEAST))
-
-
-def _score(weigh: Any, theta: Theta, unit: Any) -> Any:
-    return unit["count"] @ _log_mixture(weigh, theta, unit)
+def _score(mixture: Any, theta: Theta, unit: Any) -> Any:
+    return unit["count"] @ mixture(theta, unit)[2]
 
 
 def _energy(family: Family, theta: Theta, unit: Any) -> Any:
@@ -348,3 +330,57 @@ def _situations(
     if features is not None:
         units["features"] = standardise(jax.jit(jax.vmap(features))(data.observation))[first]
     return units, situation, action
+
+
+# ------------------------------------------------------------------------------------------------- results so far
+
+
+def write_optimum(path: Path, likelihood: Likelihood, optimum: Optimum) -> None:
+    """Store an optimum, complete or not; the file is there as a whole or not at all."""
+    arrays: dict[str, Any] = optimum._asdict() | {"paths": np.concatenate([np.zeros(0), *optimum.paths])}
+    length = np.array([len(series) for series in optimum.paths], dtype=int)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = part_beside(path)
+    with open(target, "wb") as file:
+        np.savez(file, **arrays, length=length, about=_about(likelihood))
+    target.replace(path)
+
+
+def read_optimum(path: Path, likelihood: Likelihood) -> Optimum:
+    """What `write_optimum` stored, or a sentence that says why it does not serve."""
+    if not path.is_file():
+        raise ValueError(f"{path} is a folder, a pipe or a device: name another file.")
+    try:
+        with load_arrays(path) as stored:
+            have = {name: stored[name] for name in (*Optimum._fields, "length", "about")}
+        same = np.array_equal(have.pop("about"), _about(likelihood))
+        optimum = _optimum(len(free_names(likelihood.parameters)), **have) if same else None
+    except Exception as error:  # a file that is cut short or foreign can fail in any way
+        raise ValueError(f"{path} holds no results of learning ({error}): delete it, or name another file.") from error
+    if optimum is None:
+        raise ValueError(
+            f"{path} holds results for other parameters or other decisions: delete it, or name another file."
+        )
+    return optimum
+
+
+def _optimum(count: int, *, paths: np.ndarray, length: np.ndarray, **fields: np.ndarray) -> Optimum:
+    """An optimum of so many numbers from its arrays, if they have the right shapes."""
+    length = length.astype(int)
+    arrays: dict[str, Any] = {name: fields.pop(name).astype(float) for name in ("z", "starts", "tried", "heights")}
+    starts, tried = len(arrays["starts"]), len(arrays["heights"])
+    shapes = [array.shape for array in (*arrays.values(), paths)]
+    if shapes != [(count,), (starts, count), (tried, count), (tried,), (length.sum(),)]:
+        raise ValueError(f"arrays of the shapes {shapes}")
+    kinds: dict[str, Any] = {"evaluations": int, "converged": bool, "complete": bool}
+    numbers: dict[str, Any] = {name: kinds.get(name, float)(value) for name, value in fields.items()}
+    parts = np.split(paths.astype(float), np.cumsum(length)[:-1]) if len(length) else []
+    return Optimum(**arrays, **numbers, paths=tuple(parts))
+
+
+def _about(likelihood: Likelihood) -> np.ndarray:
+    """A fingerprint of the parameters and of the decisions."""
+    mark = hashlib.sha256("\n".join(free_names(likelihood.parameters)).encode())
+    for leaf in jax.tree_util.tree_leaves(likelihood.data):
+        mark.update(np.ascontiguousarray(leaf, dtype=float).tobytes())
+    return np.frombuffer(mark.digest(), dtype=np.uint8)

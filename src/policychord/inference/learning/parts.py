@@ -68,13 +68,12 @@ def family_of_agent(agent: Composer, free: Sequence[str] = (ALL,)) -> Family:
 
 def of_primitives(agent: Composer, free: Sequence[str]) -> tuple[str, ...]:
     """Those of the names in `free` that belong to primitives: what is left to learn where there is no gate."""
-    free = (free,) if isinstance(free, str) else tuple(free)
-    names = {word: [parameter.name for parameter in family_of_agent(agent, (word,)).parameters] for word in free}
-    return tuple(word for word, of in names.items() if of and not _beside(of))
 
+    def belongs(word: str) -> bool:
+        names = [parameter.name for parameter in family_of_agent(agent, (word,)).parameters]
+        return any(name not in ("eps", "prior") and not name.startswith("model.") for name in names)
 
-def _beside(names: Sequence[str]) -> bool:
-    return all(name in ("eps", "prior") or name.startswith("model.") for name in names)
+    return tuple(filter(belongs, (free,) if isinstance(free, str) else free))
 
 
 def _build(agent: Composer, places: tuple[_Place, ...], theta: Theta) -> Composer:

@@ -1,4 +1,4 @@
-"""Rivals of the gate with the same kind of primitives, learned from the same decisions and scored on the same folds.
+"""`compare_mixings`: the gate and its rivals, with the same kind of primitives learned from the same decisions.
 
 constant   one mixture for all decisions
 softmax    a plain mixture of experts: weights by a softmax of given features, learned too
@@ -16,11 +16,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
 from ...agent import Composer
-from ..comparison import FOLDS, Comparison, Score, folds_of
-from ..comparison import compare as compare_models
+from ..comparison import FOLDS, Comparison, Score, compare, folds_of
 from ..decisions import Family, Observations
 from ..likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
-from ..optimise import Progress, finished, improve, spread_starts
+from ..optimise import Progress, finished, improve, report, spread_starts
 from ..parameters import Theta, natural, size
 from .count import held_out
 from .objectives import Features, Mixing, indices_of, learn_posed, pose, size_of_chunk
@@ -117,8 +116,7 @@ def _run(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rou
         belief = _rows(here.belief, place)
         shared = hidden.shared._replace(data={**hidden.shared.data, "share": belief})
         z = improve(shared, z)
-        start = _share(np.asarray(here.start))
-        move = _share(np.asarray(here.transition))
+        start, move = _share(here.start), _share(here.transition)
     theta = {name: np.asarray(value) for name, value in natural(hidden.family.parameters, z).items()}
     return Markov(rebuild(hidden.agent, hidden.family, theta), start, move, z, path[-1], np.array(path),
                   _rows(here.each, place), _rows(here.belief, place))  # fmt: skip
@@ -142,8 +140,7 @@ def expect(
 ) -> _Expected:
     """The E-step: filter forwards, smooth backwards. `place` has the row of each moment, -1 where there is none."""
     padded = np.where((place >= 0)[..., None], log_b[np.maximum(place, 0)], 0.0)
-    expected = _expect(padded, place >= 0, np.log(start), np.log(transition))
-    return _Expected(*(np.asarray(part) for part in expected))
+    return jax.tree_util.tree_map(np.asarray, _expect(padded, place >= 0, np.log(start), np.log(transition)))
 
 
 @jax.jit
@@ -187,8 +184,8 @@ def _places(sequence: np.ndarray) -> Int[np.ndarray, "Q T"]:
 def _rows(values: np.ndarray, place: np.ndarray) -> np.ndarray:
     """From sequences back to decisions."""
     there = place >= 0
-    flat = np.empty((int(there.sum()), *np.shape(values)[2:]))
-    flat[place[there]] = np.asarray(values)[there]
+    flat = np.empty((int(there.sum()), *values.shape[2:]))
+    flat[place[there]] = values[there]
     return flat
 
 
@@ -201,7 +198,7 @@ def _share(counts: np.ndarray) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------- side by side
 
 
-def compare(
+def compare_mixings(
     agent: Composer,
     data: Observations,
     features: Features,
@@ -218,27 +215,25 @@ def compare(
     ways: dict[Mixing, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
     scores = []
     for i, (mixing, (what, looks)) in enumerate(ways.items()):
-        if progress is not None:
-            progress(mixing, i, len(ways) + 1)
+        report(progress, mixing, i, len(ways) + 1)
         posed = pose(agent, "likelihood", data, what, mixing, looks)
         best = finished(learn_posed(posed, starts=starts, seed=seed).optimum)
         each = held_out(posed, fold, best.z)
-        scores.append(_score(mixing, WORDS[mixing], len(best.z), best.z, best.log_likelihood, each))
-    if progress is not None:
-        progress("markov", len(ways), len(ways) + 1)
+        scores.append(_score(mixing, len(best.z), best.z, best.log_likelihood, each))
+    report(progress, "markov", len(ways), len(ways) + 1)
     hidden = hide(agent, data, free)
     markov, each = _held_out_markov(hidden, fold, starts, seed)
     count = size(hidden.emission.parameters) + len(agent.names) ** 2 - 1
-    scores.append(_score("markov", WORDS["markov"], count, markov.z, markov.log_likelihood, each))
+    scores.append(_score("markov", count, markov.z, markov.log_likelihood, each))
     chance = Model("chance", (), lambda theta, unit: -jnp.log(1.0 * agent.actions.size), "all actions alike")
-    return compare_models([chance], Data({"k": data.k}, data.subject, data.block), fold=fold, clusters=data.subject,
-                          ready=scores)  # fmt: skip
+    return compare([chance], Data({"k": data.k}, data.subject, data.block), fold=fold, clusters=data.subject,
+                   ready=scores)  # fmt: skip
 
 
-def _score(name: str, words: str, count: int, z: np.ndarray, log_likelihood: float, each: np.ndarray) -> Score:
+def _score(mixing: str, count: int, z: np.ndarray, log_likelihood: float, each: np.ndarray) -> Score:
     """A way to mix learned primitives, for `inference.compare`."""
     bic = count * np.log(len(each)) - 2 * log_likelihood
-    return Score(name, words, count, z[None], np.array([log_likelihood]), np.array([bic]), each)
+    return Score(mixing, WORDS[mixing], count, z[None], np.array([log_likelihood]), np.array([bic]), each)
 
 
 def _held_out_markov(
