@@ -406,8 +406,9 @@ class Steer(AbstractPrimitive):
 
 
 def run_tracks(book: Book, options: argparse.Namespace) -> None:
-    from policychord.tracks.decisions import decide
     from policychord.tracks.family import family_of, features, models_of
+
+    from policychord.tracks.decisions import decide
     from policychord.tracks.forces import ForceSettings
     from policychord.tracks.motion import move
     from policychord.tracks.reading import read_tracks

@@ -13,13 +13,21 @@ from policychord.inference.parameters import unconstrained
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials
-from policychord.tracks.compare import Judged, _sentence, answer, call_of, judge
 from policychord.tracks.decisions import cells_of, decide, of_trial, to_observations
-from policychord.tracks.family import HeavyTailed, family_of, models_of, weigh
 from policychord.tracks.figures import film
 from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
-from policychord.tracks.leadership import leadership
-from policychord.tracks.motion import Motion, Moved, Smoothing, move
+from policychord.tracks.gating import (
+    HeavyTailed,
+    Judged,
+    _sentence,
+    answer,
+    call_of,
+    family_of,
+    judge,
+    models_of,
+    weigh,
+)
+from policychord.tracks.motion import Motion, Moved, Smoothing, leadership, move
 from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate_group
 from policychord.worlds.flock.neighbours import Zones, look

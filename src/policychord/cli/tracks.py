@@ -219,7 +219,7 @@ def _fit_command(
     from ..inference import comparison_table
     from ..runs.compiled import keep_programs
     from ..runs.tracks import results_of, run_tracks
-    from ..tracks.family import WALK
+    from ..tracks.gating import WALK
 
     target = Path("out") / "tracks" if out is None else out
     keep_programs()

@@ -16,12 +16,10 @@ from ..drawing import film_endings, styled
 from ..inference import draw_differences, draw_estimates, fit, output
 from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
 from ..inference.fits import AGENT
-from ..tracks.compare import Answer, answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
-from ..tracks.family import CONSTANT, REGRESSION, WALK, family_of, weigh
 from ..tracks.forces import ForceSettings
-from ..tracks.leadership import leadership
-from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
+from ..tracks.gating import CONSTANT, REGRESSION, WALK, Answer, answer, family_of, weigh
+from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadership, move
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.simulate import Predicted, predict
 from ..wording import in_words

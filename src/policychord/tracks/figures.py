@@ -10,10 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from ..drawing import COLOURS, blank
-from .compare import Answer
 from .decisions import Decisions
-from .leadership import Leadership
-from .motion import Card, Motion, Moved
+from .gating import Answer
+from .motion import Card, Leadership, Motion, Moved
 from .simulate import Predicted
 
 GREY, DARK = "#B0B0B0", "#333333"

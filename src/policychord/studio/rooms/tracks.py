@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...tracks.compare import Answer, answer
 from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
-from ...tracks.family import weigh
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
+from ...tracks.gating import Answer, answer, weigh
 from ...tracks.motion import Motion, Smoothing, move
 from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
