@@ -281,6 +281,16 @@ def thin(given: Decisions, most: int) -> Decisions:
     return _rows_of(given, chosen[moments])
 
 
+def hold(given: Decisions, weights: np.ndarray, trial: Moved, number: int) -> Float[np.ndarray, "frame id n"]:
+    """Weights of everybody in a trial at every frame: those of the last decision, NaN before the first."""
+    rows = given.trial == number
+    held = np.full((len(trial.position), len(trial.ids), weights.shape[1]), np.nan)
+    held[given.frame[rows], given.individual[rows]] = weights[rows]
+    for frame in range(1, len(held)):
+        held[frame] = np.where(np.isfinite(held[frame]), held[frame], held[frame - 1])
+    return held
+
+
 def to_observations(given: Decisions) -> Observations:
     """Decisions as `policychord.fit` takes them: one subject, and blocks for what is held out together."""
     return checked(given.seen, given.action, k=np.zeros(given.size, int), block=given.block)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
+from ...tracks.decisions import Decisions, decide, hold, marked, members_of, of_trial, thin
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.gating import Answer, answer, weigh
 from ...tracks.motion import Motion, Smoothing, move
@@ -71,7 +71,7 @@ class Played(NamedTuple):
     every: Decisions | None = None
     fitting: Future[Answer] | None = None
     answer: Answer | None = None
-    weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
+    weights: np.ndarray | None = None  # of the trial that is played, (frame, id, n)
     begun: Begun | None = None
     time: float = 0.0  # s into the trial
     announced: bool = False  # whether the page knows that a fit comes next
@@ -170,19 +170,15 @@ def _length(played: Played, view: TracksView) -> float:
 
 
 def _weights(played: Played, view: TracksView) -> np.ndarray:
-    """Weights of everybody in the trial from decision to decision, (moment, id, n); NaN where there is none."""
+    """Weights of everybody in the trial at every frame, (frame, id, n); NaN where there is none."""
     assert played.motion is not None
     assert played.every is not None
     assert played.answer is not None
     number = _trial(played, view)
-    trial, decisions = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
-    moments = len(trial.position) // decisions.step + 1
-    held = np.full((moments, len(trial.ids), len(decisions.names)), np.nan)
-    if decisions.size:
-        held[decisions.frame // decisions.step, decisions.individual] = weigh(decisions, played.answer.fit.theta)[0]
-    for moment in range(1, moments):  # a decision holds until the next
-        held[moment] = np.where(np.isfinite(held[moment]), held[moment], held[moment - 1])
-    return held
+    decisions = thin(of_trial(played.every, number), MOST_SHOWN)
+    n = len(decisions.names)
+    weights = weigh(decisions, played.answer.fit.theta)[0] if decisions.size else np.zeros((0, n))
+    return hold(decisions, weights, played.motion.trials[number], number)
 
 
 def _start(played: Played, view: TracksView) -> Begun:
@@ -220,8 +216,8 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
     place, velocity = _between(trial.position, played), _between(trial.velocity, played)
     weights = np.full((len(trial.ids), n), np.nan)
     if played.weights is not None:
-        moment = min(int(played.time * played.motion.rate) // played.every.step, len(played.weights) - 1)
-        weights = np.where(np.isfinite(velocity[:, :1]), played.weights[moment], np.nan)
+        frame = min(int(played.time * played.motion.rate), len(played.weights) - 1)
+        weights = np.where(np.isfinite(velocity[:, :1]), played.weights[frame], np.nan)
     chosen = min(selected, len(trial.ids) - 1)
     member = np.isin(np.arange(len(trial.ids)), members_of(trial, view.forces))
     header |= {
