@@ -2,11 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+import policychord as pc
 from policychord.inference import Comparison, Difference, Score, decisions, fits, likelihood
 from policychord.inference.likelihoods import pointwise
 from policychord.inference.parameters import unconstrained
@@ -22,7 +24,9 @@ from policychord.tracks.gating import (
     _sentence,
     answer,
     call_of,
+    complete,
     family_of,
+    gating_problem,
     judge,
     models_of,
     weigh,
@@ -219,6 +223,38 @@ def test_weights_of_any_decisions_are_those_of_the_gate(group):
     assert one.size == given.size
     assert of_trial(given, 1).size == 0  # there is no other
     assert len(np.unique(one.block)) >= 19
+
+
+def test_the_problem_of_a_decision_is_that_of_a_composer(group):
+    """Written out for speed, it is the agent of heavy-tailed primitives with the flock's model of good motion."""
+    given = decide(move(as_tracks(group, LAYOUT, 4)), layout=LAYOUT, cells=CELLS)
+    theta = {**complete(USUAL, SHARP), "sideways": 1.2, "tilt": 0.3, "precision": 0.7, "collision": 1.5}
+    for row in (0, given.size // 2):
+        seen = jax.tree_util.tree_map(lambda field, row=row: jnp.asarray(field[row]), given.seen)
+        along = theta["sd"] * (0.5 + 0.5 * seen.speed) ** theta["tilt"]
+        spread = jnp.stack([along, along * theta["sideways"]])
+        primitives = {
+            name: pc.tracks.HeavyTailed(lambda x, k, a=a: theta["gain"][a] * x.force[a], lambda x, k, spread=spread: spread,
+                                        theta["tail"], jnp.asarray(CELLS.log_area))
+            for a, name in enumerate(USUAL)
+        }  # fmt: skip
+        model = pc.Sum(
+            velocity=pc.GaussianTarget(lambda x, u, k: u, lambda x, k: x.wanted, 1.0 / theta["precision"]),
+            collision=pc.Cost(lambda x, u, k: theta["collision"] * jnp.sum(jnp.maximum(x.closeness @ u, 0.0))),
+            area=pc.Cost(-CELLS.log_area),
+        )
+        agent = pc.Composer(primitives, model, pc.Finite(CELLS.points), theta["eps"], theta["prior"])
+        written_out = gating_problem(CELLS, theta, seen)
+        for name, expected in agent.problem(seen)._asdict().items():
+            np.testing.assert_allclose(getattr(written_out, name), expected, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
+def test_what_a_simulation_is_told_is_checked():
+    given = blank_decisions(LAYOUT, CELLS, USUAL)
+    for theta, words in (({"prior": [0.5, 0.5, 0.5, 0.5]}, "sum to one"), ({"eps": -1.0}, "positive"),
+                         ({"epsilon": 1.0}, "theta has epsilon")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            simulate_group(given, theta, herd(), 2)
 
 
 def test_a_film_has_the_tracks_and_the_simplex(group):

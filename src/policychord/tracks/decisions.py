@@ -4,7 +4,7 @@ The change is taken in body coordinates and falls into one of the cells of a gri
 and coarse where they are rare.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,7 +18,7 @@ from ..inference import Observations
 from ..inference import observations as checked
 from ..worlds.flock.neighbours import Zones
 from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, forces_of, see
-from .motion import Motion, Moved, nearest_neighbours
+from .motion import Motion, Moved, lengths, nearest_neighbours
 from .reading import TrackError, in_order
 
 AXIS = 11  # cells along each axis
@@ -111,17 +111,16 @@ def _layout_of(motion: Motion, settings: ForceSettings, step: int, members: list
             more = f" and {len(known) - 8} more" if len(known) > 8 else ""
             raise TrackError(f"there is no individual {name!r}: there are {some}{more}.")
     velocity = [trial.velocity[:, group] for trial, group in zip(motion.trials, members, strict=True)]
-    speed = _median([np.linalg.norm(v, axis=-1).ravel() for v in velocity])
-    change = _median([np.linalg.norm(v[step:] - v[:-step], axis=-1).ravel() for v in velocity])
+    speed, change = _median(map(lengths, velocity)), _median(lengths(v[step:] - v[:-step]) for v in velocity)
     if not (speed > 0 and change > 0):
         raise TrackError("more than half of the velocities, or of their changes, are zero: check the frame rate, ask "
                          "for decisions farther apart (--every), or leave some out (--leave-out).")  # fmt: skip
     radii = settings.radii
     if radii is None:
-        near = _median([
+        near = _median(
             nearest_neighbours(places)[0] for trial, group in zip(motion.trials, members, strict=True)
             for places in _some_moments(trial.position[:, group])
-        ]) or speed * settings.every  # fmt: skip
+        ) or speed * settings.every  # fmt: skip
         radii = (RATIOS[0] * near, RATIOS[1] * near, RATIOS[2] * near)
     reach = 2 * radii[2] if settings.reach is None else settings.reach
     # the median of a Rayleigh distribution is 1.1774 of its scale
@@ -129,7 +128,7 @@ def _layout_of(motion: Motion, settings: ForceSettings, step: int, members: list
                   settings.arena, settings.goal, reach)  # fmt: skip
 
 
-def _median(parts: list[np.ndarray]) -> float:
+def _median(parts: Iterable[np.ndarray]) -> float:
     values = np.concatenate([np.zeros(0), *parts])
     values = values[np.isfinite(values)]
     return float(np.median(values)) if len(values) else 0.0
@@ -169,12 +168,12 @@ def _cell_of(cells: Cells, change: np.ndarray) -> tuple[np.ndarray, float]:
     return place[:, 0] * len(cells.axis) + place[:, 1], float(outside.mean())
 
 
-def _blocks(trial: np.ndarray, frame: np.ndarray, lengths: list[int]) -> tuple[np.ndarray, str]:
+def _blocks(trial: np.ndarray, frame: np.ndarray, frames: list[int]) -> tuple[np.ndarray, str]:
     """Labels of what is held out together, for all individuals alike, since they move together."""
     if len(np.unique(trial)) >= ENOUGH_TRIALS:
         return trial, "trial"
-    each = -(-BLOCKS // len(lengths))
-    return trial * each + frame * each // np.asarray(lengths)[trial], "block of time"
+    each = -(-BLOCKS // len(frames))
+    return trial * each + frame * each // np.asarray(frames)[trial], "block of time"
 
 
 def _of_trial(
