@@ -234,8 +234,8 @@ def test_the_problem_of_a_decision_is_that_of_a_composer(group):
         along = theta["sd"] * (0.5 + 0.5 * seen.speed) ** theta["tilt"]
         spread = jnp.stack([along, along * theta["sideways"]])
         primitives = {
-            name: pc.tracks.HeavyTailed(lambda x, k, a=a: theta["gain"][a] * x.force[a], lambda x, k, spread=spread: spread,
-                                        theta["tail"], jnp.asarray(CELLS.log_area))
+            name: HeavyTailed(lambda x, k, a=a: theta["gain"][a] * x.force[a], lambda x, k, spread=spread: spread,
+                              theta["tail"], jnp.asarray(CELLS.log_area))
             for a, name in enumerate(USUAL)
         }  # fmt: skip
         model = pc.Sum(
