@@ -61,7 +61,7 @@ def draw_weights(result: Answer) -> Figure:
         _frame_simplex(ax, [names[a] for a in order])
         places = _on_simplex(weights[:, order])
         some = places[np.random.default_rng(0).permutation(len(places))[:3000]]
-        ax.scatter(*some.T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
+        ax.scatter(some[:, 0], some[:, 1], s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
         ax.plot(*places.mean(axis=0), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
     for a, name in enumerate(names):
         ax = figure.add_subplot(grid[a, 1])

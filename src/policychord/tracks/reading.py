@@ -445,7 +445,7 @@ def _read_netcdf(source: _Source, columns: dict[str, str]) -> _Content:
                     raise source.error(f": space is {_quoted(', '.join(axes))}: tracks in a plane (x, y) are needed.")
                 array = array.sel(space=["x", "y"])
             values = array.transpose("time", "individual", "space").to_numpy()
-            trial = _of_array(source, values, "position", array["individual"].to_numpy())
+            trial = _of_array(source, values, "position", array["individual"].to_numpy().tolist())
             rate = _number(dataset, "fps")
             in_seconds = str(dataset.attrs.get("time_unit", "")).startswith("s")
             if rate is None and in_seconds and "time" in dataset.coords:

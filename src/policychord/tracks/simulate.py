@@ -171,12 +171,13 @@ def predict(
         simulated.append(_measured(group.position, group.velocity))
     if not data:
         raise ValueError(f"no moment has two individuals that are followed for {seconds:g} s: ask for fewer seconds.")
-    measures = [(name, *(np.concatenate([group[name] for group in many]) for many in (data, simulated)))
-                for name in data[0]]  # fmt: skip
-    return tuple(
-        Predicted(name, a, b, float(ks_2samp(a, b, method="asymp").statistic), float((b < np.median(a)).mean()))
-        for name, a, b in measures
-    )
+    return tuple(_compared(name, *([group[name] for group in groups] for groups in (data, simulated)))
+                 for name in data[0])  # fmt: skip
+
+
+def _compared(name: str, data: list[np.ndarray], simulated: list[np.ndarray]) -> Predicted:
+    a, b = np.concatenate(data), np.concatenate(simulated)
+    return Predicted(name, a, b, float(ks_2samp(a, b, method="asymp").statistic), float((b < np.median(a)).mean()))
 
 
 def _moments(motion: Motion, given: Decisions, steps: int, groups: int, seed: int) -> list[tuple[int, int]]:
