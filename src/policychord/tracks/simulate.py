@@ -73,9 +73,9 @@ def _move_on(
 
     def decide(world: World, i: Any, key: Any) -> Any:
         problem = gating_problem(cells, theta, see(layout, dict(forces), world, i))
-        if constant:
-            w, gap = jnp.exp(problem.log_prior), jnp.zeros(())
-        else:
+        w: Any = jnp.exp(problem.log_prior)
+        gap: Any = jnp.zeros(())
+        if not constant:
             equilibrium = solve(problem)
             w, gap = equilibrium.weights, equilibrium.certificate.gap
         which, where = jax.random.split(key)
