@@ -21,13 +21,13 @@ from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, 
 from policychord.tracks.gating import (
     HeavyTailed,
     Judged,
+    _judge,
     _sentence,
     answer,
     call_of,
     complete,
     family_of,
     gating_problem,
-    judge,
     models_of,
     weigh,
 )
@@ -397,13 +397,13 @@ def test_calls_and_their_sentences():
 def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
     moved = {"by sample": 0.2, "by mean": 0.1}
     means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
-    sampled = judge(compared(means, 0.001), moved)
+    sampled = _judge(compared(means, 0.001), moved)
     assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
-    by_mean = judge(compared(means | {"regression": -0.9}, 0.001), moved)
+    by_mean = _judge(compared(means | {"regression": -0.9}, 0.001), moved)
     assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
     assert by_mean.other.mean == pytest.approx(sampled.gain.mean)
     # the null: a gate that predicts the same as constant weights is never called gating, however its weights move
-    same = judge(compared(means | {"constant mixture": -1.0}), moved)
+    same = _judge(compared(means | {"constant mixture": -1.0}), moved)
     assert (same.acts, same.call) == ("by sample", "constant")
 
 

@@ -53,7 +53,7 @@ class TrackPlan(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
-class Explained(NamedTuple):
+class _Explained(NamedTuple):
     """What a fit of tracks gave."""
 
     answer: Answer
@@ -96,7 +96,7 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
     return card, [*figures, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
 
 
-def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
+def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Explained:
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load_motion(files, plan)
@@ -115,7 +115,7 @@ def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explai
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     card = card_of(tracks, motion)
     watch("drawing and writing", 1, 2)
-    explained = Explained(result, card, predicted, time.process_time() - begin, peak_megabytes(), [], notes)
+    explained = _Explained(result, card, predicted, time.process_time() - begin, peak_megabytes(), [], notes)
     return explained._replace(files=_write(explained, motion, plan, out))
 
 
@@ -145,7 +145,7 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 # ---------------------------------------------------------------------------------------------- writing
 
 
-def _write(explained: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
+def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks import figures as draw
 
     result = explained.answer
@@ -197,7 +197,7 @@ def results_of(result: Answer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sections(explained: Explained) -> list[tuple[str, str]]:
+def _sections(explained: _Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
     result, card = explained.answer, explained.card
     sections = [
@@ -216,7 +216,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(output.table(columns, rows))
 
 
-def _verdict(explained: Explained) -> str:
+def _verdict(explained: _Explained) -> str:
     result, decisions, unit = explained.answer, explained.answer.decisions, explained.card.unit
     layout, zones = decisions.layout, decisions.layout.zones
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"

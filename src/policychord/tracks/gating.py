@@ -287,10 +287,10 @@ def answer(
     by_mean, _ = weigh(given, {**fixed, **comparison.score(BY_MEAN).theta()})
     moved = {way: float(weights.std(axis=0).max())
              for way, weights in (("by sample", fitted.weights), ("by mean", by_mean))}  # fmt: skip
-    return Answer(given, fitted, comparison, judge(comparison, moved))
+    return Answer(given, fitted, comparison, _judge(comparison, moved))
 
 
-def judge(comparison: Comparison, moved: Mapping[str, float]) -> Judged:
+def _judge(comparison: Comparison, moved: Mapping[str, float]) -> Judged:
     """The call in the way of acting with the best model; `moved` by way of acting."""
     gains = {way: comparison.difference(*pair) for way, pair in WAYS.items()}
     best = {way: max(comparison.score(name).held_out for name in pair) for way, pair in WAYS.items()}

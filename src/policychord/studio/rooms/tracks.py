@@ -54,7 +54,7 @@ class TracksView(BaseModel):
 READ_BY = ("rate", "every", "smooth", "leave_out", "predator")  # a new value of these needs a new fit
 
 
-class Begun(NamedTuple):
+class _Begun(NamedTuple):
     """A simulated group since it last started where the data were."""
 
     time: float  # s, of the data
@@ -72,7 +72,7 @@ class Played(NamedTuple):
     fitting: Future[Answer] | None = None
     answer: Answer | None = None
     weights: np.ndarray | None = None  # of the trial that is played, (frame, id, n)
-    begun: Begun | None = None
+    begun: _Begun | None = None
     time: float = 0.0  # s into the trial
     announced: bool = False  # whether the page knows that a fit comes next
 
@@ -180,7 +180,7 @@ def _weights(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: T
     return hold(decisions, weights, trial, number)
 
 
-def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: TracksView, time: float) -> Begun:
+def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: TracksView, time: float) -> _Begun:
     """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
     settings, (_, trial) = view.forces, _trial(motion, view)
     frame = min(int(time * motion.rate), len(trial.position) - 1)
@@ -193,7 +193,7 @@ def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: Tra
     rows = np.minimum(frame + every.step * np.arange(steps), len(trial.position) - 1)
     marks = marked(trial, rows, settings.predator), marked(trial, rows, None)
     group = simulate_group(every, theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks)
-    return Begun(frame / motion.rate, group, len(there))
+    return _Begun(frame / motion.rate, group, len(there))
 
 
 # ----------------------------------------------------------------------------------------------- pictures
