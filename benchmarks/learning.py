@@ -406,8 +406,8 @@ class Steer(AbstractPrimitive):
 
 def run_tracks(book: Book, options: argparse.Namespace) -> None:
     from policychord.tracks.decisions import decide
-    from policychord.tracks.family import family_of, features, models_of
     from policychord.tracks.forces import ForceSettings
+    from policychord.tracks.gating import COLLISION, PRECISION, family_of, features, models_of
     from policychord.tracks.motion import move
     from policychord.tracks.reading import read_tracks
 
@@ -421,14 +421,18 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
     data = inference.observations(given.seen, given.action, k=none, subject=given.block,
                                 block=given.trial * 10_000 + given.individual)  # fmt: skip
     family = family_of(given)
-    usual = family.build({one.name: jnp.asarray(one.start, float) for one in family.parameters})
     cells, forces = tuple(given.cells.log_area.tolist()), len(given.names)
+    model = pc.Sum(
+        velocity=pc.GaussianTarget(lambda seen, change, k: change, lambda seen, k: seen.wanted, 1.0 / PRECISION),
+        collision=pc.Cost(lambda seen, change, k: COLLISION * jnp.sum(jnp.maximum(seen.closeness @ change, 0.0))),
+        area=pc.Cost(-given.cells.log_area),
+    )
 
     def learned(n: int) -> pc.Composer:
         rng = np.random.default_rng(n)
         parts = [Steer(jnp.asarray(rng.normal(size=forces)), jnp.array([0.0, 0.0, 0.0, np.log(4.0)])
                        + 0.3 * jnp.asarray(rng.normal(size=4)), cells) for _ in range(n)]  # fmt: skip
-        return pc.Composer(parts, usual.model, usual.actions, 1.0)
+        return pc.Composer(parts, model, pc.Finite(given.cells.points), 1.0)
 
     title, fold = file.stem, folds_of(data.subject, options.folds)
     book.step(f"{title}: subjects", lambda: np.unique(data.subject, return_inverse=True)[1].reshape(-1).tolist())

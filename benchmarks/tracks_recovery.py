@@ -22,10 +22,9 @@ jax.config.update("jax_enable_x64", True)
 from policychord.inference import fit  # noqa: E402
 from policychord.inference.parameters import free_names, unconstrained  # noqa: E402
 from policychord.runs.compiled import keep_programs  # noqa: E402
-from policychord.tracks.compare import answer  # noqa: E402
 from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
-from policychord.tracks.family import CONSTANT, family_of  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
+from policychord.tracks.gating import CONSTANT, answer, family_of  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate_group  # noqa: E402
 from policychord.worlds.flock.neighbours import Zones  # noqa: E402

@@ -9,7 +9,7 @@ from policychord import Composer
 from policychord.actions import AbstractActions, Finite, Grid
 from policychord.models import Cost, GaussianTarget, Reference, Sum
 from policychord.primitives import Categorical, Gaussian, Policy, Table
-from policychord.tracks.family import HeavyTailed
+from policychord.tracks.gating import HeavyTailed
 from policychord.worlds import AbstractEnv, Bandit, Crazyflie, Flock, Pendulum, Vicsek, in_ring
 from policychord.worlds.quadrotor.physics import Quadrotor
 

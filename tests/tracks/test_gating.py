@@ -2,24 +2,36 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+import policychord as pc
 from policychord.inference import Comparison, Difference, Score, decisions, likelihood
 from policychord.inference.likelihoods import pointwise
 from policychord.inference.parameters import unconstrained
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials
-from policychord.tracks.compare import Judged, _sentence, answer, call_of, judge
 from policychord.tracks.decisions import cells_of, decide, of_trial, to_observations
-from policychord.tracks.family import HeavyTailed, family_of, models_of, weigh
 from policychord.tracks.figures import film
 from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
-from policychord.tracks.leadership import leadership
-from policychord.tracks.motion import Motion, Moved, Smoothing, move
+from policychord.tracks.gating import (
+    HeavyTailed,
+    Judged,
+    _judge,
+    _sentence,
+    answer,
+    call_of,
+    complete,
+    family_of,
+    gating_problem,
+    models_of,
+    weigh,
+)
+from policychord.tracks.motion import Motion, Moved, Smoothing, leadership, move
 from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate_group
 from policychord.worlds.flock.neighbours import Zones, look
@@ -213,6 +225,38 @@ def test_weights_of_any_decisions_are_those_of_the_gate(group):
     assert len(np.unique(one.block)) >= 19
 
 
+def test_the_problem_of_a_decision_is_that_of_a_composer(group):
+    """Written out for speed, it is the agent of heavy-tailed primitives with the flock's model of good motion."""
+    given = decide(move(as_tracks(group, LAYOUT, 4)), layout=LAYOUT, cells=CELLS)
+    theta = {**complete(USUAL, SHARP), "sideways": 1.2, "tilt": 0.3, "precision": 0.7, "collision": 1.5}
+    for row in (0, given.size // 2):
+        seen = jax.tree_util.tree_map(lambda field, row=row: jnp.asarray(field[row]), given.seen)
+        along = theta["sd"] * (0.5 + 0.5 * seen.speed) ** theta["tilt"]
+        spread = jnp.stack([along, along * theta["sideways"]])
+        primitives = {
+            name: HeavyTailed(lambda x, k, a=a: theta["gain"][a] * x.force[a], lambda x, k, spread=spread: spread,
+                              theta["tail"], jnp.asarray(CELLS.log_area))
+            for a, name in enumerate(USUAL)
+        }  # fmt: skip
+        model = pc.Sum(
+            velocity=pc.GaussianTarget(lambda x, u, k: u, lambda x, k: x.wanted, 1.0 / theta["precision"]),
+            collision=pc.Cost(lambda x, u, k: theta["collision"] * jnp.sum(jnp.maximum(x.closeness @ u, 0.0))),
+            area=pc.Cost(-CELLS.log_area),
+        )
+        agent = pc.Composer(primitives, model, pc.Finite(CELLS.points), theta["eps"], theta["prior"])
+        written_out = gating_problem(CELLS, theta, seen)
+        for name, expected in agent.problem(seen)._asdict().items():
+            np.testing.assert_allclose(getattr(written_out, name), expected, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
+def test_what_a_simulation_is_told_is_checked():
+    given = blank_decisions(LAYOUT, CELLS, USUAL)
+    for theta, words in (({"prior": [0.5, 0.5, 0.5, 0.5]}, "sum to one"), ({"eps": -1.0}, "positive"),
+                         ({"epsilon": 1.0}, "theta has epsilon")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            simulate_group(given, theta, herd(), 2)
+
+
 def test_a_film_has_the_tracks_and_the_simplex(group):
     motion = move(as_tracks(group, LAYOUT, 2))
     given = decide(motion, layout=LAYOUT, cells=CELLS)
@@ -352,13 +396,13 @@ def test_calls_and_their_sentences():
 def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
     moved = {"by sample": 0.2, "by mean": 0.1}
     means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
-    sampled = judge(compared(means, 0.001), moved)
+    sampled = _judge(compared(means, 0.001), moved)
     assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
-    by_mean = judge(compared(means | {"regression": -0.9}, 0.001), moved)
+    by_mean = _judge(compared(means | {"regression": -0.9}, 0.001), moved)
     assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
     assert by_mean.other.mean == pytest.approx(sampled.gain.mean)
     # the null: a gate that predicts the same as constant weights is never called gating, however its weights move
-    same = judge(compared(means | {"constant mixture": -1.0}), moved)
+    same = _judge(compared(means | {"constant mixture": -1.0}), moved)
     assert (same.acts, same.call) == ("by sample", "constant")
 
 

@@ -180,17 +180,11 @@ def _card_command(
     table = Table(title=file_card.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
     for what, much in rows:
         table.add_row(what, much)
-    record = {
-        "command": "tracks card",
-        "settings": plan,
-        "results": dict(rows),
-        "files": written,
-        "notes": file_card.notes,
-    }
+    record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": written,
+              "notes": file_card.notes}  # fmt: skip
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
-    again = " ".join(
-        ["policychord tracks fit", *map(str, files), *([] if plan.rate is None else [f"--rate {plan.rate:g}"])]
-    )
+    rate = "" if plan.rate is None else f" --rate {plan.rate:g}"
+    again = f"policychord tracks fit {' '.join(map(str, files))}{rate}"
     emit(json, record, table, *file_card.notes, *wrote, f"Next, if this looks like your animals:\n  {again}")
 
 
@@ -219,33 +213,26 @@ def _fit_command(
     from ..inference import comparison_table
     from ..runs.compiled import keep_programs
     from ..runs.tracks import results_of, run_tracks
-    from ..tracks.family import WALK
+    from ..tracks.gating import WALK
 
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
-        made = run_tracks(files, plan, target, watch)
-    found = made.answer
-    heads, rows = comparison_table(found.comparison, WALK)
-    table = Table(title=counted(found.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
+        explained = run_tracks(files, plan, target, watch)
+    result = explained.answer
+    heads, rows = comparison_table(result.comparison, WALK)
+    table = Table(title=counted(result.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
     for head in heads:
         table.add_column(head, justify="left" if head == "model" else "right")
     for row in rows:
         table.add_row(*row)
     record = {
-        "command": "tracks fit", "settings": plan, "out": target, "files": made.files,
-        "results": {**results_of(found), "cpu_seconds": made.seconds, "megabytes": made.megabytes},
-        "notes": [found.sentence, *made.notes],
+        "command": "tracks fit", "settings": plan, "out": target, "files": explained.files,
+        "results": {**results_of(result), "cpu_seconds": explained.seconds, "megabytes": explained.megabytes},
+        "notes": [result.sentence, *explained.notes],
     }  # fmt: skip
-    emit(
-        json,
-        record,
-        table,
-        found.sentence,
-        *made.notes,
-        f"Wrote {counted(len(made.files), 'file')} to {target}.",
-        f"Next: open {made.files[0]}.",
-    )
+    wrote = f"Wrote {counted(len(explained.files), 'file')} to {target}."
+    emit(json, record, table, result.sentence, *explained.notes, wrote, f"Next: open {explained.files[0]}.")
 
 
 @tracks.command(

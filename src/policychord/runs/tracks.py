@@ -14,14 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .._types import Watch
 from ..drawing import film_endings, styled
 from ..inference import draw_differences, draw_estimates, findings, fit, to_datatree
-from ..inference.decisions import AGENT
 from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
-from ..tracks.compare import Answer, answer
-from ..tracks.decisions import Decisions, decide, of_trial, thin, to_observations
-from ..tracks.family import CONSTANT, REGRESSION, WALK, family_of, weigh
+from ..inference.decisions import AGENT
+from ..tracks.decisions import decide, of_trial, thin, to_observations
 from ..tracks.forces import ForceSettings
-from ..tracks.leadership import leadership
-from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, move
+from ..tracks.gating import CONSTANT, REGRESSION, WALK, Answer, answer, family_of, weigh
+from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadership, move
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
@@ -55,7 +53,7 @@ class TrackPlan(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
-class Explained(NamedTuple):
+class _Explained(NamedTuple):
     """What a fit of tracks gave."""
 
     answer: Answer
@@ -94,39 +92,31 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
     if out is None:
         return card, []
     prepare(out)
-    files = save_figure(out / "card", styled(draw_card, card, motion))
-    return card, [*files, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
+    figures = save_figure(out / "card", styled(draw_card, card, motion))
+    return card, [*figures, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
 
 
-def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> Explained:
+def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Explained:
     """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load_motion(files, plan)
     every = decide(motion, plan.forces)
     decisions = thin(every, plan.most)
     prepare(out)
-    found = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
+    result = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("simulating groups with the estimates", 0, 2)
-    predicted, notes = _predicted(motion, decisions, found, plan)
-    card = card_of(tracks, motion)
-    watch("drawing and writing", 1, 2)
-    spent = time.process_time() - begin
+    predicted, notes = tuple[Predicted, ...](), list[str]()
+    try:
+        predicted = predict(motion, decisions, result.fit.theta, plan.forces, groups=plan.groups,
+                            seconds=plan.seconds, seed=plan.seed)  # fmt: skip
+    except ValueError as error:
+        notes.append(f"No groups were simulated: {error}")
     if decisions.size < every.size:
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
-    made = Explained(found, card, predicted, spent, peak_megabytes(), [], notes)
-    return made._replace(files=_write(made, motion, plan, out))
-
-
-def _predicted(
-    motion: Motion, decisions: Decisions, found: Answer, plan: TrackPlan
-) -> tuple[tuple[Predicted, ...], list[str]]:
-    try:
-        theta = {name: np.asarray(value) for name, value in found.fit.theta.items()}
-        return predict(
-            motion, decisions, theta, plan.forces, groups=plan.groups, seconds=plan.seconds, seed=plan.seed
-        ), []
-    except ValueError as error:
-        return (), [f"No groups were simulated: {error}"]
+    card = card_of(tracks, motion)
+    watch("drawing and writing", 1, 2)
+    explained = _Explained(result, card, predicted, time.process_time() - begin, peak_megabytes(), [], notes)
+    return explained._replace(files=_write(explained, motion, plan, out))
 
 
 def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch) -> list[Path]:
@@ -155,140 +145,142 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 # ---------------------------------------------------------------------------------------------- writing
 
 
-def _write(made: Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
+def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks import figures as draw
 
-    found = made.answer
+    result = explained.answer
+    plain = result.judged.call == "gating" and result.judged.acts == "by sample"
+    doubt = "" if plain else "Another model explains these decisions as well or better: see the table. "
     pictures: dict[str, Picture] = {
-        "models": (draw_differences, (found.comparison, WALK), "What each model predicts of decisions "
+        "models": (draw_differences, (result.comparison, WALK), "What each model predicts of decisions "
                    "that it had not seen, with bars of two standard errors over blocks."),
-        "estimates": (draw_estimates, (found.fit,), "Estimates of the composed agent with 95% "
+        "estimates": (draw_estimates, (result.fit,), "Estimates of the composed agent with 95% "
                       "intervals from the curvature of the likelihood, on the scales on which they are free."),
-        "weights": (draw.draw_weights, (found,), "Weights of the forces over all decisions in the model "
-                    f"\"composed\", each certified. {_standing(found)}The simplex has the three forces whose "
+        "weights": (draw.draw_weights, (result,), "Weights of the forces over all decisions in the model "
+                    f"\"composed\", each certified. {doubt}The simplex has the three forces whose "
                     "weights move most; the orange point is their mean."),
-        "tracks": (draw.draw_tracks, (found, motion), "The first trial: every decision where it was made, in a "
+        "tracks": (draw.draw_tracks, (result, motion), "The first trial: every decision where it was made, in a "
                    "mixture of the forces' colours by its weights in the model \"composed\", and the mean weights of "
                    "all individuals in time."),
-        "neighbours": (draw.draw_map, (found,), "Mean weight by where the nearest neighbour is: ahead is up, "
+        "neighbours": (draw.draw_map, (result,), "Mean weight by where the nearest neighbour is: ahead is up, "
                        "rings are quantiles of distance, the outermost one with its number. Bins with fewer than "
                        f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
-        "card": (draw.draw_card, (made.card, motion), "The file itself."),
+        "card": (draw.draw_card, (explained.card, motion), "The file itself."),
     }  # fmt: skip
-    if made.predicted:
-        pictures["predictions"] = (draw.draw_predicted, (made.predicted,), "Groups that start where the data were, "
-                                   "simulated with the estimates, and the data of the same seconds.")  # fmt: skip
-    title = f"{made.card.source}: {HEADLINES[found.judged.call]}"
+    if explained.predicted:
+        pictures["predictions"] = (draw.draw_predicted, (explained.predicted,), "Groups that start where the data "
+                                   "were, simulated with the estimates, and the data of the same seconds.")  # fmt: skip
+    judged = result.judged
     record = {
-        "plan": plan.model_dump(), **results_of(found), "sentence": found.sentence, "judged": _judged(found),
-        "estimates": findings.estimate_rows(found.fit),
+        "plan": plan.model_dump(), **results_of(result), "sentence": result.sentence,
+        "judged": {**judged._asdict(), "gain": judged.gain._asdict(), "other": judged.other._asdict()},
+        "estimates": findings.estimate_rows(result.fit),
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
-                      for measure in made.predicted],
-        "cpu_seconds": made.seconds, "megabytes": made.megabytes,
+                      for measure in explained.predicted],
+        "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
     }  # fmt: skip
+    title = f"{explained.card.source}: {HEADLINES[judged.call]}"
     return [
-        *write_page(out, title, _words_of(made), pictures),
+        *write_page(out, title, _sections(explained), pictures),
         write_json(out / "tracks.json", record),
-        write_dataset(out / "fit.zarr", to_datatree(found.fit, 20, plan.seed)),
+        write_dataset(out / "fit.zarr", to_datatree(result.fit, 20, plan.seed)),
     ]
 
 
-def results_of(found: Answer) -> dict[str, Any]:
+def results_of(result: Answer) -> dict[str, Any]:
     """The call and the models, for programs."""
     return {
-        "call": found.judged.call, "models": comparison_rows(found.comparison, WALK),
-        "gain_over_constant": found.comparison.difference(AGENT, CONSTANT)._asdict(),
-        "decisions": found.decisions.size,
+        "call": result.judged.call, "models": comparison_rows(result.comparison, WALK),
+        "gain_over_constant": result.comparison.difference(AGENT, CONSTANT)._asdict(),
+        "decisions": result.decisions.size,
     }  # fmt: skip
 
 
-def _judged(found: Answer) -> dict[str, Any]:
-    verdict = found.judged
-    return {**verdict._asdict(), "gain": verdict.gain._asdict(), "other": verdict.other._asdict()}
+def _sections(explained: _Explained) -> list[tuple[str, str]]:
+    """The sections of the page."""
+    result, card = explained.answer, explained.card
+    sections = [
+        ("Do they gate?", _verdict(explained)),
+        ("Which forces?", _forces(result)),
+        ("Estimates", _estimates(result)),
+        ("Card", _table(["", ""], [list(row) for row in describe(card)])),
+    ]
+    if explained.predicted:
+        sections.append(("What the estimates predict", _predictions(explained.predicted)))
+    notes = [*card.notes, *explained.notes]
+    return [*sections, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else sections
 
 
-def _standing(found: Answer) -> str:
-    """What the verdict means for figures of the composed agent's weights."""
-    if found.judged.call == "gating" and found.judged.acts == "by sample":
-        return ""
-    return "Another model explains these decisions as well or better: see the table. "
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(findings.table(columns, rows))
 
 
-def _forces(found: Answer) -> str:
-    """What each force is worth, in the models that have a number for it."""
-    slopes, weights = found.comparison.score(REGRESSION).theta()["slope"], found.fit.weights.mean(axis=0)
-    rows = []
-    for i, name in enumerate(found.decisions.names):
-        alone = difference_text(found.comparison.difference(f"{name} alone", WALK))
-        rows.append([name, f"{slopes[i]:+.3f}", alone, f"{weights[i]:.2f}"])
-    table = findings.table(
-        ["force", "slope in the regression", "alone, over a random walk", "mean weight, composed"], rows
+def _verdict(explained: _Explained) -> str:
+    result, decisions, unit = explained.answer, explained.answer.decisions, explained.card.unit
+    layout, zones = decisions.layout, decisions.layout.zones
+    memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
+    how = (
+        f"{decisions.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, "
+        f"{zones.alignment:.4g} and {zones.cohesion:.4g} {unit}; usual speed {layout.speed:.3g} {unit}/s, usual change "
+        f"of velocity {layout.change:.3g} {unit}/s. "
+        f"{100 * decisions.clipped:.1f}% of the changes lie outside of the grid and count in its outermost cells. "
+        f"Largest certified gap of the weights: {result.fit.gap.max():.1e}. "
+        f"{explained.seconds:.0f} s of processor time{memory}."
     )
-    return "\n".join(table) + (
+    columns, rows = comparison_table(result.comparison, WALK)
+    table = _table(
+        [*columns, "what it says"],
+        [[*row, score.description] for row, score in zip(rows, result.comparison.scores, strict=True)],
+    )
+    errors = (
+        "Held out: nats per decision, under estimates without the decision's fold; errors over the "
+        f"{PLURAL[decisions.held_out_by]}, which all individuals share."
+    )
+    sentences = " ".join(describe_comparison(result.comparison, reference=WALK))
+    return "\n\n".join([result.sentence, sentences, how, table, errors])
+
+
+def _forces(result: Answer) -> str:
+    """What each force is worth, in the models that have a number for it."""
+    slopes, weights = result.comparison.score(REGRESSION).theta()["slope"], result.fit.weights.mean(axis=0)
+    rows = [
+        [name, f"{slope:+.3f}", difference_text(result.comparison.difference(f"{name} alone", WALK)), f"{weight:.2f}"]
+        for name, slope, weight in zip(result.decisions.names, slopes, weights, strict=True)
+    ]
+    columns = ["force", "slope in the regression", "alone, over a random walk", "mean weight, composed"]
+    return _table(columns, rows) + (
         "\n\nThe slope is the change of velocity, in usual changes, for a force of length one: positive if they follow "
         "it. ± is one standard error."
     )
 
 
-def _estimates(found: Answer) -> str:
+def _estimates(result: Answer) -> str:
     """A table of the composed agent's parameters."""
     rows = [
         [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
          row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in findings.estimate_rows(found.fit)
+        for row in findings.estimate_rows(result.fit)
     ]  # fmt: skip
-    table = findings.table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows)
-    return "\n".join(table) + (
+    return _table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows) + (
         '\n\nThese are parameters of the model "composed": gain is how strongly a force is followed while it is, sd '
         "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
         "the degrees of freedom of Student's t, eps the temperature. Gains and sd are in usual changes of velocity. "
         "Errors are from the curvature of the likelihood with its "
-        f"weak priors, and from its sandwich over the {PLURAL[found.decisions.held_out_by]}. Temperature is "
+        f"weak priors, and from its sandwich over the {PLURAL[result.decisions.held_out_by]}. Temperature is "
         "relative to the cost's fixed scale."
     )
 
 
-def _words_of(made: Explained) -> list[tuple[str, str]]:
-    """The sections of the page."""
-    found, decisions = made.answer, made.answer.decisions
-    layout = decisions.layout
-    zones = layout.zones
-    memory = "" if made.megabytes is None else f", {made.megabytes:.0f} MB"
-    how = (
-        f"{decisions.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, "
-        f"{zones.alignment:.4g} and {zones.cohesion:.4g} {made.card.unit}; usual speed {layout.speed:.3g} "
-        f"{made.card.unit}/s, usual change of velocity {layout.change:.3g} {made.card.unit}/s. "
-        f"{100 * decisions.clipped:.1f}% of the changes lie outside of the grid and count in its outermost cells. "
-        f"Largest certified gap of the weights: {found.fit.gap.max():.1e}. "
-        f"{made.seconds:.0f} s of processor time{memory}."
+def _predictions(predicted: Sequence[Predicted]) -> str:
+    rows = [[measure.name, f"{np.median(measure.data):.3g}", f"{np.median(measure.simulated):.3g}",
+             f"{measure.distance:.2f}"] for measure in predicted]  # fmt: skip
+    off = [measure.name for measure in predicted if measure.distance > FAR_OFF]
+    verdict = (
+        f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "
+        "(walls? `--arena`)." if off else "Simulated groups are like the data in all of these."
+    )  # fmt: skip
+    return _table(["measure", "median of the data", "of simulated groups", "largest difference"], rows) + (
+        "\n\nThe largest difference is that of the two cumulative distributions (Kolmogorov and Smirnov), from 0 to 1. "
+        + verdict
     )
-    columns, rows = comparison_table(found.comparison, WALK)
-    rows = [[*row, score.description] for row, score in zip(rows, found.comparison.scores, strict=True)]
-    table = "\n".join(findings.table([*columns, "what it says"], rows))
-    sentences = " ".join(describe_comparison(found.comparison, reference=WALK))
-    errors = (
-        "Held out: nats per decision, under estimates without the decision's fold; errors over the "
-        f"{PLURAL[decisions.held_out_by]}, which all individuals share."
-    )
-    words = [
-        ("Do they gate?", "\n\n".join([found.sentence, sentences, how, table, errors])),
-        ("Which forces?", _forces(found)),
-        ("Estimates", _estimates(found)),
-        ("Card", "\n".join(findings.table(["", ""], [list(row) for row in describe(made.card)]))),
-    ]  # fmt: skip
-    if made.predicted:
-        rows = [[measure.name, f"{np.median(measure.data):.3g}", f"{np.median(measure.simulated):.3g}",
-                 f"{measure.distance:.2f}"] for measure in made.predicted]  # fmt: skip
-        lines = findings.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows)
-        off = [measure.name for measure in made.predicted if measure.distance > FAR_OFF]
-        verdict = (
-            f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "
-            "(walls? `--arena`)." if off else "Simulated groups are like the data in all of these."
-        )  # fmt: skip
-        explained = (
-            "The largest difference is that of the two cumulative distributions (Kolmogorov and Smirnov), from 0 to 1. "
-        )
-        words.append(("What the estimates predict", "\n".join(lines) + f"\n\n{explained}{verdict}"))
-    notes = [*made.card.notes, *made.notes]
-    return [*words, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else words

@@ -20,9 +20,8 @@ from .._types import Watch
 from ..choices.data import as_csv
 from ..drawing import styled
 from ..inference import findings
-from ..tracks.compare import answer
 from ..tracks.decisions import Decisions, decide, of_trial, thin
-from ..tracks.family import CONSTANT
+from ..tracks.gating import CONSTANT, answer
 from ..tracks.motion import Motion
 from .cache import FOLDER, MissingError, Result, load_result, save_result
 from .engine import begin_worker

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .compare import Answer, Judged, answer, call_of
     from .decisions import Decisions, cells_of, decide, of_trial, thin
-    from .family import HeavyTailed, family_of, models_of, weigh
     from .forces import USUAL, ForceSettings, Layout, Seen, Sight
-    from .motion import Card, Motion, Smoothing, card_of, describe, move
+    from .gating import Answer, HeavyTailed, Judged, answer, call_of, family_of, models_of, weigh
+    from .motion import Card, Motion, Smoothing, card_of, describe, leadership, move
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
     from .simulate import as_tracks, blank_decisions, predict, simulate_group
 
 _HOME = {
     "reading": ("TrackError", "Tracks", "Trial", "parse_tracks", "read_tracks"),
-    "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "move"),
+    "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "leadership", "move"),
     "forces": ("USUAL", "ForceSettings", "Layout", "Seen", "Sight"),
     "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
-    "family": ("HeavyTailed", "family_of", "models_of", "weigh"),
-    "compare": ("Answer", "Judged", "answer", "call_of"),
+    "gating": ("Answer", "HeavyTailed", "Judged", "answer", "call_of", "family_of", "models_of", "weigh"),
     "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -4,7 +4,7 @@ The change is taken in body coordinates and falls into one of the cells of a gri
 and coarse where they are rare.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import brentq
-from scipy.spatial import cKDTree
 
 from ..inference import Observations
 from ..inference import observations as checked
 from ..worlds.flock.neighbours import Zones
-from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, as_pairs, forces_of, see
-from .motion import Motion, Moved
+from .forces import RATIOS, Force, ForceSettings, Layout, NamedForces, Seen, World, absent_far, forces_of, see
+from .motion import Motion, Moved, lengths, nearest_neighbours
 from .reading import TrackError, in_order
 
 AXIS = 11  # cells along each axis
@@ -36,6 +35,8 @@ class Cells(NamedTuple):
 
     axis: Float[np.ndarray, " m"]
     points: Float[np.ndarray, "d 2"]
+    low: Float[np.ndarray, "d 2"]  # the lower corner of each cell
+    wide: Float[np.ndarray, "d 2"]
     log_area: Float[np.ndarray, " d"]
 
 
@@ -76,51 +77,50 @@ def decide(
     settings = ForceSettings() if settings is None else settings
     forces = forces_of(settings, own)
     step = max(1, round(settings.every * motion.rate))
-    members = [members_of(one, settings) for one in motion.trials]
+    members = [members_of(trial, settings) for trial in motion.trials]
     layout = _layout_of(motion, settings, step, members) if layout is None else layout
-    parts = []
-    for number, (one, group) in enumerate(zip(motion.trials, members, strict=True)):
-        if (rows := _of_trial(one, group, settings, forces, layout, step)) is not None:
-            parts.append({**rows, "trial": np.full(len(rows["frame"]), number)})
-    if not parts:
+    parts = [
+        _of_trial(number, trial, group, settings, forces, layout, step)
+        for number, (trial, group) in enumerate(zip(motion.trials, members, strict=True))
+    ]
+    if not any(parts):
         raise TrackError(
             f"no individual is followed for {step + 1} frames: ask for decisions closer together (--every)."
         )
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "seen"}
-    seen = Seen(*(np.concatenate(fields) for fields in zip(*(part["seen"] for part in parts), strict=True)))
+    rows = jax.tree_util.tree_map(lambda *columns: np.concatenate(columns), *filter(None, parts))
     cells = cells_of(rows["change"]) if cells is None else cells
     action, clipped = _cell_of(cells, rows["change"])
-    block, by = _blocks(rows["trial"], rows["frame"], [len(one.position) for one in motion.trials])
+    block, by = _blocks(rows["trial"], rows["frame"], [len(trial.position) for trial in motion.trials])
     return Decisions(
-        tuple(forces), layout, cells, seen, action, rows["change"], rows["trial"], rows["frame"], rows["individual"],
-        rows["position"], rows["velocity"], rows["neighbour"], block, by, step, clipped,
-    )  # fmt: skip
+        tuple(forces), layout, cells, action=action, block=block, held_out_by=by, step=step, clipped=clipped, **rows
+    )
 
 
-def members_of(one: Moved, settings: ForceSettings) -> np.ndarray:
+def members_of(trial: Moved, settings: ForceSettings) -> np.ndarray:
     """Those who belong to the group: all but predator, leader and those left out, who must be there."""
-    marked = {settings.predator, settings.leader, *settings.leave_out} - {None}
-    return np.array([i for i, name in enumerate(one.ids) if name not in marked], dtype=int)
+    marked = {settings.predator, settings.leader, *settings.leave_out}
+    return np.array([i for i, name in enumerate(trial.ids) if name not in marked], dtype=int)
 
 
 def _layout_of(motion: Motion, settings: ForceSettings, step: int, members: list[np.ndarray]) -> Layout:
     """Radii, usual speed and usual change, from the data where the settings do not say."""
-    known = {name for one in motion.trials for name in one.ids}
+    known = {name for trial in motion.trials for name in trial.ids}
     for name in filter(None, (settings.predator, settings.leader, *settings.leave_out)):
         if name not in known:
             some = ", ".join(sorted(known, key=in_order)[:8])
             more = f" and {len(known) - 8} more" if len(known) > 8 else ""
             raise TrackError(f"there is no individual {name!r}: there are {some}{more}.")
-    velocity = [one.velocity[:, group] for one, group in zip(motion.trials, members, strict=True)]
-    speed = _median(np.concatenate([np.linalg.norm(v, axis=-1).ravel() for v in velocity]))
-    change = _median(np.concatenate([np.linalg.norm(v[step:] - v[:-step], axis=-1).ravel() for v in velocity]))
+    velocity = [trial.velocity[:, group] for trial, group in zip(motion.trials, members, strict=True)]
+    speed, change = _median(map(lengths, velocity)), _median(lengths(v[step:] - v[:-step]) for v in velocity)
     if not (speed > 0 and change > 0):
         raise TrackError("more than half of the velocities, or of their changes, are zero: check the frame rate, ask "
                          "for decisions farther apart (--every), or leave some out (--leave-out).")  # fmt: skip
     radii = settings.radii
     if radii is None:
-        near = _median(_neighbour_distances(motion, members))
-        near = near if near > 0 else speed * settings.every
+        near = _median(
+            nearest_neighbours(places)[0] for trial, group in zip(motion.trials, members, strict=True)
+            for places in _some_moments(trial.position[:, group])
+        ) or speed * settings.every  # fmt: skip
         radii = (RATIOS[0] * near, RATIOS[1] * near, RATIOS[2] * near)
     reach = 2 * radii[2] if settings.reach is None else settings.reach
     # the median of a Rayleigh distribution is 1.1774 of its scale
@@ -128,20 +128,18 @@ def _layout_of(motion: Motion, settings: ForceSettings, step: int, members: list
                   settings.arena, settings.goal, reach)  # fmt: skip
 
 
-def _median(values: np.ndarray) -> float:
+def _median(parts: Iterable[np.ndarray]) -> float:
+    values = np.concatenate([np.zeros(0), *parts])
     values = values[np.isfinite(values)]
     return float(np.median(values)) if len(values) else 0.0
 
 
-def _neighbour_distances(motion: Motion, members: list[np.ndarray]) -> np.ndarray:
-    found = [np.zeros(0)]
-    for one, group in zip(motion.trials, members, strict=True):
-        for frame in range(0, len(one.position), max(1, len(one.position) // 50)):
-            places = one.position[frame, group]
-            places = places[np.isfinite(places[:, 0])]
-            if len(places) > 1:
-                found.append(cKDTree(places).query(places, k=2)[0][:, 1])
-    return np.concatenate(found)
+def _some_moments(position: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of those who are there, at some fifty moments with two or more."""
+    for places in position[:: max(1, len(position) // 50)]:
+        present = places[np.isfinite(places[:, 0])]
+        if len(present) > 1:
+            yield present
 
 
 def cells_of(change: np.ndarray) -> Cells:
@@ -152,74 +150,68 @@ def cells_of(change: np.ndarray) -> Cells:
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    width = np.diff(_edges(axis))
-    return Cells(axis, points, np.log(np.outer(width, width)).ravel())
-
-
-def _edges(axis: np.ndarray) -> np.ndarray:
-    """Cells reach half of the way to the next one."""
-    return np.concatenate(
-        [[1.5 * axis[0] - 0.5 * axis[1]], (axis[1:] + axis[:-1]) / 2, [1.5 * axis[-1] - 0.5 * axis[-2]]]
+    # cells reach half of the way to the next one
+    last = 1.5 * axis[-1] - 0.5 * axis[-2]
+    edges = np.concatenate([[-last], (axis[1:] + axis[:-1]) / 2, [last]])
+    points, low, wide = (
+        np.stack(np.meshgrid(along, along, indexing="ij"), axis=-1).reshape(-1, 2)
+        for along in (axis, edges[:-1], np.diff(edges))
     )
-
-
-def corners_of(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
-    """(lower corner, widths) of every cell, (d, 2) each."""
-    edges = _edges(cells.axis)
-    low, wide = (np.stack(np.meshgrid(a, a, indexing="ij"), axis=-1) for a in (edges[:-1], np.diff(edges)))
-    return low.reshape(-1, 2), wide.reshape(-1, 2)
+    return Cells(axis, points, low, wide, np.log(wide).sum(axis=1))
 
 
 def _cell_of(cells: Cells, change: np.ndarray) -> tuple[np.ndarray, float]:
     """The cell of each change, and the share of changes beyond the outermost cells."""
     between = (cells.axis[1:] + cells.axis[:-1]) / 2
     place = np.searchsorted(between, change)
-    outside = np.abs(change).max(axis=1) > 1.5 * cells.axis[-1] - 0.5 * cells.axis[-2]
+    outside = np.abs(change).max(axis=1) > -cells.low.min()
     return place[:, 0] * len(cells.axis) + place[:, 1], float(outside.mean())
 
 
-def _blocks(trial: np.ndarray, frame: np.ndarray, lengths: list[int]) -> tuple[np.ndarray, str]:
+def _blocks(trial: np.ndarray, frame: np.ndarray, frames: list[int]) -> tuple[np.ndarray, str]:
     """Labels of what is held out together, for all individuals alike, since they move together."""
     if len(np.unique(trial)) >= ENOUGH_TRIALS:
         return trial, "trial"
-    each = -(-BLOCKS // len(lengths))
-    return trial * each + frame * each // np.asarray(lengths)[trial], "block of time"
+    each = -(-BLOCKS // len(frames))
+    return trial * each + frame * each // np.asarray(frames)[trial], "block of time"
 
 
 def _of_trial(
-    one: Moved, group: np.ndarray, settings: ForceSettings, forces: dict[str, Force], layout: Layout, step: int
-) -> dict[str, Any] | None:
-    """Decisions of one trial, by column; None if there are none."""
-    frames = np.arange(0, len(one.position) - step, step)
-    position, velocity = one.position[frames][:, group], one.velocity[frames][:, group]
-    later = one.velocity[frames + step][:, group]
+    number: int, trial: Moved, group: np.ndarray, settings: ForceSettings, forces: dict[str, Force], layout: Layout,
+    step: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Decisions of one trial, by column; nothing if there are none."""
+    frames = np.arange(0, len(trial.position) - step, step)
+    position, velocity = trial.position[frames][:, group], trial.velocity[frames][:, group]
+    later = trial.velocity[frames + step][:, group]
     there = np.isfinite(velocity).all(axis=-1)
     decides = there & np.isfinite(later).all(axis=-1)
     if not decides.any():
-        return None
+        return {}
     # individuals come and go: only those who are there take a place
     places = max(int(there.sum(axis=1).max()), 1)
     order = np.argsort(~there, axis=1, kind="stable")[:, :places]
-    p = absent_far(np.take_along_axis(np.where(there[..., None], position, np.nan), order[..., None], axis=1))
-    v = np.nan_to_num(np.take_along_axis(np.where(there[..., None], velocity, np.nan), order[..., None], axis=1))
+    p, v = (
+        np.take_along_axis(np.where(there[..., None], values, np.nan), order[..., None], axis=1)
+        for values in (position, velocity)
+    )
     chosen = np.take_along_axis(decides, order, axis=1)
-    marks = [marked(one, frames, name) for name in (settings.predator, settings.leader)]
-    seen = _seen(layout, forces, World(p, v, *marks), chosen)
+    marks = [marked(trial, frames, name) for name in (settings.predator, settings.leader)]
+    seen = _seen(layout, forces, World(absent_far(p), np.nan_to_num(v), *marks), chosen)
     row, column = np.nonzero(chosen)
     who = order[row, column]
     own, change = velocity[row, who], later[row, who] - velocity[row, who]
     return {
-        "seen": seen, "frame": frames[row], "individual": group[who], "position": position[row, who], "velocity": own,
-        "change": _turned(own, change) / layout.change, "neighbour": _neighbours(position, velocity, there, row, who),
+        "seen": seen, "trial": np.full(len(row), number), "frame": frames[row], "individual": group[who],
+        "position": position[row, who], "velocity": own, "change": _turned(own, change) / layout.change,
+        "neighbour": _neighbours(position, velocity, there)[row, who],
     }  # fmt: skip
 
 
-def marked(one: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
+def marked(trial: Moved, frames: np.ndarray, name: str | None) -> np.ndarray:
     """Where the individual of this name is at some frames, far away if it is not there."""
-    if name is None or name not in one.ids:
-        return np.full((len(frames), 2), absent_far(np.array(np.nan)))
-    return absent_far(one.position[frames, one.ids.index(name)])
+    known = name is not None and name in trial.ids
+    return absent_far(trial.position[frames, trial.ids.index(name)] if known else np.full((len(frames), 2), np.nan))
 
 
 def _seen(layout: Layout, forces: dict[str, Force], worlds: World, chosen: np.ndarray) -> Seen:
@@ -229,9 +221,10 @@ def _seen(layout: Layout, forces: dict[str, Force], worlds: World, chosen: np.nd
     parts = []
     for begin in range(0, len(chosen), at_once):
         here = np.minimum(np.arange(begin, begin + at_once), len(chosen) - 1)  # one program for all
-        found = _look_around(layout, as_pairs(forces), World(*(jnp.asarray(field[here]) for field in worlds)), everyone)
-        count = min(at_once, len(chosen) - begin)
-        parts.append([np.asarray(field)[:count][chosen[begin : begin + count]] for field in found])
+        world = World(*(jnp.asarray(field[here]) for field in worlds))
+        rows = chosen[begin : begin + at_once]
+        seen = _look_around(layout, tuple(forces.items()), world, everyone)
+        parts.append([np.asarray(field)[: len(rows)][rows] for field in seen])
     return Seen(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
 
 
@@ -249,20 +242,15 @@ def _turned(heading: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.stack([(vector * ahead).sum(axis=-1), (vector * left).sum(axis=-1)], axis=-1)
 
 
-def _neighbours(
-    position: np.ndarray, velocity: np.ndarray, there: np.ndarray, row: np.ndarray, who: np.ndarray
-) -> np.ndarray:
-    """Distance and bearing of the nearest neighbour of each decision."""
-    found = np.full((*there.shape, 2), np.nan)
-    for frame in np.unique(row):
-        present = np.flatnonzero(there[frame])
-        if len(present) < 2:
-            continue
-        places = position[frame, present]
-        distance, nearest = cKDTree(places).query(places, k=2)
-        offset = _turned(velocity[frame, present], places[nearest[:, 1]] - places)
-        found[frame, present] = np.stack([distance[:, 1], np.arctan2(offset[:, 1], offset[:, 0])], axis=-1)
-    return found[row, who]
+def _neighbours(position: np.ndarray, velocity: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Distance and bearing of everybody's nearest neighbour, (frame, id, 2); NaN for who is alone."""
+    neighbours = np.full((*there.shape, 2), np.nan)
+    for frame in np.flatnonzero(there.sum(axis=1) > 1):
+        places = position[frame, there[frame]]
+        distance, nearest = nearest_neighbours(places)
+        ahead, left = _turned(velocity[frame, there[frame]], places[nearest] - places).T
+        neighbours[frame, there[frame]] = np.stack([distance, np.arctan2(left, ahead)], axis=-1)
+    return neighbours
 
 
 def _rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
@@ -290,6 +278,16 @@ def thin(given: Decisions, most: int) -> Decisions:
     chosen = np.zeros(count, bool)
     chosen[np.linspace(0, count - 1, stays).round().astype(int)] = True
     return _rows_of(given, chosen[moments])
+
+
+def hold(given: Decisions, weights: np.ndarray, trial: Moved, number: int) -> Float[np.ndarray, "frame id n"]:
+    """Weights of everybody in a trial at every frame: those of the last decision, NaN before the first."""
+    rows = given.trial == number
+    held = np.full((len(trial.position), len(trial.ids), weights.shape[1]), np.nan)
+    held[given.frame[rows], given.individual[rows]] = weights[rows]
+    for frame in range(1, len(held)):
+        held[frame] = np.where(np.isfinite(held[frame]), held[frame], held[frame - 1])
+    return held
 
 
 def to_observations(given: Decisions) -> Observations:

@@ -10,10 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from ..drawing import COLOURS, blank
-from .compare import Answer
-from .decisions import Decisions
-from .leadership import Leadership
-from .motion import Card, Motion, Moved
+from .decisions import Decisions, hold
+from .gating import Answer
+from .motion import Card, Leadership, Motion, lengths
 from .simulate import Predicted
 
 GREY, DARK = "#B0B0B0", "#333333"
@@ -28,11 +27,11 @@ def draw_card(card: Card, motion: Motion) -> Figure:
     """The tracks of the first trial, order in time, speeds and distances."""
     figure = blank(8.4, 4.6)
     grid = figure.add_gridspec(2, 3)
-    one = motion.trials[0]
+    trial = motion.trials[0]
     ax = figure.add_subplot(grid[:, 0])
-    for i in range(len(one.ids)):
-        ax.plot(*one.position[:, i].T, linewidth=0.5, color=COLOURS[i % len(COLOURS)], alpha=0.7)
-    ax.set(aspect="equal", xlabel=f"x ({card.unit})", ylabel=f"y ({card.unit})", title=f"Trial {one.name}")
+    ax.set_prop_cycle(color=COLOURS)
+    ax.plot(trial.position[..., 0], trial.position[..., 1], linewidth=0.5, alpha=0.7)
+    ax.set(aspect="equal", xlabel=f"x ({card.unit})", ylabel=f"y ({card.unit})", title=f"Trial {trial.name}")
     ax = figure.add_subplot(grid[0, 1:])
     for number in np.unique(card.series["trial"]):
         rows = card.series["trial"] == number
@@ -42,34 +41,41 @@ def draw_card(card: Card, motion: Motion) -> Figure:
                     alpha=1.0 if card.trials == 1 else 0.4)  # fmt: skip
     ax.set(xlabel="time (s)", ylim=(0, 1), title="Order")
     ax.legend(ncols=2, fontsize=7.5)
-    speeds = np.concatenate([np.linalg.norm(m.velocity, axis=-1).ravel() for m in motion.trials])
-    turns = np.concatenate([np.linalg.norm(m.acceleration, axis=-1).ravel() for m in motion.trials])
-    for column, (values, label) in enumerate(
-        ((speeds, f"speed ({card.unit}/s)"), (turns, f"acceleration ({card.unit}/s²)")), start=1
-    ):
-        ax = figure.add_subplot(grid[1, column])
+    speeds = [lengths(trial.velocity) for trial in motion.trials], f"speed ({card.unit}/s)"
+    turns = [lengths(trial.acceleration) for trial in motion.trials], f"acceleration ({card.unit}/s²)"
+    for column, (parts, label) in enumerate((speeds, turns)):
+        ax, values = figure.add_subplot(grid[1, column + 1]), np.concatenate(parts)
         values = values[np.isfinite(values)]
-        ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column - 1])
+        ax.hist(values, list(np.linspace(0, np.quantile(values, 0.99), 40)), color=COLOURS[column])
         ax.set(xlabel=label, yticks=[])
     return figure
 
 
-def draw_weights(found: Answer) -> Figure:
+def draw_weights(result: Answer) -> Figure:
     """Weights over all decisions on a simplex: the three forces whose weights move most, and how each is spread."""
-    weights, names = found.fit.weights, found.fit.primitives
+    weights, names = result.fit.weights, result.fit.primitives
     figure = blank(7.6, 3.4)
     grid = figure.add_gridspec(len(names), 2, width_ratios=(1.2, 1))
     if len(names) > 2:
-        _draw_simplex(figure.add_subplot(grid[:, 0]), weights, names)
+        ax, order = figure.add_subplot(grid[:, 0]), _liveliest(weights)
+        _frame_simplex(ax, [names[a] for a in order])
+        places = _on_simplex(weights[:, order])
+        some = places[np.random.default_rng(0).permutation(len(places))[:3000]]
+        ax.scatter(some[:, 0], some[:, 1], s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
+        ax.plot(*places.mean(axis=0), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
     for a, name in enumerate(names):
         ax = figure.add_subplot(grid[a, 1])
-        ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=COLOURS[a % len(COLOURS)])
+        ax.hist(weights[:, a], list(np.linspace(0, 1, 41)), color=_colour(a))
         ax.set(xlim=(0, 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
         if a < len(names) - 1:
             ax.set_xticklabels([])
     ax.set_xlabel("weight")
     return figure
+
+
+def _colour(force: int) -> str:
+    return COLOURS[force % len(COLOURS)]
 
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -95,54 +101,42 @@ def _frame_simplex(ax: Any, names: list[str]) -> None:
     ax.axis("off")
 
 
-def _draw_simplex(ax: Any, weights: np.ndarray, names: Sequence[str]) -> None:
-    order = _liveliest(weights)
-    _frame_simplex(ax, [names[a] for a in order])
-    places = _on_simplex(weights[:, order])
-    some = places[np.random.default_rng(0).permutation(len(places))[:3000]]
-    ax.scatter(*some.T, s=3, alpha=0.25, color=COLOURS[0], linewidths=0, rasterized=True)
-    ax.plot(*places.mean(axis=0), "o", color=COLOURS[1], markersize=6, markeredgecolor="white")
-
-
-def draw_tracks(found: Answer, motion: Motion, trial: int = 0) -> Figure:
-    """The tracks of one trial in the colours of the weights, and the mean weights of its individuals in time."""
-    given, weights = found.decisions, found.fit.weights
-    rows = np.flatnonzero(given.trial == trial)
+def draw_tracks(result: Answer, motion: Motion) -> Figure:
+    """The tracks of the first trial in the colours of the weights, and the mean weights of its individuals in time."""
+    given, weights, trial = result.decisions, result.fit.weights, motion.trials[0]
+    rows = np.flatnonzero(given.trial == 0)
     figure = blank(8.4, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
-    one = motion.trials[trial]
-    for i in range(len(one.ids)):
-        left.plot(*one.position[:, i].T, linewidth=0.4, color=GREY, alpha=0.6, zorder=0)
+    left.plot(trial.position[..., 0], trial.position[..., 1], linewidth=0.4, color=GREY, alpha=0.6, zorder=0)
     some = rows if len(rows) <= MOST_DOTS else rows[np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int)]
     left.scatter(*given.position[some].T, s=5, c=_colours_of(weights[some]), linewidths=0, rasterized=True)
-    left.set(aspect="equal", xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})", title=f"Trial {one.name}")
+    left.set(aspect="equal", xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})", title=f"Trial {trial.name}")
     frames, index = np.unique(given.frame[rows], return_inverse=True)
     count = np.bincount(index)
     for a, name in enumerate(given.names):
         mean = np.bincount(index, weights[rows, a]) / count
-        right.plot(frames / motion.rate, mean, color=COLOURS[a % len(COLOURS)], linewidth=1.0, label=name)
+        right.plot(frames / motion.rate, mean, color=_colour(a), linewidth=1.0, label=name)
     right.set(xlabel="time (s)", ylabel="mean weight", ylim=(0, 1))
     right.legend(ncols=2, fontsize=7.5)
     return figure
 
 
-def draw_map(found: Answer) -> Figure:
+def draw_map(result: Answer) -> Figure:
     """Mean weight of each force, by where the nearest neighbour is: ahead is up."""
-    given, weights, names = found.decisions, found.fit.weights, found.fit.primitives
-    distance, bearing = given.neighbour.T
-    fine = np.isfinite(distance)
+    names = result.fit.primitives
+    together = np.isfinite(result.decisions.neighbour[:, 0])
+    weights, (distance, bearing) = result.fit.weights[together], result.decisions.neighbour[together].T
     figure = blank(2.3 * len(names), 2.9)
-    if fine.sum() < LEAST:
+    if len(distance) < LEAST:
         figure.text(0.5, 0.5, "nobody has a neighbour", ha="center")
         return figure
-    rings = np.quantile(distance[fine], [0, 0.2, 0.4, 0.6, 0.8, 0.95])
-    rings[0] = 0.0
+    rings = np.array([0.0, *np.quantile(distance, [0.2, 0.4, 0.6, 0.8, 0.95])])
     # few decisions fill few bins
-    sectors = np.linspace(-np.pi, np.pi, int(np.clip(fine.sum() // (15 * LEAST), 4, 12)) + 1)
-    counts, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors))
+    sectors = np.linspace(-np.pi, np.pi, int(np.clip(len(distance) // (15 * LEAST), 4, 12)) + 1)
+    counts, *_ = np.histogram2d(distance, bearing, (rings, sectors))
     for a, name in enumerate(names):
         ax: Any = figure.add_subplot(1, len(names), a + 1, projection="polar")
-        total, *_ = np.histogram2d(distance[fine], bearing[fine], (rings, sectors), weights=weights[fine, a])
+        total, *_ = np.histogram2d(distance, bearing, (rings, sectors), weights=weights[:, a])
         mean = np.where(counts >= LEAST, total / np.maximum(counts, 1), np.nan)
         image = ax.pcolormesh(sectors, rings, mean, cmap="viridis")
         ax.set_theta_zero_location("N")
@@ -157,20 +151,20 @@ def draw_map(found: Answer) -> Figure:
     return figure
 
 
-def draw_leadership(found: Leadership) -> Figure:
+def draw_leadership(ranking: Leadership) -> Figure:
     """Individuals by how early their heading comes, and the delays of all pairs."""
-    order = np.argsort(-np.where(np.isfinite(found.lead), found.lead, -np.inf), kind="stable")
-    names = [found.ids[i] for i in order]
+    order = np.argsort(-np.where(np.isfinite(ranking.lead), ranking.lead, -np.inf), kind="stable")
+    names = [ranking.ids[i] for i in order]
     figure = blank(7.2, 3.4)
     left, right = figure.subplots(1, 2)
-    left.barh(range(len(order)), np.nan_to_num(found.lead[order]), color=COLOURS[0])
+    left.barh(range(len(order)), np.nan_to_num(ranking.lead[order]), color=COLOURS[0])
     left.axvline(0.0, color=DARK, linewidth=0.8)
     shown = np.arange(0, len(names), max(1, len(names) // 20))
     left.set_yticks(shown, [names[i] for i in shown], fontsize=7)
     left.set(ylim=(len(order) - 0.5, -0.5), xlabel="mean delay of the others (s)", ylabel="individual")
-    finite = np.abs(found.delay[np.isfinite(found.delay)])
+    finite = np.abs(ranking.delay[np.isfinite(ranking.delay)])
     limit = float(np.quantile(finite, 0.95)) if finite.size else 1.0
-    image = right.imshow(found.delay[np.ix_(order, order)], cmap="RdBu_r", vmin=-(limit or 1.0), vmax=limit or 1.0)
+    image = right.imshow(ranking.delay[np.ix_(order, order)], cmap="RdBu_r", vmin=-(limit or 1.0), vmax=limit or 1.0)
     right.set(xlabel="follows", ylabel="leads", xticks=[], yticks=[])
     figure.colorbar(image, ax=right, label="delay (s)", shrink=0.8)
     return figure
@@ -179,19 +173,19 @@ def draw_leadership(found: Leadership) -> Figure:
 def draw_predicted(predicted: tuple[Predicted, ...]) -> Figure:
     """Distributions of the data and of groups simulated with the estimates."""
     figure = blank(2.3 * len(predicted), 2.3)
-    for ax, one in zip(np.atleast_1d(figure.subplots(1, len(predicted))), predicted, strict=True):
-        both = np.concatenate([one.data, one.simulated])
+    for ax, measure in zip(np.atleast_1d(figure.subplots(1, len(predicted))), predicted, strict=True):
+        both = np.concatenate([measure.data, measure.simulated])
         bins = np.linspace(both.min(), np.quantile(both, 0.99) + 1e-12, 31)
-        for values, colour, label in ((one.data, DARK, "data"), (one.simulated, COLOURS[1], "simulated")):
+        for values, colour, label in ((measure.data, DARK, "data"), (measure.simulated, COLOURS[1], "simulated")):
             ax.hist(values, bins, density=True, histtype="step", color=colour, label=label, linewidth=1.3)
-        ax.set(title=f"{one.name}\nKS {one.distance:.2f}", yticks=[])
+        ax.set(title=f"{measure.name}\nKS {measure.distance:.2f}", yticks=[])
     ax.legend(fontsize=7)
     return figure
 
 
 def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
     """What gating adds in each trial, (name, gain, error, call), with 95% intervals."""
-    order = sorted(gains, key=lambda one: -one[1])
+    order = sorted(gains, key=lambda row: -row[1])
     figure = blank(5.6, 0.9 + 0.22 * len(order))
     ax = figure.add_subplot()
     for row, (_, gain, error, call) in enumerate(order):
@@ -205,35 +199,35 @@ def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
 
 def _colours_of(weights: np.ndarray) -> np.ndarray:
     """A colour for each row of weights: a mixture of the forces' colours, sharpened so that it is no grey."""
-    tones = np.array([to_rgb(COLOURS[a % len(COLOURS)]) for a in range(weights.shape[-1])])
+    tones = np.array([to_rgb(_colour(a)) for a in range(weights.shape[-1])])
     share = weights**2 / np.maximum((weights**2).sum(axis=-1, keepdims=True), 1e-12)
     return share @ tones
 
 
-def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) -> FuncAnimation:
+def film(given: Decisions, weights: np.ndarray, motion: Motion, number: int = 0) -> FuncAnimation:
     """One trial: individuals as arrows in the colour of their weights at their last decision, and on a simplex.
 
     The simplex has the three forces whose weights move most over all decisions.
     """
-    one = motion.trials[trial]
-    held = _held(given, weights, one, trial)
+    trial = motion.trials[number]
+    held = hold(given, weights, trial, number)
     known = np.isfinite(held[..., 0])
     tint = np.where(known[..., None], _colours_of(np.nan_to_num(held)), to_rgb(GREY))
-    shown = np.arange(0, len(one.position), -(-len(one.position) // MOST_FRAMES))
+    shown = np.arange(0, len(trial.position), -(-len(trial.position) // MOST_FRAMES))
     simplex = len(given.names) > 2
     figure = blank(8.6 if simplex else 5.0, 5.2)
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(1, 2, width_ratios=(1.5, 1)) if simplex else [figure.add_subplot()]
     ax = panels[0]
-    low, high = (np.nanquantile(one.position.reshape(-1, 2), q, axis=0) for q in (0.0, 1.0))
+    low, high = (np.nanquantile(trial.position.reshape(-1, 2), q, axis=0) for q in (0.0, 1.0))
     half, middle = float((high - low).max()) / 2 * 1.06 or 1.0, (low + high) / 2
     ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal",
            xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})")  # fmt: skip
     for a, name in enumerate(given.names):
-        ax.plot([], [], "o", color=COLOURS[a % len(COLOURS)], label=name)
+        ax.plot([], [], "o", color=_colour(a), label=name)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.06), ncols=4, fontsize=7.5)
-    tails = [ax.plot([], [], linewidth=0.6, color=GREY)[0] for _ in one.ids]
-    arrows = ax.quiver(*np.zeros((2, len(one.ids))), *np.zeros((2, len(one.ids))), pivot="mid", scale=26,
+    tails = [ax.plot([], [], linewidth=0.6, color=GREY)[0] for _ in trial.ids]
+    arrows = ax.quiver(*np.zeros((2, len(trial.ids))), *np.zeros((2, len(trial.ids))), pivot="mid", scale=26,
                        width=0.006, headwidth=4, headlength=5, headaxislength=4.5)  # fmt: skip
     clock = ax.set_title("", loc="left")
     dots = None
@@ -241,19 +235,19 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
         order = _liveliest(weights)
         _frame_simplex(panels[1], [given.names[a] for a in order])
         places = _on_simplex(held[..., order])
-        dots = panels[1].scatter(*np.zeros((2, len(one.ids))), s=22, linewidths=0.4, edgecolors="white")
+        dots = panels[1].scatter(*np.zeros((2, len(trial.ids))), s=22, linewidths=0.4, edgecolors="white")
 
-    def draw(number: int) -> list[Any]:
-        now = int(shown[number])
-        there = np.isfinite(one.velocity[now]).all(axis=-1)
-        speed = np.linalg.norm(one.velocity[now], axis=-1, keepdims=True)
-        heading = np.where(there[:, None], one.velocity[now] / np.where(speed > 0, speed, 1.0), 0.0)
-        arrows.set_offsets(np.where(there[:, None], one.position[now], middle + 10 * half))
+    def draw(picture: int) -> list[Any]:
+        now = int(shown[picture])
+        there = np.isfinite(trial.velocity[now]).all(axis=-1)
+        speed = np.linalg.norm(trial.velocity[now], axis=-1, keepdims=True)
+        heading = np.where(there[:, None], trial.velocity[now] / np.where(speed > 0, speed, 1.0), 0.0)
+        arrows.set_offsets(np.where(there[:, None], trial.position[now], middle + 10 * half))
         arrows.set_UVC(*heading.T)
         arrows.set_facecolor(list(map(tuple, tint[now])))
         for i, tail in enumerate(tails):
-            tail.set_data(*one.position[max(now - TAIL, 0) : now + 1, i].T)
-        clock.set_text(f"trial {one.name}   {now / motion.rate:6.1f} s")
+            tail.set_data(*trial.position[max(now - TAIL, 0) : now + 1, i].T)
+        clock.set_text(f"trial {trial.name}   {now / motion.rate:6.1f} s")
         if dots is None:
             return [arrows, *tails, clock]
         dots.set_offsets(np.where((there & known[now])[:, None], places[now], np.nan))
@@ -261,13 +255,3 @@ def film(given: Decisions, weights: np.ndarray, motion: Motion, trial: int = 0) 
         return [arrows, *tails, clock, dots]
 
     return FuncAnimation(figure, draw, frames=len(shown), interval=1000 / FRAMES_PER_SECOND)
-
-
-def _held(given: Decisions, weights: np.ndarray, one: Moved, trial: int) -> np.ndarray:
-    """Weights of every individual at every frame, (frame, id, n): those of its last decision, NaN before the first."""
-    rows = given.trial == trial
-    held = np.full((len(one.position), len(one.ids), weights.shape[1]), np.nan)
-    held[given.frame[rows], given.individual[rows]] = weights[rows]
-    for frame in range(1, len(held)):
-        held[frame] = np.where(np.isfinite(held[frame]), held[frame], held[frame - 1])
-    return held

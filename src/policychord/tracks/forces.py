@@ -103,16 +103,12 @@ class Sight(NamedTuple):
 
 
 Force = Callable[[Sight], Any]  # in the coordinates of the file, (2)
-NamedForces = tuple[tuple[str, Force], ...]
+NamedForces = tuple[tuple[str, Force], ...]  # an argument of compiled functions, which would sort a dict by its names
 
 
 def _persist(sight: Sight) -> Any:
     """Go on, at the usual speed."""
     return sight.heading * (1.0 - _length(sight.view.velocity) / sight.layout.speed)
-
-
-def _alignment(sight: Sight) -> Any:
-    return sight.view.alignment - sight.heading
 
 
 def _wall(sight: Sight) -> Any:
@@ -123,10 +119,6 @@ def _wall(sight: Sight) -> Any:
         return -unit(outward) * jnp.clip(1.0 - (arena[2] - _length(outward)) / near, 0.0, 1.0)
     low, high = jnp.asarray(arena[:2]), jnp.asarray(arena[2:])
     return jnp.clip(1.0 - (place - low) / near, 0.0, 1.0) - jnp.clip(1.0 - (high - place) / near, 0.0, 1.0)
-
-
-def _goal(sight: Sight) -> Any:
-    return unit(jnp.asarray(sight.layout.goal) - sight.view.position) - sight.heading
 
 
 def _leader(sight: Sight) -> Any:
@@ -142,10 +134,10 @@ def _predator(sight: Sight) -> Any:
 FORCES: Mapping[str, Force] = {
     "persist": _persist,
     "separation": lambda sight: sight.view.separation,
-    "alignment": _alignment,
+    "alignment": lambda sight: sight.view.alignment - sight.heading,
     "cohesion": lambda sight: sight.view.cohesion,
     "wall": _wall,
-    "goal": _goal,
+    "goal": lambda sight: unit(jnp.asarray(sight.layout.goal) - sight.view.position) - sight.heading,
     "predator": _predator,
     "leader": _leader,
 }
@@ -161,11 +153,6 @@ def forces_of(settings: ForceSettings, own: Mapping[str, Force] | None = None) -
     return {name: known[name] for name in settings.forces}
 
 
-def as_pairs(forces: Mapping[str, Force]) -> NamedForces:
-    """Forces as an argument of a compiled function, which would sort a dict by its names."""
-    return tuple(forces.items())
-
-
 def see(layout: Layout, forces: Mapping[str, Force], world: World, i: Int[Array, ""] | int) -> Seen:
     """What individual i decides on."""
     position = world.position if layout.nearest is None else _nearest(world.position, i, layout.nearest)
@@ -175,11 +162,9 @@ def see(layout: Layout, forces: Mapping[str, Force], world: World, i: Int[Array,
     body = to_body(heading)
     pushes = jnp.stack([_push(name, force, sight) for name, force in forces.items()])
     order = jnp.argsort(-jnp.sum(view.closeness**2, axis=-1))[:CROWD]
-    close = view.closeness[order] * layout.zones.separation
-    close = jnp.concatenate([close, jnp.zeros((CROWD - len(order), 2))]) if len(order) < CROWD else close
+    close = jnp.pad(view.closeness[order] * layout.zones.separation, ((0, CROWD - len(order)), (0, 0)))
     wanted = (view.mean_velocity - view.velocity) / layout.change
-    speed = _length(view.velocity) / layout.speed
-    return Seen(pushes @ body.T, speed, body @ wanted, close @ body.T)
+    return Seen(pushes @ body.T, _length(view.velocity) / layout.speed, body @ wanted, close @ body.T)
 
 
 def _push(name: str, force: Force, sight: Sight) -> Float[Array, " 2"]:

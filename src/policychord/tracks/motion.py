@@ -1,8 +1,10 @@
-"""From positions to motion: gaps, Savitzky-Golay smoothing, velocities and accelerations; and the card of the data."""
+"""From positions to motion: gaps, Savitzky-Golay smoothing, velocities and accelerations; the card of the data; and
+leadership.
+"""
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +18,10 @@ from .reading import TrackError, Tracks
 EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
 INTERPOLATED = 0.05  # share of such steps from which positions are doubted
 MOST_SERIES = 2000  # moments at which order is measured for the card
+LONGEST_DELAY = 2.0  # s that one may follow another
+TOGETHER = 5.0  # s that two must be followed together, at least
+MOST_RANKED = 60  # individuals of a trial, those followed for longest
+ALIKE = 0.5  # the least correlation at the best delay for which a delay means anything
 
 
 class Smoothing(BaseModel):
@@ -77,7 +83,7 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
                 else:
                     motion[:, begin:end, i] = _smoothed(track[begin:end], window, how, tracks.rate)
         moved.append(Moved(trial.name, trial.ids, *motion))
-    if not any(np.isfinite(one.velocity).any() for one in moved):
+    if not any(np.isfinite(trial.velocity).any() for trial in moved):
         raise TrackError(f"{tracks.source}: no track has {window} frames without a gap: smooth over less "
                          "(--smooth SECONDS) or fill longer gaps.")  # fmt: skip
     return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, *(int(count) for count in counts))
@@ -110,19 +116,19 @@ def _bridged(track: np.ndarray, longest: int) -> tuple[np.ndarray, int, int]:
 
 def _smoothed(track: np.ndarray, window: int, how: Smoothing, rate: float) -> list[np.ndarray]:
     """Position and its first two derivatives along one stretch."""
-    found = []
-    for derivative in range(3):
-        if derivative > how.order:
-            found.append(np.zeros_like(track))
-        elif how.causal:
-            weights = savgol_coeffs(window, how.order, derivative, 1 / rate, pos=window - 1, use="dot")
-            views = np.lib.stride_tricks.sliding_window_view(track, window, axis=0)
-            late = np.full_like(track, np.nan)
-            late[window - 1 :] = views @ weights
-            found.append(late)
-        else:
-            found.append(savgol_filter(track, window, how.order, derivative, 1 / rate, axis=0, mode="interp"))
-    return found
+    if not how.causal:
+        return [savgol_filter(track, window, how.order, n, 1 / rate, axis=0, mode="interp") for n in range(3)]
+    views = np.lib.stride_tricks.sliding_window_view(track, window, axis=0)
+    derivatives = np.full((3, *track.shape), np.nan)
+    for n in range(3):
+        derivatives[n, window - 1 :] = views @ savgol_coeffs(window, how.order, n, 1 / rate, pos=window - 1, use="dot")
+    return list(derivatives)
+
+
+def nearest_neighbours(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of two or more individuals: the distance to everybody's nearest neighbour, and who that is."""
+    distance, index = cKDTree(places).query(places, k=2)
+    return distance[:, 1], index[:, 1]
 
 
 # ------------------------------------------------------------------------------------------------- card
@@ -157,70 +163,73 @@ class Card(NamedTuple):
 
 def card_of(tracks: Tracks, motion: Motion) -> Card:
     """The card of a file. Order is measured where at least two individuals are there, as in the study of flocks."""
-    speeds = np.concatenate([np.linalg.norm(one.velocity, axis=-1).ravel() for one in motion.trials])
-    accelerations = np.concatenate([np.linalg.norm(one.acceleration, axis=-1).ravel() for one in motion.trials])
-    present = np.concatenate([np.isfinite(one.position[..., 0]).sum(axis=1) for one in tracks.trials])
-    inside = sum(_inside(trial.position[:, i]) for trial in tracks.trials for i in range(len(trial.ids)))
-    positions = sum(int(np.isfinite(trial.position[..., 0]).sum()) for trial in tracks.trials)
-    frames = sum(len(trial.position) for trial in tracks.trials)
+    there = [np.isfinite(trial.position[..., 0]) for trial in tracks.trials]
+    present = np.concatenate([trial.sum(axis=1) for trial in there])
+    positions, frames, inside = int(present.sum()), len(present), sum(map(_inside, there))
     series, near = _order(motion)
     counts = [len(trial.ids) for trial in tracks.trials]
     return Card(
-        tracks.source, tracks.unit, tracks.rate, len(tracks.trials), (min(counts), max(counts)),
-        (float(present[present > 0].mean()), int(present.max())), frames, frames / tracks.rate, positions,
-        1 - positions / max(inside, 1), motion.gaps, motion.filled, motion.dropped, motion.window, motion.smoothing,
-        _three(speeds), _three(accelerations), _three(near), _three(series["polarization"]), _three(series["milling"]),
-        series, (*tracks.notes, *_doubts(tracks, motion)),
+        source=tracks.source, unit=tracks.unit, rate=tracks.rate, trials=len(tracks.trials),
+        individuals=(min(counts), max(counts)), present=(float(present[present > 0].mean()), int(present.max())),
+        frames=frames, duration=frames / tracks.rate, positions=positions, missing=1 - positions / max(inside, 1),
+        gaps=motion.gaps, filled=motion.filled, dropped=motion.dropped, window=motion.window,
+        smoothing=motion.smoothing, speed=_three([lengths(trial.velocity) for trial in motion.trials]),
+        acceleration=_three([lengths(trial.acceleration) for trial in motion.trials]), nearest=_three(near),
+        polarization=_three([series["polarization"]]), milling=_three([series["milling"]]), series=series,
+        notes=(*tracks.notes, *_doubts(tracks, motion)),
     )  # fmt: skip
+
+
+def lengths(vectors: np.ndarray) -> np.ndarray:
+    """Of all vectors in a row."""
+    return np.linalg.norm(vectors, axis=-1).ravel()
 
 
 def _doubts(tracks: Tracks, motion: Motion) -> list[str]:
     """What may be wrong with the velocities of a file."""
-    found = []
+    notes = []
     if motion.window <= motion.smoothing.order + 1:
-        found.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
+        notes.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
                      f"{(motion.window + 2) / motion.rate:.2g} would.")  # fmt: skip
-    bends, steps = ([np.linalg.norm(np.diff(one.position, n, axis=0), axis=-1).ravel() for one in tracks.trials]
-                    for n in (2, 1))  # fmt: skip
-    bend, step = (values[np.isfinite(values)] for values in (np.concatenate(bends), np.concatenate(steps)))
+    step, bend = (np.concatenate([lengths(np.diff(trial.position, n, axis=0)) for trial in tracks.trials])
+                  for n in (1, 2))  # fmt: skip
+    bend = bend[np.isfinite(bend)]
     usual = np.median(step[step > 0]) if (step > 0).any() else 0.0
     straight = float((bend < EXACTLY * usual).mean()) if len(bend) else 0.0
     if straight > INTERPOLATED:
-        found.append(f"{100 * straight:.0f}% of the steps go on exactly as the step before: positions seem to be "
+        notes.append(f"{100 * straight:.0f}% of the steps go on exactly as the step before: positions seem to be "
                      "interpolated. Smooth (--smooth) and decide (--every) no finer than was measured.")  # fmt: skip
-    return found
+    return notes
 
 
-def _inside(track: np.ndarray) -> int:
-    there = np.flatnonzero(np.isfinite(track[:, 0]))
-    return int(there[-1] - there[0] + 1) if len(there) else 0
+def _inside(there: np.ndarray) -> int:
+    """Places from the first to the last position of everybody."""
+    begun, goes_on = np.cumsum(there, axis=0) > 0, np.cumsum(there[::-1], axis=0)[::-1] > 0
+    return int((begun & goes_on).sum())
 
 
-def _three(values: np.ndarray) -> tuple[float, float, float]:
+def _three(parts: list[np.ndarray]) -> tuple[float, float, float]:
+    """5%, median, 95%."""
+    values = np.concatenate([np.zeros(0), *parts])
     values = values[np.isfinite(values)]
-    if not len(values):
-        return (float("nan"),) * 3
-    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
-    return float(low), float(middle), float(high)
+    low, middle, high = map(float, np.quantile(values, [0.05, 0.5, 0.95])) if len(values) else (float("nan"),) * 3
+    return low, middle, high
 
 
-def _order(motion: Motion) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _order(motion: Motion) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     """(polarization and milling at some moments of every trial, distances to nearest neighbours at them)."""
-    rows: list[tuple[Any, ...]] = []
-    near = []
-    every = max(1, sum(len(one.position) for one in motion.trials) // MOST_SERIES)
-    for number, one in enumerate(motion.trials):
-        for frame in range(0, len(one.position), every):
-            there = np.isfinite(one.velocity[frame]).all(axis=-1)
-            if there.sum() < 2:
-                continue
-            p, v = one.position[frame, there], one.velocity[frame, there]
-            near.append(cKDTree(p).query(p, k=2)[0][:, 1])
-            order = polarization(v[None, None])[0, 0], milling(p[None, None], v[None, None])[0, 0]
-            rows.append((number, frame / motion.rate, *order))
+    rows, near = list[tuple[float, ...]](), []
+    every = max(1, sum(len(trial.position) for trial in motion.trials) // MOST_SERIES)
+    for number, trial in enumerate(motion.trials):
+        for frame in range(0, len(trial.position), every):
+            there = np.isfinite(trial.velocity[frame]).all(axis=-1)
+            if there.sum() > 1:
+                p, v = trial.position[frame, there], trial.velocity[frame, there]
+                near.append(nearest_neighbours(p)[0])
+                order = polarization(v[None, None])[0, 0], milling(p[None, None], v[None, None])[0, 0]
+                rows.append((number, frame / motion.rate, *order))
     columns = np.array(rows).reshape(-1, 4).T
-    series = dict(zip(("trial", "time", "polarization", "milling"), columns, strict=True))
-    return series, np.concatenate(near) if near else np.zeros(0)
+    return dict(zip(("trial", "time", "polarization", "milling"), columns, strict=True)), near
 
 
 def describe(card: Card) -> list[tuple[str, str]]:
@@ -249,3 +258,49 @@ def describe(card: Card) -> list[tuple[str, str]]:
         ("polarization", three(card.polarization)),
         ("milling", three(card.milling)),
     ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- leadership
+
+
+class Leadership(NamedTuple):
+    """Delays in seconds: positive where the row's heading comes before the column's. NaN where it means nothing."""
+
+    trial: str
+    ids: tuple[str, ...]
+    delay: Float[np.ndarray, "id id"]
+    lead: Float[np.ndarray, " id"]  # mean of an individual's delays: positive for leaders
+
+
+def leadership(motion: Motion, number: int = 0) -> Leadership:
+    """Whose heading comes first in one trial.
+
+    C(tau) is the mean cosine between the heading of one now and of the other tau later. The tau at which it is largest
+    says who follows whom, and the mean of an individual's delays to all others ranks it.
+    """
+    trial = motion.trials[number]
+    there = np.isfinite(trial.velocity).all(axis=-1)
+    chosen = np.sort(np.argsort(-there.sum(axis=0), kind="stable")[:MOST_RANKED])
+    speed = np.linalg.norm(trial.velocity[:, chosen], axis=-1)
+    followed = there[:, chosen] & (speed > 0)
+    heading = np.divide(trial.velocity[:, chosen], speed[..., None], where=followed[..., None],
+                        out=np.zeros((*speed.shape, 2)))  # fmt: skip
+    most = min(round(LONGEST_DELAY * motion.rate), max(len(heading) // 3, 1))
+    shifts = np.array(sorted(range(-most, most + 1), key=abs))  # of equally good delays the shortest counts
+    height = np.stack([_correlation(heading, followed.astype(float), shift, TOGETHER * motion.rate)
+                       for shift in shifts.tolist()])  # fmt: skip
+    best, top = shifts[height.argmax(axis=0)], height.max(axis=0)
+    delay = np.where((top >= ALIKE) & (np.abs(best) < most), best / motion.rate, np.nan)
+    np.fill_diagonal(delay, np.nan)
+    count = np.isfinite(delay).sum(axis=1)
+    lead = np.where(count > 0, np.nansum(delay, axis=1) / np.maximum(count, 1), np.nan)
+    return Leadership(trial.name, tuple(trial.ids[i] for i in chosen), delay, lead)
+
+
+def _correlation(heading: np.ndarray, followed: np.ndarray, shift: int, least: float) -> np.ndarray:
+    """C of all pairs at one shift: the column's heading is taken `shift` frames later than the row's."""
+    now = slice(max(-shift, 0), len(heading) - max(shift, 0))
+    later = slice(max(shift, 0), len(heading) - max(-shift, 0))
+    count = followed[now].T @ followed[later]
+    total = sum(heading[now, :, axis].T @ heading[later, :, axis] for axis in range(2))
+    return np.where(count >= least, total / np.maximum(count, 1), -np.inf)

@@ -1,6 +1,7 @@
 """Groups simulated with given or estimated parameters: as synthetic tracks, and as what the estimates predict."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -8,16 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import ks_2samp
 
 from .._types import require_float64
-from ..agent import Composer
 from ..core.equilibrium import solve
 from ..worlds.flock.measures import flock_spread, polarization
 from ..worlds.flock.neighbours import unit
-from .decisions import Cells, Decisions, corners_of, marked
-from .family import family_of
-from .forces import FAR, Force, ForceSettings, Layout, NamedForces, World, absent_far, as_pairs, forces_of, see, to_body
-from .motion import Motion
+from .decisions import Cells, Decisions, marked
+from .forces import Force, ForceSettings, Layout, NamedForces, World, absent_far, forces_of, see, to_body
+from .gating import Theta, complete, gating_problem
+from .motion import Motion, lengths
 from .reading import Tracks, Trial
 
 Gate = Literal["composed", "constant"]
@@ -51,49 +52,48 @@ def simulate_group(
     step, (steps, 2) each: they move as recorded, whatever the group does. Without it there are none.
     """
     require_float64()
-    family = family_of(given)
-    known = {one.name: jnp.asarray(theta.get(one.name, one.start), float) for one in family.parameters}
-    settings = ForceSettings(forces=given.names) if settings is None else settings
-    pushes = forces_of(settings) if forces is None else dict(forces)
-    keys = jax.random.split(jax.random.key(seed), steps)
-    begin = jnp.asarray(start[0], float), jnp.asarray(start[1], float)
-    nowhere = np.full((steps, 2), FAR)
-    seen = tuple(jnp.asarray(absent_far(place), float) for place in (marks or (nowhere, nowhere)))
-    corners = tuple(map(jnp.asarray, corners_of(given.cells)))
-    moved = _move_on(
-        family.build(known), given.layout, corners, as_pairs(pushes), begin, (keys, *seen), gate == "constant"
+    if forces is None:
+        forces = forces_of(ForceSettings(forces=given.names) if settings is None else settings)
+    nowhere = np.full((steps, 2), np.nan)
+    moments = (
+        jax.random.split(jax.random.key(seed), steps),
+        *(jnp.asarray(absent_far(place), float) for place in marks or (nowhere, nowhere)),
     )
+    begin = jnp.asarray(start[0], float), jnp.asarray(start[1], float)
+    known = complete(given.names, theta)
+    moved = _move_on(given.cells, known, given.layout, tuple(forces.items()), begin, moments, gate == "constant")
     return Group(*(np.asarray(part) for part in moved))
 
 
 @eqx.filter_jit
 def _move_on(
-    agent: Composer, layout: Layout, corners: Any, forces: NamedForces, start: Any, given: Any, constant: bool
+    cells: Cells, theta: Theta, layout: Layout, forces: NamedForces, start: Any, moments: Any, constant: bool
 ) -> tuple[Any, ...]:
-    """State, weights and gap at every decision; `given` has a random key and both marks for each."""
+    """State, weights and gap at every decision; `moments` has a random key and both marks for each."""
 
-    def one(world: World, i: Any, key: Any) -> Any:
-        posed = agent.problem(see(layout, dict(forces), world, i), 0)
-        found = solve(posed)
-        w = jnp.exp(posed.log_prior) if constant else found.weights
-        gap = jnp.zeros(()) if constant else found.certificate.gap
+    def decide(world: World, i: Any, key: Any) -> Any:
+        problem = gating_problem(cells, theta, see(layout, dict(forces), world, i))
+        w: Any = jnp.exp(problem.log_prior)
+        gap: Any = jnp.zeros(())
+        if not constant:
+            equilibrium = solve(problem)
+            w, gap = equilibrium.weights, equilibrium.certificate.gap
         which, where = jax.random.split(key)
-        cell = jax.random.categorical(which, jnp.log(jnp.maximum(posed.pi @ w, 1e-300)))
+        cell = jax.random.categorical(which, jnp.log(jnp.maximum(problem.pi @ w, 1e-300)))
         # anywhere in the cell, or turning angles would be those of its middle
-        change = corners[0][cell] + jax.random.uniform(where, (2,)) * corners[1][cell]
+        change = cells.low[cell] + jax.random.uniform(where, (2,)) * cells.wide[cell]
         return change @ to_body(unit(world.velocity[i])) * layout.change, w, gap
 
     def step(carry: Any, now: Any) -> Any:
         position, velocity = carry
         key, predator, leader = now
-        count = len(position)
-        change, w, gap = jax.vmap(lambda i, own: one(World(position, velocity, predator, leader), i, own))(
-            jnp.arange(count), jax.random.split(key, count)
-        )
+        everybody = jnp.arange(len(position)), jax.random.split(key, len(position))
+        world = World(position, velocity, predator, leader)
+        change, w, gap = jax.vmap(partial(decide, world))(*everybody)
         later = velocity + change
         return (position + 0.5 * (velocity + later) * layout.every, later), (position, velocity, w, gap)
 
-    return jax.lax.scan(step, start, given)[1]
+    return jax.lax.scan(step, start, moments)[1]
 
 
 def blank_decisions(layout: Layout, cells: Cells, names: tuple[str, ...]) -> Decisions:
@@ -156,36 +156,37 @@ def predict(
     Polarization and spread of the group, speeds, and turning (the angle of the heading from one decision to the next).
     """
     steps = max(2, round(seconds / given.layout.every))
-    real, made = [], []
-    for number, (trial, frame) in enumerate(_moments(motion, given, steps, groups, seed)):
-        one = motion.trials[trial]
+    forces, data, simulated = forces_of(settings, own), [], []
+    for number, (index, frame) in enumerate(_moments(motion, given, steps, groups, seed)):
+        trial = motion.trials[index]
         rows = frame + given.step * np.arange(steps)
-        there = np.unique(given.individual[(given.trial == trial) & (given.frame == frame)])
-        stays = there[np.isfinite(one.velocity[rows][:, there]).all(axis=(0, 2))]
+        there = np.unique(given.individual[(given.trial == index) & (given.frame == frame)])
+        stays = there[np.isfinite(trial.velocity[rows][:, there]).all(axis=(0, 2))]
         if len(stays) < 2:
             continue
-        p, v = one.position[rows][:, stays], one.velocity[rows][:, stays]
-        marks = marked(one, rows, settings.predator), marked(one, rows, settings.leader)
-        group = simulate_group(given, theta, (p[0], v[0]), steps, seed + number, settings=settings,
-                         forces=forces_of(settings, own), marks=marks)  # fmt: skip
-        real.append(_measured(p, v))
-        made.append(_measured(group.position, group.velocity))
-    if not real:
+        p, v = trial.position[rows][:, stays], trial.velocity[rows][:, stays]
+        marks = marked(trial, rows, settings.predator), marked(trial, rows, settings.leader)
+        group = simulate_group(given, theta, (p[0], v[0]), steps, seed + number, forces=forces, marks=marks)
+        data.append(_measured(p, v))
+        simulated.append(_measured(group.position, group.velocity))
+    if not data:
         raise ValueError(f"no moment has two individuals that are followed for {seconds:g} s: ask for fewer seconds.")
-    found = []
-    for name in real[0]:
-        a, b = (np.concatenate([one[name] for one in many]) for many in (real, made))
-        found.append(Predicted(name, a, b, _distance(a, b), float((b < np.median(a)).mean())))
-    return tuple(found)
+    return tuple(_compared(name, *([group[name] for group in groups] for groups in (data, simulated)))
+                 for name in data[0])  # fmt: skip
+
+
+def _compared(name: str, data: list[np.ndarray], simulated: list[np.ndarray]) -> Predicted:
+    a, b = np.concatenate(data), np.concatenate(simulated)
+    return Predicted(name, a, b, float(ks_2samp(a, b, method="asymp").statistic), float((b < np.median(a)).mean()))
 
 
 def _moments(motion: Motion, given: Decisions, steps: int, groups: int, seed: int) -> list[tuple[int, int]]:
     """Frames at which simulated groups start: some of those with decisions and enough time left."""
     pairs = np.unique(np.stack([given.trial, given.frame], axis=1), axis=0)
-    lengths = np.array([len(one.position) for one in motion.trials])
-    pairs = pairs[pairs[:, 1] + steps * given.step < lengths[pairs[:, 0]]]
+    frames = np.array([len(trial.position) for trial in motion.trials])
+    pairs = pairs[pairs[:, 1] + steps * given.step < frames[pairs[:, 0]]]
     order = np.random.default_rng(seed).permutation(len(pairs))[:groups]
-    return [(int(trial), int(frame)) for trial, frame in pairs[np.sort(order)]]
+    return [(trial, frame) for trial, frame in pairs[np.sort(order)].tolist()]
 
 
 def _measured(position: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarray]:
@@ -194,12 +195,6 @@ def _measured(position: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarra
     return {
         "polarization": polarization(velocity[None])[0],
         "spread": flock_spread(position[None])[0],
-        "speed": np.linalg.norm(velocity, axis=-1).ravel(),
+        "speed": lengths(velocity),
         "turning (rad)": turn.ravel(),
     }
-
-
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    both = np.sort(np.concatenate([a, b]))
-    shares = [np.searchsorted(np.sort(values), both, side="right") / len(values) for values in (a, b)]
-    return float(np.abs(shares[0] - shares[1]).max())

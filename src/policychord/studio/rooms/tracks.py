@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...tracks.compare import Answer, answer
-from ...tracks.decisions import Decisions, decide, marked, members_of, of_trial, thin
-from ...tracks.family import weigh
+from ...tracks.decisions import Decisions, decide, hold, marked, members_of, of_trial, thin
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
-from ...tracks.motion import Motion, Smoothing, move
+from ...tracks.gating import Answer, answer, weigh
+from ...tracks.motion import Motion, Moved, Smoothing, move
 from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
 from ...worlds.flock.measures import flock_spread, polarization
@@ -55,7 +54,7 @@ class TracksView(BaseModel):
 READ_BY = ("rate", "every", "smooth", "leave_out", "predator")  # a new value of these needs a new fit
 
 
-class Begun(NamedTuple):
+class _Begun(NamedTuple):
     """A simulated group since it last started where the data were."""
 
     time: float  # s, of the data
@@ -72,8 +71,8 @@ class Played(NamedTuple):
     every: Decisions | None = None
     fitting: Future[Answer] | None = None
     answer: Answer | None = None
-    weights: np.ndarray | None = None  # of the trial that is played, (moment, id, n), at every decision
-    begun: Begun | None = None
+    weights: np.ndarray | None = None  # of the trial that is played, (frame, id, n)
+    begun: _Begun | None = None
     time: float = 0.0  # s into the trial
     announced: bool = False  # whether the page knows that a fit comes next
 
@@ -126,23 +125,25 @@ def settled(played: Played, playing: bool) -> bool:
 
 def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     """The next thing to do: fit, weigh the trial, start the simulated group, or let time go on."""
-    if played.fault or played.motion is None or played.every is None:
+    motion, every = played.motion, played.every
+    if motion is None or every is None:
         return played
     if not played.announced:
         return played._replace(announced=True)
     if played.answer is None:
         if played.fitting is None:
-            fitting = _in_background(answer, thin(played.every, MOST_DECISIONS), starts=1, quick=True)
+            fitting = _in_background(answer, thin(every, MOST_DECISIONS), starts=1, quick=True)
             return played._replace(fitting=fitting)
         return played._replace(answer=played.fitting.result()) if played.fitting.done() else played
+    theta = played.answer.fit.theta
     if played.weights is None:
-        return played._replace(weights=_weights(played, view), begun=None)
+        return played._replace(weights=_weights(motion, every, theta, view), begun=None)
     if playing:
         played = played._replace(time=played.time + pace / FRAMES_PER_SECOND)
-    if played.time >= _length(played, view):
+    if played.time >= _length(motion, view):
         played = played._replace(time=0.0, begun=None)
     if played.begun is None or played.time - played.begun.time >= view.follow:
-        played = played._replace(begun=_start(played, view))
+        played = played._replace(begun=_start(motion, every, theta, view, played.time))
     return played
 
 
@@ -160,40 +161,29 @@ def _in_background(function: Callable[..., Any], *arguments: Any, **more: Any) -
     return later
 
 
-def _trial(played: Played, view: TracksView) -> int:
-    assert played.motion is not None
-    return min(view.trial, len(played.motion.trials)) - 1
+def _trial(motion: Motion, view: TracksView) -> tuple[int, Moved]:
+    """The trial that is played, with its number."""
+    number = min(view.trial, len(motion.trials)) - 1
+    return number, motion.trials[number]
 
 
-def _length(played: Played, view: TracksView) -> float:
-    assert played.motion is not None
-    return (len(played.motion.trials[_trial(played, view)].position) - 1) / played.motion.rate
+def _length(motion: Motion, view: TracksView) -> float:
+    """Seconds of the trial that is played."""
+    return (len(_trial(motion, view)[1].position) - 1) / motion.rate
 
 
-def _weights(played: Played, view: TracksView) -> np.ndarray:
-    """Weights of everybody in the trial from decision to decision, (moment, id, n); NaN where there is none."""
-    assert played.motion is not None
-    assert played.every is not None
-    assert played.answer is not None
-    number = _trial(played, view)
-    trial, decisions = played.motion.trials[number], thin(of_trial(played.every, number), MOST_SHOWN)
-    moments = len(trial.position) // decisions.step + 1
-    held = np.full((moments, len(trial.ids), len(decisions.names)), np.nan)
-    if decisions.size:
-        held[decisions.frame // decisions.step, decisions.individual] = weigh(decisions, played.answer.fit.theta)[0]
-    for moment in range(1, moments):  # a decision holds until the next
-        held[moment] = np.where(np.isfinite(held[moment]), held[moment], held[moment - 1])
-    return held
+def _weights(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: TracksView) -> np.ndarray:
+    """Weights of everybody in the trial at every frame, (frame, id, n); NaN where there is none."""
+    number, trial = _trial(motion, view)
+    decisions = thin(of_trial(every, number), MOST_SHOWN)
+    weights = weigh(decisions, theta)[0] if decisions.size else np.zeros((0, len(decisions.names)))
+    return hold(decisions, weights, trial, number)
 
 
-def _start(played: Played, view: TracksView) -> Begun:
+def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: TracksView, time: float) -> _Begun:
     """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
-    motion, every, fitted = played.motion, played.every, played.answer
-    assert motion is not None
-    assert every is not None
-    assert fitted is not None
-    settings, trial = view.forces, motion.trials[_trial(played, view)]
-    frame = min(int(played.time * motion.rate), len(trial.position) - 1)
+    settings, (_, trial) = view.forces, _trial(motion, view)
+    frame = min(int(time * motion.rate), len(trial.position) - 1)
     members = members_of(trial, settings)
     there = members[np.isfinite(trial.velocity[frame, members]).all(axis=-1)]
     places = max(int(np.isfinite(trial.velocity[:, members, 0]).sum(axis=1).max()), 1)
@@ -202,10 +192,8 @@ def _start(played: Played, view: TracksView) -> Begun:
     steps = int(np.ceil(view.follow / every.layout.every)) + 2
     rows = np.minimum(frame + every.step * np.arange(steps), len(trial.position) - 1)
     marks = marked(trial, rows, settings.predator), marked(trial, rows, None)
-    group = simulate_group(
-        every, fitted.fit.theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks
-    )
-    return Begun(frame / motion.rate, group, len(there))
+    group = simulate_group(every, theta, (position, velocity), steps, seed=frame, settings=settings, marks=marks)
+    return _Begun(frame / motion.rate, group, len(there))
 
 
 # ----------------------------------------------------------------------------------------------- pictures
@@ -214,22 +202,22 @@ def _start(played: Played, view: TracksView) -> Begun:
 def picture(played: Played, view: TracksView, selected: int) -> Frame:
     """Both groups at this moment, in the coordinates of the file."""
     header: dict[str, Any] = {"file": played.upload.name, "fault": played.fault, "stage": _stage(played)}
-    if played.motion is None or played.every is None:
+    motion, every = played.motion, played.every
+    if motion is None or every is None:
         return Frame("tracks", header, {})
-    number = _trial(played, view)
-    trial, n = played.motion.trials[number], len(played.every.names)
-    place, velocity = _between(trial.position, played), _between(trial.velocity, played)
-    weights = np.full((len(trial.ids), n), np.nan)
+    _, trial = _trial(motion, view)
+    place, velocity = (_between(values, played.time * motion.rate) for values in (trial.position, trial.velocity))
+    weights = np.full((len(trial.ids), len(every.names)), np.nan)
     if played.weights is not None:
-        moment = min(int(played.time * played.motion.rate) // played.every.step, len(played.weights) - 1)
-        weights = np.where(np.isfinite(velocity[:, :1]), played.weights[moment], np.nan)
+        frame = min(int(played.time * motion.rate), len(played.weights) - 1)
+        weights = np.where(np.isfinite(velocity[:, :1]), played.weights[frame], np.nan)
     chosen = min(selected, len(trial.ids) - 1)
     member = np.isin(np.arange(len(trial.ids)), members_of(trial, view.forces))
     header |= {
-        "time": played.time, "trial": trial.name, "trials": len(played.motion.trials), "unit": played.motion.unit,
-        "names": list(played.every.names), "selected": chosen, "who": trial.ids[chosen],
-        "present": int((np.isfinite(velocity[:, 0]) & member).sum()), "decisions": played.every.size,
-        "radii": list(played.every.layout.zones[:3]), "duration": _length(played, view),
+        "time": played.time, "trial": trial.name, "trials": len(motion.trials), "unit": motion.unit,
+        "names": list(every.names), "selected": chosen, "who": trial.ids[chosen],
+        "present": int((np.isfinite(velocity[:, 0]) & member).sum()), "decisions": every.size,
+        "radii": list(every.layout.zones[:3]), "duration": _length(motion, view),
         "order": _order(place[member], velocity[member]),
     }  # fmt: skip
     arrays = {"position": place, "velocity": velocity, "weights": weights, "member": member.astype(float)}
@@ -237,7 +225,7 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
         theta = {name: np.asarray(value).tolist() for name, value in played.answer.fit.theta.items()}
         header |= {"sentence": played.answer.sentence, "theta": theta, "fitted": played.answer.fit.decisions}
     if played.begun is not None:
-        since = (played.time - played.begun.time) / played.every.layout.every
+        since = (played.time - played.begun.time) / every.layout.every
         group, count = played.begun.group, played.begun.there
         at = min(max(since, 0.0), len(group.position) - 1.001)
         own, share = int(at), at - int(at)
@@ -254,10 +242,9 @@ def _stage(played: Played) -> str:
     return "playing" if played.begun is not None else "fitting" if played.answer is None else "simulating"
 
 
-def _between(values: np.ndarray, played: Played) -> np.ndarray:
-    """Values at this moment, on the line between two frames; NaN for who is not in both."""
-    assert played.motion is not None
-    at = min(played.time * played.motion.rate, len(values) - 1)
+def _between(values: np.ndarray, at: float) -> np.ndarray:
+    """Values on the line between two frames; NaN for who is not in both."""
+    at = min(at, len(values) - 1)
     frame, share = int(at), at - int(at)
     later = values[min(frame + 1, len(values) - 1)]
     return (1 - share) * values[frame] + share * later if share else values[frame]
