@@ -13,8 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policychord.choices.beliefs import believe, relearn
-from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
+from policychord.choices.checks import (
+    CHANCE,
+    _fit_warnings,
+    check_predictions,
+    examine,
+    fits_task,
+    posterior_tree,
+    predict_others,
+    recover,
+)
 from policychord.choices.compare import (
     OURS,
     Selection,
@@ -25,10 +33,19 @@ from policychord.choices.compare import (
     plan_models,
 )
 from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
-from policychord.choices.estimate import choice_likelihood, coefficients_of, draw_coefficients, fit, places_of
-from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
+from policychord.choices.estimate import choice_likelihood, coefficients_of, draw_coefficients, fit
+from policychord.choices.learners import (
+    LEARNERS,
+    BetaBernoulli,
+    DeltaRule,
+    Kalman,
+    TwoRates,
+    believe,
+    learner_of,
+    places_of,
+    relearn,
+)
 from policychord.choices.models import classic, composed, log_proba
-from policychord.choices.quality import CHANCE, _fit_warnings, examine, fits_task
 from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
 from policychord.inference.likelihoods import pointwise

@@ -14,10 +14,10 @@ from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
+    from ..choices.checks import Examination
     from ..choices.compare import Analysis, Plan
     from ..choices.data import Choices, Reading, Task
     from ..choices.models import Link
-    from ..choices.quality import Examination
     from ..runs.choices import ChoiceResult
 
 bandit = typer.Typer(
@@ -237,7 +237,7 @@ class _Compared(NamedTuple):
 
 
 def _check_primitives(names: tuple[str, ...]) -> None:
-    from ..choices.schemas import KNOWN
+    from ..choices.models import KNOWN
 
     for name in names:
         options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
@@ -283,7 +283,7 @@ def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learni
 
 def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
     """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
-    from ..choices.quality import CHANCE
+    from ..choices.estimate import CHANCE
     from ..choices.report import model_table, verdict
     from ..inference.findings import describe_comparison
     from ..runs.choices import numbers_of

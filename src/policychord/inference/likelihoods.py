@@ -27,7 +27,8 @@ class Model(NamedTuple):
     """One explanation of behaviour: its parameters, and ln p of a unit under natural values of them.
 
     A model that `borrows` has the estimates of another one, which has the same parameters, and none of its own: as the
-    paper's mixtures, whose coefficients are those of the regression that they come close to.
+    paper's mixtures, whose coefficients are those of the regression that they come close to. `family` has all numbers
+    that `log_prob` may read, these among them; those that the model lacks are 0. Models of one family share programs.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Model(NamedTuple):
     log_prob: LogProb
     description: str = ""
     borrows: "Model | None" = None
+    family: tuple[Parameter, ...] = ()
 
 
 class Data(NamedTuple):
@@ -114,7 +116,12 @@ def likelihood(
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
     return Likelihood(
-        model, units, index, each, at_once, _programs(model.log_prob, _scales_of(model.parameters), at_once)
+        model,
+        units,
+        index,
+        each,
+        at_once,
+        _programs(model.log_prob, _scales_of(model.family or model.parameters), at_once),
     )
 
 
@@ -136,9 +143,9 @@ def scores(given: Likelihood, z: ArrayLike) -> Scores:
     """ln p and its gradient in z, unit by unit."""
     parts = [[np.asarray(part)[:count] for part in answer] for answer, count in _run(given, z, "both")]
     value, slope, *products = (np.concatenate(part) for part in zip(*parts, strict=True))
-    free, scale = size(given.parameters), affine_of(given.parameters)[1]
-    outer = products[0][:, :free, :free] * np.outer(scale, scale) if products else None
-    return Scores(value, slope[:, :free] * scale, outer)
+    (at, _), scale = _places(given.model), affine_of(given.parameters)[1]
+    outer = products[0][:, at[:, None], at] * np.outer(scale, scale) if products else None
+    return Scores(value, slope[:, at] * scale, outer)
 
 
 def value_and_gradient(given: Likelihood, z: ArrayLike) -> tuple[float, Float[np.ndarray, " K"]]:
@@ -186,8 +193,9 @@ def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
         raise ValueError(f"z has shape {z.shape}: pass ({wanted},) or (groups, {wanted}).")
     centre, scale = affine_of(given.parameters)
     z = centre + scale * z
-    rows = np.broadcast_to(z, (given.units, wanted)) if z.ndim == 1 else z[given.group]
-    rows = rows if wanted else np.zeros((given.units, 1))  # batches of nothing cannot be cut
+    at, width = _places(given.model)
+    rows = np.zeros((given.units, width))
+    rows[:, at] = z if z.ndim == 1 else z[given.group]
     program = given.programs[which]
     begin, length = 0, given.at_once * CALL
     while begin < given.units:
@@ -195,6 +203,15 @@ def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
         unit = jax.tree_util.tree_map(partial(_chunk, here=here, length=length), given.data)
         yield program(_chunk(rows, here, length), unit, _chunk(given.weight, here, length)), count
         begin += length
+
+
+def _places(model: Model) -> tuple[np.ndarray, int]:
+    """Where the model's numbers stand among those that its program takes, and how many these are."""
+    if not model.family:
+        count = size(model.parameters)
+        return np.arange(count), max(count, 1)  # batches of nothing cannot be cut
+    names = [parameter.name for parameter in model.family]
+    return np.array([names.index(parameter.name) for parameter in model.parameters], dtype=int), len(names)
 
 
 def _chunk(rows: np.ndarray, here: slice, length: int) -> np.ndarray:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ....choices.checks import check_predictions, recover
+from ....choices.checks import check_predictions, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
-from ....choices.quality import examine
 from ....choices.report import (
     describe,
     describe_groups,

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....choices.beliefs import Trials
+from ....choices.checks import fits_task
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
 from ....choices.estimate import Fitted, fit
+from ....choices.learners import Trials
 from ....choices.models import classic
-from ....choices.quality import fits_task
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
 from ...parser import parse

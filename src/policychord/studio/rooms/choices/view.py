@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ....choices.compare import OURS, Plan, plan_models
 from ....choices.data import TASKS, Task
 from ....choices.learners import learner_of
-from ....choices.models import Link
-from ....choices.schemas import KNOWN
+from ....choices.models import KNOWN, Link
 from ....choices.tables import parse_columns
 from ...inputs import Input
 
