@@ -5,13 +5,14 @@ trials where there is one block. Beliefs run through everything, because they us
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ..inference import Comparison, Likelihood, ModelRecovery, Score, compare
-from ..inference.comparison import estimate_without
+from ..inference import Comparison, Model, ModelRecovery, compare
+from ..inference.comparison import Score, estimate_without
 from ..inference.findings import no_verdict
 from ..inference.optimise import Progress
 from ..inference.recovery import Refitted, recover_cohorts
@@ -22,13 +23,11 @@ from .estimate import (
     AT_ONCE,
     CHANCE,
     Fitted,
-    chance_of,
     choice_likelihood,
     coefficients_of,
     data_of,
     draw_coefficients,
     fit,
-    model_of,
     natural_rows,
 )
 from .learners import Trials, places_of
@@ -104,29 +103,51 @@ def examine(choices: Choices, analysis: Analysis, plan: Plan) -> Examination:
 
 
 def _compare_held_out(plan: Plan, fits: Mapping[str, Fitted], trials: Trials) -> Comparison:
-    """The models of a plan and chance, everybody with coefficients of their own; errors are over people."""
+    """The models of a plan and chance, everybody with coefficients of their own; errors are over people.
+
+    Coefficients are estimated once without each fold; the composed model has those of its reference.
+    """
     data, counts = data_of(trials)
     fold = folds_of(trials)
-    fitted = {name: model for name, model in plan.models.items() if model.coefficients}
-    ready = [_ready(name, model, fits[name], trials, fold)
-             for name, model in plan.everything.items() if name not in fitted]  # fmt: skip
-    models = [model_of(model, trials, name) for name, model in fitted.items()]
-    begin = {name: np.asarray(fits[name].z)[None] for name in fitted}
+    by_unit = places_of(trials).spread(fold)
+    without = {name: _without(model, trials, by_unit, fits[name]) for name, model in plan.models.items()}
+    ready = []
+    for name, model in plan.everything.items():
+        fitted, coef = fits[name], without[plan.reference if isinstance(model.change, Mixture) else name]
+        each = _held_out(model, trials, fold, coef)[trials.counts]
+        z = np.zeros((len(fitted.subjects), 0)) if fitted.z is None else fitted.z
+        ready.append(Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each))
     with jax.enable_x64(True):
         return compare(
-            [*models, chance_of(plan.link)], data, own=True, fold=places_of(trials).spread(fold), weight=counts,
-            begin=begin, references=(CHANCE,), ready=ready, at_once=AT_ONCE,
-        )  # fmt: skip
+            [_CHANCE], data, own=True, fold=by_unit, weight=counts, references=(CHANCE,), ready=ready, at_once=AT_ONCE
+        )
 
 
-def _ready(name: str, model: ChoiceModel, fitted: Fitted, trials: Trials, fold: np.ndarray) -> Score:
-    """The score of a model with the coefficients of its reference, without a fold as with it."""
-    coef, z = np.zeros((len(fold), 0)), np.zeros((len(fitted.subjects), 0)) if fitted.z is None else fitted.z
-    if model.coefficients:
-        rows = _without(choice_likelihood(model._replace(change=None), trials), places_of(trials).spread(fold), z)
-        coef = rows[fold, np.searchsorted(fitted.subjects, trials.subject)]
-    each = log_proba(model, trials, coef)[np.arange(len(fold)), trials.choice]
-    return Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each[trials.counts])
+def _chance(theta: Any, unit: Any) -> Any:
+    arms = unit.belief.mean.shape[-1]
+    offered = jnp.full(unit.choice.shape, arms) if unit.offered is None else jnp.sum(unit.offered, axis=-1)
+    return -jnp.log(1.0 * offered)
+
+
+_CHANCE = Model(CHANCE, (), _chance, "every arm on offer equally likely")
+
+
+def _without(model: ChoiceModel, trials: Trials, fold: np.ndarray, fitted: Fitted) -> np.ndarray:
+    """Coefficients estimated without each fold of units (blocks, or blocks by trials), (folds, people, K)."""
+    if fitted.z is None:
+        return np.zeros((int(fold.max()) + 1, len(fitted.coef), 0))
+    given = choice_likelihood(model, trials)
+    with jax.enable_x64(True):
+        return natural_rows(given, estimate_without(given, fold, fitted.z))
+
+
+def _held_out(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """ln p of every choice with the coefficients without its fold, which the beliefs of earlier trials have, too."""
+    who = np.unique(trials.subject, return_inverse=True)[1] if coef.shape[1] > 1 else np.zeros(len(fold), dtype=int)
+    made, answer = (np.arange(len(fold)), trials.choice), np.zeros(len(fold))
+    for k, rows in enumerate(coef):
+        answer = np.where(fold == k, log_proba(model, trials, rows[who])[made], answer)
+    return answer
 
 
 def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
@@ -300,15 +321,18 @@ def predict_others(
 ) -> CrossValidation:
     """Leave out a share of the people, fit the others' choices together, and predict those left out."""
     people, who = np.unique(trials.subject, return_inverse=True)
-    specs, made = plan.everything, (np.arange(len(who)), trials.choice)
-    fold = folds_of_people(len(people), folds, splits, seed)[:, who]  # (splits, trials)
-    coef = {name: _pooled_without(model, trials, fold, progress) for name, model in plan.models.items()}
+    specs, first = plan.everything, places_of(trials).first
+    pooled = {name: model._replace(pooled=True) for name, model in plan.models.items()}
+    fits = {name: fit(model, trials) for name, model in pooled.items()}
     score = np.zeros((splits, len(specs)))
-    for column, (name, model) in enumerate(specs.items()):
-        rows = coef[plan.reference if isinstance(model.change, Mixture) else name]
-        for split in range(splits):
-            log_p = log_proba(model, trials, rows[split])[made]
-            score[split, column] = np.mean([log_p[(fold[split] == k) & trials.counts].mean() for k in range(folds)])
+    for split, fold in enumerate(folds_of_people(len(people), folds, splits, seed)[:, who]):
+        if progress is not None:
+            progress("predicting other people", split, splits)
+        coef = {name: _without(model, trials, fold[first], fits[name]) for name, model in pooled.items()}
+        for column, (name, model) in enumerate(specs.items()):
+            base = plan.reference if isinstance(model.change, Mixture) else name
+            log_p = _held_out(model, trials, fold, coef[base])
+            score[split, column] = np.mean([log_p[(fold == k) & trials.counts].mean() for k in range(folds)])
     return CrossValidation(tuple(specs), score)
 
 
@@ -322,29 +346,6 @@ def folds_of_people(people: int, folds: int, splits: int, seed: int = 0) -> np.n
         for k, some in enumerate(np.array_split(order, folds)):
             fold[split, some] = k
     return fold
-
-
-def _pooled_without(
-    model: ChoiceModel, trials: Trials, fold: np.ndarray, progress: Progress | None = None
-) -> np.ndarray:
-    """Coefficients for every trial from the people outside its fold, (splits, trials, coefficients)."""
-    if not model.coefficients:
-        return np.zeros((*fold.shape, 0))
-    pooled = model._replace(pooled=True)
-    given, whole, first = choice_likelihood(pooled, trials), fit(pooled, trials).z, places_of(trials).first
-    assert whole is not None
-    rows = []
-    for split, each in enumerate(fold):
-        if progress is not None:
-            progress(f"predicting other people: {model.name}", split, len(fold))
-        rows.append(_without(given, each[first], whole)[:, 0][each])
-    return np.stack(rows)
-
-
-def _without(given: Likelihood, fold: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Natural values of everybody, estimated without each fold, (folds, people, coefficients)."""
-    with jax.enable_x64(True):
-        return natural_rows(given, estimate_without(given, fold, z))
 
 
 # ------------------------------------------------------------------------------ posterior predictive checks

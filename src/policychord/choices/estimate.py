@@ -183,12 +183,6 @@ def _beliefs(learner: AbstractLearner, theta: Mapping[str, Any], unit: Units) ->
     return jax.lax.scan(step, start, (unit.choice, unit.reward))[1]
 
 
-def chance_of(link: Link) -> Model:
-    """Every arm on offer equally likely: the regression without any feature."""
-    family = tuple(real(name) for name in (*EVERY_FEATURE, "stickiness"))
-    return Model(CHANCE, (), _log_prob_of(link, None, None), "every arm on offer equally likely", family=family)
-
-
 def _parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
     """Each on a scale on which z = 1 is a usual value, whatever the unit of the rewards."""
     kinds = {} if model.learner is None else dict(model.learner.scales)
