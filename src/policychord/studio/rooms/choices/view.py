@@ -144,6 +144,7 @@ INPUTS = (
 )
 OF_COHORT = tuple(control.name for control in INPUTS if control.group == PEOPLE)
 OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
+OWN_DEFAULTS = {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM}
 
 
 def choices_snippet(view: ChoicesView, file: str, person: int | str) -> str:
