@@ -178,7 +178,8 @@ def _beliefs(learner: AbstractLearner, theta: Mapping[str, Any], unit: Units) ->
     start = own.start(*(jnp.asarray(part) for part in unit.start))
 
     def step(belief: Belief, now: Any) -> tuple[Belief, Belief]:
-        return own.update(belief, *now, start), belief
+        choice, reward = now
+        return own.update(belief, choice, reward, start), belief
 
     return jax.lax.scan(step, start, (unit.choice, unit.reward))[1]
 
@@ -244,6 +245,7 @@ def fit(model: ChoiceModel, trials: Trials) -> Fitted:
     with jax.enable_x64(True):
         z = estimate(given, starts=_starts(base, given, trials)).z
     found = describe_estimates(given, z)
+    assert found.error is not None
     separated = found.separated | _separated(base, trials, found.coef)
     error = np.where(separated[:, None], np.nan, found.error)
     return _evaluate(model, trials, found._replace(separated=separated, error=error))

@@ -59,8 +59,8 @@ def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.Data
         columns: dict[str, Any] = {"subject": model.subjects, "model": name}
         for label in every:
             for prefix, values in (("coef", model.coef), ("se", model.error), ("low", model.low), ("high", model.high)):
-                none = label not in model.names or values is None
-                columns[f"{prefix}_{label}"] = np.nan if none else values[:, model.names.index(label)]
+                known = None if label not in model.names else values
+                columns[f"{prefix}_{label}"] = np.nan if known is None else known[:, model.names.index(label)]
         columns |= _scores(model)
         if examined is not None:
             columns |= {"trials": examined.trials, "chance": examined.chance / examined.trials,

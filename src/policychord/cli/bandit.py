@@ -240,7 +240,7 @@ def _plan(choices: "Choices", given: _Models) -> "Plan":
     own = learner_of(learner, task, _words(given.free) or None, **dynamics)
     uncertain = learner in ("kalman", "bernoulli")
     usual = ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
-    wanted = USUAL if uncertain else ("none+stickiness", OURS) if learner == "none" else (
+    wanted: tuple[str, ...] = USUAL if uncertain else ("none+stickiness", OURS) if learner == "none" else (
         "Value", "Value+stickiness", OURS)  # fmt: skip
     if given.models is not None:
         wanted = _words(given.models)
