@@ -13,10 +13,9 @@ from rich.console import Console
 from scipy.integrate import solve_ivp
 
 from policychord import Problem, certify, problem, solve
-from policychord.choices.beliefs import believe
 from policychord.choices.data import TASKS
-from policychord.choices.models import GAP, classic, compose, log_proba
-from policychord.choices.schemas import PAPER, columns
+from policychord.choices.learners import believe
+from policychord.choices.models import GAP, PAPER, classic, columns, compose, log_proba
 from policychord.choices.simulate import GROUPS, SUBJECTS, draw_people, simulate_choices
 
 from .reduction import two_arm_weights

@@ -305,8 +305,8 @@ def hand_made() -> pc.Composer:
 
 
 def run_people(book: Book, options: argparse.Namespace) -> None:
-    from policychord.choices.beliefs import believe
     from policychord.choices.data import TASKS, Reading, read_choices
+    from policychord.choices.learners import believe
     from policychord.worlds.bandit import Belief
 
     if options.data is None:

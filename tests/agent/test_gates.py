@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from policychord import Composer, Outcome, Population, TimeScales, certify, flow, problem, rollout, solve, time_scales
 from policychord.actions import Grid
 from policychord.agent import GATES, Circuit, Flow, Memory, Options
-from policychord.choices.beliefs import believe
-from policychord.choices.schemas import PAPER, columns
+from policychord.choices.learners import believe
+from policychord.choices.models import PAPER, columns
 from policychord.choices.simulate import synthetic
 from policychord.models import Cost
 from policychord.primitives import Gaussian

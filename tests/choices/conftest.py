@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policychord.choices.beliefs import believe
 from policychord.choices.data import TASKS, Reading, read_choices
 from policychord.choices.fetch import FILES, VARIABLE
+from policychord.choices.learners import believe
 from policychord.choices.simulate import synthetic
 
 BESIDE = Path(__file__).parents[2].parent / "shared" / "data" / "gershman2018"

@@ -11,11 +11,23 @@ from scipy.optimize import approx_fprime
 
 from policychord import Composer, replay
 from policychord.actions import Finite
-from policychord.choices.beliefs import believe, prior_belief, take
 from policychord.choices.data import TASKS, Task
 from policychord.choices.estimate import coefficients_of, fit
-from policychord.choices.models import LEAST, classic, compose, composed, log_proba, weigh
-from policychord.choices.schemas import FEATURES, KNOWN, PAPER, columns, exploit, schemas_by_name
+from policychord.choices.learners import believe, prior_belief, take
+from policychord.choices.models import (
+    FEATURES,
+    KNOWN,
+    LEAST,
+    PAPER,
+    classic,
+    columns,
+    compose,
+    composed,
+    exploit,
+    log_proba,
+    schemas_by_name,
+    weigh,
+)
 from policychord.choices.simulate import simulate_choices
 from policychord.models import Reference
 from policychord.primitives import Categorical

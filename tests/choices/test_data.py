@@ -20,10 +20,10 @@ from benchmarks.attack import attack_tables
 from policychord import cli
 from policychord.choices import fetch as fetching
 from policychord.choices import figures
-from policychord.choices.beliefs import believe
 from policychord.choices.compare import analyse
 from policychord.choices.data import TASKS, DataError, Reading, Task, as_csv, as_table, parse_choices, read_choices
 from policychord.choices.estimate import fit
+from policychord.choices.learners import believe
 from policychord.choices.models import classic
 from policychord.choices.report import describe, weight_table
 from policychord.runs.page import markdown

@@ -10,11 +10,10 @@ import statsmodels.api as sm
 from scipy.optimize import approx_fprime
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
-from policychord.choices.beliefs import Trials, believe
 from policychord.choices.data import Task
 from policychord.choices.estimate import EFFECT, WEAK, choice_likelihood, coefficients_of, fit
-from policychord.choices.models import classic, log_proba, log_reference
-from policychord.choices.schemas import features
+from policychord.choices.learners import Trials, believe
+from policychord.choices.models import classic, features, log_proba, log_reference
 from policychord.choices.simulate import cohort as cohort_of
 from policychord.inference import estimate
 from policychord.inference.optimise import log_posterior
@@ -73,7 +72,7 @@ def test_the_policy_is_the_same_in_numpy_and_jax_and_has_a_derivative(rng, link,
 
     def policy(coef, xp):
         theta = dict(zip(model.coefficients, coef, strict=True))
-        return log_reference(model, theta, Belief(*(xp.asarray(part) for part in belief)), trials.previous)
+        return log_reference(model.link, theta, Belief(*(xp.asarray(part) for part in belief)), trials.previous)
 
     with jax.enable_x64(True):
         np.testing.assert_allclose(policy(coef, np), policy(jax.numpy.asarray(coef), jax.numpy), atol=1e-13)

@@ -13,8 +13,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policychord.choices.beliefs import believe, relearn
-from policychord.choices.checks import check_predictions, posterior_tree, predict_others, recover
+from policychord.choices.checks import (
+    CHANCE,
+    FOLDS,
+    _fit_warnings,
+    check_predictions,
+    examine,
+    fits_task,
+    folds_of,
+    posterior_tree,
+    predict_others,
+    recover,
+)
 from policychord.choices.compare import (
     OURS,
     Selection,
@@ -25,13 +35,24 @@ from policychord.choices.compare import (
     plan_models,
 )
 from policychord.choices.data import TASKS, Reading, Task, as_table, measure_task, parse_choices, read_choices
-from policychord.choices.estimate import choice_likelihood, coefficients_of, draw_coefficients, fit, places_of
-from policychord.choices.learners import LEARNERS, BetaBernoulli, DeltaRule, Kalman, TwoRates, learner_of
+from policychord.choices.estimate import choice_likelihood, coefficients_of, draw_coefficients, fit, natural_rows
+from policychord.choices.learners import (
+    LEARNERS,
+    BetaBernoulli,
+    DeltaRule,
+    Kalman,
+    TwoRates,
+    believe,
+    learner_of,
+    places_of,
+    relearn,
+)
 from policychord.choices.models import classic, composed, log_proba
-from policychord.choices.quality import CHANCE, _fit_warnings, examine, fits_task
 from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
+from policychord.inference import estimate
 from policychord.inference.likelihoods import pointwise
+from policychord.inference.parameters import natural
 from policychord.inference.selection import ModelSelection
 from policychord.worlds.bandit import Belief
 
@@ -190,6 +211,37 @@ def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
     assert fit_rivals(found.trials, "logit", 0.01, primitives=plan.primitives, plan=plan).clipped.name.startswith(
         "delta"
     )
+
+
+def test_models_of_one_family_share_their_programs_and_predict_as_the_policy(cohort):
+    trials = cohort["2"]
+    kinds = (classic("UCB"), classic("Thompson"), classic("Value", stickiness=True))
+    given = [choice_likelihood(model, trials) for model in kinds]
+    assert len({id(one.programs["both"]) for one in given}) == 1
+    at, made = places_of(trials), (np.arange(len(trials.choice)), trials.choice)
+    for model, one in zip(kinds, given, strict=True):
+        z = np.linspace(0.1, 0.3, len(model.coefficients))
+        coef = np.tile([natural(one.parameters, z)[name] for name in model.coefficients], (len(trials.choice), 1))
+        found = pointwise(one, z)[at.block, at.place]
+        np.testing.assert_allclose(found, log_proba(model, trials, coef)[made], atol=1e-12)
+
+
+def test_held_out_beliefs_come_from_the_coefficients_without_the_fold():
+    """One block, so that folds are stretches of it: earlier trials of other folds have the same learning rate."""
+    task = Task("own data", (4.0,) * 2, 1.0)
+    choices = cohort(task, "delta", (0.5, 1.5), 3, blocks=1, trials=40, seed=3)[0]
+    plan = plan_models(task, "logit", models=("delta", OURS), primitives=("exploit", "repeat", "random"))
+    found = analyse(choices, plan=plan)
+    fold, trials = folds_of(found.trials), found.trials
+    given, made = choice_likelihood(plan.models["delta"], trials), (np.arange(120), trials.choice)
+    by_hand = np.zeros(120)
+    for k in range(FOLDS):
+        weight = np.where(places_of(trials).spread(fold) == k, 0.0, given.weight)
+        z = estimate(given._replace(weight=weight), starts=found.models["delta"].z[None]).z
+        coef = natural_rows(given, z)[np.unique(trials.subject, return_inverse=True)[1]]
+        by_hand[fold == k] = log_proba(plan.ours, trials, coef)[made][fold == k]
+    score = examine(choices, found, plan).comparison.score(OURS)
+    np.testing.assert_allclose(score.each, by_hand, atol=1e-6)
 
 
 def test_any_function_may_be_the_reference_and_arms_may_be_missing(learners_people, rng):

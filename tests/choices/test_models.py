@@ -5,12 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from policychord.choices.beliefs import believe, take
 from policychord.choices.compare import OURS, analyse, compare_models, fit_rivals, plan_models
 from policychord.choices.data import TASKS, Task
 from policychord.choices.estimate import coefficients_of, fit
-from policychord.choices.models import FLOORS, classic, composed, log_proba
-from policychord.choices.schemas import CLASSIC
+from policychord.choices.learners import believe, take
+from policychord.choices.models import CLASSIC, FLOORS, classic, composed, log_proba
 from policychord.choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 
 MODELS = {

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .beliefs import Trials, believe, take
     from .checks import (
         CrossValidation,
+        Examination,
         check_predictions,
+        examine,
         folds_of_people,
         posterior_tree,
         predict_others,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         recover_choices,
     )
     from .compare import (
-        OURS,
         ROUNDING,
         Analysis,
         Plan,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         analyse,
         compare_models,
         fit_rivals,
-        model_by_name,
         plan_models,
         weights_by_trial,
     )
@@ -34,48 +33,53 @@ if TYPE_CHECKING:
     from .estimate import Fitted, borrow, choice_likelihood, coefficients_of, fit, shrink
     from .fetch import data_folder, find_data
     from .figures import colours, draw_course, draw_pxp, entitle, probability_label
-    from .learners import AbstractLearner, BetaBernoulli, DeltaRule, Kalman, NoLearning, TwoRates, learner_of
-    from .models import LEAST, ChoiceModel, Link, classic, compose, composed, log_proba, weigh
-    from .quality import Examination, examine
+    from .learners import (
+        AbstractLearner,
+        BetaBernoulli,
+        DeltaRule,
+        Kalman,
+        NoLearning,
+        Trials,
+        TwoRates,
+        believe,
+        learner_of,
+        take,
+    )
+    from .models import (
+        CLASSIC,
+        FEATURES,
+        KNOWN,
+        LEAST,
+        OURS,
+        PAPER,
+        ChoiceModel,
+        Link,
+        classic,
+        columns,
+        compose,
+        composed,
+        exploit,
+        log_proba,
+        model_by_name,
+        weigh,
+    )
     from .report import model_table, verdict
-    from .schemas import CLASSIC, FEATURES, KNOWN, PAPER, columns, exploit
     from .simulate import GROUPS, SUBJECTS, SYNTHETIC, cohort, draw_people, simulate_choices, synthetic
 
 _HOME = {
-    "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
-    "beliefs": ("Trials", "believe", "take"),
-    "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "TwoRates", "learner_of"),
-    "schemas": ("CLASSIC", "FEATURES", "KNOWN", "PAPER", "columns", "exploit"),
-    "models": ("LEAST", "ChoiceModel", "Link", "classic", "compose", "composed", "log_proba", "weigh"),
-    "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),
-    "compare": (
-        "OURS",
-        "ROUNDING",
-        "Analysis",
-        "Plan",
-        "Rival",
-        "Rivals",
-        "Selection",
-        "analyse",
-        "compare_models",
-        "fit_rivals",
-        "model_by_name",
-        "plan_models",
-        "weights_by_trial",
-    ),
-    "quality": ("Examination", "examine"),
-    "checks": (
-        "CrossValidation",
-        "check_predictions",
-        "folds_of_people",
-        "posterior_tree",
-        "predict_others",
-        "recover",
-        "recover_choices",
-    ),
-    "report": ("model_table", "verdict"),
-    "simulate": ("GROUPS", "SUBJECTS", "SYNTHETIC", "cohort", "draw_people", "simulate_choices", "synthetic"),
-    "fetch": ("data_folder", "find_data"),
-    "figures": ("colours", "draw_course", "draw_pxp", "entitle", "probability_label"),
-}
+        "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
+        "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "Trials", "TwoRates",
+                 "believe", "learner_of", "take"),
+        "models": ("CLASSIC", "FEATURES", "KNOWN", "LEAST", "OURS", "PAPER", "ChoiceModel", "Link", "classic",
+               "columns", "compose", "composed", "exploit", "log_proba", "model_by_name", "weigh"),
+        "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),
+        "compare": ("ROUNDING", "Analysis", "Plan", "Rival", "Rivals", "Selection", "analyse", "compare_models",
+                "fit_rivals", "plan_models", "weights_by_trial"),
+        "checks": ("CrossValidation", "Examination", "check_predictions", "examine", "folds_of_people",
+               "posterior_tree", "predict_others", "recover", "recover_choices"),
+        "report": ("model_table", "verdict"),
+        "simulate": ("GROUPS", "SUBJECTS", "SYNTHETIC", "cohort", "draw_people", "simulate_choices", "synthetic"),
+        "fetch": ("data_folder", "find_data"),
+        "figures": ("colours", "draw_course", "draw_pxp", "entitle", "probability_label"),
+}  # fmt: skip
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

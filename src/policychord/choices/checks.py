@@ -1,27 +1,252 @@
-"""Checks on the user's own task: recovery, other people, posterior predictive checks, draws for ArviZ."""
+"""How well models predict and what can be found: held-out trials, warnings, recovery, other people, predictive checks.
+
+In `examine` a person's coefficients are estimated without a fold and predict it. Folds are blocks, or stretches of
+trials where there is one block. Beliefs run through everything, because they use the past only.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ..inference.comparison import estimate_without
+from ..inference import Comparison, Model, ModelRecovery, compare
+from ..inference.comparison import Score, estimate_without
+from ..inference.findings import no_verdict
 from ..inference.optimise import Progress
-from ..inference.recovery import ModelRecovery, Refitted, recover_cohorts
-from .beliefs import Trials
-from .compare import Plan, believe_by, borrow, compare_models
-from .data import Choices
-from .estimate import Fitted, choice_likelihood, coefficients_of, draw_coefficients, fit, natural_rows, places_of
-from .models import ChoiceModel, Mixture, log_proba
+from ..inference.recovery import Refitted, recover_cohorts
+from ..inference.selection import ESTABLISHED, UNDECIDED
+from .compare import Analysis, Plan, Selection, believe_by, borrow, compare_models
+from .data import Choices, Task, measure_task
+from .estimate import (
+    AT_ONCE,
+    CHANCE,
+    Fitted,
+    choice_likelihood,
+    coefficients_of,
+    data_of,
+    draw_coefficients,
+    fit,
+    natural_rows,
+)
+from .learners import Trials, places_of
+from .models import OURS, ChoiceModel, Mixture, log_proba
 from .simulate import design_of, play
 
 if TYPE_CHECKING:
     import xarray as xr
 
+FOLDS = 5
+LEAST_GAIN = 0.05  # nats per trial over chance, held out: below it a model hardly explains anything
+SHIFT = 0.5  # deviations of a reward: a mean that is farther off than this is not the task's
+MOST_NAMED = 8  # people in a warning
+FACTOR = 4.0  # between variances that still belong together
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
 # of (model, number): choices of people, and their coefficients
 Cohort = Callable[[str, int], tuple[Choices, np.ndarray]]
+
+
+# ----------------------------------------------------------------------------------- held-out trials
+
+
+class Examination(NamedTuple):
+    """How well each model explains each person's scored choices, and what a reader of the verdict must know."""
+
+    comparison: Comparison  # of all models and chance, held out
+    people: np.ndarray
+    trials: np.ndarray  # (people) that are scored
+    chance: np.ndarray  # (people) summed ln p if every arm on offer were equally likely
+    accuracy: dict[str, np.ndarray]  # (people) share of choices that the model holds for the most likely
+    r2: dict[str, np.ndarray]  # (people) McFadden's pseudo-R2, 1 - ln p / chance
+    held_out: dict[str, np.ndarray]  # (people) mean ln p of trials under coefficients estimated without them
+    warnings: tuple[str, ...] = ()
+
+    def total(self, model: str) -> dict[str, float]:
+        """Over all trials: accuracy, pseudo-R2, and held-out ln p per trial."""
+        score = self.comparison.score(model)
+        return {
+            "accuracy": float(self.trials @ self.accuracy[model] / self.trials.sum()),
+            "R2": float(1.0 - score.log_likelihood.sum() / self.chance.sum()),
+            "held_out": score.held_out,
+        }
+
+    @property
+    def chance_per_trial(self) -> float:
+        """ln p of a choice by chance."""
+        return float(self.chance.sum() / self.trials.sum())
+
+
+def examine(choices: Choices, analysis: Analysis, plan: Plan) -> Examination:
+    """All models of a plan and chance on the same held-out trials, and what a reader of the verdict must know."""
+    trials, fits = analysis.trials, analysis.models
+    comparison = _compare_held_out(plan, fits, trials)
+    people, who = np.unique(trials.subject[trials.counts], return_inverse=True)
+    made = np.arange(len(trials.choice)), trials.choice
+
+    def by_person(values: np.ndarray) -> np.ndarray:
+        return np.bincount(who, values, minlength=len(people))
+
+    scored, chance = by_person(np.ones(len(who))), by_person(comparison.score(CHANCE).each)
+    accuracy = {}
+    for name, model in plan.everything.items():
+        log_prob = log_proba(model, trials, coefficients_of(fits[name], trials))
+        best = log_prob >= log_prob.max(1, keepdims=True) - 1e-12
+        accuracy[name] = by_person((best[made] / best.sum(1))[trials.counts]) / scored
+    examined = Examination(
+        comparison, people, scored.astype(int), chance, accuracy,
+        {name: 1.0 - fits[name].log_likelihood / chance for name in accuracy},
+        {name: by_person(comparison.score(name).each) / scored for name in accuracy},
+    )  # fmt: skip
+    warnings = (*_task_warnings(choices), *_fit_warnings(examined), *_floor_warnings(analysis, plan))
+    return examined._replace(warnings=warnings)
+
+
+def _compare_held_out(plan: Plan, fits: Mapping[str, Fitted], trials: Trials) -> Comparison:
+    """The models of a plan and chance, everybody with coefficients of their own; errors are over people.
+
+    Coefficients are estimated once without each fold; the composed model has those of its reference.
+    """
+    data, counts = data_of(trials)
+    fold = folds_of(trials)
+    by_unit = places_of(trials).spread(fold)
+    without = {name: _without(model, trials, by_unit, fits[name]) for name, model in plan.models.items()}
+    ready = []
+    for name, model in plan.everything.items():
+        fitted, coef = fits[name], without[plan.reference if isinstance(model.change, Mixture) else name]
+        each = _held_out(model, trials, fold, coef)[trials.counts]
+        z = np.zeros((len(fitted.subjects), 0)) if fitted.z is None else fitted.z
+        ready.append(Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each))
+    with jax.enable_x64(True):
+        return compare(
+            [_CHANCE], data, own=True, fold=by_unit, weight=counts, references=(CHANCE,), ready=ready, at_once=AT_ONCE
+        )
+
+
+def _chance(theta: Any, unit: Any) -> Any:
+    arms = unit.belief.mean.shape[-1]
+    offered = jnp.full(unit.choice.shape, arms) if unit.offered is None else jnp.sum(unit.offered, axis=-1)
+    return -jnp.log(1.0 * offered)
+
+
+_CHANCE = Model(CHANCE, (), _chance, "every arm on offer equally likely")
+
+
+def _without(model: ChoiceModel, trials: Trials, fold: np.ndarray, fitted: Fitted) -> np.ndarray:
+    """Coefficients estimated without each fold of units (blocks, or blocks by trials), (folds, people, K)."""
+    if fitted.z is None:
+        return np.zeros((int(fold.max()) + 1, len(fitted.coef), 0))
+    given = choice_likelihood(model, trials)
+    with jax.enable_x64(True):
+        return natural_rows(given, estimate_without(given, fold, fitted.z))
+
+
+def _held_out(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """ln p of every choice with the coefficients without its fold, which the beliefs of earlier trials have, too."""
+    who = np.unique(trials.subject, return_inverse=True)[1] if coef.shape[1] > 1 else np.zeros(len(fold), dtype=int)
+    made, answer = (np.arange(len(fold)), trials.choice), np.zeros(len(fold))
+    for k, rows in enumerate(coef):
+        answer = np.where(fold == k, log_proba(model, trials, rows[who])[made], answer)
+    return answer
+
+
+def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
+    """A fold for every trial, (trials): blocks in turn, or stretches of trials where a person has one block."""
+    fold = np.zeros(len(trials.choice), dtype=int)
+    for subject in np.unique(trials.subject):
+        rows = np.flatnonzero(trials.subject == subject)
+        _, block = np.unique(trials.block[rows], return_inverse=True)
+        fold[rows] = block % folds if block.max() > 0 else np.arange(len(rows)) * folds // len(rows)
+    return fold
+
+
+# ------------------------------------------------------------------------------------------ warnings
+
+
+def fits_task(choices: Choices) -> bool:
+    """Whether the rewards are of the kind that the task says."""
+    return not _task_warnings(choices)
+
+
+def _task_warnings(choices: Choices) -> list[str]:
+    """Where the rewards are not those of the task that the beliefs were made for."""
+    task, seen = choices.task, measure_task(choices)
+    if task.name == "own data":
+        if task == seen:
+            return []
+    else:
+        for arm in np.flatnonzero(np.asarray(task.variance) == 0):
+            paid = choices.reward[(choices.choice == arm) & np.isfinite(choices.reward)]
+            if len(paid) and np.ptp(paid) > 0:
+                return [f"The task says that arm {arm + 1} always pays the same, and it paid {paid.min():g} to "
+                        f"{paid.max():g}: name the arms in the task's order with --arms, or let --experiment auto "
+                        "measure the task. Beliefs, and what follows from them, are wrong as it is."]  # fmt: skip
+    lines = _mismatches(task, seen)
+    return [f"The task does not fit the data: {'; '.join(lines)}. Beliefs, and what follows from them, depend on "
+            "these numbers; --experiment auto measures them."] if lines else []  # fmt: skip
+
+
+def _mismatches(task: Task, seen: Task) -> list[str]:
+    moving = np.asarray(task.variance) > 0
+    variance = float(np.mean(np.asarray(task.variance)[moving]))
+    mean, measured_mean = float(np.mean(task.means[moving])), float(np.mean(seen.means[moving]))
+    lines = []
+    if abs(measured_mean - mean) > SHIFT * np.sqrt(variance + task.noise):
+        lines.append(f"rewards have a mean of {measured_mean:.3g}, and the task says {mean:.3g} (--prior-mean)")
+    for what, declared, measured, option in (
+        ("variance of values", variance, max(seen.variance), "--variance"),
+        ("noise", task.noise, seen.noise, "--noise"),
+    ):
+        if not 1 / FACTOR <= measured / declared <= FACTOR:
+            lines.append(
+                f"the {what} of the rewards is about {measured:.3g}, and the task says {declared:.3g} ({option})"
+            )
+    return lines
+
+
+def _fit_warnings(examined: Examination) -> list[str]:
+    """Where no model says much, where one is no better than chance, and whom none predicts."""
+    comparison, names, warnings = examined.comparison, list(examined.accuracy), []
+    best = next(name for name in comparison.names if name != CHANCE)
+    gain = comparison.score(best).held_out - comparison.score(CHANCE).held_out
+    if lost := no_verdict(comparison, unit="trial", reference=CHANCE):
+        warnings.append(lost)
+    elif gain < LEAST_GAIN:
+        warnings.append(
+            f"No model explains much: the best held-out prediction ({best}) is {gain:+.3f} nats per trial against "
+            "chance. All models compared are nearly as bad as guessing."
+        )
+    total = {name: comparison.score(name).log_likelihood.sum() - examined.chance.sum() for name in names}
+    if guessing := [name for name in names if total[name] < 1.0]:
+        warnings.append(f"No better than chance even on the trials they were fitted to: {', '.join(guessing)}.")
+    below = np.all([examined.held_out[name] * examined.trials < examined.chance for name in names], axis=0)
+    people = len(examined.people)
+    if below.any() and gain >= LEAST_GAIN:
+        who = ", ".join(str(person) for person in examined.people[below][:MOST_NAMED])
+        more = f" and {int(below.sum()) - MOST_NAMED} more" if below.sum() > MOST_NAMED else ""
+        warnings.append(
+            f"Held-out trials of {int(below.sum())} of {people} people are predicted worse than by chance, by every "
+            f"model ({who}{more}): sums over people depend on them, so look at subjects.csv."
+        )
+    return [*warnings, f"{people} people are few for statements about a group."] if people < 10 else warnings
+
+
+def _floor_warnings(analysis: Analysis, plan: Plan) -> list[str]:
+    """Where the composed model is established against its reference, and not against that with a floor under it."""
+    if analysis.composed is None or not _leads(analysis.composed.against_reference):
+        return []
+    name = plan.reference
+    floored = borrow(plan.models[name]._replace(change="clip"), analysis.trials, analysis.models[name])
+    against = compare_models({name: floored, OURS: analysis.models[OURS]}, (name, OURS))
+    if _leads(against):
+        return []
+    return [f"The lead of {OURS} over {name} may only be a floor under improbable choices: against {name} clipped to "
+            f"[.01, .99], which has no primitives, its PXP is {against.pxp(OURS):.2f} with a BOR of "
+            f"{against.selection.bor:.2f}, so that it is no evidence for composition."]  # fmt: skip
+
+
+def _leads(against: Selection) -> bool:
+    return against.pxp(OURS) > ESTABLISHED and against.selection.bor <= UNDECIDED
 
 
 # ------------------------------------------------------------------------------------------- recovery
@@ -61,7 +286,7 @@ def recover_choices(plan: Plan, cohort: Cohort, *, cohorts: int = 1, progress: P
         trials = believe_by(plan, simulated)
         fits = {other: fit(model, trials) for other, model in plan.models.items()}
         if plan.composes:
-            fits[names[-1]] = borrow(plan.ours, trials, fits[plan.reference])
+            fits[OURS] = borrow(plan.ours, trials, fits[plan.reference])
         evidence = np.stack([fits[other].log_evidence for other in names], axis=1)
         first = int(compare_models(fits, names).selection.pxp.argmax())
         own = fits[name]
@@ -96,16 +321,18 @@ def predict_others(
 ) -> CrossValidation:
     """Leave out a share of the people, fit the others' choices together, and predict those left out."""
     people, who = np.unique(trials.subject, return_inverse=True)
-    specs, made = plan.everything, (np.arange(len(who)), trials.choice)
-    fold = folds_of_people(len(people), folds, splits, seed)[:, who]  # (splits, trials)
-    coef = {name: _pooled_without(model, trials, fold, progress) for name, model in plan.models.items()}
+    specs, first = plan.everything, places_of(trials).first
+    pooled = {name: model._replace(pooled=True) for name, model in plan.models.items()}
+    fits = {name: fit(model, trials) for name, model in pooled.items()}
     score = np.zeros((splits, len(specs)))
-    for column, (name, model) in enumerate(specs.items()):
-        rows = coef[plan.reference if isinstance(model.change, Mixture) else name]
-        for split in range(splits):
-            log_p = log_proba(model, trials, rows[split])[made]
-            parts = [log_p[(fold[split] == k) & trials.counts].mean() for k in range(folds)]
-            score[split, column] = np.mean(parts)
+    for split, fold in enumerate(folds_of_people(len(people), folds, splits, seed)[:, who]):
+        if progress is not None:
+            progress("predicting other people", split, splits)
+        coef = {name: _without(model, trials, fold[first], fits[name]) for name, model in pooled.items()}
+        for column, (name, model) in enumerate(specs.items()):
+            base = plan.reference if isinstance(model.change, Mixture) else name
+            log_p = _held_out(model, trials, fold, coef[base])
+            score[split, column] = np.mean([log_p[(fold == k) & trials.counts].mean() for k in range(folds)])
     return CrossValidation(tuple(specs), score)
 
 
@@ -119,25 +346,6 @@ def folds_of_people(people: int, folds: int, splits: int, seed: int = 0) -> np.n
         for k, some in enumerate(np.array_split(order, folds)):
             fold[split, some] = k
     return fold
-
-
-def _pooled_without(
-    model: ChoiceModel, trials: Trials, fold: np.ndarray, progress: Progress | None = None
-) -> np.ndarray:
-    """Coefficients for every trial from the people outside its fold, (splits, trials, coefficients)."""
-    if not model.coefficients:
-        return np.zeros((*fold.shape, 0))
-    given = choice_likelihood(model._replace(pooled=True), trials)
-    first = places_of(trials).first
-    rows = []
-    with jax.enable_x64(True):
-        whole = fit(model._replace(pooled=True), trials).z
-        for split, each in enumerate(fold):
-            if progress is not None:
-                progress(f"predicting other people: {model.name}", split, len(fold))
-            without = estimate_without(given, each[first], np.asarray(whole))
-            rows.append(natural_rows(given, without[:, 0])[each])
-    return np.stack(rows)
 
 
 # ------------------------------------------------------------------------------ posterior predictive checks
@@ -162,34 +370,25 @@ def check_predictions(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitte
     by their own randomness only.
     """
     people, who = np.unique(trials.subject, return_inverse=True)
-    masks = _statistics(trials)
-    row = np.arange(len(who))
     numbers, at = np.unique(trials.trial, return_inverse=True)
-    cell = who * len(numbers) + at
+    masks = _statistics(trials)
 
-    def shares(hit: np.ndarray, asked: np.ndarray, index: np.ndarray, size: int) -> np.ndarray:
+    def shares(prob: np.ndarray, mask: tuple[np.ndarray, np.ndarray], index: np.ndarray, size: int) -> np.ndarray:
+        wanted, asked = mask[0], mask[1] & trials.counts
         count = np.bincount(index[asked], minlength=size)
-        total = np.bincount(index[asked], hit[asked], minlength=size)
+        total = np.bincount(index[asked], (prob * wanted).sum(1)[asked], minlength=size)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     def measure(prob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = []
-        for wanted, asked in masks:
-            hit = (prob * wanted).sum(1)
-            found.append(shares(hit, asked & trials.counts, who, len(people)))
-        wanted, asked = masks[-1]
-        course = shares((prob * wanted).sum(1), asked & trials.counts, cell, len(people) * len(numbers))
-        return np.stack(found, axis=1), course.reshape(len(people), len(numbers))
+        course = shares(prob, masks[-1], who * len(numbers) + at, len(people) * len(numbers))
+        each = np.stack([shares(prob, mask, who, len(people)) for mask in masks], axis=1)
+        return each, course.reshape(len(people), len(numbers))
 
-    taken = np.zeros_like(trials.mean)
-    taken[row, trials.choice] = 1.0
-    observed, course = measure(taken)
+    observed, course = measure(1.0 * (np.arange(trials.arms) == trials.choice[:, None]))
     expected = [measure(np.exp(log_proba(model, trials, coefficients_of(fits[name], trials))))
                 for name, model in specs.items()]  # fmt: skip
-    return PredictiveCheck(
-        tuple(specs), STATISTICS, observed, np.stack([one for one, _ in expected]), numbers, course,
-        np.stack([one for _, one in expected]),
-    )  # fmt: skip
+    means, courses = map(np.stack, zip(*expected, strict=True))
+    return PredictiveCheck(tuple(specs), STATISTICS, observed, means, numbers, course, courses)
 
 
 def _statistics(trials: Trials) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -230,16 +429,16 @@ def posterior_tree(
     coef = draw_coefficients(model, fitted, trials, draws, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
-    log_p = without_rounding(np.stack([log_proba(model, trials, one[who])[row, trials.choice] for one in coef]))
+    log_p = without_rounding(np.stack([log_proba(model, trials, draw[who])[row, trials.choice] for draw in coef]))
     kept = trials.counts
     chain = {"chain": [0], "draw": np.arange(draws)}
     # a slash in a name would be a path in a tree: V/TU is written V_per_TU
     names = [name.replace("/", "_per_") for name in model.coefficients]
-    named = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
-    who_made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
+    posterior = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
+    made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
     return xr.DataTree.from_dict({
-        "posterior": xr.Dataset(named, coords={**chain, "person": fitted.subjects}),
+        "posterior": xr.Dataset(posterior, coords={**chain, "person": fitted.subjects}),
         "log_likelihood": xr.Dataset({"choice": (("chain", "draw", "row"), log_p[None][:, :, kept])}, coords=chain),
         "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
-        "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in who_made.items()}),
+        "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in made.items()}),
     })  # fmt: skip

@@ -1,21 +1,32 @@
 """One set of choices, analysed: models, which of them the group uses, the composed one among them, and its controls."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from ..inference.selection import ModelSelection, select_models
-from .beliefs import Trials, believe
+from ..inference import ModelSelection, select_models
 from .data import Choices, Task
 from .estimate import Fitted, borrow, coefficients_of, fit
-from .learners import LEARNERS, AbstractLearner, learner_of
-from .models import ChoiceModel, Composition, Floor, Link, classic, composed, weigh
-from .schemas import CLASSIC, FEATURES, PAPER, Schemas, exploit
+from .learners import AbstractLearner, Trials, believe
+from .models import (
+    CLASSIC,
+    OURS,
+    PAPER,
+    ChoiceModel,
+    Composition,
+    Floor,
+    Link,
+    Schemas,
+    classic,
+    composed,
+    exploit,
+    model_by_name,
+    weigh,
+)
 
-OURS = "Composed"
 USUAL = (*CLASSIC, OURS)
 ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
 
@@ -35,12 +46,16 @@ class Plan(NamedTuple):
     """What is fitted: models by name. If they compose, one of them is the reference that the mixture comes close to."""
 
     models: Mapping[str, ChoiceModel]  # without the composed one
-    reference: str
+    reference: str  # "" if no model composes
     link: Link
     eps: float
     primitives: Schemas
     learner: AbstractLearner | None = None  # with fixed parameters, for all models without one of their own
-    composes: bool = True  # whether the composed model is compared, too
+
+    @property
+    def composes(self) -> bool:
+        """Whether the composed model is compared, too."""
+        return bool(self.reference)
 
     @property
     def ours(self) -> ChoiceModel:
@@ -81,35 +96,8 @@ def plan_models(
         raise ValueError(
             f"reference = {reference!r}, but models has {', '.join(known) or 'no other'}: name it there, too."
         )
-    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner, composes)
-
-
-def model_by_name(text: str, task: Task, link: Link = "logit", learner: AbstractLearner | None = None) -> ChoiceModel:
-    """A model by its name: `Hybrid`, `Value+stickiness+lapse`, `delta`, `kalman/noise/drift:UCB`.
-
-    Before the colon stands a learner of the model's own, with the parameters that are fitted after slashes; a learner
-    alone chooses by value, and none by habit. After plus signs stand stickiness and lapse.
-    """
-    known = {name.lower(): name for name in FEATURES}
-    pattern = r"(?:(?P<learner>[\w-]+)(?P<free>(?:/\w+)*)(?::|$|(?=\+)))?(?P<decider>\w*)(?P<more>(?:\+\w+)*)"
-    head = text.strip()
-    if head.partition("+")[0].lower() in known:
-        head = ":" + head
-        pattern = r":(?P<decider>\w*)(?P<more>(?:\+\w+)*)"
-    match = re.fullmatch(pattern, head)
-    parts = match.groupdict() if match else {}
-    more = [part for part in parts.get("more", "").split("+") if part]
-    own = parts.get("learner")
-    decider = known.get((parts.get("decider") or ("habit" if own == "none" else "value")).lower())
-    if not match or decider is None or (own and own not in LEARNERS) or set(more) - {"stickiness", "lapse"}:
-        raise ValueError(
-            f"model {text!r} is not known: use one of {', '.join(USUAL)}, a learner alone (delta), one before a model "
-            f"({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and +stickiness or +lapse after it."
-        )
-    if own:
-        free = tuple(part for part in parts["free"].split("/") if part)
-        learner = learner_of(own, task, free or None)
-    return classic(decider, link, learner=learner, stickiness="stickiness" in more, lapse="lapse" in more)
+    reference = reference if composes else ""
+    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner)
 
 
 class ComposedAnalysis(NamedTuple):
@@ -244,53 +232,51 @@ def fit_rivals(
 
     `known` is the reference's fit to these trials, if there is one already.
     """
-    base = classic("Hybrid", link) if plan is None else plan.models[plan.reference]
     reference = "Hybrid" if plan is None else plan.reference
+    base = classic("Hybrid", link) if plan is None else plan.models[reference]
     known = fit(base, trials) if known is None else known
     taken = partial(borrow, trials=trials, base=known)
-    mixed = partial(composed, reference=base, eps=eps)
+    mixed: Callable[..., ChoiceModel] = partial(composed, reference=base, eps=eps)
     ours = taken(mixed(primitives))
     count = ours.parameters + 1
 
-    def against(name: str, description: str, mine: Fitted, theirs: Fitted = known) -> Rival:
-        selection = compare_models({"theirs": theirs, "mine": mine}, ("theirs", "mine")).selection
+    def against(name: str, description: str, mine: Fitted = ours, theirs: Fitted = known) -> Rival:
+        found = compare_models({"theirs": theirs, "mine": mine}, ("theirs", "mine"))
         new = theirs if mine is ours else mine
-        return Rival(name, description, float(new.log_likelihood.sum()), float(selection.pxp[1]), selection.bor)
+        words = f"{reference}, {description}"
+        return Rival(name, words, float(new.log_likelihood.sum()), found.pxp("mine"), found.selection.bor)
 
-    def with_floor(name: str, description: str, rule: Floor) -> Rival:
-        return against(name, description, ours, taken(base._replace(change=rule)))
+    def floored(name: str, description: str, rule: Floor) -> Rival:
+        return against(name, description, theirs=taken(base._replace(change=rule)))
 
     # two rivals are about the paper's primitives
     paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2 and trials.offered is None
-    tied = taken(mixed(dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)})) if paper else None
-    own = own and not (base.learner is not None and base.learner.free)
+    exact = dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)}
     return Rivals(
-        with_floor(f"{reference} clipped to [.01, .99]",
-                   f"{reference}, with no probability under .01 or over .99", "clip"),
-        with_floor(f"{1 - 0.01 * trials.arms:g} {reference} + .01",
-                   f"{reference}, mixed with .01 for every arm", "lapse"),
-        against(f"{reference}, ours counted with {count} parameters",
-                f"{reference}, if composing counts as one more parameter",
+        floored(f"{reference} clipped to [.01, .99]", "with no probability under .01 or over .99", "clip"),
+        floored(f"{1 - 0.01 * trials.arms:g} {reference} + .01", "mixed with .01 for every arm", "lapse"),
+        against(f"{reference}, ours counted with {count} parameters", "if composing counts as one more parameter",
                 taken(mixed(primitives, parameters=count))),
-        with_floor(f"{reference} clipped to what mixtures can reach",
-                   f"{reference}, kept within what mixtures of the primitives can do", "hull") if paper else None,
+        floored(f"{reference} clipped to what mixtures can reach",
+                "kept within what mixtures of the primitives can do", "hull") if paper else None,
         against(f"{reference}, ties within rounding taken as ties",
-                f"{reference}, if exploiting takes nearly equal arms (1e-9) as equal", tied) if tied else None,
-        against(f"{reference}, ours fitted by its own likelihood",
-                f"{reference}, if composing has coefficients of its own",
-                fit(mixed(primitives, coefficients="own"), trials)) if own else None,
+                "if exploiting takes nearly equal arms (1e-9) as equal", taken(mixed(exact))) if paper else None,
+        against(f"{reference}, ours fitted by its own likelihood", "if composing has coefficients of its own",
+                fit(mixed(primitives, coefficients="own"), trials)) if own and not base.learned else None,
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ weights along blocks
 
 
 def weights_by_trial(analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
     """The trial numbers of a block, and the mean weights at each over people and blocks, (trials, primitives)."""
-    numbers, weights = np.unique(analysis.trials.trial), analysis.ours.composition.weights
-    return numbers, np.stack([weights[analysis.trials.trial == k].mean(0) for k in numbers])
+    mean = _weights(analysis).groupby(analysis.trials.trial).mean()
+    return mean.index.to_numpy(), mean.to_numpy()
 
 
-def several_blocks(analysis: Analysis) -> bool:
-    """Whether somebody has more than one block: with one, its course is the whole experiment's."""
-    return len(np.unique(analysis.trials.block)) > 1
+def _weights(analysis: Analysis) -> pd.DataFrame:
+    return pd.DataFrame(analysis.ours.composition.weights)
 
 
 class Course(NamedTuple):
@@ -303,12 +289,9 @@ class Course(NamedTuple):
 
 def weights_in_course(analysis: Analysis) -> Course:
     """Blocks one after the other, as in Fig 4c."""
-    trials, weights = analysis.trials, analysis.ours.composition.weights
-    moments, at = np.unique(np.stack([trials.block, trials.trial]), axis=1, return_inverse=True)
-    count = np.bincount(at)[:, None]
-    mean = np.stack([np.bincount(at, column) for column in weights.T], axis=-1) / count
-    square = np.stack([np.bincount(at, column) for column in (weights**2).T], axis=-1) / count
-    return Course(moments[0], mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
+    moments = _weights(analysis).groupby([analysis.trials.block, analysis.trials.trial])
+    mean = moments.mean()
+    return Course(mean.index.get_level_values(0).to_numpy(), mean.to_numpy(), moments.std(ddof=0).to_numpy())
 
 
 class WithinBlock(NamedTuple):
@@ -322,15 +305,8 @@ class WithinBlock(NamedTuple):
 
 def weights_within_block(analysis: Analysis) -> WithinBlock:
     """What a paper prints: people are what varies, so blocks are averaged first."""
-    numbers, at = np.unique(analysis.trials.trial, return_inverse=True)
-    people, who = np.unique(analysis.trials.subject, return_inverse=True)
-    cell = who * len(numbers) + at
-    count = np.bincount(cell, minlength=len(people) * len(numbers))
-    sums = np.stack([np.bincount(cell, w, minlength=len(count)) for w in analysis.ours.composition.weights.T], axis=-1)
-    person = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
-    person = person.reshape(len(people), len(numbers), -1)
-    there = np.isfinite(person).sum(0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(person, axis=0) / there
-        spread = np.sqrt(np.nansum((person - mean) ** 2, axis=0) / np.maximum(there - 1, 1))
-        return WithinBlock(numbers, person, mean, np.where(there > 1, spread / np.sqrt(there), np.nan))
+    each = _weights(analysis).groupby([analysis.trials.subject, analysis.trials.trial]).mean()
+    trials = each.groupby(level=1)
+    mean, error = trials.mean(), trials.sem()
+    person = np.stack([each[name].unstack().to_numpy() for name in each], axis=-1)
+    return WithinBlock(mean.index.to_numpy(), person, mean.to_numpy(), error.to_numpy())

@@ -241,22 +241,29 @@ def _numbers(cells: pd.Series, decimal_comma: bool = False) -> pd.Series:
     return pd.to_numeric(cells.str.replace(",", ".") if decimal_comma else cells, errors="coerce")
 
 
+def _whole(numbers: pd.Series) -> pd.Series:
+    """Which are whole numbers that a table can tell apart."""
+    return (numbers % 1 == 0) & (numbers.abs() < LARGEST)
+
+
 def _plain(labels: pd.Series) -> np.ndarray:
     """Whole numbers, or text of NumPy's own kind."""
     return labels.to_numpy(int if labels.dtype.kind in "iu" else str)
 
 
-def _where(cells: pd.Series, which: pd.Series) -> list[tuple[int, str]]:
-    return [(int(line), quote(cells[line])) for line in cells.index[which.to_numpy()]]
+def _refuse(cells: pd.Series, problems: list[Problem], broken: Mapping[str, pd.Series]) -> bool:
+    """Note each kind of broken cells, by what is wrong with them, with their rows; whether there are any."""
+    for text, which in broken.items():
+        if which.any():
+            lines = cells.index[which.to_numpy()]
+            problems.append(Problem(text, [(int(line), quote(cells[line])) for line in lines]))
+    return any(which.any() for which in broken.values())
 
 
 def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
     """Whole numbers where all are, else text."""
-    empty = cells.str.lower().isin(MISSING)
-    if empty.any():
-        problems.append(Problem(f"{name} is empty", _where(cells, empty)))
-    numbers = _numbers(cells)
-    if ((numbers % 1 == 0) & (numbers.abs() < LARGEST)).all():
+    _refuse(cells, problems, {f"{name} is empty": cells.str.lower().isin(MISSING)})
+    if _whole(numbers := _numbers(cells)).all():
         return numbers.astype(int)
     return cells.map(lambda text: printable(text, LONGEST_LABEL))
 
@@ -267,7 +274,7 @@ def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
     missed = choice.str.lower().isin(MISSING | {word.lower() for word in how.missed})
     usual = choice.map(bare).isin(NO_ANSWER)
     paid = [cells[name] for name in ("reward", "gain", "plus", "minus", "loss") if name in cells]
-    unpaid = np.logical_and.reduce([one.str.lower().isin(MISSING) for one in paid]) if paid else usual & False
+    unpaid = np.logical_and.reduce([column.str.lower().isin(MISSING) for column in paid]) if paid else usual & False
     never = pd.Series(unpaid, index=cells.index).groupby(choice).transform("all")
     guessed = (usual | never) & ~missed & ~choice.isin(how.arms)
     if guessed.any() and not (missed | guessed).all():
@@ -283,8 +290,7 @@ def _arms(
 ) -> tuple[pd.Series, tuple[str, ...]]:  # fmt: skip
     """Choices as numbers from 0 (-1 for a missed trial), and what the file calls the arms."""
     made = cells[~missed]
-    numbers = _numbers(made)
-    if ((numbers % 1 == 0) & (numbers.abs() < LARGEST)).all():
+    if _whole(numbers := _numbers(made)).all():
         made = numbers.astype(int).astype(str)
     whole = pd.to_numeric(made, errors="coerce").mod(1).eq(0)
     wanted = task.arms if task is not None else 0
@@ -302,13 +308,10 @@ def _arms(
                                 "and the "
                                 f"task has {wanted or MOST_ARMS} arms: name the arms with --arms"))  # fmt: skip
         return pd.Series(-1, index=cells.index), known
-    odd = ~made.isin(known)
-    if odd.any():
-        named = f"{known[0]} or {known[1]}" if len(known) == 2 else printable(", ".join(known), 60)
-        hint = "; name the arms with --arms, and what stands for a missed trial with --missed"
-        problems.append(
-            Problem(f"choice must be {named}, an arm that occurs often{hint}", _where(cells[odd.index], odd))
-        )
+    named = f"{known[0]} or {known[1]}" if len(known) == 2 else printable(", ".join(known), 60)
+    hint = "; name the arms with --arms, and what stands for a missed trial with --missed"
+    text = f"choice must be {named}, an arm that occurs often{hint}"
+    _refuse(cells[made.index], problems, {text: ~made.isin(known)})
     if known[:2] != ("1", "2"):
         pairs = ", ".join(f"{k} = {printable(name, LONGEST_LABEL)}" for k, name in enumerate(known, 1))
         said.append(f"Arms: {pairs}.")
@@ -332,13 +335,11 @@ def _rewards(table: Table, missed: pd.Series, problems: list[Problem], said: lis
         cells = table.cells[name]
         numbers = _numbers(cells, table.decimal_comma).where(~missed, 0.0)
         shown = "reward" if name in ("plus", "minus") else name
-        for text, broken in (
-            ("must be a number", numbers.isna()),
-            ("must be a finite number", np.isinf(numbers)),
-            (f"lies beyond {LARGEST_REWARD:g}: rescale it", np.isfinite(numbers) & (numbers.abs() > LARGEST_REWARD)),
-        ):
-            if broken.any():
-                problems.append(Problem(f"{shown} {text}", _where(cells, broken)))
+        far = np.isfinite(numbers) & (numbers.abs() > LARGEST_REWARD)
+        _refuse(cells, problems, {
+            f"{shown} must be a number": numbers.isna(), f"{shown} must be a finite number": np.isinf(numbers),
+            f"{shown} lies beyond {LARGEST_REWARD:g}: rescale it": far,
+        })  # fmt: skip
         unsigned = name == "loss" and (numbers >= 0).all() and (numbers > 0).any()
         if unsigned:
             said.append("Losses have no sign and count against the gains.")
@@ -360,14 +361,17 @@ def _times(table: Table, problems: list[Problem], said: list[str]) -> pd.Series 
         said.append("The column of response times is empty and not used.")
         return None
     numbers = _numbers(cells, table.decimal_comma)
-    for text, broken in (
-        ("RT must be a number", numbers.isna() & ~empty),
-        ("RT must be a finite number", np.isinf(numbers)),
-        ("RT cannot be negative", numbers < 0),
-    ):
-        if broken.any():
-            problems.append(Problem(text, _where(cells, broken)))
-    unit = str(table.sidecar.get("rt", {}).get("Units", table.sidecar.get("rt", {}).get("unitText", ""))).lower()
+    _refuse(
+        cells,
+        problems,
+        {
+            "RT must be a number": numbers.isna() & ~empty,
+            "RT must be a finite number": np.isinf(numbers),
+            "RT cannot be negative": numbers < 0,
+        },
+    )
+    about = table.sidecar.get("rt", {})
+    unit = str(about.get("Units", about.get("unitText", ""))).lower()
     if unit in ("s", "sec", "second", "seconds"):
         said.append("RT is in seconds, says the sidecar.")
         return numbers * 1000
@@ -384,8 +388,7 @@ def _order(
     trial = None
     if "trial" in cells:
         trial = _numbers(cells["trial"])
-        if (odd := ~(trial % 1 == 0) | (trial.abs() >= LARGEST)).any():
-            problems.append(Problem("trial must be a whole number", _where(cells["trial"], odd)))
+        if _refuse(cells["trial"], problems, {"trial must be a whole number": ~_whole(trial)}):
             trial = None
     if "block" in cells:
         block = _labels(cells["block"], "block", problems)
@@ -395,7 +398,7 @@ def _order(
         block = pd.Series(1, index=cells.index)
         if trial is not None and pd.DataFrame({"s": subject, "t": trial}).duplicated().any():
             # trials that count from the start again, person by person, are blocks
-            again = trial.groupby(subject).transform(lambda t: (t.diff() < 0).cumsum())
+            again = trial.groupby(subject).transform(lambda numbers: (numbers.diff() < 0).cumsum())
             if not pd.DataFrame({"s": subject, "b": again, "t": trial}).duplicated().any():
                 block = again.astype(int) + 1
                 said.append("There is no column for blocks: a new one begins where the trials count from the start "
@@ -409,17 +412,15 @@ def _order(
         return block, place
     table = pd.DataFrame({"s": subject, "b": block, "t": trial})
     if (twice := table.duplicated()).any():
-        where = [(int(at), f"subject {row.s}, block {row.b}, trial {row.t:g}")
-                 for at, row in zip(table.index[twice], table[twice].itertuples(), strict=True)]  # fmt: skip
+        where = [(int(row.Index), f"subject {row.s}, block {row.b}, trial {row.t:g}")
+                 for row in table[twice].itertuples()]  # fmt: skip
         problems.append(Problem("the same subject, block and trial occur twice", where))
         return block, place
     first, last = (table.groupby(["s", "b"])["t"].transform(kind) for kind in ("min", "max"))
     size = table.groupby(["s", "b"])["t"].transform("size")
     gaps = table[(last - first + 1 > size)].drop_duplicates(["s", "b"])
     if len(gaps):
-        where = [
-            (int(at), f"subject {row.s}, block {row.b}") for at, row in zip(gaps.index, gaps.itertuples(), strict=True)
-        ]
+        where = [(int(row.Index), f"subject {row.s}, block {row.b}") for row in gaps.itertuples()]
         notes.append("Trial numbers have gaps in the blocks that begin at" + places(where)[1:]
                      + " What happened in between is not known, and not learned from.")  # fmt: skip
     if not (first == 1).all():  # they count on through the blocks, or from 0
@@ -434,22 +435,14 @@ def _offered(
     if "offered" not in cells:
         return None
     column = cells["offered"]
-    sets = column.map(lambda text: [part for part in re.split(r"[|/ ;,+&]+", text) if part])
-    known = {name: k for k, name in enumerate(arms)}
     offered = np.ones((len(cells), len(arms)), dtype=bool)
     odd = pd.Series(False, index=cells.index)
-    for row, names in enumerate(sets):
-        if column.iloc[row].lower() in MISSING:
-            continue
-        if any(name not in known for name in names):
-            odd.iloc[row] = True
-            continue
-        offered[row] = np.isin(np.arange(len(arms)), [known[name] for name in names])
-        odd.iloc[row] = choice.iloc[row] >= 0 and not offered[row, choice.iloc[row]]
-    if odd.any():
-        problems.append(
-            Problem("offered must name arms, that of the choice among them, such as 1|3", _where(column, odd))
-        )
+    for row, (text, taken) in enumerate(zip(column, choice, strict=True)):
+        if text.lower() not in MISSING:
+            names = [part for part in re.split(r"[|/ ;,+&]+", text) if part]
+            offered[row] = [arm in names for arm in arms]
+            odd.iloc[row] = bool(set(names) - set(arms)) or (taken >= 0 and not offered[row, taken])
+    _refuse(column, problems, {"offered must name arms, that of the choice among them, such as 1|3": odd})
     return None if offered.all() else offered
 
 

@@ -15,16 +15,38 @@ import numpy as np
 import scipy.special
 from scipy.optimize import linprog
 
-from ..inference.groups import GroupFit, empirical_bayes
-from ..inference.likelihoods import Data, Likelihood, Model, likelihood, pointwise
-from ..inference.optimise import estimate
-from ..inference.parameters import FARTHEST, Normal, Parameter, bounded, natural, positive, real, unconstrained
+from ..inference import (
+    Data,
+    Likelihood,
+    Model,
+    Normal,
+    Parameter,
+    bounded,
+    empirical_bayes,
+    estimate,
+    likelihood,
+    positive,
+    real,
+)
+from ..inference.groups import GroupFit
+from ..inference.likelihoods import pointwise
+from ..inference.parameters import FARTHEST, natural, unconstrained
 from ..inference.uncertainty import covariance_of
 from ..worlds.bandit import Belief
-from .beliefs import Trials
-from .learners import AbstractLearner, with_parameters
-from .models import ChoiceModel, Mixture, believed, compose, log_proba, log_reference
-from .schemas import FEATURES, columns, features
+from .learners import AbstractLearner, Trials, places_of, with_parameters
+from .models import (
+    EVERY_FEATURE,
+    FEATURES,
+    ChoiceModel,
+    Link,
+    Mixture,
+    believed,
+    columns,
+    compose,
+    features,
+    log_proba,
+    log_reference,
+)
 
 EFFECT = 10.0  # of z = 1
 WEAK = Normal(0.0, 3.0)  # of a coefficient's z
@@ -33,30 +55,47 @@ HELD = 0.8  # of the prior's deviation: an effect so far out was held by it
 CERTAIN = 1e-6  # a log-probability so near to 0 may be on its way to certainty
 SEPARATES = 1e-4  # how much standardised features must speak for the choices, beyond what linear programmes round
 CANDIDATES, STARTS = 128, 16  # points that are looked at, and searches that begin: half at the best, half anywhere
+CHANCE = "chance"
 AT_ONCE = 1024  # blocks that are worked on together: they are small
 NORMAL = 1.96
 STEP = 1e-4  # of z, by which slopes of natural values are measured
 _SHARES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0)  # of the reference's coefficients, where an own fit is looked for
 
 
+class Estimates(NamedTuple):
+    """Coefficients of everybody, (people, K) each; one row in all if the fit is pooled, and K = 0 without any."""
+
+    coef: np.ndarray  # on natural scales
+    separated: np.ndarray  # (people) no finite coefficients fit best: the weak prior holds them
+    error: np.ndarray | None = None  # standard errors, from the curvature
+    low: np.ndarray | None = None  # their intervals of 95 %
+    high: np.ndarray | None = None
+    z: np.ndarray | None = None  # as `inference` has them
+
+
 class Fitted(NamedTuple):
-    """What a fit found. Arrays have a row for each subject; `coef` has one row in all if the fit is pooled."""
+    """What a fit found. Arrays have a row for each subject; those of the estimates one in all if the fit is pooled."""
 
     reference: str
     parameters: int
     pooled: bool
     subjects: np.ndarray
     coef: np.ndarray  # (subjects, coefficients)
-    separated: np.ndarray  # no finite coefficients fit best: the weak prior holds them
+    separated: np.ndarray
     log_likelihood: np.ndarray
     bic: np.ndarray
     aic: np.ndarray
     log_evidence: np.ndarray  # -bic/2
     names: tuple[str, ...] = ()  # of the coefficients
-    error: np.ndarray | None = None  # (subjects, coefficients) standard errors, from the curvature
-    low: np.ndarray | None = None  # their intervals of 95 %
+    error: np.ndarray | None = None
+    low: np.ndarray | None = None
     high: np.ndarray | None = None
-    z: np.ndarray | None = None  # (subjects, K) the estimates as `inference` has them
+    z: np.ndarray | None = None
+
+    @property
+    def estimates(self) -> Estimates:
+        """The part that another model may have, too."""
+        return Estimates(*(getattr(self, name) for name in Estimates._fields))
 
 
 # ------------------------------------------------------------------------------------ models and data
@@ -74,30 +113,6 @@ class Units(NamedTuple):
     pi: np.ndarray | None = None  # (blocks, longest, arms, primitives): for mixtures that are fitted themselves
 
 
-class Places(NamedTuple):
-    """Where each trial stands among the units."""
-
-    block: np.ndarray  # (trials)
-    place: np.ndarray  # (trials)
-    first: np.ndarray  # (blocks) its first trial
-
-    def spread(self, values: Any, fill: float = 0) -> np.ndarray:
-        """From trials to blocks."""
-        values = np.asarray(values)
-        table = np.full((len(self.first), self.place.max() + 1, *values.shape[1:]), fill, dtype=values.dtype)
-        table[self.block, self.place] = values
-        return table
-
-
-def places_of(trials: Trials) -> Places:
-    """Trials of one person and one block are a unit."""
-    new = np.ones(len(trials.choice), dtype=bool)
-    new[1:] = (trials.subject[1:] != trials.subject[:-1]) | (trials.block[1:] != trials.block[:-1])
-    block = np.cumsum(new) - 1
-    first = np.flatnonzero(new)
-    return Places(block, np.arange(len(block)) - first[block], first)
-
-
 def data_of(trials: Trials) -> tuple[Data, np.ndarray]:
     """Trials as `inference` takes them, and which of their choices count, (blocks, longest block)."""
     if trials.prior is None or trials.reward is None:
@@ -113,31 +128,44 @@ def data_of(trials: Trials) -> tuple[Data, np.ndarray]:
 
 
 def model_of(model: ChoiceModel, trials: Trials, name: str = "") -> Model:
-    """A model of choice as a model of `inference`, with parameters on scales that suit these trials."""
+    """A model of choice as a model of `inference`, with parameters on scales that suit these trials.
+
+    All regressions on the same beliefs are one family and share their programs: what a model lacks is held at 0.
+    """
     if model.link == "probit" and (trials.arms != 2 or trials.offered is not None):
         raise ValueError("link = 'probit' with more than two arms or with choice sets: use link='logit'.")
-    key = model._replace(parameters=0, pooled=False)
-    if isinstance(model.change, Mixture) and model.change.own:
-        prior = None if model.change.prior is None else tuple(np.asarray(model.change.prior, dtype=float).tolist())
-        key = key._replace(change=Mixture((), model.change.eps, prior, True))  # type: ignore[arg-type]
-    else:
-        key = key._replace(change=None)
+    parameters, mixture, family = _parameters_of(model, trials), _own_mixture(model), ()
+    if mixture is None:
+        every = (*(EVERY_FEATURE if model.learner is None else ()), "stickiness")
+        family = tuple(({name: real(name) for name in every} | {one.name: one for one in parameters}).values())
+    prior = None if mixture is None or mixture.prior is None else tuple(np.ravel(mixture.prior).tolist())
+    key = (model.link, model.learner, None if mixture is None else (mixture.eps, prior))
     try:
-        log_prob = _log_prob_of(key)
+        log_prob = _log_prob_of(*key)
     except TypeError:  # a learner that holds arrays has no hash
-        log_prob = _log_prob_of.__wrapped__(key)
-    return Model(name or model.name, _parameters_of(model, trials), log_prob)
+        log_prob = _log_prob_of.__wrapped__(*key)
+    return Model(name or model.name, parameters, log_prob, family=family)
+
+
+def _own_mixture(model: ChoiceModel) -> Mixture | None:
+    """The mixture whose own likelihood is maximised; elsewhere it is the reference's."""
+    return model.change if isinstance(model.change, Mixture) and model.change.own else None
+
+
+def _searched(model: ChoiceModel) -> ChoiceModel:
+    """The model whose likelihood is maximised."""
+    return model if _own_mixture(model) else model._replace(change=None)
 
 
 # cohorts, folds and comparisons of the same model share its function, and so its compiled programs
 @lru_cache(maxsize=64)
-def _log_prob_of(model: ChoiceModel) -> Any:
+def _log_prob_of(link: Link, learner: AbstractLearner | None, mixing: tuple[float, Any] | None) -> Any:
     def log_prob(theta: Mapping[str, Any], unit: Units) -> Any:
         """ln p of the choices of one block, (trials)."""
-        belief = unit.belief if model.learner is None else _beliefs(model.learner, theta, unit)
-        log_q = log_reference(model, theta, Belief(*map(jnp.asarray, belief)), unit.previous, unit.offered)
-        if isinstance(model.change, Mixture):
-            log_q = compose(unit.pi, log_q, model.change.eps, model.change.prior).log_prob
+        belief = unit.belief if learner is None else _beliefs(learner, theta, unit)
+        log_q = log_reference(link, theta, Belief(*map(jnp.asarray, belief)), unit.previous, unit.offered)
+        if mixing is not None:
+            log_q = compose(unit.pi, log_q, *mixing).log_prob
         return jnp.take_along_axis(log_q, jnp.asarray(unit.choice)[:, None], axis=1)[:, 0]
 
     return log_prob
@@ -157,44 +185,42 @@ def _beliefs(learner: AbstractLearner, theta: Mapping[str, Any], unit: Units) ->
 
 def _parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
     """Each on a scale on which z = 1 is a usual value, whatever the unit of the rewards."""
-    kinds: dict[str, str] = {} if model.learner is None else dict(model.learner.scales)
-    size = _spreads(model, trials)
+    kinds = {} if model.learner is None else dict(model.learner.scales)
     reward = np.asarray(trials.reward, dtype=float)
-    typical = max(float(np.var(reward)), 1e-12)
+    mean, typical = float(np.mean(reward)), max(float(np.var(reward)), 1e-12)
     declared = []
-    for name in model.coefficients:
-        if name == "lapse":
-            declared.append(bounded(name, 0.0, 1.0, 0.05, prior=WEAK_RATE))
-        elif kinds.get(name) == "unit":
-            declared.append(bounded(name, 0.0, 1.0, 0.3, prior=WEAK_RATE))
+    for name, spread in _spreads(model, trials).items():
+        if name == "lapse" or kinds.get(name) == "unit":
+            declared.append(bounded(name, 0.0, 1.0, 0.05 if name == "lapse" else 0.3, prior=WEAK_RATE))
         elif kinds.get(name) == "positive":
             declared.append(positive(name, typical, usual=typical, prior=WEAK_RATE))
         elif name in kinds:  # a value to start from, in units of the rewards
-            mean = float(np.mean(reward))
             declared.append(real(name, mean, centre=mean, scale=float(np.sqrt(typical)), prior=WEAK_RATE))
         else:
-            start = 0.0 if name == "stickiness" else 1.0 / size[name]
-            declared.append(real(name, start, scale=EFFECT / size[name], prior=WEAK))
+            start = 0.0 if name == "stickiness" else 1.0 / spread
+            declared.append(real(name, start, scale=EFFECT / spread, prior=WEAK))
     return tuple(declared)
 
 
 def _spreads(model: ChoiceModel, trials: Trials) -> dict[str, float]:
-    """How much each feature differs between arms, by the task's beliefs: root mean square, one where it never does."""
+    """How much the feature of each coefficient differs between arms, by the task's beliefs; 1 where it never does."""
     if not isinstance(model.reference, str):
         return {}
-    x = features(model.reference, trials)
-    spread = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
-    names = FEATURES[model.reference]
-    sizes = {name: float(size) if size > 0 else 1.0 for name, size in zip(names, spread, strict=True)}
-    return dict.fromkeys(model.coefficients, 1.0) | sizes
+    spread = _root_mean_square(features(model.reference, trials))
+    return dict.fromkeys(model.coefficients, 1.0) | dict(zip(FEATURES[model.reference], spread.tolist(), strict=True))
+
+
+def _root_mean_square(x: np.ndarray) -> np.ndarray:
+    """Of features (trials, arms, features) around their mean over arms; 1 where they are the same."""
+    size = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
+    return np.where(size > 0, size, 1.0)
 
 
 def choice_likelihood(model: ChoiceModel, trials: Trials) -> Likelihood:
     """ln p of everybody's choices as a likelihood: for profiles, empirical Bayes, or NumPyro."""
     data, counts = data_of(trials)
-    if isinstance(model.change, Mixture) and model.change.own:
-        seen = believed(model, trials, np.zeros((len(trials.choice), 0)))
-        pi = places_of(trials).spread(columns(model.change.primitives, seen))
+    if mixture := _own_mixture(model):
+        pi = places_of(trials).spread(columns(mixture.primitives, believed(model, trials, np.zeros((1, 0)))))
         pi[pi.sum(axis=(2, 3)) == 0] = 1.0 / trials.arms  # where a block has no trial
         data = data._replace(units=data.units._replace(pi=pi))
     groups = None if model.pooled else data.subject
@@ -213,20 +239,15 @@ def fit(model: ChoiceModel, trials: Trials) -> Fitted:
     base = _searched(model)
     if not base.coefficients:
         people = 1 if model.pooled else len(np.unique(trials.subject))
-        return _evaluate(model, trials, np.zeros((people, 0)), np.zeros(people, dtype=bool))
+        return _evaluate(model, trials, Estimates(np.zeros((people, 0)), np.zeros(people, dtype=bool)))
     given = choice_likelihood(base, trials)
     with jax.enable_x64(True):
         z = estimate(given, starts=_starts(base, given, trials)).z
     found = describe_estimates(given, z)
+    assert found.error is not None
     separated = found.separated | _separated(base, trials, found.coef)
     error = np.where(separated[:, None], np.nan, found.error)
-    return _evaluate(model, trials, found.coef, separated, error, found.low, found.high, z)
-
-
-def _searched(model: ChoiceModel) -> ChoiceModel:
-    """The model whose likelihood is maximised: the reference, or a mixture with coefficients of its own."""
-    own = isinstance(model.change, Mixture) and model.change.own
-    return model if own else model._replace(change=None)
+    return _evaluate(model, trials, found._replace(separated=separated, error=error))
 
 
 def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray:
@@ -235,13 +256,11 @@ def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray
     A plain regression has one maximum. Elsewhere many points are looked at, and the highest for each group are taken.
     """
     centre = unconstrained(given.parameters, {})
-    learns = model.learner is not None and bool(model.learner.free)
-    if isinstance(model.change, Mixture):
-        plain = model._replace(change=None)
-        known = estimate(choice_likelihood(plain, trials), starts=centre[None]).z
+    if _own_mixture(model):
+        known = estimate(choice_likelihood(model._replace(change=None), trials), starts=centre[None]).z
         grid = np.stack(np.meshgrid(*[_SHARES] * known.shape[1], indexing="ij"), axis=-1).reshape(-1, known.shape[1])
         points = grid[:, None] * known
-    elif not (learns or model.lapse):
+    elif not (model.learned or model.lapse):
         return np.broadcast_to(centre, (1, given.groups, len(centre)))
     else:
         points = np.concatenate([centre[None], _candidates(given.parameters, centre)])[:, None]
@@ -259,6 +278,7 @@ def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarr
     rng = np.random.default_rng(0)
     rates = np.array([parameter.transform == "bounded" and parameter.name != "lapse" for parameter in parameters])
     effects = np.array([parameter.prior == WEAK for parameter in parameters])
+    sticky = np.array([parameter.name == "stickiness" for parameter in parameters])
     normal = rng.normal(size=(CANDIDATES, len(parameters)))
     points = centre + np.where(effects, 0.0, 2.0 * normal)
     points[:, rates] = rng.uniform(-7.0, 4.0, (CANDIDATES, 1)) + normal[:, rates]
@@ -268,8 +288,7 @@ def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarr
         learned = np.sqrt(mean / (2.0 - mean))
     sizes = np.exp(1.6 * normal) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0) / EFFECT
     sizes[1::2] = normal[1::2]  # effects of ten: choices that are nearly certain, but for a lapse
-    names = np.array([parameter.name == "stickiness" for parameter in parameters])
-    return np.where(effects, sizes / np.where(names, 1.0, learned[:, None]), points)
+    return np.where(effects, sizes / np.where(sticky, 1.0, learned[:, None]), points)
 
 
 def _log_likelihood(given: Likelihood, z: np.ndarray) -> np.ndarray:
@@ -286,20 +305,18 @@ def _separated(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
     of whom some choice has become certain are looked at.
     """
     people = len(coef)
-    if model.lapse or isinstance(model.change, Mixture) or (model.learner is not None and model.learner.free):
-        return np.zeros(people, dtype=bool)
-    who = np.zeros(len(trials.choice), dtype=int)
-    who = who if people == 1 else np.unique(trials.subject, return_inverse=True)[1].reshape(-1)
+    answer = np.zeros(people, dtype=bool)
+    if model.lapse or model.learned or isinstance(model.change, Mixture):
+        return answer
+    who = np.unique(trials.subject, return_inverse=True)[1] if people > 1 else np.zeros(len(trials.choice), dtype=int)
     certain = np.bincount(who, log_proba(model, trials, coef[who]).max(axis=1) > -CERTAIN, minlength=people) > 0
     x = features(str(model.reference), believed(model, trials, coef[who]))
     if model.stickiness:
         x = np.concatenate([x, 1.0 * (np.arange(trials.arms) == trials.previous[:, None])[..., None]], axis=-1)
-    spread = np.sqrt(np.mean((x - x.mean(1, keepdims=True)) ** 2, axis=(0, 1)))
-    x = x / np.where(spread > 0, spread, 1.0)
+    x = x / _root_mean_square(x)
     ahead = np.take_along_axis(x, trials.choice[:, None, None], axis=1) - x
-    there = np.ones(x.shape[:2], dtype=bool) if trials.offered is None else trials.offered
-    there = there & (np.arange(trials.arms) != trials.choice[:, None]) & trials.counts[:, None]
-    answer = np.zeros(people, dtype=bool)
+    there = np.arange(trials.arms) != trials.choice[:, None]
+    there = there & trials.counts[:, None] & (True if trials.offered is None else trials.offered)
     for person in np.flatnonzero(certain):
         rows = ahead[who == person][there[who == person]]
         program = linprog(-rows.sum(0), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
@@ -307,29 +324,18 @@ def _separated(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
     return answer
 
 
-class Estimates(NamedTuple):
-    """Coefficients on natural scales, (people, coefficients) each, and whether a weak prior holds one of a person's."""
-
-    coef: np.ndarray
-    separated: np.ndarray
-    error: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
 def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray | None = None) -> Estimates:
     """Natural values, standard errors and intervals of estimates z, from the curvature unless a covariance is given."""
     with jax.enable_x64(True):
-        if covariance is None:
-            covariance = covariance_of(given, z)
+        covariance = covariance_of(given, z) if covariance is None else covariance
         sd = np.sqrt(np.maximum(np.einsum("gii->gi", covariance), 0.0))
         far = FARTHEST - 1e-6
         ends = (z, z - NORMAL * sd, z + NORMAL * sd)
         coef, low, high = (natural_rows(given, np.clip(end, -far, far)) for end in ends)
         slope = (natural_rows(given, z + STEP) - natural_rows(given, z - STEP)) / (2 * STEP)
-    effects = [k for k, one in enumerate(given.parameters) if one.prior == WEAK]
+    effects = [k for k, parameter in enumerate(given.parameters) if parameter.prior == WEAK]
     separated = (np.abs(z[:, effects]) > HELD * WEAK.sd).any(axis=1)
-    return Estimates(coef, separated, np.abs(slope) * sd, low, high)
+    return Estimates(coef, separated, np.abs(slope) * sd, low, high, z)
 
 
 def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:
@@ -337,36 +343,22 @@ def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:
     return np.stack(list(natural(given.parameters, np.asarray(z)).values()), axis=-1)
 
 
-def _evaluate(
-    model: ChoiceModel,
-    trials: Trials,
-    coef: np.ndarray,
-    separated: np.ndarray,
-    error: np.ndarray | None = None,
-    low: np.ndarray | None = None,
-    high: np.ndarray | None = None,
-    z: np.ndarray | None = None,
-) -> Fitted:
-    """Likelihood and evidence of every subject with coefficients that are known, (subjects, coefficients).
-
-    Trials that are not scored count nowhere.
-    """
+def _evaluate(model: ChoiceModel, trials: Trials, estimates: Estimates) -> Fitted:
+    """Likelihood and evidence of every subject with coefficients that are known; only scored trials count."""
     subjects, who = np.unique(trials.subject, return_inverse=True)
-    none = np.zeros(len(subjects))
-    fitted = Fitted(
-        model.name, model.parameters, model.pooled, subjects, coef, separated, none, none, none, none,
-        model.coefficients, error, low, high, z,
-    )  # fmt: skip
-    log_p = log_proba(model, trials, coefficients_of(fitted, trials))[np.arange(len(who)), trials.choice]
-    total = np.bincount(who, np.where(trials.counts, log_p, 0.0))
-    counts = np.bincount(who, trials.counts)
+    coef = estimates.coef[who if len(estimates.coef) > 1 else np.zeros_like(who)]
+    log_p = log_proba(model, trials, coef)[np.arange(len(who)), trials.choice]
+    total, counts = np.bincount(who, np.where(trials.counts, log_p, 0.0)), np.bincount(who, trials.counts)
     bic, aic = model.parameters * np.log(counts) - 2 * total, 2 * model.parameters - 2 * total
-    return fitted._replace(log_likelihood=total, bic=bic, aic=aic, log_evidence=-bic / 2)
+    return Fitted(
+        model.name, model.parameters, model.pooled, subjects, log_likelihood=total, bic=bic, aic=aic,
+        log_evidence=-bic / 2, names=model.coefficients, **estimates._asdict(),
+    )  # fmt: skip
 
 
 def borrow(model: ChoiceModel, trials: Trials, base: Fitted) -> Fitted:
     """A model with the coefficients of another fit, and their errors."""
-    return _evaluate(model, trials, base.coef, base.separated, base.error, base.low, base.high, base.z)
+    return _evaluate(model, trials, base.estimates)
 
 
 def coefficients_of(fitted: Fitted, trials: Trials) -> np.ndarray:
@@ -390,9 +382,8 @@ def shrink(model: ChoiceModel, trials: Trials) -> tuple[Fitted, GroupFit]:
     given = choice_likelihood(_searched(model), trials)
     with jax.enable_x64(True):
         group = empirical_bayes(given)
-    estimates = describe_estimates(given, group.z, group.covariances)
-    fitted = _evaluate(model, trials, *estimates._replace(separated=np.zeros(len(group.z), dtype=bool)), z=group.z)
-    return fitted._replace(log_evidence=group.log_evidence), group
+    found = describe_estimates(given, group.z, group.covariances)._replace(separated=np.zeros(len(group.z), dtype=bool))
+    return _evaluate(model, trials, found)._replace(log_evidence=group.log_evidence), group
 
 
 def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws: int, seed: int = 0) -> np.ndarray:
@@ -403,8 +394,6 @@ def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws:
     assert fitted.z is not None
     given = choice_likelihood(_searched(model), trials)
     with jax.enable_x64(True):
-        covariance = covariance_of(given, fitted.z)
-        root = np.linalg.cholesky(covariance + 1e-12 * np.eye(fitted.z.shape[1]))
+        root = np.linalg.cholesky(covariance_of(given, fitted.z) + 1e-12 * np.eye(fitted.z.shape[1]))
         normal = np.random.default_rng(seed).normal(size=(draws, *fitted.z.shape))
-        points = fitted.z + np.einsum("gij,dgj->dgi", root, normal)
-        return natural_rows(given, points)
+        return natural_rows(given, fitted.z + np.einsum("gij,dgj->dgi", root, normal))

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .checks import PredictiveCheck
-from .compare import OURS, Analysis, Selection, weights_in_course, weights_within_block
+from .compare import Analysis, Selection, weights_in_course, weights_within_block
+from .models import OURS
 
 # Okabe-Ito: told apart by colour-blind readers and in print
 _SPARE = ("#0072B2", "#56B4E9", "#E69F00", "#000000")

@@ -1,20 +1,20 @@
-"""How people learn from rewards: parts that move beliefs on. Their parameters are fixed, or fitted to each person.
+"""How people learn from rewards, and what everybody believes before each choice.
 
-A parameter is a number for everybody or a column (people, 1); names in `free` are fitted person by person and counted.
-Beliefs are `Belief(mean, variance)` of (people, arms), in NumPy or JAX.
+A parameter of a learner is a number for everybody or a column (people, 1); names in `free` are fitted person by person
+and counted. Beliefs are `Belief(mean, variance)` of (people, arms), in NumPy or JAX.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from .._types import ArrayLike, namespace
 from ..worlds.bandit import Belief, update_belief
-from .data import Task
+from .data import Choices, Task
 
 Scale = Literal["unit", "positive", "real"]  # what values a parameter may have: (0, 1), above 0, any
 
@@ -138,7 +138,7 @@ class BetaBernoulli(AbstractLearner):
     def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
         xp = namespace(mean, variance, self.wins, self.losses)
         flat = xp.zeros_like(xp.asarray(mean) * xp.asarray(variance))
-        return _beta(xp, flat + self.wins, flat + self.losses)
+        return _beta(flat + self.wins, flat + self.losses)
 
     def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
         xp = namespace(*belief, choice, reward)
@@ -148,7 +148,7 @@ class BetaBernoulli(AbstractLearner):
         won = xp.where(xp.asarray(reward)[..., None] > self.threshold, 1.0, 0.0)
         wins = mean * total * xp.where(chosen, self.memory, 1.0) + xp.where(chosen, won, 0.0)
         losses = (1.0 - mean) * total * xp.where(chosen, self.memory, 1.0) + xp.where(chosen, 1.0 - won, 0.0)
-        return _beta(xp, wins, losses)
+        return _beta(wins, losses)
 
 
 class NoLearning(AbstractLearner):
@@ -176,8 +176,7 @@ def learner_of(name: str, task: Task, free: tuple[str, ...] | None = None, **val
         raise ValueError(f"learner = {name!r}: there are {', '.join(LEARNERS)}.")
     kind = LEARNERS[name]
     known = ({"noise": task.noise} if kind is Kalman else {}) | values
-    odd = [one for one in (*known, *(free or ())) if one not in kind.scales and one not in ("by", "threshold")]
-    if odd:
+    if odd := [key for key in (*known, *(free or ())) if key not in (*kind.scales, "by", "threshold")]:
         has = ", ".join(kind.scales) or "no parameters"
         raise ValueError(f"{odd[0]} is no parameter of the learner {name}: it has {has}.")
     return kind(**known) if free is None else kind(**known, free=tuple(free))
@@ -185,13 +184,12 @@ def learner_of(name: str, task: Task, free: tuple[str, ...] | None = None, **val
 
 def with_parameters(learner: AbstractLearner, values: Mapping[str, Any]) -> AbstractLearner:
     """The same learner with other values, such as one column for each person."""
-    names = list(values)
-    old = [getattr(learner, name) for name in names]
-    if not names:
+    if not (names := list(values)):
         return learner
+    old = [getattr(learner, name) for name in names]
     return eqx.tree_at(
-        lambda one: [getattr(one, name) for name in names], learner, [values[name] for name in names],
-        is_leaf=lambda leaf: leaf is None or any(leaf is one for one in old),
+        lambda part: [getattr(part, name) for name in names], learner, [values[name] for name in names],
+        is_leaf=lambda leaf: leaf is None or any(leaf is value for value in old),
     )  # fmt: skip
 
 
@@ -209,6 +207,128 @@ def _delta(belief: Belief, choice: ArrayLike, reward: ArrayLike, rate: Any) -> B
     return Belief(belief.mean + xp.where(chosen, rate(error, reward) * error, 0.0), belief.variance)
 
 
-def _beta(xp: Any, wins: Any, losses: Any) -> Belief:
+def _beta(wins: Any, losses: Any) -> Belief:
     total = wins + losses
     return Belief(wins / total, wins * losses / (total**2 * (total + 1.0)))
+
+
+# ------------------------------------------------------------------------------------ beliefs of everybody
+
+
+class Trials(NamedTuple):
+    """Choices and the beliefs they were made with, one row a trial. This is what models are fitted to."""
+
+    subject: np.ndarray  # (trials)
+    block: np.ndarray
+    trial: np.ndarray
+    choice: np.ndarray  # arms are numbered from 0
+    previous: np.ndarray  # the choice before in the same block, -1 if there is none
+    mean: np.ndarray  # (trials, arms), before the choice
+    variance: np.ndarray  # (trials, arms)
+    source: str
+    reward: np.ndarray | None = None  # (trials); learners of their own need it
+    prior: Belief | None = None  # (trials, arms) the task's, at the start of the trial's block
+    scored: np.ndarray | None = None  # (trials) whether a choice counts in likelihoods; all where None
+    offered: np.ndarray | None = None  # (trials, arms) whether an arm could be taken; all where None
+
+    @property
+    def arms(self) -> int:
+        return self.mean.shape[1]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Whether each choice counts in likelihoods, (trials)."""
+        return np.ones(len(self.choice), dtype=bool) if self.scored is None else self.scored
+
+
+class Places(NamedTuple):
+    """Where each trial stands among the blocks of people."""
+
+    block: np.ndarray  # (trials)
+    place: np.ndarray  # (trials)
+    first: np.ndarray  # (blocks) its first trial
+
+    def spread(self, values: Any, fill: float = 0) -> np.ndarray:
+        """From trials to (blocks, longest block, ...)."""
+        values = np.asarray(values)
+        table = np.full((len(self.first), self.place.max() + 1, *values.shape[1:]), fill, dtype=values.dtype)
+        table[self.block, self.place] = values
+        return table
+
+
+def places_of(trials: Trials | Choices) -> Places:
+    """The consecutive trials of one person and one block are a block."""
+    new = np.ones(len(trials.choice), dtype=bool)
+    new[1:] = (trials.subject[1:] != trials.subject[:-1]) | (trials.block[1:] != trials.block[:-1])
+    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
+    return Places(block, np.arange(len(block)) - first[block], first)
+
+
+def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] = update_belief) -> Trials:
+    """Beliefs before each choice, from scratch in every block, by a learner.
+
+    The default is the Kalman filter with the task's numbers; `update(belief, choice, reward, noise)` will do too.
+    Rewards are recorded, so this is `loops.replay` without an agent: in NumPy, over all blocks at once.
+    """
+    prior = prior_of(choices)
+    previous = np.where(places_of(choices).place > 0, np.roll(choices.choice, 1), -1)
+    trials = Trials(
+        choices.subject, choices.block, choices.trial, choices.choice, previous, *map(np.asarray, prior),
+        choices.source, choices.reward, prior, choices.scored, choices.offered,
+    )  # fmt: skip
+    if isinstance(learner, AbstractLearner):
+        return relearn(trials, learner)
+    return _along(trials, prior, lambda belief, row: learner(belief, *_seen(trials, row), choices.task.noise))
+
+
+def relearn(trials: Trials, learner: AbstractLearner, rows: Mapping[str, np.ndarray] | None = None) -> Trials:
+    """The same trials with the beliefs of another learner; `rows` has parameters for every trial, (trials, 1)."""
+    if trials.prior is None or trials.reward is None:
+        raise ValueError("trials have no rewards and no prior, so that nothing can be learned: make them by `believe`.")
+    values = rows or {}
+    start = Belief(*map(np.asarray, with_parameters(learner, values).start(*trials.prior)))
+
+    def update(belief: Belief, row: np.ndarray) -> Belief:
+        here = with_parameters(learner, {name: value[row] for name, value in values.items()})
+        return here.update(belief, *_seen(trials, row), Belief(start.mean[row], start.variance[row]))
+
+    return _along(trials, start, update)
+
+
+def _seen(trials: Trials, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return trials.choice[row], np.asarray(trials.reward)[row]
+
+
+def _along(trials: Trials, start: Belief, update: Callable[[Belief, np.ndarray], Belief]) -> Trials:
+    """Beliefs before each choice: `start` at the first trial of a block, then one `update` after another."""
+    place = places_of(trials).place
+    mean, variance = np.array(start.mean, dtype=float), np.array(start.variance, dtype=float)
+    order = np.argsort(place, kind="stable")
+    for now in np.split(order, np.searchsorted(place[order], np.arange(1, place.max() + 1)))[1:]:
+        mean[now], variance[now] = update(Belief(mean[now - 1], variance[now - 1]), now - 1)
+    return trials._replace(mean=mean, variance=variance)
+
+
+def prior_of(choices: Choices) -> Belief:
+    """The task's mean and variance of every arm at every trial, (trials, arms); a condition may have its own."""
+    prior = prior_belief(choices.task, len(choices.choice))
+    if choices.condition is not None:
+        for name, values in choices.task.conditions:
+            prior.variance[choices.condition == name] = values
+    return prior
+
+
+def prior_belief(task: Task, count: int) -> Belief:
+    """Mean and variance of every arm before anything is known, for `count` people or blocks."""
+    return Belief(np.tile(task.means, (count, 1)), np.tile(np.asarray(task.variance, dtype=float), (count, 1)))
+
+
+def take(trials: Trials, which: np.ndarray) -> Trials:
+    """Some of the trials, by index or mask."""
+
+    def part(value: Any) -> Any:
+        if isinstance(value, Belief):
+            return Belief(value.mean[which], value.variance[which])
+        return value[which] if isinstance(value, np.ndarray) else value
+
+    return Trials(*map(part, trials))

@@ -4,11 +4,12 @@ A model takes the utilities of a classic model (the reference) to probabilities 
 its own, stickiness (a bonus for the arm taken last) and a lapse rate. A composed model mixes primitives so that they
 come close to q; a floored one keeps q away from zero without any primitive. `estimate.py` fits them.
 
-A new model is a `ChoiceModel`. The features and primitives that it is made of are lines in the tables of `schemas.py`,
-what people learn by in `learners.py`.
+A new model is a `ChoiceModel`. The features and primitives that it is made of are lines in `FEATURES` and `KNOWN`, what
+people learn by in `learners.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -19,9 +20,8 @@ from .._types import ArrayLike, namespace
 from ..core.equilibrium import solve
 from ..core.objective import problem
 from ..worlds.bandit import Belief
-from .beliefs import Trials, relearn
-from .learners import AbstractLearner
-from .schemas import FEATURES, PAPER, OfTrials, Schemas, columns, schemas_by_name
+from .data import Task
+from .learners import LEARNERS, AbstractLearner, Trials, learner_of, relearn
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above.
 # Where rounding does not allow as much (very cold, or very sure), the trial's own certificate says what was reached.
@@ -29,8 +29,131 @@ GAP = 1e-22
 LEAST = 1e-300  # no choice is impossible, only unheard of (as in `models.Reference`)
 NOT_OFFERED = -1e9  # the utility of an arm that is not on offer: exp of it is zero, and it has a derivative
 FLOOR = 0.01  # that of the exploitation primitive
+SURE = 0.99  # how often exploitation takes the best arm
+OURS = "Composed"
 Link = Literal["probit", "logit"]
 Floor = Literal["clip", "lapse", "hull"]
+OfTrials = Callable[[Trials], np.ndarray]  # (trials, arms): probabilities, or the value of a feature
+Schemas = Collection[str] | Mapping[str, OfTrials]  # names of ours, or functions by names of your own
+
+
+# -------------------------------------------------------------------------------------- primitives
+
+
+def exploit(trials: Trials, ties: float = 0.0) -> np.ndarray:
+    """The best arm with probability .99, the others share the rest; arms within `ties` of the best share alike."""
+    mean = trials.mean if trials.offered is None else np.where(trials.offered, trials.mean, -np.inf)
+    best = mean >= mean.max(1, keepdims=True) - ties
+    count, arms = best.sum(1, keepdims=True), np.isfinite(mean).sum(1, keepdims=True)
+    prob = np.where(best, SURE / count, (1.0 - SURE) / np.maximum(arms - count, 1))
+    return np.where(count == arms, 1.0 / arms, prob)
+
+
+def _uncertainty(trials: Trials) -> np.ndarray:
+    """s_j / sum s: the more uncertain, the more often."""
+    total = trials.variance.sum(1, keepdims=True)
+    share = np.full_like(trials.variance, 1.0 / trials.arms)
+    return np.divide(trials.variance, total, out=share, where=total > 0)
+
+
+def _risk(trials: Trials) -> np.ndarray:
+    """softmax(-s): the more uncertain, the more rarely."""
+    return scipy.special.softmax(-trials.variance, axis=1)
+
+
+def _repeat(trials: Trials) -> np.ndarray:
+    """The arm taken last in the block with probability .99; any arm at first."""
+    again = np.arange(trials.arms) == trials.previous[:, None]
+    prob = np.where(again, SURE, (1.0 - SURE) / (trials.arms - 1))
+    return np.where(trials.previous[:, None] < 0, 1.0 / trials.arms, prob)
+
+
+def _random(trials: Trials) -> np.ndarray:
+    """Any arm."""
+    return np.full_like(trials.mean, 1.0 / trials.arms)
+
+
+PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertainty": _uncertainty, "risk": _risk})
+KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": _repeat, "random": _random})
+
+
+def schemas_by_name(names: Schemas) -> dict[str, OfTrials]:
+    """Primitives by name, or the user's own functions of `Trials` by the names they give them."""
+    if not names:
+        raise ValueError("primitives is empty: name at least one.")
+    if isinstance(names, Mapping):
+        return dict(names)
+    if unknown := [name for name in names if name not in KNOWN]:
+        raise ValueError(
+            f"primitives has {', '.join(map(repr, unknown))}: known are {', '.join(KNOWN)}; "
+            "for your own pass a dict of names to functions of Trials."
+        )
+    return {name: KNOWN[name] for name in names}
+
+
+def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
+    """Pi: (trials, arms, primitives). Where arms are not on offer, the others share their probability."""
+    parts = []
+    for name, schema in schemas.items():
+        prob = _checked(schema(trials), f"primitive {name!r}", "a probability", trials)
+        if trials.offered is not None:
+            prob = np.where(trials.offered, prob, 0.0)
+            left = prob.sum(1, keepdims=True)
+            evenly = _evenly(np, trials.arms, trials.offered)
+            prob = np.where(left > 0, prob / np.where(left > 0, left, 1.0), evenly)
+        parts.append(prob)
+    return np.stack(parts, axis=-1)
+
+
+def _checked(answer: Any, what: str, wanted: str, trials: Trials) -> np.ndarray:
+    values = np.asarray(answer, dtype=float)
+    if values.shape != trials.mean.shape:
+        raise ValueError(
+            f"{what} answered with shape {values.shape}: {wanted} for each of the {len(trials.choice)} trials and "
+            f"{trials.arms} arms was expected."
+        )
+    return values
+
+
+# ---------------------------------------------------------------------- what the classic models look at
+
+
+def _deviation(belief: Belief | Trials) -> Any:
+    """sqrt(s), in NumPy or JAX; where nothing is uncertain it has no slope either."""
+    xp = namespace(belief.variance)
+    known = belief.variance <= 0
+    return xp.where(known, 0.0, xp.sqrt(xp.where(known, 1.0, belief.variance)))
+
+
+def _scaled_value(belief: Belief | Trials) -> Any:
+    """Values in units of the total uncertainty; nothing to weigh where nothing is uncertain."""
+    xp = namespace(belief.mean, belief.variance)
+    total = belief.variance.sum(-1, keepdims=True)
+    known = total <= 0
+    return xp.where(known, 0.0, belief.mean / xp.sqrt(xp.where(known, 1.0, total)))
+
+
+# The weighted sum of its features is an arm's utility. With two arms only differences matter, and these are
+# V = m1 - m2, RU = sqrt(s1) - sqrt(s2) and V/TU, TU = sqrt(s1 + s2), of Gershman (2018). With more arms the same
+# utilities go through the softmax.
+EVERY_FEATURE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"V": lambda belief: belief.mean, "RU": _deviation, "V/TU": _scaled_value}
+)
+FEATURES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = MappingProxyType({
+    model: {name: EVERY_FEATURE[name] for name in names}
+    for model, names in {"UCB": ("V", "RU"), "Thompson": ("V/TU",), "Hybrid": ("V/TU", "RU"), "Value": ("V",),
+                         "Habit": ()}.items()
+})  # fmt: skip
+CLASSIC = ("UCB", "Thompson", "Hybrid", "Value")  # the Habit looks at nothing: stickiness is all it has
+
+
+def features(model: str, trials: Trials) -> np.ndarray:
+    """(trials, arms, features) of a classic model."""
+    parts = [feature(trials) for feature in FEATURES[model].values()]
+    return np.stack(parts, axis=-1) if parts else np.zeros((*trials.mean.shape, 0))
+
+
+# ------------------------------------------------------------------------------------------ models
 
 
 class Mixture(NamedTuple):
@@ -43,7 +166,7 @@ class Mixture(NamedTuple):
 
 
 class ChoiceModel(NamedTuple):
-    """A model with coefficients for each person, or with `pooled` the same for all. See `classic`, `composed`, ..."""
+    """A model with coefficients for each person, or with `pooled` the same for all. See `classic` and `composed`."""
 
     reference: str | OfTrials  # the classic model whose coefficients these are, or a function with ln q of every arm
     link: Link
@@ -62,20 +185,14 @@ class ChoiceModel(NamedTuple):
     @property
     def coefficients(self) -> tuple[str, ...]:
         """In their order: the learner's, those of the features, stickiness, lapse."""
-        own = () if self.learner is None else self.learner.free
         weighed = tuple(FEATURES[self.reference]) if isinstance(self.reference, str) else ()
-        return (*own, *weighed, *(("stickiness",) if self.stickiness else ()), *(("lapse",) if self.lapse else ()))
+        more = [name for name in ("stickiness", "lapse") if getattr(self, name)]
+        return (*self.learned, *weighed, *more)
 
-
-class Composition(NamedTuple):
-    """Weights of the primitives at every trial and the policy they make."""
-
-    weights: np.ndarray  # (trials, primitives)
-    log_prob: np.ndarray  # (trials, arms)
-    distance: np.ndarray  # (trials) certificate: |w - w*|_1 is at most this
-
-
-# ------------------------------------------------------------------------------------------ models
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The coefficients of the learner."""
+        return () if self.learner is None else self.learner.free
 
 
 def classic(
@@ -126,8 +243,7 @@ def composed(
         base = classic(reference, link, pooled=pooled)
     else:
         base = ChoiceModel(reference, link, None, 0, pooled)
-    learns = base.learner is not None and bool(base.learner.free)
-    if base.change is not None or (coefficients == "own" and (learns or not base.coefficients)):
+    if base.change is not None or (coefficients == "own" and (base.learned or not base.coefficients)):
         raise ValueError(
             f"reference = {base.name} is changed already, or its beliefs have free parameters, or it has none at all: "
             "compose a plain model, with coefficients='reference'."
@@ -136,26 +252,58 @@ def composed(
     return base._replace(change=mixture, parameters=base.parameters if parameters is None else parameters)
 
 
+def model_by_name(text: str, task: Task, link: Link = "logit", learner: AbstractLearner | None = None) -> ChoiceModel:
+    """A model by its name: `Hybrid`, `Value+stickiness+lapse`, `delta`, `kalman/noise/drift:UCB`.
+
+    Before the colon stands a learner of the model's own, with the parameters that are fitted after slashes; a learner
+    alone chooses by value, and none by habit. After plus signs stand stickiness and lapse.
+    """
+    known = {name.lower(): name for name in FEATURES}
+    head, *more = text.strip().split("+")
+    own, colon, decider = head.partition(":")
+    if not colon and head.lower() in known:
+        own, decider = "", head
+    own, *free = own.split("/")
+    classic_name = known.get((decider or ("habit" if own == "none" else "value")).lower())
+    if classic_name is None or not (own or decider) or (own and own not in LEARNERS) or set(more) - {
+        "stickiness", "lapse"
+    }:  # fmt: skip
+        raise ValueError(
+            f"model {text!r} is not known: use one of {', '.join((*CLASSIC, OURS))}, a learner alone (delta), one "
+            f"before a model ({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and +stickiness or "
+            "+lapse after it."
+        )
+    if own:
+        learner = learner_of(own, task, tuple(free) or None)
+    return classic(classic_name, link, learner=learner, stickiness="stickiness" in more, lapse="lapse" in more)
+
+
 # --------------------------------------------------------------------------------------- policies
 
 
-def log_reference(
-    model: ChoiceModel, theta: Mapping[str, Any], belief: Belief, previous: Any, offered: Any = None
-) -> Any:
+class Composition(NamedTuple):
+    """Weights of the primitives at every trial and the policy they make."""
+
+    weights: np.ndarray  # (trials, primitives)
+    log_prob: np.ndarray  # (trials, arms)
+    distance: np.ndarray  # (trials) certificate: |w - w*|_1 is at most this
+
+
+def log_reference(link: Link, theta: Mapping[str, Any], belief: Belief, previous: Any, offered: Any = None) -> Any:
     """ln q of every arm, (..., arms), from beliefs (..., arms) and coefficients by name with the axes (...).
 
     u_j = sum_f theta_f x_f(belief)_j + stickiness [j taken last];  q = Phi(+-(u_1 - u_2)) or softmax(u);
     with a lapse (1 - lapse) q + lapse / arms. An arm that is not on offer has none. In NumPy or JAX.
     """
     xp = namespace(*belief, *theta.values())
-    utility = 0.0 * belief.mean
-    for name, feature in FEATURES[str(model.reference)].items():
-        utility = utility + xp.asarray(theta[name])[..., None] * feature(belief)  # type: ignore[arg-type]
-    arms = belief.mean.shape[-1]
-    if model.stickiness:
+    utility, arms = 0.0 * belief.mean, belief.mean.shape[-1]
+    for name, feature in EVERY_FEATURE.items():
+        if name in theta:
+            utility = utility + xp.asarray(theta[name])[..., None] * feature(belief)
+    if "stickiness" in theta:
         again = xp.arange(arms) == xp.asarray(previous)[..., None]
         utility = utility + xp.where(again, xp.asarray(theta["stickiness"])[..., None], 0.0)
-    if model.link == "probit":
+    if link == "probit":
         if arms != 2 or offered is not None:
             raise ValueError(f"link = 'probit' with {arms} arms or with choice sets: use link='logit'.")
         z = utility[..., 0] - utility[..., 1]
@@ -164,7 +312,7 @@ def log_reference(
     else:
         log_softmax = scipy.special.log_softmax if xp is np else jax.nn.log_softmax
         log_q = log_softmax(utility if offered is None else xp.where(offered, utility, NOT_OFFERED), axis=-1)
-    if not model.lapse:
+    if "lapse" not in theta:
         return log_q
     rate = xp.asarray(theta["lapse"])[..., None]
     return xp.log((1.0 - rate) * xp.exp(log_q) + rate * _evenly(xp, arms, offered) + LEAST)
@@ -196,7 +344,7 @@ def believed(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> Trials:
     """The trials with the beliefs of the model's own learner, if it has one; `coef` has a row for each trial."""
     if model.learner is None:
         return trials
-    return relearn(trials, model.learner, {name: coef[:, k, None] for k, name in enumerate(model.learner.free)})
+    return relearn(trials, model.learner, {name: coef[:, k, None] for k, name in enumerate(model.learned)})
 
 
 def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
@@ -204,13 +352,8 @@ def _reference(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
     seen = believed(model, trials, coef)
     if isinstance(model.reference, str):
         theta = dict(zip(model.coefficients, np.asarray(coef, dtype=float).T, strict=True))
-        return log_reference(model, theta, Belief(seen.mean, seen.variance), trials.previous, trials.offered)
-    log_q = np.asarray(model.reference(seen), dtype=float)
-    if log_q.shape != trials.mean.shape:
-        raise ValueError(
-            f"the reference {model.name!r} answered with shape {log_q.shape}: ln q for each of the "
-            f"{len(trials.choice)} trials and {trials.arms} arms was expected."
-        )
+        return log_reference(model.link, theta, Belief(seen.mean, seen.variance), trials.previous, trials.offered)
+    log_q = _checked(model.reference(seen), f"the reference {model.name!r}", "ln q", trials)
     offered = log_q if trials.offered is None else np.where(trials.offered, log_q, NOT_OFFERED)
     return scipy.special.log_softmax(offered, axis=1)
 

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from ..worlds.bandit import Belief
-from .beliefs import Trials, prior_belief, prior_of
 from .data import TASKS, Choices, Task
-from .learners import Kalman, with_parameters
-from .models import ChoiceModel, Link, classic, composed, log_proba
+from .learners import Kalman, Trials, places_of, prior_belief, prior_of, with_parameters
+from .models import OURS, ChoiceModel, Link, classic, composed, log_proba, model_by_name
 
 SYNTHETIC = "synthetic cohort"
 SUBJECTS = {"1": 45, "2": 44}  # of the public data
@@ -83,31 +83,29 @@ def play(design: Design, task: Task, model: ChoiceModel, coef: np.ndarray, rng: 
     """Choices of people with coefficients (blocks, coefficients) in a design; the random draws come from `rng`."""
     rows, longest, arms = design.payoff.shape
     uniform = rng.random((rows, longest))
-    learner = Kalman(noise=task.noise) if model.learner is None else model.learner
-    own = 0 if model.learner is None else len(learner.free)
-    learner = with_parameters(learner, {name: coef[:, k, None] for k, name in enumerate(learner.free)})
+    own = coef[:, : len(model.learned)]
+    learner = with_parameters(
+        model.learner or Kalman(noise=task.noise), {name: own[:, k, None] for k, name in enumerate(model.learned)}
+    )
     start = belief = Belief(*map(np.asarray, learner.start(*design.start)))
-    decide, weighed = model._replace(learner=None), coef[:, own:]
+    decide, weighed = model._replace(learner=None), coef[:, own.shape[1] :]
     choice, reward = np.zeros((rows, longest), dtype=int), np.zeros((rows, longest))
     previous = np.full(rows, -1)
     for k in range(longest):
         mean, variance = map(np.asarray, belief)
-        number = np.full(rows, k + 1)
         offered = None if design.offered is None else design.offered[:, k]
-        now = Trials(design.subject, design.block, number, choice[:, k], previous, mean, variance, SYNTHETIC,
-                     offered=offered)  # fmt: skip
+        now = Trials(design.subject, design.block, np.full(rows, k + 1), choice[:, k], previous, mean, variance,
+                     SYNTHETIC, offered=offered)  # fmt: skip
         prob = np.exp(log_proba(decide, now, weighed))
         below = np.cumsum(prob, axis=1) <= uniform[:, k, None] * prob.sum(1, keepdims=True)
         choice[:, k] = previous = np.minimum(below.sum(1), arms - 1)
         reward[:, k] = design.payoff[np.arange(rows), k, previous]
         belief = learner.update(belief, previous, reward[:, k], start)
-    there = (np.arange(longest) < design.length[:, None]).ravel()
-    trial = np.tile(np.arange(1, longest + 1), rows)[there]
-    subject, block = (np.repeat(one, longest)[there] for one in (design.subject, design.block))
+    row, place = np.nonzero(np.arange(longest) < design.length[:, None])
     return Choices(
-        subject, block, trial, choice.ravel()[there], reward.ravel()[there], task, SYNTHETIC,
-        offered=None if design.offered is None else design.offered.reshape(-1, arms)[there],
-        condition=None if design.condition is None else np.repeat(design.condition, longest)[there],
+        design.subject[row], design.block[row], place + 1, choice[row, place], reward[row, place], task, SYNTHETIC,
+        offered=None if design.offered is None else design.offered[row, place],
+        condition=None if design.condition is None else design.condition[row],
     )  # fmt: skip
 
 
@@ -117,34 +115,26 @@ def design_of(choices: Choices, seed: Seed = 0) -> Design:
     What an arm pays at a trial is one of the few rewards that it paid to this person nearest in time, so that drifts
     and reversals stay; an arm that was never taken in a block pays what it paid elsewhere.
     """
-    rng = np.random.default_rng(seed)
-    new = np.ones(len(choices.choice), dtype=bool)
-    new[1:] = (choices.subject[1:] != choices.subject[:-1]) | (choices.block[1:] != choices.block[:-1])
-    first = np.flatnonzero(new)
-    length = np.diff(np.append(first, len(new)))
-    arms, longest = choices.task.arms, int(length.max())
-    payoff = np.zeros((len(first), longest, arms))
-    for row, (begin, size) in enumerate(zip(first, length, strict=True)):
-        here = slice(begin, begin + size)
+    rng, at = np.random.default_rng(seed), places_of(choices)
+    length, arms = np.bincount(at.block), choices.task.arms
+    longest = int(length.max())
+    payoff = np.zeros((len(length), longest, arms))
+    for row, (begin, size) in enumerate(zip(at.first, length, strict=True)):
+        choice, reward = choices.choice[begin : begin + size], choices.reward[begin : begin + size]
         for arm in range(arms):
-            at = np.flatnonzero(choices.choice[here] == arm)
-            paid = choices.reward[here][at]
-            if len(at) == 0:
+            taken = np.flatnonzero(choice == arm)
+            if len(taken) == 0:
                 elsewhere = choices.reward[choices.choice == arm]
-                paid = elsewhere if len(elsewhere) else choices.reward
-                payoff[row, :, arm] = rng.choice(paid, longest)
+                payoff[row, :, arm] = rng.choice(elsewhere if len(elsewhere) else choices.reward, longest)
                 continue
-            near = np.argsort(np.abs(np.arange(longest)[:, None] - at), axis=1, kind="stable")[:, :NEAREST]
-            payoff[row, :, arm] = paid[near[np.arange(longest), rng.integers(0, near.shape[1], longest)]]
+            near = np.argsort(np.abs(np.arange(longest)[:, None] - taken), axis=1, kind="stable")[:, :NEAREST]
+            payoff[row, :, arm] = reward[taken][near[np.arange(longest), rng.integers(0, near.shape[1], longest)]]
     prior = prior_of(choices)
-    offered = None
-    if choices.offered is not None:
-        offered = np.ones((len(first), longest, arms), dtype=bool)
-        episode = np.cumsum(new) - 1
-        offered[episode, np.arange(len(new)) - first[episode]] = choices.offered
     return Design(
-        choices.subject[first], choices.block[first], length, payoff, Belief(prior.mean[first], prior.variance[first]),
-        offered, None if choices.condition is None else choices.condition[first],
+        choices.subject[at.first], choices.block[at.first], length, payoff,
+        Belief(prior.mean[at.first], prior.variance[at.first]),
+        None if choices.offered is None else at.spread(choices.offered, True),
+        None if choices.condition is None else choices.condition[at.first],
     )  # fmt: skip
 
 
@@ -155,11 +145,10 @@ def synthetic(
 
     `subjects` are as many as in the data unless given.
     """
-    count = SUBJECTS[experiment] if subjects is None else subjects
-    people = draw_people(GROUPS[experiment]["Hybrid"], count, (seed, int(experiment), 0))
-    size = {"blocks": blocks, "trials": trials}
+    count, number = SUBJECTS[experiment] if subjects is None else subjects, int(experiment)
+    people = draw_people(GROUPS[experiment]["Hybrid"], count, (seed, number, 0))
     return simulate_choices(
-        TASKS[experiment], classic("Hybrid", "probit"), people, **size, seed=(seed, int(experiment), 1)
+        TASKS[experiment], classic("Hybrid"), people, blocks=blocks, trials=trials, seed=(seed, number, 1)
     )
 
 
@@ -177,8 +166,6 @@ def cohort(
 
     Coefficients vary over people by a third of their mean; numbers between 0 and 1 do so on the logit scale.
     """
-    from .compare import OURS, model_by_name
-
     link: Link = "probit" if task.arms == 2 else "logit"
     spec = composed(reference=classic("Hybrid", link)) if model == OURS else model_by_name(model, task, link)
     names = spec.coefficients
@@ -193,8 +180,7 @@ def cohort(
     if (bounded & ~((centre > 0) & (centre < 1))).any():
         raise ValueError(f"coefficients = {tuple(means)}: rates and lapses lie between 0 and 1.")
     normal = np.random.default_rng((seed, task.arms, 0)).normal(size=(subjects, len(names)))
-    logit = np.log(np.where(bounded, centre, 0.5)) - np.log1p(-np.where(bounded, centre, 0.5))
-    coef = np.where(bounded, 1.0 / (1.0 + np.exp(-(logit + normal / 2))), centre * (1.0 + normal / 3))
+    coef = np.where(bounded, expit(logit(np.where(bounded, centre, 0.5)) + normal / 2), centre * (1.0 + normal / 3))
     positive = np.array([scales.get(name) == "positive" for name in names])
     coef = np.where(positive, np.abs(centre) * np.exp(normal / 3), coef)
     return simulate_choices(task, spec, coef, blocks=blocks, trials=trials, seed=(seed, task.arms, 1)), spec, means

@@ -1,5 +1,6 @@
 """`policychord bandit`: models of choice for public data and for your own."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -14,10 +15,7 @@ from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..choices.compare import Analysis, Plan
-    from ..choices.data import Choices, Reading, Task
-    from ..choices.models import Link
-    from ..choices.quality import Examination
+    from ..choices import Choices, Plan, Reading, Task
     from ..runs.choices import ChoiceResult
 
 bandit = typer.Typer(
@@ -39,7 +37,130 @@ data = typer.Typer(
 )
 app.add_typer(bandit, name="bandit", no_args_is_help=True)
 bandit.add_typer(data, name="data", no_args_is_help=True)
-TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your own task"
+CHECKS = "Checks on your own task"
+_of_table, _of_task, _of_models, _of_checks = (
+    partial(options.option, rich_help_panel=panel) for panel in ("The table", "The task", "Models", CHECKS)
+)
+
+
+def _flag(name: str, words: str, panel: str = CHECKS) -> Any:
+    return typer.Option(name, rich_help_panel=panel, help=words)
+
+
+# --------------------------------------------------------------------------------- options, by their panels
+
+
+class _Table(NamedTuple):
+    """How the table is read."""
+
+    columns: Annotated[str, _of_table(
+        "What the table calls our columns, where the guess is wrong: subject, block, trial, choice, reward (a sum "
+        "will do: gain+loss), rt, condition, offered, group. Such as subject=ppt,reward=outcome.", "OURS=THEIRS"
+    )] = ""  # fmt: skip
+    arms: Annotated[str, _of_table("What the table calls the arms, in order.", "NAMES", "as they occur")] = ""
+    missed: Annotated[str, _of_table(
+        "What stands in the column choice if a trial was missed, besides NA and nothing.", "WORDS"
+    )] = ""  # fmt: skip
+    longest_rt: Annotated[float, _of_table("Trials of this many ms or more are doubtful.", "MS", "20000")] = 20_000.0
+    doubtful: Annotated[Literal["learn", "drop", "keep"] | None, _of_table(
+        "Slow trials and those without RT: learn from them but do not score them; drop them before learning; or keep "
+        "them.", "WHAT", "learn; drop in experiments 1 and 2, as published"
+    )] = None  # fmt: skip
+
+    def reading(self, experiment: str) -> "Reading":
+        """The same for the reader."""
+        from ..choices import Reading
+        from ..choices.tables import parse_columns
+
+        options.require(self.longest_rt > 0, "--longest-rt", self.longest_rt, "must be more than 0")
+        kind = self.doubtful or ("drop" if experiment in ("1", "2") else "learn")
+        return Reading(parse_columns(self.columns), _words(self.arms), _words(self.missed), self.longest_rt, kind)
+
+
+class _Task(NamedTuple):
+    """What people know of the arms."""
+
+    experiment: Annotated[Literal["auto", "1", "2", "custom"], _of_task(
+        "What people know of the arms. auto: measured from the rewards, where not given below; 1 and 2: the tasks of "
+        "Gershman (2018) with their variances (in 1 the second arm always pays zero); custom: as given below.",
+        "TASK", "auto"
+    )] = "auto"  # fmt: skip
+    variance: Annotated[str, _of_task(
+        "How much each arm's value varies from block to block, one number for each arm, such as 100,100; for each "
+        "condition: risky:16,0;safe:1,0.", "NUMBERS"
+    )] = ""  # fmt: skip
+    noise: Annotated[float | None, _of_task(
+        "Variance of a reward around its arm's value.", "NUMBER", "measured; 10 if custom"
+    )] = None  # fmt: skip
+    prior_mean: Annotated[float | None, _of_task(
+        "What people expect of an arm at first.", "NUMBER", "measured; 0 if custom"
+    )] = None  # fmt: skip
+
+
+class _Models(NamedTuple):
+    """What is compared."""
+
+    learner: Annotated[Literal["kalman", "delta", "two-rates", "bernoulli", "none"], _of_models(
+        "How people learn: kalman, delta (a rate), two-rates (for gains and losses), bernoulli (wins and losses "
+        "counted), none.", "NAME", "kalman"
+    )] = "kalman"  # fmt: skip
+    free: Annotated[str, _of_models(
+        "Parameters of the learner that are fitted to each person, such as noise,drift.", "NAMES",
+        "rates of delta and two-rates"
+    )] = ""  # fmt: skip
+    drift: Annotated[float, _of_models("kalman: variance that a value gains from trial to trial.", "NUMBER", "0")] = 0.0
+    decay: Annotated[float, _of_models(
+        "kalman: how much of a value is left after a trial, from 0 to 1.", "NUMBER", "1"
+    )] = 1.0  # fmt: skip
+    models: Annotated[str | None, _of_models(
+        "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
+        "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
+        "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates"
+    )] = None  # fmt: skip
+    reference: Annotated[str, _of_models(
+        "The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there"
+    )] = ""  # fmt: skip
+    primitives: Annotated[str, _of_models(
+        "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES",
+        "exploit,uncertainty,risk; exploit,repeat,random where no uncertainty is learned"
+    )] = ""  # fmt: skip
+    link: Annotated[Literal["probit", "logit"] | None, _of_models(
+        "From utilities to probabilities: probit (two arms) or logit (any number).", "LINK",
+        "probit for two arms, else logit"
+    )] = None  # fmt: skip
+    eps: Annotated[float, options.eps("0.01")] = 0.01
+
+    def check(self) -> None:
+        """What is wrong whatever the table is."""
+        from ..choices import KNOWN
+
+        options.require_eps(self.eps)
+        for name in _words(self.primitives):
+            options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+
+
+class _Checks(NamedTuple):
+    """What is computed and drawn besides."""
+
+    empirical_bayes: Annotated[bool, _flag(
+        "--empirical-bayes", "Also draw everybody's estimates towards the group's (shrunk.csv)."
+    )] = False  # fmt: skip
+    recover: Annotated[bool, _flag(
+        "--recover", "Simulate each fitted model on this task and fit all: what can be found again?"
+    )] = False  # fmt: skip
+    cross_validate: Annotated[bool, _flag("--cross-validate", "Predict people who were left out.")] = False
+    ppc: Annotated[bool, _flag(
+        "--ppc", "Posterior predictive checks: do the models repeat, stay and shift as people do?"
+    )] = False  # fmt: skip
+    arviz: Annotated[str, _of_checks(
+        "Write this model's draws and pointwise log-likelihood for ArviZ (posterior.zarr).", "MODEL"
+    )] = ""  # fmt: skip
+    individuals: Annotated[bool, _flag(
+        "--individuals", "A line for each person in the figure of the weights.", options.RESULTS
+    )] = False  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ fit
 
 
 @bandit.command(
@@ -51,134 +172,14 @@ TABLE, TASK, MODELS, CHECKS = "The table", "The task", "Models", "Checks on your
         "policychord bandit fit data.tsv --models delta,delta+stickiness,two-rates,Value",
     ),
 )
+@options.expand_records
 def _fit_command(
     table: Annotated[Path, typer.Argument(help="The choices: a table with a header, one row a trial.",
                                           metavar="DATA.csv")],
-    columns: Annotated[
-        str,
-        options.option(
-            "What the table calls our columns, where the guess is wrong: subject, block, trial, choice, reward (a sum "
-            "will do: gain+loss), rt, condition, offered, group. Such as subject=ppt,reward=outcome.",
-            "OURS=THEIRS", rich_help_panel=TABLE,
-        ),
-    ] = "",
-    arms: Annotated[
-        str,
-        options.option("What the table calls the arms, in order.", "NAMES", "as they occur", rich_help_panel=TABLE),
-    ] = "",
-    missed: Annotated[
-        str,
-        options.option("What stands in the column choice if a trial was missed, besides NA and nothing.", "WORDS",
-                       rich_help_panel=TABLE),
-    ] = "",
-    longest_rt: Annotated[
-        float, options.option("Trials of this many ms or more are doubtful.", "MS", "20000", rich_help_panel=TABLE)
-    ] = 20_000.0,
-    doubtful: Annotated[
-        Literal["learn", "drop", "keep"] | None,
-        options.option(
-            "Slow trials and those without RT: learn from them but do not score them; drop them before learning; or "
-            "keep them.", "WHAT", "learn; drop in experiments 1 and 2, as published", rich_help_panel=TABLE,
-        ),
-    ] = None,
-    experiment: Annotated[
-        Literal["auto", "1", "2", "custom"],
-        options.option(
-            "What people know of the arms. auto: measured from the rewards, where not given below; 1 and 2: the tasks "
-            "of Gershman (2018) with their variances (in 1 the second arm always pays zero); custom: as given below.",
-            "TASK", "auto", rich_help_panel=TASK,
-        ),
-    ] = "auto",
-    variance: Annotated[
-        str,
-        options.option(
-            "How much each arm's value varies from block to block, one number for each arm, such as 100,100; for each "
-            "condition: risky:16,0;safe:1,0.", "NUMBERS", rich_help_panel=TASK,
-        ),
-    ] = "",
-    noise: Annotated[
-        float | None,
-        options.option("Variance of a reward around its arm's value.", "NUMBER", "measured; 10 if custom",
-                       rich_help_panel=TASK),
-    ] = None,
-    prior_mean: Annotated[
-        float | None,
-        options.option("What people expect of an arm at first.", "NUMBER", "measured; 0 if custom",
-                       rich_help_panel=TASK),
-    ] = None,
-    learner: Annotated[
-        Literal["kalman", "delta", "two-rates", "bernoulli", "none"],
-        options.option(
-            "How people learn: kalman, delta (a rate), two-rates (for gains and losses), bernoulli (wins and losses "
-            "counted), none.", "NAME", "kalman", rich_help_panel=MODELS,
-        ),
-    ] = "kalman",
-    free: Annotated[
-        str,
-        options.option(
-            "Parameters of the learner that are fitted to each person, such as noise,drift.", "NAMES",
-            "rates of delta and two-rates", rich_help_panel=MODELS,
-        ),
-    ] = "",
-    drift: Annotated[
-        float, options.option("kalman: variance that a value gains from trial to trial.", "NUMBER", "0",
-                              rich_help_panel=MODELS)
-    ] = 0.0,
-    decay: Annotated[
-        float, options.option("kalman: how much of a value is left after a trial, from 0 to 1.", "NUMBER", "1",
-                              rich_help_panel=MODELS)
-    ] = 1.0,
-    models: Annotated[
-        str | None,
-        options.option(
-            "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
-            "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
-            "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
-    reference: Annotated[
-        str,
-        options.option("The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there",
-                       rich_help_panel=MODELS),
-    ] = "",
-    primitives: Annotated[
-        str,
-        options.option(
-            "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES",
-            "exploit,uncertainty,risk; exploit,repeat,random where no uncertainty is learned", rich_help_panel=MODELS,
-        ),
-    ] = "",
-    link: Annotated[
-        Literal["probit", "logit"] | None,
-        options.option("From utilities to probabilities: probit (two arms) or logit (any number).", "LINK",
-                       "probit for two arms, else logit", rich_help_panel=MODELS),
-    ] = None,
-    eps: Annotated[float, options.eps("0.01")] = 0.01,
-    empirical_bayes: Annotated[
-        bool, typer.Option("--empirical-bayes", rich_help_panel=CHECKS,
-                           help="Also draw everybody's estimates towards the group's (shrunk.csv).")
-    ] = False,
-    recover: Annotated[
-        bool, typer.Option("--recover", rich_help_panel=CHECKS,
-                           help="Simulate each fitted model on this task and fit all: what can be found again?")
-    ] = False,
-    cross_validate: Annotated[
-        bool, typer.Option("--cross-validate", rich_help_panel=CHECKS, help="Predict people who were left out.")
-    ] = False,
-    ppc: Annotated[
-        bool, typer.Option("--ppc", rich_help_panel=CHECKS,
-                           help="Posterior predictive checks: do the models repeat, stay and shift as people do?")
-    ] = False,
-    arviz: Annotated[
-        str,
-        options.option("Write this model's draws and pointwise log-likelihood for ArviZ (posterior.zarr).", "MODEL",
-                       rich_help_panel=CHECKS),
-    ] = "",
-    individuals: Annotated[
-        bool, typer.Option("--individuals", rich_help_panel=options.RESULTS,
-                           help="A line for each person in the figure of the weights.")
-    ] = False,
+    how: _Table,
+    task: _Task,
+    compared: _Models,
+    checks: _Checks,
     out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -190,22 +191,16 @@ def _fit_command(
     guess is printed; block, trial, RT, condition, offered (arms that could be taken) and group are used where they are
     there, and so is a JSON file beside the table (BIDS, Psych-DS).
     """
-    from ..choices.data import Reading
     from ..choices.report import describe_learner, describe_task
-    from ..choices.tables import parse_columns
     from ..runs.choices import ChoiceChecks, run_choices, write_choices
     from ..runs.compiled import keep_programs
     from ..runs.store import prepare
 
-    options.require_eps(eps)
-    options.require(longest_rt > 0, "--longest-rt", longest_rt, "must be more than 0")
-    kind = doubtful or ("drop" if experiment in ("1", "2") else "learn")
-    how = Reading(parse_columns(columns), _words(arms), _words(missed), longest_rt, kind)
-    _check_primitives(_words(primitives))
+    compared.check()
     # all that is wrong with the table is said before anything is written
-    choices = _read(table, how, experiment, _task_arguments(experiment, variance, noise, prior_mean))
-    plan = _plan(choices, eps, link, _Learning(learner, _words(free), drift, decay),
-                 _Compared(None if models is None else _words(models), reference, _words(primitives)))  # fmt: skip
+    choices = _read(table, how.reading(task.experiment), task)
+    plan = _plan(choices, compared)
+    arviz = checks.arviz
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
     folder = prepare(Path("out") / "bandit-fit" if out is None else out)
     read = (describe_task(choices.task), describe_learner(plan), *choices.said)
@@ -213,89 +208,64 @@ def _fit_command(
         emit(json, {}, *read)
     keep_programs()
     with watching() as watch:
-        result = run_choices(choices, plan, ChoiceChecks(recover, cross_validate, ppc), watch)
+        result = run_choices(choices, plan, ChoiceChecks(checks.recover, checks.cross_validate, checks.ppc), watch)
         watch("writing and drawing", 3, 4)
-        files = write_choices(result, folder, empirical_bayes, arviz, individuals)
+        files = write_choices(result, folder, checks.empirical_bayes, arviz, checks.individuals)
     _tell(result, folder, files, json, already=len(read))
 
 
-class _Learning(NamedTuple):
-    """What --learner and its options say."""
-
-    learner: str
-    free: tuple[str, ...]
-    drift: float
-    decay: float
-
-
-class _Compared(NamedTuple):
-    """What --models, --reference and --primitives say."""
-
-    models: tuple[str, ...] | None
-    reference: str
-    primitives: tuple[str, ...]
-
-
-def _check_primitives(names: tuple[str, ...]) -> None:
-    from ..choices.schemas import KNOWN
-
-    for name in names:
-        options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
-
-
-def _read(table: Path, how: "Reading", experiment: str, arguments: dict[str, Any]) -> "Choices":
+def _read(table: Path, how: "Reading", given: _Task) -> "Choices":
     """The choices with their task, which is measured where it is not given."""
-    from ..choices.data import measure_task, read_choices
+    from ..choices import measure_task, read_choices
 
-    choices = read_choices(table, _task(experiment, arguments), how=how)
-    return choices._replace(task=measure_task(choices, **arguments)) if experiment == "auto" else choices
+    arguments = _task_arguments(given)
+    choices = read_choices(table, _task(given.experiment, arguments), how=how)
+    return choices._replace(task=measure_task(choices, **arguments)) if given.experiment == "auto" else choices
 
 
-def _plan(choices: "Choices", eps: float, link: "Link | None", learning: _Learning, compared: _Compared) -> "Plan":
+def _plan(choices: "Choices", given: _Models) -> "Plan":
     """What is fitted, from what was given and from what is usual for this task and learner."""
-    from ..choices.compare import OURS, USUAL, plan_models
-    from ..choices.learners import learner_of
+    from ..choices import OURS, learner_of, plan_models
+    from ..choices.compare import USUAL
 
-    task, (learner, free, drift, decay) = choices.task, learning
+    task, learner, reference = choices.task, given.learner, given.reference
     two = task.arms == 2 and choices.offered is None
-    chosen = link or ("probit" if two else "logit")
-    options.require(chosen != "probit" or two, "--link", chosen, "is for two arms that are always on offer; use logit")
+    link = given.link or ("probit" if two else "logit")
+    options.require(link != "probit" or two, "--link", link, "is for two arms that are always on offer; use logit")
+    dynamics = {"drift": given.drift, "decay": given.decay}
     if learner != "kalman":
-        moved = "--drift" if drift else "--decay" if decay != 1.0 else ""
-        options.require(not moved, moved, drift or decay, "belongs to --learner kalman")
-    dynamics = {"drift": drift, "decay": decay} if learner == "kalman" else {}
-    own = learner_of(learner, task, free or None, **dynamics)
+        for option, value, still in (("--drift", given.drift, 0.0), ("--decay", given.decay, 1.0)):
+            options.require(value == still, option, value, "belongs to --learner kalman")
+        dynamics = {}
+    own = learner_of(learner, task, _words(given.free) or None, **dynamics)
     uncertain = learner in ("kalman", "bernoulli")
-    names = compared.primitives or (
-        ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
-    )
-    usual = ("none+stickiness", OURS) if learner == "none" else ("Value", "Value+stickiness", OURS)
-    wanted = (USUAL if uncertain else usual) if compared.models is None else compared.models
-    for option, text in (("--reference", compared.reference), ("--primitives", ",".join(compared.primitives))):
+    usual = ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
+    wanted: tuple[str, ...] = USUAL if uncertain else ("none+stickiness", OURS) if learner == "none" else (
+        "Value", "Value+stickiness", OURS)  # fmt: skip
+    if given.models is not None:
+        wanted = _words(given.models)
+    for option, text in (("--reference", reference), ("--primitives", given.primitives)):
         options.require(not text or OURS in wanted, option, text, f"belongs to {OURS}: name it among --models")
-    reference = compared.reference
     if OURS in wanted and not reference and "Hybrid" not in wanted and "Value" in wanted:
         reference = "Value"
-    plain = learner == "kalman" and not own.free and not drift and decay == 1.0
-    return plan_models(task, chosen, eps, names, models=wanted, reference=reference,
+    plain = learner == "kalman" and not own.free and not given.drift and given.decay == 1.0
+    return plan_models(task, link, given.eps, _words(given.primitives) or usual, models=wanted, reference=reference,
                        learner=None if plain else own)  # fmt: skip
 
 
 def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
     """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
-    from ..choices.quality import CHANCE
-    from ..choices.report import model_table, verdict
-    from ..inference.findings import describe_comparison
+    from ..choices import model_table, verdict
     from ..runs.choices import numbers_of
 
     choices, plan, result, examined = fitted[:4]
-    sentences = describe_comparison(examined.comparison, unit="trial", reference=CHANCE)
     rows = model_table(result, examined).to_dict("records")
+    numbers = numbers_of(fitted, rows)
     record = {
         "command": "bandit fit",
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.everything), "reference": plan.reference},
-        "results": numbers_of(fitted, rows), "out": out, "files": files,
+        "results": numbers, "out": out, "files": files,
         "notes": [verdict(result), *examined.warnings, *fitted.remarks, *result.notes],
     }  # fmt: skip
     emit(
@@ -303,15 +273,72 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         record,
         *fitted.remarks[already:],
         *result.notes,
-        _models(result, rows, examined),
+        _models(fitted, rows),
         *(f"Warning: {line}" for line in examined.warnings),
         verdict(result),
-        *(line for line in sentences if line not in examined.warnings),
+        *(line for line in numbers["held_out"] if line not in examined.warnings),
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
         f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: --models.",
     )
+
+
+def _models(fitted: "ChoiceResult", rows: list[dict[Any, Any]]) -> Table:
+    result, examined = fitted.analysis, fitted.examined
+    people = counted(len(examined.people), "person", "people")
+    trials = counted(int(result.trials.counts.sum()), "trial")
+    title = f"{result.trials.source}: {people}, {trials}, {result.link}"
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in ("model", "params", "log-lik.", "BIC", "accuracy", "held-out", "over chance", "PXP"):
+        table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
+    for row in rows:
+        sums = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}"
+        fit = f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
+        gain = f"{row['over_chance']:+.3f} ± {row['error']:.3f}"
+        table.add_row(row["model"], str(row["parameters"]), *sums, *fit, gain, f"{row['PXP']:.4f}")
+    chance, each = float(examined.chance.sum()), f"{examined.chance_per_trial:.4f}"
+    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "", each, "", "")
+    return table
+
+
+# ------------------------------------------------------------------------------------- simulate, fetch
+
+
+class _SimulatedTask(NamedTuple):
+    """What simulated people know of the arms."""
+
+    experiment: Annotated[Literal["1", "2", "custom"], _of_task(
+        "1: the second arm always pays zero; 2: two uncertain arms; custom: as given below.", "TASK",
+        "2, or custom where arms, variance, noise or mean are given"
+    )] = "2"  # fmt: skip
+    arms: Annotated[int, _of_task("How many arms.", "N", "2")] = 2
+    variance: Annotated[str, _of_task(
+        "How much each arm's value varies from block to block.", "NUMBERS", "100 for each arm"
+    )] = ""  # fmt: skip
+    noise: Annotated[float | None, _of_task("Variance of a reward around its arm's value.", "NUMBER", "10")] = None
+    prior_mean: Annotated[float | None, _of_task("Mean of the arms' values.", "NUMBER", "0")] = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is none of the known experiments."""
+        return self.experiment == "custom" or self[1:] != (2, "", None, None)
+
+
+class _People(NamedTuple):
+    """Who is simulated."""
+
+    model: Annotated[str, _of_models(
+        "How people choose: as --models of fit, or Composed.", "NAME", "Hybrid"
+    )] = "Hybrid"  # fmt: skip
+    coefficients: Annotated[str, _of_models(
+        "Mean of each coefficient over people, in the order of the model's; they vary by a third of it (rates and "
+        "lapses on the logit scale).", "NUMBERS", "as in the public data, or 0.3 for rates"
+    )] = ""  # fmt: skip
+    subjects: Annotated[int, options.option("How many people.", "N", "44")] = 44
+    blocks: Annotated[int, options.option("Blocks of each person.", "N", "20")] = 20
+    trials: Annotated[int, options.option("Trials of a block.", "N", "10")] = 10
+    seed: Annotated[int, options.seed()] = 0
 
 
 @bandit.command(
@@ -324,80 +351,50 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         "--trials 200",
     ),
 )
+@options.expand_records
 def _simulate_command(
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
-    experiment: Annotated[
-        Literal["1", "2", "custom"],
-        options.option("1: the second arm always pays zero; 2: two uncertain arms; custom: as given below.", "TASK",
-                       "2, or custom where arms, variance, noise or mean are given", rich_help_panel=TASK),
-    ] = "2",
-    arms: Annotated[int, options.option("How many arms.", "N", "2", rich_help_panel=TASK)] = 2,
-    variance: Annotated[
-        str, options.option("How much each arm's value varies from block to block.", "NUMBERS", "100 for each arm",
-                            rich_help_panel=TASK)
-    ] = "",
-    noise: Annotated[
-        float | None,
-        options.option("Variance of a reward around its arm's value.", "NUMBER", "10", rich_help_panel=TASK),
-    ] = None,
-    prior_mean: Annotated[
-        float | None, options.option("Mean of the arms' values.", "NUMBER", "0", rich_help_panel=TASK)
-    ] = None,
-    model: Annotated[
-        str,
-        options.option("How people choose: as --models of fit, or Composed.", "NAME", "Hybrid", rich_help_panel=MODELS),
-    ] = "Hybrid",
-    coefficients: Annotated[
-        str,
-        options.option(
-            "Mean of each coefficient over people, in the order of the model's; they vary by a third of it (rates and "
-            "lapses on the logit scale).", "NUMBERS", "as in the public data, or 0.3 for rates", rich_help_panel=MODELS,
-        ),
-    ] = "",
-    subjects: Annotated[int, options.option("How many people.", "N", "44")] = 44,
-    blocks: Annotated[int, options.option("Blocks of each person.", "N", "20")] = 20,
-    trials: Annotated[int, options.option("Trials of a block.", "N", "10")] = 10,
-    seed: Annotated[int, options.seed()] = 0,
+    given: _SimulatedTask,
+    people: _People,
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write the choices of simulated people, to try things on. They are not human data, and every analysis of them says
     so.
     """
+    from ..choices import cohort, synthetic
     from ..choices.data import as_csv, as_table
-    from ..choices.simulate import cohort, synthetic
     from ..runs.store import write_text
 
-    for name, value in (("--subjects", subjects), ("--blocks", blocks), ("--trials", trials)):
-        options.require(value >= 1, name, value, "must be at least 1")
-    options.require(arms >= 2, "--arms", arms, "must be at least 2")
-    options.require(seed >= 0, "--seed", seed, "must be at least 0")
-    own = experiment == "custom" or arms != 2 or bool(variance) or noise is not None or prior_mean is not None
+    for name in ("subjects", "blocks", "trials"):
+        options.require(getattr(people, name) >= 1, f"--{name}", getattr(people, name), "must be at least 1")
+    options.require(given.arms >= 2, "--arms", given.arms, "must be at least 2")
+    options.require(people.seed >= 0, "--seed", people.seed, "must be at least 0")
+    experiment = "custom" if given.own else given.experiment
     means: dict[str, float] = {}
-    size: dict[str, Any] = {"blocks": blocks, "trials": trials, "seed": seed}
-    if not own and model == "Hybrid" and not coefficients:
-        choices = synthetic(experiment, subjects, **size)
+    size: dict[str, Any] = {name: getattr(people, name) for name in ("blocks", "trials", "seed")}
+    if not given.own and people.model == "Hybrid" and not people.coefficients:
+        choices = synthetic(experiment, people.subjects, **size)
     else:
-        arguments = _task_arguments(
-            "custom" if own else experiment, variance or ",".join(["100"] * arms) if own else "", noise, prior_mean
-        )
-        task = _task("custom" if own else experiment, arguments)
+        variance = given.variance or ",".join(["100"] * given.arms) if given.own else ""
+        task = _task(experiment, _task_arguments(_Task(experiment, variance, given.noise, given.prior_mean)))
         assert task is not None
-        choices, spec, centre = cohort(task, model, _numbers("--coefficients", coefficients), subjects, **size)
+        centre = _numbers("--coefficients", people.coefficients)
+        choices, spec, centre = cohort(task, people.model, centre, people.subjects, **size)
         means = dict(zip(spec.coefficients, centre, strict=True))
     write_text(out, as_csv(as_table(choices).assign(source=choices.source)))
     record = {
         "command": "bandit simulate",
-        "settings": {"experiment": "custom" if own else experiment, "subjects": subjects, "model": model,
+        "settings": {"experiment": experiment, "subjects": people.subjects, "model": people.model,
                      "coefficients": means, **size},
-        "results": {"data": choices.source, "people": subjects, "trials": len(choices.choice)},
+        "results": {"data": choices.source, "people": people.subjects, "trials": len(choices.choice)},
         "out": out.parent, "files": [out], "notes": ["simulated people, not human data"],
     }  # fmt: skip
-    people = counted(subjects, "simulated person", "simulated people")
+    who = counted(people.subjects, "simulated person", "simulated people")
     emit(
         json,
         record,
-        f"Wrote {counted(len(choices.choice), 'choice')} of {people} to {out}.",
-        f"Next:\n  policychord bandit fit {out}" + ("" if own else f" --experiment {experiment}"),
+        f"Wrote {counted(len(choices.choice), 'choice')} of {who} to {out}.",
+        f"Next:\n  policychord bandit fit {out}" + ("" if given.own else f" --experiment {experiment}"),
     )
 
 
@@ -437,9 +434,9 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         raise ValueError(f"{name} {text!r}: pass numbers with commas between them.") from None
 
 
-def _task_arguments(experiment: str, variance: str, noise: float | None, mean: float | None) -> dict[str, Any]:
+def _task_arguments(given: _Task) -> dict[str, Any]:
     """What the options say of the task, checked."""
-    finite = float("inf")
+    (experiment, variance, noise, mean), finite = given, float("inf")
     if experiment in ("1", "2"):
         own = f"belongs to --experiment auto or custom; experiment {experiment} has its own"
         for name, value in (("--variance", variance or None), ("--noise", noise), ("--prior-mean", mean)):
@@ -470,26 +467,8 @@ def _task_arguments(experiment: str, variance: str, noise: float | None, mean: f
 
 def _task(experiment: str, arguments: dict[str, Any]) -> "Task | None":
     """The task, or None if it is to be measured and nothing of it is known."""
-    from ..choices.data import TASKS, Task
+    from ..choices import TASKS, Task
 
     if experiment in ("1", "2"):
         return TASKS[experiment]
     return Task("own data", **({"noise": 10.0} | arguments)) if "variance" in arguments else None
-
-
-def _models(result: "Analysis", rows: list[dict[Any, Any]], examined: "Examination") -> Table:
-    people = counted(len(examined.people), "person", "people")
-    trials = counted(int(result.trials.counts.sum()), "trial")
-    title = f"{result.trials.source}: {people}, {trials}, {result.link}"
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "params", "log-lik.", "BIC", "accuracy", "held-out", "over chance", "PXP"):
-        table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
-    for row in rows:
-        sums = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}"
-        fit = f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
-        gain = f"{row['over_chance']:+.3f} ± {row['error']:.3f}"
-        table.add_row(row["model"], str(row["parameters"]), *sums, *fit, gain, f"{row['PXP']:.4f}")
-    chance = float(examined.chance.sum())
-    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "", f"{examined.chance_per_trial:.4f}", "",
-                  "")  # fmt: skip
-    return table

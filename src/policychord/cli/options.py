@@ -1,5 +1,8 @@
 """Options that several commands share: the same word for the same thing, said in the same words."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import typer
@@ -54,3 +57,29 @@ def require(holds: bool, name: str, value: Any, remedy: str) -> None:
     """Say what is wrong with an option that no settings check."""
     if not holds:
         raise ValueError(f"{name} {value}: {remedy}.")
+
+
+def expand_records(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with parameters that are records gets the options that annotate their fields, in their place."""
+    records, parts = {}, list[Parameter]()
+    for part in signature(command).parameters.values():
+        kind = part.annotation
+        if not hasattr(kind, "_fields"):
+            parts.append(part.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        records[part.name] = kind
+        for field in kind._fields:
+            default = kind._field_defaults.get(field, Parameter.empty)
+            parts.append(
+                Parameter(field, Parameter.KEYWORD_ONLY, default=default, annotation=kind.__annotations__[field])
+            )
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, kind in records.items():
+            values[name] = kind(**{field: values.pop(field) for field in kind._fields})
+        command(**values)
+
+    run.__dict__["__signature__"] = Signature(parts)
+    run.__annotations__ = {part.name: part.annotation for part in parts}
+    return run

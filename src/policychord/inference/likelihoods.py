@@ -27,7 +27,8 @@ class Model(NamedTuple):
     """One explanation of behaviour: its parameters, and ln p of a unit under natural values of them.
 
     A model that `borrows` has the estimates of another one, which has the same parameters, and none of its own: as the
-    paper's mixtures, whose coefficients are those of the regression that they come close to.
+    paper's mixtures, whose coefficients are those of the regression that they come close to. `family` has all numbers
+    that `log_prob` may read, these among them; those that the model lacks are 0. Models of one family share programs.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Model(NamedTuple):
     log_prob: LogProb
     description: str = ""
     borrows: "Model | None" = None
+    family: tuple[Parameter, ...] = ()
 
 
 class Data(NamedTuple):
@@ -111,7 +113,8 @@ def likelihood(
     if len(set(names)) < len(names):
         raise ValueError(f"parameters are called {', '.join(names)}: every name once.")
     # what programs depend on: not where a search begins, nor the priors, nor the units
-    scales = tuple(each._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for each in model.parameters)
+    numbers = model.family or model.parameters
+    scales = tuple(each._replace(start=0.0, prior=None, centre=0.0, scale=1.0) for each in numbers)
     return Likelihood(model, units, index, each, at_once, _programs(model.log_prob, scales, at_once))
 
 
@@ -136,9 +139,9 @@ def pointwise(given: Likelihood, z: ArrayLike) -> Float[np.ndarray, "units ..."]
 def scores(given: Likelihood, z: ArrayLike) -> _Scores:
     """ln p and its gradient in z, unit by unit."""
     value, slope, *products = _run(given, z, "both")
-    free, scale = size(given.parameters), affine_of(given.parameters)[1]
-    outer = products[0][:, :free, :free] * np.outer(scale, scale) if products else None
-    return _Scores(value, slope[:, :free] * scale, outer)
+    (at, _), scale = _places(given.model), affine_of(given.parameters)[1]
+    outer = products[0][:, at[:, None], at] * np.outer(scale, scale) if products else None
+    return _Scores(value, slope[:, at] * scale, outer)
 
 
 def by_group(given: Likelihood, z: Float[np.ndarray, "groups K"], products: bool = False) -> tuple[np.ndarray, ...]:
@@ -196,10 +199,20 @@ def _run(given: Likelihood, z: ArrayLike, which: str) -> Any:
     if z.shape[-1:] != (wanted,) or z.ndim not in (1, 2):
         raise ValueError(f"z has shape {z.shape}: pass ({wanted},) or (groups, {wanted}).")
     centre, scale = affine_of(given.parameters)
-    # batches of nothing cannot be cut
-    rows = by_unit(given, centre + scale * z) if wanted else np.zeros((given.units, 1))
+    at, width = _places(given.model)
+    rows = np.zeros((given.units, width))
+    rows[:, at] = by_unit(given, centre + scale * z)
     program = given.programs[which]
     return in_chunks(lambda chunk: program(*chunk), (rows, given.data, given.weight), given.at_once * CALL)
+
+
+def _places(model: Model) -> tuple[np.ndarray, int]:
+    """Where the model's numbers stand among those that its program takes, and how many these are."""
+    if not model.family:
+        count = size(model.parameters)
+        return np.arange(count), max(count, 1)  # batches of nothing cannot be cut
+    names = [parameter.name for parameter in model.family]
+    return np.array([names.index(parameter.name) for parameter in model.parameters], dtype=int), len(names)
 
 
 # Compiling takes longer than running: cohorts, folds and comparisons of the same model share its programs.

@@ -1,21 +1,17 @@
 """Choices of a table: fit every model, compare, check, draw, write."""
 
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._types import Watch
 from ..choices import checks, figures, report
-from ..choices.checks import CrossValidation, PredictiveCheck
-from ..choices.compare import OURS, Analysis, Plan, Rivals, analyse, fit_rivals, several_blocks
+from ..choices.compare import Analysis, Plan, Rivals, analyse, fit_rivals
 from ..choices.data import Choices, as_csv
-from ..choices.quality import CHANCE, Examination, examine
-from ..choices.report import describe_groups, describe_learner, describe_task, verdict
+from ..choices.estimate import CHANCE
+from ..choices.models import OURS
 from ..drawing import styled
-from ..inference.figures import draw_differences
-from ..inference.findings import describe_comparison
-from ..inference.recovery import ModelRecovery
+from ..inference import ModelRecovery, describe_comparison, draw_differences
 from .page import PageFigure, render_page
 from .store import remove_results, save_figure, write_dataset, write_text
 
@@ -51,21 +47,20 @@ class ChoiceResult(NamedTuple):
     choices: Choices
     plan: Plan
     analysis: Analysis
-    examined: Examination
+    examined: checks.Examination
     rivals: Rivals | None
     recovered: ModelRecovery | None
-    others: CrossValidation | None
-    predicted: PredictiveCheck | None
+    others: checks.CrossValidation | None
+    predicted: checks.PredictiveCheck | None
     remarks: tuple[str, ...]  # about the data, before any result
 
 
 def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch) -> ChoiceResult:
     """Fit every model to every person, and run the checks that were asked for."""
-
     watch("fitting models to every person", 0, 4)
     result = analyse(choices, plan=plan)
     watch("held-out predictions", 1, 4)
-    examined = examine(choices, result, plan)
+    examined = checks.examine(choices, result, plan)
     watch("fitting controls", 2, 4)
     rivals = None
     if plan.composes:
@@ -74,53 +69,42 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
-    remarks = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, result))
-    return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted, remarks)
+    return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted,
+                        report.remarks_on(choices, plan, result))  # fmt: skip
 
 
 def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
     """The page, its words as a summary, tables and figures, and the draws of the model `arviz` if it is named."""
-
     _, plan, result, examined, rivals, recovered, others, predicted, remarks = fitted
-    tables = {
-        "subjects.csv": report.subject_table(result, examined),
-        "models.csv": report.model_table(result, examined),
-    }
-    pictures = {
+    tables = {"subjects": report.subject_table(result, examined), "models": report.model_table(result, examined)}
+    pictures: dict[str, Any] = {
         "model_comparison": partial(figures.comparison, result),
         "held_out": partial(draw_differences, examined.comparison, CHANCE, "trial"),
     }
     if result.composed is not None:
-        tables["weights.csv"] = report.weight_table(result)
+        tables["weights"] = report.weight_table(result)
         pictures["weights"] = partial(figures.weights, result, individuals)
-        if several_blocks(result):
+        if len(set(result.trials.block.tolist())) > 1:  # with one block its course is the whole experiment's
             pictures["weights_in_course"] = partial(figures.course, result)
-    pictures |= {
-        "coefficients": partial(figures.coefficients, result),
-        "evidence": partial(figures.evidence, result),
-    }
+    pictures |= {"coefficients": partial(figures.coefficients, result), "evidence": partial(figures.evidence, result)}
     if recovered is not None:
-        tables["recovery.csv"] = report.recovery_table(recovered)
-        tables["confusion.csv"] = report.confusion_table(recovered)
+        tables |= {"recovery": report.recovery_table(recovered), "confusion": report.confusion_table(recovered)}
     if predicted is not None:
-        tables["predictions.csv"] = report.check_table(predicted)
+        tables["predictions"] = report.check_table(predicted)
         pictures["predictions"] = partial(figures.predictions, predicted, result.trials.source)
     if shrunk:
-        tables["shrunk.csv"] = report.shrunk_table(plan, result.trials)
-    summary = report.describe(result, rivals, examined, remarks, recovered, others, predicted)
+        tables["shrunk"] = report.shrunk_table(plan, result.trials)
+    about = (result, rivals, examined, remarks, recovered, others, predicted)
+    summary, sections = report.describe(*about), report.sections(*about)
     remove_results(out, WRITTEN)
     files = [write_text(out / "summary.md", summary)]
-    files += [write_text(out / name, as_csv(frame)) for name, frame in tables.items()]
+    files += [write_text(out / f"{name}.csv", as_csv(table)) for name, table in tables.items()]
     drawn = []
     for name, draw in pictures.items():
         files += save_figure(out / "figures" / name, styled(draw))
         drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", CAPTIONS[name], ()))
-    title, *sections = re.split(r"^## ", summary, flags=re.MULTILINE)
-    words = [("The data", title.partition("\n")[2])] + [
-        (head, body) for head, _, body in (part.partition("\n") for part in sections)
-    ]
-    headline = f"{result.trials.source}: {verdict(result).partition('. ')[0].rstrip('.')}"
-    files.insert(0, write_text(out / "report.html", render_page(headline, words, drawn, out)))
+    headline = f"{result.trials.source}: {report.verdict(result).partition('. ')[0].rstrip('.')}"
+    files.insert(0, write_text(out / "report.html", render_page(headline, sections, drawn, out)))
     if arviz:
         tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
         files.append(write_dataset(out / "posterior.zarr", tree))
@@ -129,12 +113,11 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
 
 def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, Any]:
     """The numbers of the record."""
-
     result, examined, rivals, others = fitted.analysis, fitted.examined, fitted.rivals, fitted.others
     numbers = {
         "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
         "people": len(examined.people), "models": rows, "bor": result.everything.selection.bor,
-        "chance": examined.chance_per_trial, "verdict": verdict(result), "warnings": list(examined.warnings),
+        "chance": examined.chance_per_trial, "verdict": report.verdict(result), "warnings": list(examined.warnings),
         "held_out": list(describe_comparison(examined.comparison, unit="trial", reference=CHANCE)),
     }  # fmt: skip
     if rivals is not None:
@@ -144,6 +127,6 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
             "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}
                          for rival in rivals.known()},
         }  # fmt: skip
-    return (
-        numbers if others is None else numbers | {"other_people": {name: others.mean(name) for name in others.models}}
-    )
+    if others is not None:
+        numbers["other_people"] = {name: others.mean(name) for name in others.models}
+    return numbers

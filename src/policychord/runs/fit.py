@@ -156,8 +156,8 @@ def _observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
     if not path.exists():
         raise ValueError(f"data = {plan.data!r}: there is no {path}.")
     if path.suffix == ".csv":
-        from ..choices.beliefs import believe
         from ..choices.data import Task, read_choices
+        from ..choices.learners import believe
 
         variance: Any = plan.options.get("variance", [100.0, 100.0])  # `_design_of` has looked at it
         return of_choices(believe(read_choices(path, Task("own data", tuple(variance), 10.0))))

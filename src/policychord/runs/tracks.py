@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .._types import Watch
 from ..drawing import film_endings, styled
 from ..inference import draw_differences, draw_estimates, findings, fit, to_datatree
-from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
 from ..inference.decisions import AGENT
+from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
 from ..tracks.decisions import decide, of_trial, thin, to_observations
 from ..tracks.forces import ForceSettings
 from ..tracks.gating import CONSTANT, REGRESSION, WALK, Answer, answer, family_of, weigh

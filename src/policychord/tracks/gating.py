@@ -16,9 +16,8 @@ from ..actions import AbstractActions
 from ..core.equilibrium import solve
 from ..core.objective import Problem
 from ..inference import Comparison, Difference, Family, Fit, Model, Normal, Parameter, fit, positive, real, simplex
-from ..inference.decisions import log_weights
+from ..inference.decisions import AGENT, log_weights
 from ..inference.findings import amount
-from ..inference.decisions import AGENT
 from ..inference.optimise import Progress
 from ..inference.parameters import unconstrained
 from ..inference.uncertainty import LEAST_MOVEMENT

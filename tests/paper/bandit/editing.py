@@ -1,6 +1,6 @@
 """The same evidence with other outcomes, to see what follows from them."""
 
-from policychord.choices.compare import OURS
+from policychord.choices.models import OURS
 
 
 def with_links(evidence, change):

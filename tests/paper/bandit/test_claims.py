@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from policychord.choices.compare import OURS
+from policychord.choices.models import OURS
 from policychord_paper.bandit.claims import CLAIMS
 from policychord_paper.bandit.report import STUDY
 from policychord_paper.claim import judge_claim

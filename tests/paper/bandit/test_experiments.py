@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from policychord.choices.beliefs import believe
-from policychord.choices.compare import OURS
 from policychord.choices.data import TASKS
-from policychord.choices.models import classic
-from policychord.choices.schemas import CLASSIC
+from policychord.choices.learners import believe
+from policychord.choices.models import CLASSIC, OURS, classic
 from policychord.choices.simulate import simulate_choices
 from policychord.runs import cache
 from policychord_paper.bandit.agents import choices_of

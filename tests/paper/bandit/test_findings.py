@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from policychord.choices.compare import OURS
+from policychord.choices.models import OURS
 from policychord_paper.bandit.experiments import Gain
 from policychord_paper.bandit.report import STUDY
 from policychord_paper.bandit.settings import BanditSettings

@@ -5,7 +5,7 @@ import pytest
 
 from policychord.choices.compare import OURS, analyse, compare_models, fit_rivals, weights_by_trial
 from policychord.choices.data import TASKS, Reading, read_choices
-from policychord.choices.schemas import CLASSIC
+from policychord.choices.models import CLASSIC
 from policychord.inference import select_families, select_models
 from policychord_paper.bandit.experiments import _rare_choices, sweep
 

@@ -2,24 +2,23 @@
 
 import base64
 import io
-import re
 from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from ....choices.checks import check_predictions, recover
+from ....choices.checks import check_predictions, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
-from ....choices.quality import examine
 from ....choices.report import (
-    describe,
     describe_groups,
-    describe_learner,
     describe_task,
     model_table,
+    remarks_on,
+    sections,
     subject_table,
+    title_of,
     verdict,
     weight_table,
 )
@@ -75,17 +74,13 @@ def _table_of(state: State) -> dict[str, Any]:
     taken = {**guess_columns(header), **parse_columns(state.view.columns)}
     if "reward" not in taken and {"gain", "loss"} <= set(taken):
         taken["reward"] = f"{taken['gain']}+{taken['loss']}"
-    gains, losses = ([column for column in header if _pays(column, kind)] for kind in ("gain", "loss"))
+    gains, losses = ([column for column in header if kind in guess_columns([column])] for kind in ("gain", "loss"))
     sums = [f"{a}+{b}" for a in gains for b in losses]
     chosen = taken.get("reward", "")
     sums += [chosen] if "+" in chosen and chosen not in sums else []
     names = [name for name in NAMES if name != "source"]
     return {"columns": header, "sums": sums, "needed": list(NEEDED),
             "ours": {name: taken.get(name, "") for name in names}}  # fmt: skip
-
-
-def _pays(column: str, kind: str) -> bool:
-    return kind in guess_columns([column])
 
 
 def progress_frame(fitting: Fitting) -> Frame:
@@ -202,15 +197,13 @@ def report_page(state: State, analysis: Analysis) -> str:
     choices = state.fitting.choices
     plan = state.view.plan(choices.task)
     examined = None if state.upload is None else examine(choices, analysis, plan)
-    remarks = (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, analysis))
-    rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, primitives=plan.primitives, plan=plan)
-    words = describe(analysis, rivals, examined, remarks)
-    title, *parts = re.split(r"^#{1,2} (.*)\n", words, flags=re.MULTILINE)[1:]
-    tables: dict[str, Callable[..., Any]] = {
-        "models.csv": model_table,
-        "subjects.csv": subject_table,
-        "weights.csv": weight_table,
-    }
+    known = analysis.models[plan.reference]
+    rivals = fit_rivals(
+        analysis.trials, analysis.link, analysis.eps, primitives=plan.primitives, plan=plan, known=known
+    )
+    (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
+    tables: dict[str, Callable[..., Any]] = {"models.csv": model_table, "subjects.csv": subject_table,
+                                             "weights.csv": weight_table}  # fmt: skip
     links = "".join(
         f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(analysis)).encode())}">{name}</a></li>'
         for name, table in tables.items()
@@ -221,12 +214,12 @@ def report_page(state: State, analysis: Analysis) -> str:
         f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, analysis))}"></figure>'
         for alt, draw in shown.items()
     )
-    first, *rest = (markdown(text) for text in parts[::2])
-    sections = "".join(f"<h2>{escape(head)}</h2>{body}" for head, body in zip(parts[1::2], rest, strict=True))
+    words = "".join(f"<h2>{escape(heading)}</h2>{markdown(text)}" for heading, text in rest)
+    title = escape(title_of(analysis))
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title><style>{_STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1>{first}{drawn}{sections}<h2>Tables</h2><p>As files, inside this page:</p>"
+        f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style></head>'
+        f"<body><h1>{title}</h1>{markdown(first)}{drawn}{words}<h2>Tables</h2><p>As files, inside this page:</p>"
         f"<ul>{links}</ul></body></html>\n"
     )
 

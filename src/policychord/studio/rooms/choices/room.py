@@ -22,7 +22,7 @@ from .state import (
     start_fitting,
     suited,
 )
-from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, ChoicesView, choices_snippet
+from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, OWN_DEFAULTS, ChoicesView, choices_snippet
 
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
@@ -40,7 +40,7 @@ def _change(state: State, changes: Mapping[str, Any]) -> State:
     try:
         values = {**state.view.model_dump(), **numbers}
         if values["experiment"] != "custom":  # known tasks have their own arms
-            values |= {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM if name not in numbers}
+            values |= {name: value for name, value in OWN_DEFAULTS.items() if name not in numbers}
         values |= _suitable_primitives(state.view, values, numbers)
         view = ChoicesView(**values)
     except ValidationError as error:
@@ -66,9 +66,8 @@ def _suitable_primitives(old: ChoicesView, values: Mapping[str, Any], asked: Map
 
 def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> None:
     """A setting that is not used is an error."""
-    standard = ChoicesView()
-    for name in OF_CUSTOM:
-        if name in numbers and view.experiment != "custom" and getattr(view, name) != getattr(standard, name):
+    for name, standard in OWN_DEFAULTS.items():
+        if name in numbers and view.experiment != "custom" and getattr(view, name) != standard:
             raise ValueError(f"{name} = {numbers[name]}: {view.experiment} has its own; choose custom first.")
     for name in OF_COHORT:
         if name in numbers and state.upload is not None and numbers[name] != getattr(state.view, name):

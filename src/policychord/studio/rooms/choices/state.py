@@ -4,17 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....choices.beliefs import Trials
+from ....choices.checks import fits_task
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
 from ....choices.estimate import Fitted, fit
+from ....choices.learners import Trials
 from ....choices.models import classic
-from ....choices.quality import fits_task
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
 from ...parser import parse
 from ...uploads import Upload
-from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, ChoicesView
+from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, OWN_DEFAULTS, ChoicesView
 
 EVERYTHING = ("data", "fit", "group", "person")
 ASKED = ("report", "recovery", "ppc")  # parts that somebody asks for by a button
@@ -100,22 +100,16 @@ def suited(view: ChoicesView, upload: Upload) -> tuple[ChoicesView, Choices]:
     neither can be read.
     """
     fault: DataError | None = None
-    try:
-        choices = read_upload(upload, view)
-    except DataError as first:
-        fault = first
-    else:
-        if view.task is None or fits_task(choices):
-            return _linked(view, choices), choices
-    measured = view.model_copy(update={"experiment": MEASURED, **_OWN_DEFAULTS})
-    try:
-        choices = read_upload(upload, measured)
-    except DataError as second:
-        raise (fault or second) from None
-    return _linked(measured, choices), choices
-
-
-_OWN_DEFAULTS = {name: ChoicesView.model_fields[name].default for name in ("arms", "variance", "noise")}
+    for tried in (view, view.model_copy(update={"experiment": MEASURED, **OWN_DEFAULTS})):
+        try:
+            choices = read_upload(upload, tried)
+        except DataError as error:
+            fault = fault or error
+            continue
+        if tried.task is None or fits_task(choices):
+            return _linked(tried, choices), choices
+    assert fault is not None
+    raise fault from None
 
 
 def _linked(view: ChoicesView, choices: Choices) -> ChoicesView:

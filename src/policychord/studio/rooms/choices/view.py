@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ....choices.compare import OURS, Plan, plan_models
 from ....choices.data import TASKS, Task
 from ....choices.learners import learner_of
-from ....choices.models import Link
-from ....choices.schemas import KNOWN
+from ....choices.models import KNOWN, Link
 from ....choices.tables import parse_columns
 from ...inputs import Input
 
@@ -145,6 +144,7 @@ INPUTS = (
 )
 OF_COHORT = tuple(control.name for control in INPUTS if control.group == PEOPLE)
 OF_CUSTOM = tuple(control.name for control in INPUTS if control.group == OWN)
+OWN_DEFAULTS = {name: ChoicesView.model_fields[name].default for name in OF_CUSTOM}
 
 
 def choices_snippet(view: ChoicesView, file: str, person: int | str) -> str:
