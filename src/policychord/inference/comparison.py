@@ -135,7 +135,8 @@ def compare(
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
     fitted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # estimates with everything and without each fold
-    scores, counted, missing = list(ready), np.zeros(0, bool), ()
+    scores, counted = list(ready), np.zeros(0, bool)
+    missing: tuple[str, ...] = ()
 
     def given_of(model: Model) -> Likelihood:
         groups = data.subject if own else None
