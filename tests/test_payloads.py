@@ -242,7 +242,7 @@ ATTACKS = {
 # What is read elsewhere: nothing that anybody could send.
 HARMLESS = {
     "policychord/cli/app.py": "entry points of installed packages, which are code",
-    "policychord/runs/batches.py": "entry points of installed packages, which are code",
+    "policychord/runs/plan.py": "entry points of installed packages, which are code",
     "policychord/runs/page.py": "templates, and figures that the same run drew: bytes into a page",
     "policychord/runs/versions.py": "the source of installed packages, to be hashed",
     "policychord/cli/output.py": "writes to the null device",

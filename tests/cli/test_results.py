@@ -10,7 +10,7 @@ from rich.console import Console
 
 from policychord.cli.output import counted
 from policychord.effect_size import EffectSize, Spread
-from policychord.runs.formatting import plain
+from policychord.runs import plain
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands import quadrotor
 from policychord_paper.quadrotor.measures import CostComparison

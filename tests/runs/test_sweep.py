@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from policychord.runs import sweep
-from policychord.runs.batches import batches_of, compute
+from policychord.runs import engine, sweep
 from policychord.runs.engine import dask_cluster, processes
-from policychord.runs.plan import SweepPlan
+from policychord.runs.plan import SweepPlan, batches_of, compute
 
 PLAN = SweepPlan.model_validate(
     {
@@ -26,9 +25,9 @@ def heard(batch):
     return None
 
 
-def run(out, workers=1, shard=sweep.WHOLE, watch=heard):
+def run(out, workers=1, watch=heard):
     sweep.open_sweep(PLAN, out)
-    todo = sweep.missing(PLAN, out, shard)
+    todo = sweep.missing(PLAN, out)
     with processes(workers, out / "log.txt") as pool:
         sweep.run_batches(PLAN, out, pool, workers, todo, watch)
     return sweep.results(PLAN, out).table
@@ -64,7 +63,7 @@ def test_dask_changes_no_bit(done, tmp_path):
 
 def test_shards_together_are_the_whole_and_share_nothing(tmp_path):
     whole = sweep.missing(PLAN, tmp_path)
-    shards = [sweep.missing(PLAN, tmp_path, sweep.Shard(number, 2)) for number in (0, 1)]
+    shards = [sweep.missing(PLAN, tmp_path, slice(number, None, 2)) for number in (0, 1)]
     assert [len(shard) for shard in shards] == [2, 1]
     assert sorted(batch.id for shard in shards for batch in shard) == sorted(batch.id for batch in whole)
 
@@ -241,7 +240,7 @@ def test_a_broken_plan_in_a_folder_is_named(tmp_path, text):
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
     sweep.open_sweep(PLAN, tmp_path)
     versions = iter(["the program's"])
-    monkeypatch.setattr(sweep, "version_of", lambda plan: next(versions, "the worker's"))
+    monkeypatch.setattr(engine, "code_version", lambda *modules: next(versions, "the worker's"))
     with pytest.raises(ValueError, match="another version of policychord"), ThreadPoolExecutor(1) as pool:
         sweep.run_batches(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
 

@@ -78,7 +78,7 @@ def tell_programs(words: str, code: int) -> None:
 
 
 def _print_object(record: Mapping[str, Any]) -> None:
-    from ..runs.formatting import plain
+    from ..runs.store import plain
 
     _Object.printed = True
     print(json.dumps(plain(record, finite=True), indent=2, ensure_ascii=False, allow_nan=False), flush=True)

@@ -54,7 +54,7 @@ def _settings_command(
     json: Json = False,
 ) -> None:
     """What a plan may name: the settings of a study with their defaults, and what is measured."""
-    from ..runs.batches import episodes_of
+    from ..runs.plan import episodes_of
 
     offered = episodes_of(study)
     results = {"settings": offered.known_settings, "metrics": offered.metrics}
@@ -234,8 +234,8 @@ def _plot_command(
     """Draw a heat map where two settings vary over numbers, else lines with bands."""
     from ..drawing import styled
     from ..runs import sweep as runs
-    from ..runs.batches import episodes_of
     from ..runs.phase_maps import draw_sweep
+    from ..runs.plan import episodes_of
     from ..runs.store import save_figure
 
     plan = runs.load_plan(folder)
@@ -302,7 +302,7 @@ class _Left(ProgressColumn):
 
 
 def _left(pace: Pace) -> str:
-    from ..runs.formatting import duration
+    from ..runs import duration
 
     seconds = pace.left()
     return "" if seconds is None or pace.done == pace.total else f"about {duration(seconds)} left"

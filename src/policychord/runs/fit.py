@@ -20,9 +20,8 @@ from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
-from .formatting import plain
 from .page import Picture, write_page
-from .store import check_text, prepare, read_settings, write_dataset, write_json
+from .store import check_text, plain, prepare, read_plan, write_dataset, write_json
 
 RECORD = "fit.json"
 
@@ -93,11 +92,7 @@ class FitResult(NamedTuple):
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
-    contents = read_settings(path)
-    try:
-        return FitPlan.model_validate(contents)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {in_words(error, FitPlan, part_of='part of a plan')}") from None
+    return read_plan(path, FitPlan)
 
 
 def _design_of(plan: FitPlan, entry: str | None) -> Design:

@@ -29,14 +29,14 @@ def our_packages() -> frozenset[str]:
 def code_version(*modules: str) -> str:
     """Changes with the code that these modules use, and with the packages that compute."""
     digest = hashlib.sha256()
-    for name in sorted(used_by(modules)):
+    for name in sorted(_used_by(modules)):
         digest.update(f"{name}\0{_code_of(name)}\0".encode())
     for name in PACKAGES:
         digest.update(f"{name}=={version(name)}".encode())
     return digest.hexdigest()
 
 
-def used_by(modules: Iterable[str]) -> set[str]:
+def _used_by(modules: Iterable[str]) -> set[str]:
     """These modules and all that they import, directly or not, from our packages."""
     used: set[str] = set()
     waiting = list(modules)
