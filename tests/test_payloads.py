@@ -21,13 +21,12 @@ import xarray as xr
 
 import policychord
 from policychord.choices.data import TASKS, read_choices
-from policychord.cli.settings import _from_file
 from policychord.core import _folders
 from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import files
 from policychord.runs import cache, fit, sweep, tracks
 from policychord.runs.plan import SweepPlan, read_sweep_plan
-from policychord.runs.store import write_dataset
+from policychord.runs.store import read_settings, write_dataset
 from policychord.studio.uploads import Upload
 from policychord.studio.wire import Frame, _unpack, pack, read_message
 from policychord.tracks.reading import read_tracks
@@ -183,8 +182,8 @@ ATTACKS = {
     "plan as JSON: code": Attack(
         text("plan.json", '{"study": "CODE", "py/reduce": "PICKLE"}'), lambda at: read_sweep_plan(at / "plan.json")
     ),
-    "settings: pickle": Attack(pickled("s.toml"), lambda at: _from_file(at / "s.toml")),
-    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: _from_file(at / "s.json")),
+    "settings: pickle": Attack(pickled("s.toml"), lambda at: read_settings(at / "s.toml")),
+    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: read_settings(at / "s.json")),
     "plan of a fit: pickle": Attack(pickled("fit.toml"), lambda at: fit.read_fit_plan(at / "fit.toml")),
     "plan of a fit: its own code": Attack(
         text("fit.toml", 'family = "python"\n'), lambda at: fit._design_of(fit.read_fit_plan(at / "fit.toml"), None)

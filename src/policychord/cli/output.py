@@ -10,11 +10,14 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 WIDE = 100  # columns in a file or a pipe, where the window cannot be widened
 _WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
@@ -87,6 +90,16 @@ def _print_object(record: Mapping[str, Any]) -> None:
 def _wrapped(words: str) -> str:
     """Lines that fit; a long path stays whole, to be copied."""
     return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """A table for people, in which the columns named in `right` are numbers."""
+    made = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=name == columns[0], overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
