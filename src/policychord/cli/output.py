@@ -54,8 +54,11 @@ class _Object:
 
 
 def begin_command(command: str) -> None:
-    """A command starts: nothing is on standard output yet."""
+    """A command starts: nothing is on standard output yet. A letter that a stream does not have is no error."""
     _Object.printed, _Object.command = False, command
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -> None:
@@ -84,7 +87,9 @@ def _print_object(record: Mapping[str, Any]) -> None:
     from ..runs.store import plain
 
     _Object.printed = True
-    print(json.dumps(plain(record, finite=True), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+    all_letters = (sys.stdout.encoding or "utf").lower().startswith("utf")  # a pipe of Windows has few
+    text = json.dumps(plain(record, finite=True), indent=2, ensure_ascii=not all_letters, allow_nan=False)
+    print(text, flush=True)
 
 
 def _wrapped(words: str) -> str:
