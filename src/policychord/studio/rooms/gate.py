@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...core.circuit import TimeScales, circuit, time_scales
 from ...core.equilibrium import solve
@@ -12,7 +12,7 @@ from ...core.flow import flow
 from ...core.objective import AnyProblem, Problem, energy, problem
 from ...core.regularisers import Tsallis
 from ...core.stability import circuit_stability
-from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
+from ..inputs import Input, changed, check_names, describe_inputs, values_of
 from ..wire import Frame
 from .base import Room
 
@@ -220,17 +220,9 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 # ------------------------------------------------------------------ as a room
 
 
-def _begin() -> _Gate:
-    return _Gate(_GateSettings(), PARTS)
-
-
 def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
     check_names(INPUTS, changes)
-    try:
-        settings = _GateSettings(**{**state.settings.model_dump(), **changes})
-    except ValidationError as error:
-        raise ValueError(in_words(error)) from None
-    check_limits(INPUTS, settings, list(changes))
+    settings = changed(state.settings, changes, INPUTS)
     return state if settings == state.settings else _Gate(settings, PARTS)
 
 
@@ -247,20 +239,17 @@ def _frame(state: _Gate) -> tuple[_Gate, Frame]:
 
 
 def _describe(state: _Gate) -> dict[str, Any]:
-    default = _GateSettings()
-    return {
-        "settings": state.settings.model_dump(), "defaults": default.model_dump(),
-        "snippet": _snippet(state.settings),
-    }  # fmt: skip
+    now, default = (values_of(INPUTS, settings) for settings in (state.settings, _GateSettings()))
+    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings)}
 
 
 GATE = Room(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([_GateSettings], INPUTS),
-    begin=_begin,
+    begin=lambda: _Gate(_GateSettings(), PARTS),
     change=_change,
-    restart=lambda state: _begin(),
+    restart=lambda state: _Gate(_GateSettings(), PARTS),
     describe=_describe,
     frame=_frame,
     settled=lambda state: not state.left,

@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from pydantic import ValidationError
-
 from ....worlds.quadrotor.agents import FIXED, Roster, roster
 from ....worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
-from ...inputs import check_limits, check_names, describe_inputs, in_words
+from ...inputs import changed, check_names, describe_inputs, differences, values_of
 from ...wire import LARGEST
 from ..base import Room
 from .flying import FASTEST, Push, launch, rewind
-from .frames import frame
-from .live import INPUTS, FlightView, LiveFlight, length, over
+from .live import INPUTS, FlightView, LiveFlight, frame, length, over
 
-NAMES = {control.name for control in INPUTS}
-OF_VIEW, OF_HOW = set(FlightView.model_fields), set(CompositionSettings.model_fields)
 MOST = 40  # pushes in one flight
 _NUMBER = r"-?\d{1,3}(?:\.\d{1,4})?"
 _WRITTEN = re.compile(rf"(\d{{1,5}})\*({_NUMBER})\*({_NUMBER})")
@@ -63,16 +58,9 @@ def _launch_missing(live: LiveFlight) -> LiveFlight:
 def _change(live: LiveFlight, changes: Mapping[str, Any]) -> LiveFlight:
     """Whatever is changed, the flight is simulated again with it up to the moment that is shown."""
     check_names(INPUTS, {name: value for name, value in changes.items() if name != "pushes"})
-    try:
-        view = FlightView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in OF_VIEW}})
-        how = _standard(view) if "scenario" in changes else live.settings.composition
-        how = CompositionSettings(**{**how.model_dump(), **{n: v for n, v in changes.items() if n in OF_HOW}})
-        rest = {name: value for name, value in changes.items() if name not in OF_VIEW | OF_HOW | {"pushes"}}
-        settings = QuadrotorSettings(**{**live.settings.model_dump(), **rest, "composition": how})
-    except ValidationError as error:
-        raise ValueError(in_words(error)) from None
-    for model in (view, how, settings):
-        check_limits(INPUTS, model, list(changes))
+    view = changed(live.view, changes, INPUTS)
+    how = changed(_standard(view) if "scenario" in changes else live.settings.composition, changes, INPUTS)
+    settings = changed(live.settings.model_copy(update={"composition": how}), changes, INPUTS)
     other = (settings.seed, view.flight) != (live.settings.seed, live.view.flight)
     pushes = _read_pushes(changes["pushes"]) if "pushes" in changes else () if other else live.pushes
     if "playing" in changes and view.playing and over(live):
@@ -126,21 +114,20 @@ def _act(live: LiveFlight, act: Mapping[str, Any]) -> LiveFlight:
 
 
 def _describe(live: LiveFlight) -> dict[str, Any]:
-    brought = {**QuadrotorSettings().model_dump(), **FlightView().model_dump(), **_standard(live.view).model_dump()}
-    brought["scenario"] = live.view.scenario  # chosen, not deviated from
-    now = {**live.settings.model_dump(), **live.settings.composition.model_dump(), **live.view.model_dump()}
+    # a scenario is chosen, not deviated from
+    standard = QuadrotorSettings(), FlightView(scenario=live.view.scenario), _standard(live.view)
     return {
-        "settings": {name: now[name] for name in NAMES} | {"pushes": _write_pushes(live.pushes)},
-        "defaults": {name: brought[name] for name in NAMES} | {"pushes": ""},
+        "settings": values_of(INPUTS, live.settings, live.settings.composition, live.view)
+        | {"pushes": _write_pushes(live.pushes)},
+        "defaults": values_of(INPUTS, *standard) | {"pushes": ""},
         "snippet": _snippet(live),
-    }  # fmt: skip
+    }
 
 
 def _snippet(live: LiveFlight) -> str:
     """The same flight in Python: the study's own functions, or the room's where a push came."""
-    usual = QuadrotorSettings()
-    changed = {n: v for n, v in live.settings.model_dump().items() if v != getattr(usual, n) and n in NAMES}
-    settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    shown = {control.name for control in INPUTS}
+    other = {n: v for n, v in differences(live.settings, QuadrotorSettings()).items() if n in shown}
     who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in _crew(live.settings, live.view).items())
     if live.pushes:
         room = "policychord.studio.rooms.flight"
@@ -164,7 +151,7 @@ import jax
 jax.config.update("jax_enable_x64", True)  # certificates are honest in float64 only
 from policychord.worlds.quadrotor import CompositionSettings, QuadrotorSettings
 {more}
-settings = QuadrotorSettings({settings})
+settings = QuadrotorSettings({_as_arguments(other)})
 who = {{
 {who},
 }}
@@ -175,11 +162,11 @@ for name, how in who.items():
 
 
 def _composition(how: CompositionSettings | None) -> str:
-    if how is None:
-        return "None"
-    usual = CompositionSettings()
-    changed = {name: value for name, value in how.model_dump().items() if value != getattr(usual, name)}
-    return f"CompositionSettings({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+    return "None" if how is None else f"CompositionSettings({_as_arguments(differences(how, CompositionSettings()))})"
+
+
+def _as_arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def _check_push(k: int, x: Any, z: Any) -> Push:
