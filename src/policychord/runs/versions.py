@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from .._plugins import COMMANDS, EPISODES, installed
@@ -95,10 +95,8 @@ def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 def _absolute(module: str, node: ast.ImportFrom) -> str:
     """The module that is imported from, by its whole name."""
     source = _source(module)
-    is_package = source is not None and source.name == "__init__.py"
-    parts = module.split(".")
-    base = parts[: len(parts) - node.level + is_package] if node.level else []
-    return ".".join([*base, *([node.module] if node.module else [])])
+    package = module if source is not None and source.name == "__init__.py" else module.rpartition(".")[0]
+    return resolve_name("." * node.level + (node.module or ""), package)
 
 
 def _home(package: str, name: str) -> str | None:
