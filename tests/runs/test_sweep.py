@@ -154,7 +154,7 @@ def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path,
 
 
 def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
-    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
+    monkeypatch.setattr(sweep, "_version_of", lambda plan: "a newer one")
     table, notes = sweep.results(PLAN, done[0])
     same(table, done[1])
     assert notes == ["These episodes were computed by another version of the code or of its packages."]
@@ -168,7 +168,7 @@ def test_batches_of_two_versions_are_not_mixed(done, tmp_path, monkeypatch):
     older.to_parquet(tmp_path / "batches" / f"{batches_of(PLAN, 'an older one')[0].id}.parquet")
     same(sweep.results(PLAN, tmp_path).table, done[1])
     assert sweep.sweep_status(PLAN, tmp_path).outdated == 1
-    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
+    monkeypatch.setattr(sweep, "_version_of", lambda plan: "a newer one")
     same(sweep.results(PLAN, tmp_path).table, done[1])  # of the one that made most
     for file in files:
         file.unlink()

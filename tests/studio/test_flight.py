@@ -10,7 +10,7 @@ import pytest
 from policychord.loops import streams_of
 from policychord.studio.rooms.flight import FLIGHT, flying, room
 from policychord.studio.rooms.flight.flying import Push
-from policychord.studio.rooms.flight.live import INPUTS, _gusts, _reach, _record
+from policychord.studio.rooms.flight.room import INPUTS, _gusts, _reach, _record
 from policychord.studio.session import FRAMES_PER_SECOND
 from policychord.worlds.quadrotor.agents import agent_and_world, roster
 from policychord.worlds.quadrotor.flights import fly_episodes

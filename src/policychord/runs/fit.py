@@ -46,7 +46,7 @@ class RecoveryPlan(_Checked):
     profiles: tuple[str, ...] = Field(default=(), description="free numbers whose profile is found, such as 'ln eps'")
 
 
-class PriorPlan(_Checked):
+class _PriorPlan(_Checked):
     """A normal prior on the unconstrained scale: of ln eps, of log ratios of a simplex, of the logit of a share."""
 
     mean: float = Field(allow_inf_nan=False)
@@ -69,7 +69,7 @@ class FitPlan(_Checked):
     method: Literal["ml", "map", "group"] = Field(
         default="ml", description="maximum likelihood, with the priors below, or everybody as one of a group"
     )
-    prior: dict[str, PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
+    prior: dict[str, _PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
     draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -83,13 +83,13 @@ def run_batches(
     plan: SweepPlan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Callable[[Batch], None]
 ) -> None:
     """Compute batches on a pool and write each when it comes back."""
-    tasks, version = ((batch, (plan, batch)) for batch in todo), version_of(plan)
+    tasks, version = ((batch, (plan, batch)) for batch in todo), _version_of(plan)
     for batch, computed in run_tasks(pool, workers, modules_of(plan), compute, tasks):
         _keep(out, batch, computed, version)
         watch(batch)
 
 
-def version_of(plan: SweepPlan) -> str:
+def _version_of(plan: SweepPlan) -> str:
     """The version of the code that the episodes of a plan depend on."""
     return code_version(*modules_of(plan))
 
@@ -109,7 +109,7 @@ def _files(plan: SweepPlan, out: Path) -> tuple[dict[str, dict[Path, Batch]], tu
     The plan and the version that a file says it is from give its name, so that neither a copy nor a file of another
     sweep can count.
     """
-    present = version_of(plan)
+    present = _version_of(plan)
     named = {present: {f"{batch.id}.parquet": batch for batch in batches_of(plan, present)}}
     versions: dict[str, dict[Path, Batch]] = {}
     stray = []
@@ -140,7 +140,7 @@ def _made_by(path: Path) -> str:
 def sweep_status(plan: SweepPlan, out: Path) -> _Status:
     """How far the sweep in a folder is."""
     batches, (versions, stray) = batches_of(plan), _files(plan, out)
-    done = versions.pop(version_of(plan), {}).values()
+    done = versions.pop(_version_of(plan), {}).values()
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
     return _Status(len(batches), len(done), asked, made, sum(map(len, versions.values())), stray)
 
@@ -157,7 +157,7 @@ def results(plan: SweepPlan, out: Path) -> _Results:
     versions, stray = _files(plan, out)
     if not versions:
         raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
-    present = version_of(plan)
+    present = _version_of(plan)
     chosen = present if present in versions else max(
         versions, key=lambda code: sum(batch.episodes for batch in versions[code].values())
     )  # fmt: skip

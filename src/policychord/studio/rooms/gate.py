@@ -16,7 +16,8 @@ from ..inputs import Input, changed, check_names, describe_inputs, values_of
 from ..wire import Frame
 from .base import Room
 
-REACH, POINTS = 3.0, 121  # actions: a grid from -3 to 3
+REACH, POINTS = 3.0, 121
+ACTIONS = np.linspace(-REACH, REACH, POINTS)
 ROWS = 48  # of the grid on the simplex
 HORIZON = 12.0  # of paths, in units of tau
 SAVED = 121  # moments of a path
@@ -92,13 +93,9 @@ class _Gate(NamedTuple):
 PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
 
 
-def _actions() -> np.ndarray:
-    return np.linspace(-REACH, REACH, POINTS)
-
-
 def _gate_problem(settings: _GateSettings) -> AnyProblem:
     """The gating problem that the settings describe."""
-    u = _actions()[:, None]
+    u = ACTIONS[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
     pi = np.exp(-0.5 * ((u - position) / spread) ** 2)
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
@@ -144,7 +141,7 @@ def _equilibrium_frame(settings: _GateSettings) -> Frame:
         "zeros": [bool(zero) for zero in best.weights == 0.0],  # exact ones: the arrays below are rounded to float32
     }  # fmt: skip
     arrays = {
-        "actions": _actions(), "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
+        "actions": ACTIONS, "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
         "weights": best.weights, "prior": np.exp(posed.log_prior), "grid": grid,
         "landscape": energy(posed, grid) - header["energy"],
     }  # fmt: skip
