@@ -26,14 +26,14 @@ from .plan import (
     modules_of,
     points_of,
     read_sweep_plan,
-    run_span,
+    run_span,  # fmt: skip
 )
 from .store import prepare, save_figure, write_dataset, write_json, write_table
 from .versions import code_version
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
 _SHOWN = 3  # stray files that are named; the rest are counted
-_ALL = slice(None)
+ALL = slice(None)
 
 
 class _Status(NamedTuple):
@@ -74,7 +74,7 @@ def load_plan(out: Path) -> SweepPlan:
         raise ValueError(f"{error} Restore it, or begin in another folder.") from None
 
 
-def missing(plan: SweepPlan, out: Path, shard: slice = _ALL) -> list[Batch]:
+def missing(plan: SweepPlan, out: Path, shard: slice = ALL) -> list[Batch]:
     """Batches that are not there yet, of all or of those that one job of an array does."""
     return [batch for batch in batches_of(plan)[shard] if not _is_whole(_file(out, batch))]
 

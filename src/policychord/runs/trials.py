@@ -106,7 +106,8 @@ def _compute(
             if isinstance(earlier, _TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
                 rows[name] = earlier
     tasks = [(name, (plan, name, fitted[name])) for name in fitted if name not in rows]
-    watch("fitting trials", len(rows), len(fitted))
+    if tasks:
+        watch("fitting trials", len(rows), len(fitted))
     for name, row in run_tasks(pool, workers, [answer.__module__], _fit_trial, tasks):
         rows[name] = row
         save_result(places[name], name, Result(row, row.cpu_seconds))
@@ -130,9 +131,9 @@ def _sentence(rows: Sequence[_TrialFit]) -> str:
 
 def _table_of(rows: Sequence[_TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
+    names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
     lines: list[dict[str, Any]] = []
     for row in rows:
-        names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
         line: dict[str, Any] = {name: getattr(row, name) for name in names}
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
         for name, value in row.theta.items():
