@@ -22,7 +22,8 @@ from .. import __version__
 from .store import is_alive
 from .versions import code_version
 
-Key, Returned = TypeVar("Key"), TypeVar("Returned")
+Key = TypeVar("Key")
+Returned = TypeVar("Returned")
 AHEAD = 4  # tasks for each worker that wait in the queue: enough to stay busy, few enough to be told of
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
 # for bit. A device is shared by all of them, so no worker takes all of its memory. Compiled programs stay in memory

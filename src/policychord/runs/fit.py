@@ -218,8 +218,9 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
     if any(so_far[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")
-    return Optimum(log_posterior=value, log_likelihood=value, evaluations=evaluations, converged=False,
-                   complete=False, **so_far)  # fmt: skip
+    return Optimum(z=so_far["z"], log_posterior=value, log_likelihood=value, starts=so_far["starts"],
+                   tried=so_far["tried"], heights=so_far["heights"], evaluations=evaluations, converged=False,
+                   complete=False)  # fmt: skip
 
 
 def _write(
