@@ -47,12 +47,12 @@ from policychord.inference.optimise import Optimum
 from policychord.runs import cache, fit, sweep
 from policychord.runs import tracks as track_runs
 from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan
-from policychord.studio.wire import _unpack
 from policychord.tracks.motion import card_of, describe, move
 from policychord.tracks.reading import parse_tracks, read_tracks
 from policychord_paper import compare
 
 from . import wild
+from .frames import unpack
 from .studio import studio, visit
 from .wild import ACTS, Random
 
@@ -303,7 +303,7 @@ def _stray(folder: Path) -> Attacked:
                                 "grid": {"eps": [0.1]}})  # fmt: skip
     for batch in sweep.batches_of(plan)[1:]:
         table = pd.DataFrame({"point": 0, "episode": np.arange(4) + batch.spans[0].first, "eps": 0.1})
-        sweep._keep(folder, batch, sweep.Computed(table, {}))
+        sweep._keep(folder, batch, sweep.Computed(table, {}), "made by this")
     first, second = (folder / "batches" / f"{batch.id}.parquet" for batch in sweep.batches_of(plan)[:2])
     os.mkfifo(first)
     shutil.copy(second, second.with_name("a copy.parquet"))
@@ -450,7 +450,7 @@ def _upload(address: str, room: str, part: str, what: str, file: wild.File) -> A
             line.send(hand_over(address, *file))
             while True:
                 got = line.recv(timeout=SECONDS_FOR_AN_ANSWER)
-                if isinstance(got, bytes) and (frame := _unpack(got)).part == part and frame.header.get("fault"):
+                if isinstance(got, bytes) and (frame := unpack(got)).part == part and frame.header.get("fault"):
                     break
                 if isinstance(got, bytes) and frame.header.get("stage") in ("fitting", "playing"):
                     return Attacked(1, 0, [f"{what}: it was accepted"])

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from policychord.runs import sweep
-from policychord.runs.batches import batches_of, compute
 from policychord.runs.engine import dask_cluster, processes
-from policychord.runs.plan import SweepPlan
+from policychord.runs.plan import SweepPlan, batches_of, compute
 
 TARGET = 0.10
 PLAN = SweepPlan.model_validate(

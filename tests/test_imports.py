@@ -81,7 +81,7 @@ KEPT = {
     "pandas": {
         "choices/*.py",
         "runs/phase_maps.py",
-        "runs/batches.py",
+        "runs/plan.py",
         "runs/sweep.py",
         "tracks/reading.py",
     },

@@ -18,18 +18,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+from benchmarks.frames import unpack
 
 import policychord
 from policychord import _files
 from policychord.choices.data import TASKS, read_choices
-from policychord.cli.settings import _from_file
 from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import objectives
 from policychord.runs import cache, fit, sweep, tracks
 from policychord.runs.plan import SweepPlan, read_sweep_plan
-from policychord.runs.store import write_dataset
+from policychord.runs.store import read_settings, write_dataset
 from policychord.studio.uploads import Upload
-from policychord.studio.wire import Frame, _unpack, pack, read_message
+from policychord.studio.wire import Frame, pack, read_message
 from policychord.tracks.reading import read_tracks
 from policychord_paper import compare
 
@@ -183,8 +183,8 @@ ATTACKS = {
     "plan as JSON: code": Attack(
         text("plan.json", '{"study": "CODE", "py/reduce": "PICKLE"}'), lambda at: read_sweep_plan(at / "plan.json")
     ),
-    "settings: pickle": Attack(pickled("s.toml"), lambda at: _from_file(at / "s.toml")),
-    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: _from_file(at / "s.json")),
+    "settings: pickle": Attack(pickled("s.toml"), lambda at: read_settings(at / "s.toml")),
+    "settings as JSON: pickle": Attack(pickled("s.json"), lambda at: read_settings(at / "s.json")),
     "plan of a fit: pickle": Attack(pickled("fit.toml"), lambda at: fit.read_fit_plan(at / "fit.toml")),
     "plan of a fit: its own code": Attack(
         text("fit.toml", 'family = "python"\n'), lambda at: fit._design_of(fit.read_fit_plan(at / "fit.toml"), None)
@@ -236,13 +236,12 @@ ATTACKS = {
     ),
     "upload: pickle": Attack(pickled("x.csv"), read_upload),
     "message: pickle": Attack(pickled("message"), read_wire),
-    "frame: pickle": Attack(pickled("frame"), lambda at: _unpack((at / "frame").read_bytes())),
 }  # fmt: skip
 
 # What is read elsewhere: nothing that anybody could send.
 HARMLESS = {
     "policychord/cli/app.py": "entry points of installed packages, which are code",
-    "policychord/runs/batches.py": "entry points of installed packages, which are code",
+    "policychord/runs/plan.py": "entry points of installed packages, which are code",
     "policychord/runs/page.py": "templates, and figures that the same run drew: bytes into a page",
     "policychord/runs/versions.py": "the source of installed packages, to be hashed",
     "policychord/cli/output.py": "writes to the null device",
@@ -283,7 +282,7 @@ READERS = {
         *(f"tracks to the studio: pickle as {kind}" for kind in TRACKS),
     ),
     "policychord/runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
-    "policychord/studio/wire.py": ("message: pickle", "frame: pickle"),
+    "policychord/studio/wire.py": ("message: pickle",),
 }
 READING = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "open_zarr", "open_dataset", "open_datatree",
            "open_groups", "read_csv", "read_table", "read_parquet", "read_json", "read_excel", "read_hdf",
@@ -352,11 +351,11 @@ def test_what_a_reader_accepts_is_what_was_written(tmp_path):
     (tmp_path / "x.csv").write_text(ROWS)
     assert len(read_choices(tmp_path / "x.csv", TASKS["2"]).choice) == 12
     table = pd.DataFrame({"point": [0, 1], "episode": [0, 0], "eps": [0.1, 1.0], "milling": [0.5, 0.5]})
-    sweep._keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}), sweep.version_of(PLAN))
+    sweep._keep(tmp_path, sweep.batches_of(PLAN)[0], sweep.Computed(table, {}), sweep._version_of(PLAN))
     assert sweep.results(PLAN, tmp_path).table.milling.tolist() == [0.5, 0.5]
     write_dataset(tmp_path / "data.zarr", xr.Dataset({"x": ("t", [1.0])}))
     with pytest.raises((ValueError, KeyError)) as refused:  # opened, and then found to be no flight of a flock
         read_fit_data(tmp_path)
     assert "no readable Zarr folder" not in str(refused.value)
     sent = Frame("x", {"kind": "x"}, {"a": np.arange(3.0)})
-    assert _unpack(pack(sent)).arrays["a"].tolist() == [0.0, 1.0, 2.0]
+    assert unpack(pack(sent)).arrays["a"].tolist() == [0.0, 1.0, 2.0]

@@ -168,7 +168,7 @@ def _type(kind: Any) -> str:
 
 def metrics(study: str) -> str:
     """What a sweep of a study can keep of every episode."""
-    from policychord.runs.batches import episodes_of
+    from policychord.runs.plan import episodes_of
 
     offered = episodes_of(study)
     rows = [f"| `{name}` | {_cell(words)} |" for name, words in offered.metrics.items()]
@@ -177,7 +177,7 @@ def metrics(study: str) -> str:
 
 def told(study: str) -> str:
     """What a plan may name in [settings], [grid] and [random.over]."""
-    from policychord.runs.batches import episodes_of
+    from policychord.runs.plan import episodes_of
 
     rows = ["| name | default | what it is |", "|---|---|---|"]
     for setting in episodes_of(study).known_settings:

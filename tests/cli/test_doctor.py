@@ -66,7 +66,7 @@ def test_data_are_found_where_they_are(tmp_path, monkeypatch):
     for name in FILES:
         (tmp_path / name).write_text("")
     monkeypatch.setenv(VARIABLE, os.fspath(tmp_path))
-    assert found("choice data", doctor._data()) == Check("choice data", "ok", os.fspath(tmp_path))
+    assert doctor._data() == Check("choice data", "ok", os.fspath(tmp_path))
 
 
 def test_tools_are_found_on_the_path(tmp_path, monkeypatch):

@@ -30,7 +30,8 @@ def installed(tmp_path_factory):
 
 
 def policychord(site, *words):
-    environment = os.environ | {"PYTHONPATH": str(site), "COLUMNS": "100"}
+    paths = filter(None, [str(site), os.environ.get("PYTHONPATH")])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "100"}
     command = [sys.executable, "-m", "policychord", *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
@@ -44,11 +45,20 @@ def test_the_example_of_the_page_adds_a_command(installed):
     assert "greet" in policychord(installed, "--help").stdout
 
 
-def test_a_broken_plug_in_is_one_warning(installed):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise RuntimeError('out of order')", "out of order"),
+        ("raise SystemExit('out of order')", "out of order"),
+        ("def add_commands(app): app.command()(lambda name: None); app.out_of_order()", "out_of_order"),
+        ("def greet(name: int | str): pass\ndef add_commands(app): app.command()(greet)", "Union"),
+    ],
+)
+def test_a_broken_plug_in_is_one_warning(installed, text, said):
     """Whatever it does wrong: the other commands work, and one line says whose are missing."""
     module = next(installed.glob("*.py"))
     whole = module.read_text(encoding="utf-8")
-    module.write_text("raise RuntimeError('out of order')", encoding="utf-8")
+    module.write_text(text, encoding="utf-8")
     try:
         done = policychord(installed, "--version")
     finally:
@@ -56,5 +66,5 @@ def test_a_broken_plug_in_is_one_warning(installed):
     assert done.returncode == 0
     assert done.stdout.startswith("policychord ")
     (line,) = done.stderr.strip().splitlines()
-    assert "out of order" in line
+    assert said in line
     assert "are missing" in line

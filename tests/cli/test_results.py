@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from policychord.cli.output import counted
 from policychord.effect_size import EffectSize, Spread
-from policychord.runs.formatting import plain
+from policychord.runs import plain
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands import quadrotor
 from policychord_paper.quadrotor.measures import CostComparison
@@ -25,6 +26,19 @@ def record_of(answer):
     assert {"command", "results", "files", "notes"} <= set(record)
     assert all(os.path.exists(file) for file in record["files"])
     return record
+
+
+def test_a_stream_with_few_letters_is_no_error():
+    """As a pipe of Windows: people get a question mark, programs what JSON writes for the letter."""
+    code = (
+        "from policychord.cli.output import begin_command, emit\n"
+        "begin_command('x'); emit(False, {}, 'one \u2212 two'); emit(True, {'results': 'one \u2212 two'})"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "cp1252"}
+    ).stdout.decode("ascii")
+    assert shown.startswith("one ? two")
+    assert json.loads(shown.partition("\n")[2])["results"] == "one \u2212 two"
 
 
 SMALL = ("flock", "polarization", "--boids", "5", "--steps", "8")

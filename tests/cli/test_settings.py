@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from policychord.cli.settings import _from_file, merge_settings
+from policychord.cli import merge_settings
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands.quadrotor import _build
 
@@ -55,4 +55,4 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
 def test_files_that_cannot_be_read(tmp_path, name, content):
     (tmp_path / name).write_text(content, errors="surrogateescape")
     with pytest.raises(ValueError, match=name):
-        _from_file(tmp_path / name)
+        merge_settings(_build, QuadrotorSettings, {}, tmp_path / name)

@@ -10,7 +10,7 @@ import pytest
 
 from policychord._plugins import EPISODES, installed
 from policychord.cli.progress import Pace
-from policychord.runs.batches import episodes_of
+from policychord.runs.plan import episodes_of
 
 from .command import process, run
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from policychord.runs import duration, plain
 from policychord.runs import page as page_module
-from policychord.runs.formatting import duration, plain
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
 from policychord_paper.claim import VERDICTS, _Robustness

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from policychord.runs.memory import peak_megabytes
+from policychord.runs.doctor import peak_megabytes
 
 
 def test_the_peak_of_this_process_is_plausible():

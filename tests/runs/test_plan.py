@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.attack import attack_plans
 
-from policychord.runs.batches import check_plan
-from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan
+from policychord.runs.plan import SweepPlan, batches_of, check_plan, points_of, read_sweep_plan
 from policychord.runs.store import read_settings
 
 FOLDER = Path(__file__).parents[2] / "plans"
@@ -186,8 +185,6 @@ def test_a_plan_comes_back_from_its_file():
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_plans_are_sound(path):
-    from policychord.runs.batches import batches_of, check_plan
-
     chosen = read_sweep_plan(path)
     check_plan(chosen)
     assert len(points_of(chosen)) > 10

@@ -132,4 +132,4 @@ def test_on_windows_no_signal_asks_whether_a_process_lives(known, monkeypatch):
         store, "os", SimpleNamespace(name="nt", kill=lambda *_: pytest.fail("a process was interrupted"))
     )
     monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace(pid_exists=lambda pid: pid == 7) if known else None)
-    assert [store._is_alive(7), store._is_alive(8)] == [True, not known]
+    assert [store.is_alive(7), store.is_alive(8)] == [True, not known]

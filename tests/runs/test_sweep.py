@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from policychord.runs import sweep
-from policychord.runs.batches import batches_of, compute
+from policychord.runs import engine, sweep
 from policychord.runs.engine import dask_cluster, processes
-from policychord.runs.plan import SweepPlan
+from policychord.runs.plan import SweepPlan, batches_of, compute
 
 PLAN = SweepPlan.model_validate(
     {
@@ -26,9 +25,9 @@ def heard(batch):
     return None
 
 
-def run(out, workers=1, shard=sweep.WHOLE, watch=heard):
+def run(out, workers=1, watch=heard):
     sweep.open_sweep(PLAN, out)
-    todo = sweep.missing(PLAN, out, shard)
+    todo = sweep.missing(PLAN, out)
     with processes(workers, out / "log.txt") as pool:
         sweep.run_batches(PLAN, out, pool, workers, todo, watch)
     return sweep.results(PLAN, out).table
@@ -64,7 +63,7 @@ def test_dask_changes_no_bit(done, tmp_path):
 
 def test_shards_together_are_the_whole_and_share_nothing(tmp_path):
     whole = sweep.missing(PLAN, tmp_path)
-    shards = [sweep.missing(PLAN, tmp_path, sweep.Shard(number, 2)) for number in (0, 1)]
+    shards = [sweep.missing(PLAN, tmp_path, slice(number, None, 2)) for number in (0, 1)]
     assert [len(shard) for shard in shards] == [2, 1]
     assert sorted(batch.id for shard in shards for batch in shard) == sorted(batch.id for batch in whole)
 
@@ -155,7 +154,7 @@ def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(tmp_path,
 
 
 def test_results_of_an_older_version_can_still_be_read(done, monkeypatch):
-    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
+    monkeypatch.setattr(sweep, "_version_of", lambda plan: "a newer one")
     table, notes = sweep.results(PLAN, done[0])
     same(table, done[1])
     assert notes == ["These episodes were computed by another version of the code or of its packages."]
@@ -169,7 +168,7 @@ def test_batches_of_two_versions_are_not_mixed(done, tmp_path, monkeypatch):
     older.to_parquet(tmp_path / "batches" / f"{batches_of(PLAN, 'an older one')[0].id}.parquet")
     same(sweep.results(PLAN, tmp_path).table, done[1])
     assert sweep.sweep_status(PLAN, tmp_path).outdated == 1
-    monkeypatch.setattr(sweep, "version_of", lambda plan: "a newer one")
+    monkeypatch.setattr(sweep, "_version_of", lambda plan: "a newer one")
     same(sweep.results(PLAN, tmp_path).table, done[1])  # of the one that made most
     for file in files:
         file.unlink()
@@ -241,7 +240,7 @@ def test_a_broken_plan_in_a_folder_is_named(tmp_path, text):
 def test_a_worker_with_other_code_is_refused(tmp_path, monkeypatch):
     sweep.open_sweep(PLAN, tmp_path)
     versions = iter(["the program's"])
-    monkeypatch.setattr(sweep, "version_of", lambda plan: next(versions, "the worker's"))
+    monkeypatch.setattr(engine, "code_version", lambda *modules: next(versions, "the worker's"))
     with pytest.raises(ValueError, match="another version of policychord"), ThreadPoolExecutor(1) as pool:
         sweep.run_batches(PLAN, tmp_path, pool, 1, sweep.missing(PLAN, tmp_path), heard)
 

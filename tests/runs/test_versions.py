@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import policychord
-from policychord.runs.versions import used_by
+from policychord.runs.versions import _used_by
 
 SOURCE = Path(policychord.__file__).parents[1]
 STEP = "policychord_paper.flock.experiments"
@@ -57,7 +57,7 @@ def test_a_changed_kernel_discards_and_a_changed_text_does_not(tree):
 
 
 def test_a_step_uses_what_it_imports_and_what_packages_hand_on():
-    used = used_by([STEP])
+    used = _used_by([STEP])
     assert {STEP, "policychord.worlds.flock.agents", "policychord.core._kernels", "policychord.loops.step"} <= used
     assert not {
         name for name in used if name.startswith(("policychord.cli", "policychord.studio", "policychord.choices"))
@@ -65,4 +65,4 @@ def test_a_step_uses_what_it_imports_and_what_packages_hand_on():
 
 
 def test_names_of_other_packages_are_not_ours():
-    assert used_by(["numpy", "policychord_paper.nothing"]) == set()
+    assert _used_by(["numpy", "policychord_paper.nothing"]) == set()

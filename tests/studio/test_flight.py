@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from policychord.loops import streams_of
-from policychord.studio.rooms.flight import FLIGHT, flying, frames, room
+from policychord.studio.rooms.flight import FLIGHT, flying, room
 from policychord.studio.rooms.flight.flying import Push
-from policychord.studio.rooms.flight.live import INPUTS
+from policychord.studio.rooms.flight.room import INPUTS, _gusts, _reach, _record
 from policychord.studio.session import FRAMES_PER_SECOND
 from policychord.worlds.quadrotor.agents import agent_and_world, roster
 from policychord.worlds.quadrotor.flights import fly_episodes
@@ -29,7 +29,7 @@ def shown():
 
 def at(live, moment, **more):
     live = FLIGHT.act(live, {"moment": moment, **more})
-    while not (live.drawn and live.sent == (live.edition, frames._reach(live))):
+    while not (live.drawn and live.sent == (live.edition, _reach(live))):
         live, _ = FLIGHT.frame(live)
     return live
 
@@ -39,13 +39,13 @@ def to_the_end(live):
 
 
 def states(live):
-    return frames._record(live).arrays["states"]
+    return _record(live).arrays["states"]
 
 
 def test_it_flies_as_the_study_flies(shown):
     settings = shown.settings
     assert settings.steps == STEPS
-    recorded = frames._record(shown)
+    recorded = _record(shown)
     assert 0 <= recorded.header["impulse"] < STEPS
     for i, (name, how) in enumerate(room._crew(settings, shown.view).items()):
         agent, env = agent_and_world(settings, "lqr", name, how)
@@ -62,7 +62,7 @@ def test_it_flies_as_the_study_flies(shown):
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
     exec(room._snippet(shown), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames._record(shown).arrays["cost"][:, -1], rtol=1e-6)
+    np.testing.assert_allclose(list(found["costs"].values()), _record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
 
@@ -82,7 +82,7 @@ def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
     exec(room._snippet(live), found)
-    np.testing.assert_allclose(list(found["costs"].values()), frames._record(live).arrays["cost"][:, -1], rtol=1e-9)
+    np.testing.assert_allclose(list(found["costs"].values()), _record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
 def test_looking_back_changes_nothing(shown):
@@ -140,7 +140,7 @@ def test_another_flight_begins_at_its_start_without_pushes(shown):
 def test_gusts_are_those_of_the_world():
     settings = QuadrotorSettings(thrust_sd=0.0, steps=2)  # so the impulse comes at once, or right after
     env = flying.launch(settings, "lqr", "baseline", None, EPISODE).env
-    wind = frames._gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
+    wind = _gusts(env, jnp.asarray(0), jnp.asarray(EPISODE))
     streams = streams_of(jax.random.key(0), EPISODE)
     state, hover = env.reset(streams.start), jnp.full(2, HOVER)
 

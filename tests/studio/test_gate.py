@@ -72,7 +72,7 @@ def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
     assert not any(gate._equilibrium_frame(_GateSettings(spread_2=1.5)).header["zeros"])
     np.testing.assert_array_equal(shown.arrays["weights"] == 0.0, shown.header["zeros"])
     assert certify(gate._gate_problem(sparse), shown.arrays["weights"]).gap <= 1e-10
-    state, parts = gate._change(gate._begin(), sparse.model_dump(exclude_defaults=True)), {}
+    state, parts = gate._change(gate.GATE.begin(), sparse.model_dump(exclude_defaults=True)), {}
     while not gate.GATE.settled(state):
         state, one = gate._frame(state)
         parts[one.part] = one

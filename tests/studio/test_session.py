@@ -8,6 +8,7 @@ import socket
 
 import psutil
 import pytest
+from benchmarks.frames import unpack
 from benchmarks.wild import ACTS, LONG, message, wild
 from websockets.exceptions import ConnectionClosedError
 
@@ -15,7 +16,7 @@ from policychord.studio.rooms import ROOMS
 from policychord.studio.rooms.base import Room
 from policychord.studio.session import Session
 from policychord.studio.uploads import Uploads
-from policychord.studio.wire import Frame, _unpack
+from policychord.studio.wire import Frame
 
 from .serving import simulations, wait_until
 
@@ -30,9 +31,9 @@ def words(line):
 
 
 def frame(line, part):
-    while not (isinstance(message := line.recv(timeout=120), bytes) and _unpack(message).part == part):
+    while not (isinstance(message := line.recv(timeout=120), bytes) and unpack(message).part == part):
         pass
-    return _unpack(message)
+    return unpack(message)
 
 
 def test_hello_settings_and_frames(studio):

@@ -8,6 +8,7 @@ import sys
 
 import httpx
 import pytest
+from benchmarks.frames import unpack
 
 from policychord.choices.data import as_table
 from policychord.choices.simulate import synthetic
@@ -16,7 +17,7 @@ from policychord.studio.rooms.choices import CHOICES
 from policychord.studio.security import ADDRESS, LARGEST_BODY, cookie_name
 from policychord.studio.session import Session
 from policychord.studio.uploads import Upload, Uploads, tidy
-from policychord.studio.wire import Frame, _unpack
+from policychord.studio.wire import Frame
 
 from .serving import TOKEN, wait_until
 from .test_session import frame, words
@@ -131,7 +132,7 @@ def test_a_tab_that_goes_away_leaves_its_work():
     seen: list[Frame] = []
 
     def fitting():
-        seen.extend(_unpack(part) for part in session.take() if isinstance(part, bytes))
+        seen.extend(unpack(part) for part in session.take() if isinstance(part, bytes))
         return any(one.part == "progress" for one in seen)
 
     wait_until(fitting)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from benchmarks.frames import unpack
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from policychord.studio.wire import Frame, _unpack, pack
+from policychord.studio.wire import Frame, pack
 
 FLOATS = arrays(np.float32, array_shapes(min_dims=0, max_dims=3, min_side=0), elements=st.floats(width=32))
 NAMES = st.text(max_size=8)
@@ -16,7 +17,7 @@ NAMES = st.text(max_size=8)
 def test_a_frame_comes_back(arrays, header):
     header = {name: value for name, value in header.items() if name not in ("part", "arrays")}
     data = pack(Frame("any", header, arrays))
-    back = _unpack(data)
+    back = unpack(data)
     assert (back.part, back.header) == ("any", header)
     assert list(back.arrays) == list(arrays)
     for name, array in arrays.items():
@@ -26,7 +27,7 @@ def test_a_frame_comes_back(arrays, header):
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_frame(data):
     with pytest.raises(ValueError, match="no frame"):
-        _unpack(data)
+        unpack(data)
 
 
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=4))
@@ -36,7 +37,7 @@ def test_a_damaged_frame_is_a_frame_or_refused(where, damage):
     data[at : at + len(damage)] = damage
     refused = None
     try:
-        _unpack(bytes(data))
+        unpack(bytes(data))
     except ValueError as error:
         refused = str(error)
     assert refused is None or "no frame" in refused
@@ -50,7 +51,7 @@ def test_arrays_lie_where_the_browser_can_look_at_them():
 
 
 def test_what_is_not_finite_becomes_null():
-    assert _unpack(pack(Frame("gate", {"gap": float("nan"), "far": np.float64("inf")}, {}))).header == {
+    assert unpack(pack(Frame("gate", {"gap": float("nan"), "far": np.float64("inf")}, {}))).header == {
         "gap": None,
         "far": None,
     }

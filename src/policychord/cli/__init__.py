@@ -6,9 +6,9 @@ Who adds commands from another package (`load_commands`) finds here what ours ar
 from . import bandit, doctor, fit, options, studio, sweep, tracks
 from .app import app, load_commands, main
 from .interrupt import resumable
+from .options import merge_settings
 from .output import Json, aside, counted, emit
 from .progress import watching
-from .settings import merge_settings
 
 __all__ = ["Json", "app", "aside", "bandit", "counted", "doctor", "emit", "fit", "load_commands", "main",
            "merge_settings", "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip

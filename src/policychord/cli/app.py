@@ -135,9 +135,12 @@ def load_commands() -> None:
         if name in _loaded:
             continue
         _loaded.add(name)
+        commands, groups = list(app.registered_commands), list(app.registered_groups)
         try:
             point.load()(app)
-        except Exception as error:  # whatever a package of others does wrong, our commands stay
+            typer.main.get_command(app)  # what it added is looked at only here
+        except (Exception, SystemExit) as error:  # whatever a package of others does wrong, our commands stay
+            app.registered_commands[:], app.registered_groups[:] = commands, groups
             aside.print(
                 f"policychord: the commands of {name!r} ({point.value}) are missing: {type(error).__name__}: {error}",
                 markup=False,

@@ -1,7 +1,5 @@
 """`policychord doctor`: is everything there, and does it work?"""
 
-from typing import TYPE_CHECKING
-
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -10,9 +8,6 @@ from . import options
 from .app import app
 from .output import Json, emit
 from .progress import watching
-
-if TYPE_CHECKING:
-    from ..runs.doctor import Check
 
 COLOUR = {"ok": "green", "missing": "yellow", "problem": "red"}
 
@@ -33,7 +28,12 @@ def _doctor_command(json: Json = False) -> None:
 
         checks = run.examine_machine()
     works = run.works(checks)
-    table = _table(checks)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for wide in (False, False, True):
+        table.add_column(no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+    for check in checks:
+        remedy = (f"\n-> {check.remedy}", "dim") if check.remedy else ""
+        table.add_row(Text(check.state, style=COLOUR[check.state]), check.name, Text.assemble(check.found, remedy))
     record = {
         "results": {
             "works": works, "checks": checks, "packages": run.packages(), "hardware": run.hardware(),
@@ -50,16 +50,3 @@ def _doctor_command(json: Json = False) -> None:
         last = "The core does not work: see the lines marked problem or missing."
     emit(json, record, table, last)
     raise typer.Exit(0 if works else 1)
-
-
-def _table(checks: "list[Check]") -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for check in checks:
-        words = Text(check.found)
-        if check.remedy:
-            words.append(f"\n-> {check.remedy}", style="dim")
-        table.add_row(Text(check.state, style=COLOUR[check.state]), check.name, words)
-    return table

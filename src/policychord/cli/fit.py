@@ -2,16 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from . import options
 from .app import app
 from .interrupt import INTERRUPTED, ends_by_itself
-from .output import Json, counted, emit
+from .output import Json, counted, emit, table
 from .progress import watching
 
 
@@ -48,7 +46,7 @@ def _fit_command(
     Ctrl-C again ends at once.
     """
     from ..inference import comparison_rows, sentence_of
-    from ..inference.findings import estimate_rows
+    from ..inference.findings import estimate_rows, interval_text
     from ..runs.fit import read_fit_plan, run_fit
 
     fit_plan = read_fit_plan(plan)
@@ -59,6 +57,12 @@ def _fit_command(
     with watching() as watch:
         result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume)
     estimates, comparison = estimate_rows(result.fit), result.fit.comparison
+    columns = ("parameter", "estimate", "error", "95% interval", "verdict")
+    shown = [
+        (row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", interval_text(row, 3),
+         row["verdict"] + (f": {row['reason']}" if row["reason"] else ""))
+        for row in estimates
+    ]  # fmt: skip
     record = {
         "command": "fit", "settings": fit_plan.model_dump(),
         "results": {"decisions": result.fit.decisions, "log_likelihood": result.fit.log_likelihood,
@@ -69,7 +73,7 @@ def _fit_command(
     emit(
         json,
         record,
-        _estimates(estimates, result.fit.decisions),
+        table(counted(result.fit.decisions, "decision"), columns, shown, right=("estimate", "error")),
         sentence_of(result.fit),
         *result.fit.notes,
         f"Wrote {counted(len(result.files), 'file')} to {target}.",
@@ -77,16 +81,3 @@ def _fit_command(
     )
     if not result.fit.complete:
         raise typer.Exit(INTERRUPTED)
-
-
-def _estimates(rows: list[dict[str, Any]], decisions: int) -> Table:
-    from ..inference.findings import interval_text
-
-    table = Table(title=f"{counted(decisions, 'decision')}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
-                  pad_edge=False)  # fmt: skip
-    for column in ("parameter", "estimate", "error", "95% interval", "verdict"):
-        table.add_column(column, justify="right" if column in ("estimate", "error") else "left")
-    for row in rows:
-        verdict = row["verdict"] + (f": {row['reason']}" if row["reason"] else "")
-        table.add_row(row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", interval_text(row, 3), verdict)
-    return table

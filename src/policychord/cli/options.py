@@ -1,13 +1,23 @@
-"""Options that several commands share: the same word for the same thing, said in the same words."""
+"""Options that several commands share, the settings that they change, and the workers that they ask for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
-from .output import RESULTS
+from ..wording import Sources, in_words
+from .output import RESULTS, aside, counted
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from pydantic import BaseModel
+
+Settled = TypeVar("Settled")
 
 
 def examples(*lines: str) -> str:
@@ -83,3 +93,75 @@ def expand_records(command: Callable[..., None]) -> Callable[..., None]:
     run.__dict__["__signature__"] = Signature(parts)
     run.__annotations__ = {part.name: part.annotation for part in parts}
     return run
+
+
+class Work(NamedTuple):
+    """Where the work of a command is done: processes of this machine, or a Dask cluster."""
+
+    engine: Annotated[
+        Literal["local", "dask"],
+        option("local: processes of this machine. dask: a cluster.", "NAME", "local", "--engine"),
+    ] = "local"
+    scheduler: Annotated[
+        str | None, option("Address of a Dask scheduler.", "ADDRESS", "a cluster on this machine", "--scheduler")
+    ] = None
+    workers: Annotated[
+        int | None, option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    ] = None
+
+
+def check_work(work: Work) -> None:
+    """Say which of the three options do not go together."""
+    if work.scheduler and work.engine != "dask":
+        raise typer.BadParameter("a scheduler is Dask's: add --engine dask.", param_hint="--scheduler")
+    if work.scheduler and work.workers:
+        raise typer.BadParameter("a scheduler has its own workers: leave --workers out.", param_hint="--workers")
+
+
+@contextmanager
+def start_workers(work: Work, log: Path) -> "Iterator[tuple[Executor, int]]":
+    """A pool, and how many work in it; processes of this machine write to `log`."""
+    from ..runs.engine import available_cores, dask_cluster, processes
+
+    count = work.workers or available_cores()
+    if work.engine == "local":
+        with processes(count, log) as pool:
+            yield pool, count
+    else:
+        with dask_cluster(work.scheduler, count) as cluster:
+            aside.print(f"{counted(cluster.workers, 'worker')}; dashboard: {cluster.dashboard}", soft_wrap=True)
+            yield cluster.pool, cluster.workers
+
+
+def merge_settings(
+    build: Callable[[dict[str, Any]], Settled],
+    model: "type[BaseModel]",
+    options: Mapping[str, tuple[str, Any]],
+    file: Path | None = None,
+) -> Settled:
+    """Settings from a file and, above it, from options: option -> (its setting, its value or None)."""
+    from pydantic import ValidationError
+
+    from ..runs.store import read_settings
+
+    chosen = {name: (place, value) for name, (place, value) in options.items() if value is not None}
+    try:
+        changes = read_settings(file) if file else {}
+    except ValueError as error:
+        raise ValueError(f"--settings {error}") from None
+    for place, value in chosen.values():
+        _put(changes, place.split("."), value)
+    try:
+        return build(changes)
+    except ValidationError as error:
+        sources = Sources({place: name for name, (place, _) in chosen.items()}, file)
+        raise ValueError(in_words(error, model, sources)) from None
+
+
+def _put(values: dict[str, Any], place: Sequence[str], value: Any) -> None:
+    for part in place[:-1]:
+        inner = values.setdefault(part, {})
+        if not isinstance(inner, dict):  # wrong in the file, and the check will say so
+            return
+        values = inner
+    values[place[-1]] = value

@@ -10,11 +10,14 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 WIDE = 100  # columns in a file or a pipe, where the window cannot be widened
 _WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
@@ -51,8 +54,11 @@ class _Object:
 
 
 def begin_command(command: str) -> None:
-    """A command starts: nothing is on standard output yet."""
+    """A command starts: nothing is on standard output yet. A letter that a stream does not have is no error."""
     _Object.printed, _Object.command = False, command
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def emit(json_wanted: bool, record: Mapping[str, Any], *shown: RenderableType) -> None:
@@ -78,15 +84,27 @@ def tell_programs(words: str, code: int) -> None:
 
 
 def _print_object(record: Mapping[str, Any]) -> None:
-    from ..runs.formatting import plain
+    from ..runs.store import plain
 
     _Object.printed = True
-    print(json.dumps(plain(record, finite=True), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+    all_letters = (sys.stdout.encoding or "utf").lower().startswith("utf")  # a pipe of Windows has few
+    text = json.dumps(plain(record, finite=True), indent=2, ensure_ascii=not all_letters, allow_nan=False)
+    print(text, flush=True)
 
 
 def _wrapped(words: str) -> str:
     """Lines that fit; a long path stays whole, to be copied."""
     return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """A table for people, in which the columns named in `right` are numbers."""
+    made = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=name == columns[0], overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

@@ -40,7 +40,9 @@ def _studio_command(
     from ..studio.server import serve
 
     with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # on Windows the usual option would let others listen at the same port
+        alone = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        listener.setsockopt(socket.SOL_SOCKET, alone, 1)
         try:
             listener.bind((ADDRESS, port))
         except OSError as error:

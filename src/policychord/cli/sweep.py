@@ -1,26 +1,22 @@
 """`policychord sweep`: many episodes over a plan of settings, and any one of them again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich import box
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from .._plugins import EPISODES, installed
 from . import options
 from .app import Pages, app
-from .engine import Engine, Scheduler, Workers, check_engine, start_workers
 from .interrupt import resumable
-from .output import Json, aside, counted, emit
+from .output import Json, aside, counted, emit, table
 from .progress import Pace
 
 if TYPE_CHECKING:
-    from ..runs.sweep import Shard
     from ..worlds.episodes import EpisodeSetting
 
     StudyName = str
@@ -54,30 +50,27 @@ def _settings_command(
     json: Json = False,
 ) -> None:
     """What a plan may name: the settings of a study with their defaults, and what is measured."""
-    from ..runs.batches import episodes_of
+    from ..runs.plan import episodes_of
 
     offered = episodes_of(study)
-    results = {"settings": offered.known_settings, "metrics": offered.metrics}
-    notes = ["Another scenario has other defaults."] if "scenario" in offered.names else []
-    record = {"study": study, "results": results, "notes": notes}
-    varied, fixed = (
-        [setting for setting in offered.known_settings if setting.varies is varies] for varies in (True, False)
-    )
+    known, notes = offered.known_settings, ["Another scenario has other defaults."] * ("scenario" in offered.names)
+    rows = {varies: [_described(setting) for setting in known if setting.varies is varies] for varies in (True, False)}
+    columns = ("name", "default", "meaning")
     emit(
         json,
-        record,
-        _words("Settings, to vary in [grid] or [random] or to fix in [settings]", map(_meaning, varied)),
+        {"study": study, "results": {"settings": known, "metrics": offered.metrics}, "notes": notes},
+        table("Settings, to vary in [grid] or [random] or to fix in [settings]", columns, rows[True]),
         *notes,
         "",
-        _words("Settings that can only be fixed, in [settings]", map(_meaning, fixed)),
+        table("Settings that can only be fixed, in [settings]", columns, rows[False]),
         "",
-        _words("Metrics, for metrics = [...]", ((name, "", words) for name, words in offered.metrics.items())),
+        table("Metrics, for metrics = [...]", ("name", "meaning"), offered.metrics.items()),
         "",
         "Next: write a plan;  policychord sweep run --help  shows one.",
     )
 
 
-def _meaning(setting: "EpisodeSetting") -> tuple[str, str, str]:
+def _described(setting: "EpisodeSetting") -> tuple[str, str, str]:
     one_of = f" [{', '.join(setting.choices)}]" if setting.choices else ""
     return setting.name, _short(setting.default), setting.meaning + one_of
 
@@ -93,17 +86,6 @@ def _short(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    lines = list(rows)
-    defaults = any(default for _, default, _ in lines)
-    for name in ("name", *(["default"] if defaults else []), "meaning"):
-        table.add_column(name, no_wrap=name == "name", overflow="fold")
-    for name, default, meaning in lines:
-        table.add_row(name, *([default] if defaults else []), Text(meaning))
-    return table
-
-
 @sweep.command(
     "run",
     epilog=options.examples(
@@ -112,11 +94,10 @@ def _words(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
         "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
     ),
 )
+@options.expand_records
 def _run_command(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
-    engine: Engine = "local",
-    scheduler: Scheduler = None,
-    workers: Workers = None,
+    work: options.Work,
     shard: Annotated[
         str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
     ] = "",
@@ -148,7 +129,7 @@ def _run_command(
     from ..runs import sweep as runs
     from ..runs.plan import read_sweep_plan
 
-    check_engine(engine, scheduler, workers)
+    options.check_work(work)
     chosen = read_sweep_plan(plan)
     part = _shard(shard)
     out = Path("out") / "sweeps" / plan.stem if out is None else out
@@ -161,10 +142,7 @@ def _run_command(
         )
     resumable()
     if todo:
-        with (
-            start_workers(engine, scheduler, workers, out / "log.txt") as (pool, count),
-            _watching(todo, count) as watch,
-        ):
+        with options.start_workers(work, out / "log.txt") as (pool, count), _watching(todo, count) as watch:
             runs.run_batches(chosen, out, pool, count, todo, watch)
     progress = runs.sweep_status(chosen, out)
     record = {"results": progress, "out": out, "computed": len(todo)}
@@ -208,13 +186,12 @@ def _export_command(
     to = folder / "episodes.csv" if to is None else to
     if to.suffix not in (".csv", ".parquet"):
         raise typer.BadParameter(f"{to}: the name must end in .csv or .parquet.", param_hint="--to")
-    table, notes = runs.results(runs.load_plan(folder), folder)
-    file = write_text(to, as_csv(table)) if to.suffix == ".csv" else write_table(to, table)
-    results = {"episodes": len(table), "columns": list(table.columns)}
+    episodes, notes = runs.results(runs.load_plan(folder), folder)
+    file = write_text(to, as_csv(episodes)) if to.suffix == ".csv" else write_table(to, episodes)
+    results = {"episodes": len(episodes), "columns": list(episodes.columns)}
     record = {"results": results, "out": file.parent, "files": [file], "notes": notes}
-    read = "read_csv" if to.suffix == ".csv" else "read_parquet"
-    wrote = f"Wrote {counted(len(table), 'episode')} to {file}."
-    emit(json, record, *notes, wrote, f"Next, in Python:  pandas.{read}('{file}')")
+    wrote = f"Wrote {counted(len(episodes), 'episode')} to {file}."
+    emit(json, record, *notes, wrote, f"Next, in Python:  pandas.read_{to.suffix[1:]}('{file}')")
 
 
 @sweep.command(
@@ -234,19 +211,21 @@ def _plot_command(
     """Draw a heat map where two settings vary over numbers, else lines with bands."""
     from ..drawing import styled
     from ..runs import sweep as runs
-    from ..runs.batches import episodes_of
     from ..runs.phase_maps import draw_sweep
+    from ..runs.plan import episodes_of
     from ..runs.store import save_figure
 
     plan = runs.load_plan(folder)
-    table, notes = runs.results(plan, folder)
+    episodes, notes = runs.results(plan, folder)
     words = episodes_of(plan.study).metrics
     files: list[Path] = []
     for name in metric or plan.metrics or tuple(words):
-        if name not in table:
-            kept = ", ".join(n for n in words if n in table)
+        if name not in episodes:
+            kept = ", ".join(n for n in words if n in episodes)
             raise typer.BadParameter(f"{name} was not kept: there are {kept}.", param_hint="--metric")
-        files += save_figure(folder / "figures" / name, styled(draw_sweep, table, plan.axes, name, words[name], x, y))
+        files += save_figure(
+            folder / "figures" / name, styled(draw_sweep, episodes, plan.axes, name, words[name], x, y)
+        )
     record = {"out": folder, "files": files, "notes": notes}
     drawn = [str(file) for file in files if file.suffix == ".png"]
     emit(json, record, *notes, f"Wrote {', '.join(drawn)} (and as SVG).", f"Next: open {drawn[0]}.")
@@ -273,7 +252,7 @@ def _rerun_command(
     from ..runs.engine import processes
 
     plan = runs.load_plan(folder)
-    point, number = _id(episode)
+    point, number = _pair(episode, "pass point and episode, such as 12/3.", "ID")
     out = folder / "reruns" / f"{point}-{number}" if out is None else out
     with processes(1, folder / "log.txt") as pool:  # as it ran before: a worker takes sums in an order of its own
         again = pool.submit(runs.rerun_episode, plan, point, number, out).result()
@@ -302,7 +281,7 @@ class _Left(ProgressColumn):
 
 
 def _left(pace: Pace) -> str:
-    from ..runs.formatting import duration
+    from ..runs import duration
 
     seconds = pace.left()
     return "" if seconds is None or pace.done == pace.total else f"about {duration(seconds)} left"
@@ -349,19 +328,16 @@ def _progress_lines(folder: Path, progress: Any) -> list[str]:
     return [*lines, f"Next:  policychord sweep plot {folder}  or  policychord sweep export {folder}"]
 
 
-def _shard(text: str) -> "Shard":
-    from ..runs.sweep import WHOLE, Shard
-
-    if not text:
-        return WHOLE
-    number, _, of = text.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 0 <= int(number) < int(of)):
+def _shard(text: str) -> slice:
+    """Every n-th batch from the i-th on."""
+    first, step = _pair(text or "0/1", "pass i/n with i from 0 to n - 1, such as 0/4.", "--shard")
+    if first >= step:
         raise typer.BadParameter(f"{text}: pass i/n with i from 0 to n - 1, such as 0/4.", param_hint="--shard")
-    return Shard(int(number), int(of))
+    return slice(first, None, step)
 
 
-def _id(text: str) -> tuple[int, int]:
-    point, _, number = text.partition("/")
-    if not (point.isdecimal() and number.isdecimal()):
-        raise typer.BadParameter(f"{text}: pass point and episode, such as 12/3.", param_hint="ID")
-    return int(point), int(number)
+def _pair(text: str, remedy: str, hint: str) -> tuple[int, int]:
+    first, _, second = text.partition("/")
+    if not (first.isdecimal() and second.isdecimal()):
+        raise typer.BadParameter(f"{text}: {remedy}", param_hint=hint)
+    return int(first), int(second)

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from . import options
 from .app import Pages, app
-from .engine import Engine, Scheduler, Workers, check_engine, start_workers
 from .interrupt import resumable
 from .output import Json, counted, emit
 from .progress import watching
@@ -245,12 +244,11 @@ def _fit_command(
     ),
 )
 @_with_plan()
+@options.expand_records
 def _trials_command(
     files: File,
     plan: "TrackPlan",
-    engine: Engine = "local",
-    scheduler: Scheduler = None,
-    workers: Workers = None,
+    work: options.Work,
     out: Annotated[Path | None, options.out("out/trials")] = None,
     json: Json = False,
 ) -> None:
@@ -263,12 +261,12 @@ def _trials_command(
     from ..runs.tracks import load_motion
     from ..runs.trials import run_trials
 
-    check_engine(engine, scheduler, workers)
+    options.check_work(work)
     target = Path("out") / "trials" if out is None else out
     _, motion = load_motion(files, plan)  # a broken file leaves nothing behind, and no log
     resumable()
     prepare(target)
-    with start_workers(engine, scheduler, workers, target / "log.txt") as (pool, count), watching() as watch:
+    with options.start_workers(work, target / "log.txt") as (pool, count), watching() as watch:
         result = run_trials(motion, plan, target, pool, count, watch)
     table = Table(title=counted(len(result.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("trial", "decisions", "call", "acts", "gain over constant"):

@@ -10,20 +10,39 @@ if TYPE_CHECKING:
     from .compiled import keep_programs
     from .doctor import devices, hardware, packages
     from .engine import available_cores, processes
-    from .formatting import duration, plain
-    from .page import Embedded, PageFigure, embedded, inline, markdown, page_style, page_templates, render_page
-    from .store import note_earlier, prepare, save_animation, save_figure, write_dataset, write_json, write_text
-    from .versions import code_version, our_packages, used_by
+    from .page import (
+        Embedded,
+        PageFigure,
+        duration,
+        embedded,
+        inline,
+        markdown,
+        page_style,
+        page_templates,
+        render_page,  # fmt: skip
+    )
+    from .store import (
+        note_earlier,
+        plain,
+        prepare,
+        save_animation,
+        save_figure,
+        write_dataset,
+        write_json,
+        write_text,  # fmt: skip
+    )
+    from .versions import code_version
 
 _HOME = {
     "cache": ("FOLDER", "MissingError", "Result", "forget_others", "load_result", "step_files", "save_result"),
     "compiled": ("keep_programs",),
     "doctor": ("devices", "hardware", "packages"),
     "engine": ("available_cores", "processes"),
-    "formatting": ("duration", "plain"),
-    "page": ("PageFigure", "Embedded", "embedded", "inline", "markdown", "page_style", "page_templates", "render_page"),
+    "page": ("Embedded", "PageFigure", "duration", "embedded", "inline", "markdown", "page_style", "page_templates",
+             "render_page"),
     "._types": ("Watch",),
-    "versions": ("code_version", "our_packages", "used_by"),
-    "store": ("note_earlier", "prepare", "save_animation", "save_figure", "write_dataset", "write_json", "write_text"),
-}
+    "versions": ("code_version",),
+    "store": ("note_earlier", "plain", "prepare", "save_animation", "save_figure", "write_dataset", "write_json",
+              "write_text"),
+}  # fmt: skip
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

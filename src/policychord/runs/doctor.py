@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -39,11 +40,14 @@ class _Hardware(NamedTuple):
     memory_gib: float  # 0 where the system does not say
 
 
+State = Literal["ok", "missing", "problem"]
+
+
 class Check(NamedTuple):
     """One line of the examination."""
 
     name: str
-    state: Literal["ok", "missing", "problem"]
+    state: State
     found: str
     remedy: str = ""
     needed: bool = False  # without it nothing works
@@ -62,6 +66,20 @@ def hardware() -> _Hardware:
     return _Hardware(_processor(), cores, round(_memory() / 2**30, 1))
 
 
+def peak_megabytes() -> float | None:
+    """The most memory that this process has held so far, in units of 2^20 bytes; None where nobody says."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        with suppress(ImportError, AttributeError):  # Windows alone has a peak
+            import psutil
+
+            return psutil.Process().memory_info().peak_wset / 2**20
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10  # bytes on macOS, elsewhere units of 2^10
+
+
 def devices() -> list[str]:
     """Where JAX computes, such as `cpu:0`."""
     import jax
@@ -71,7 +89,7 @@ def devices() -> list[str]:
 
 def examine_machine() -> list[Check]:
     """Everything, one line each; the solve comes last, because it may have to compile."""
-    return [*_installed(), *_machine(), *_data(), *_tools(), _self_test()]
+    return [*_installed(), *_machine(), _data(), *_tools(), _self_test()]
 
 
 def works(checks: list[Check]) -> bool:
@@ -79,26 +97,27 @@ def works(checks: list[Check]) -> bool:
     return all(check.state == "ok" for check in checks if check.needed)
 
 
+def _check(name: str, right: object, found: str, remedy: str, needed: bool = False, other: State = "problem") -> Check:
+    return Check(name, "ok", found, needed=needed) if right else Check(name, other, found, remedy, needed)
+
+
 def _installed() -> Iterator[Check]:
-    version = platform.python_version()
-    right = sys.version_info >= OLDEST_PYTHON
-    yield Check("python", "ok" if right else "problem", version, "" if right else "install Python 3.11 or newer", True)
+    recent = sys.version_info >= OLDEST_PYTHON
+    yield _check("python", recent, platform.python_version(), "install Python 3.11 or newer", needed=True)
     yield Check(DISTRIBUTION, "ok", _version(DISTRIBUTION) or "run from a folder, not installed", needed=True)
     for extra, names in _named().items():
         lacking = [name for name in names if not _version(name)]
-        what = f"extra: {extra}" if extra else "packages"
-        if lacking:
-            source = f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION
-            words = f"without {', '.join(lacking)}"
-            yield Check(what, "missing", words, f"pip install {source}  ({PURPOSE.get(extra, 'needed')})", not extra)
-        else:
-            shown = ("jax", "jaxlib", "numpy", "numba") if not extra else names
-            yield Check(what, "ok", ", ".join(f"{name} {_version(name)}" for name in shown), needed=not extra)
+        source = f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION
+        remedy = f"pip install {source}  ({PURPOSE.get(extra, 'needed')})"
+        shown = names if extra else ("jax", "jaxlib", "numpy", "numba")
+        words = f"without {', '.join(lacking)}" if lacking else ", ".join(f"{name} {_version(name)}" for name in shown)
+        yield _check(f"extra: {extra}" if extra else "packages", not lacking, words, remedy, not extra, "missing")
 
 
 def _machine() -> Iterator[Check]:
     processor, cores, memory = hardware()
-    yield Check("hardware", "ok", f"{processor}, {_counted(cores, 'core')}, {memory:g} GiB of memory")
+    counted = f"{cores} core" + "s" * (cores != 1)
+    yield Check("hardware", "ok", f"{processor}, {counted}, {memory:g} GiB of memory")
     try:
         import jax
     except ImportError as error:
@@ -106,23 +125,20 @@ def _machine() -> Iterator[Check]:
         return
     yield Check("devices", "ok", f"JAX {jax.__version__} on {', '.join(devices())}", needed=True)
     exact = bool(jax.config.read("jax_enable_x64"))
-    remedy = "" if exact else 'set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True)'
-    yield Check("float64", "ok" if exact else "problem", "on" if exact else "off in JAX", remedy, True)
+    remedy = 'set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True)'
+    yield _check("float64", exact, "on" if exact else "off in JAX", remedy, needed=True)
 
 
-def _data() -> Iterator[Check]:
+def _data() -> Check:
     from ..choices.fetch import find_data
 
     fetched = "policychord bandit data fetch; without them choices are simulated, and labelled so"
     try:
         folder = find_data()
     except ValueError as error:
-        yield Check("choice data", "problem", str(error), fetched)
-        return
-    if folder is None:
-        yield Check("choice data", "missing", "the public data of Gershman (2018) are not here", fetched)
-    else:
-        yield Check("choice data", "ok", str(folder))
+        return Check("choice data", "problem", str(error), fetched)
+    words = str(folder or "the public data of Gershman (2018) are not here")
+    return _check("choice data", folder, words, fetched, other="missing")
 
 
 def _tools() -> Iterator[Check]:
@@ -132,7 +148,7 @@ def _tools() -> Iterator[Check]:
         ("chromium", BROWSERS, "only for pictures of the report; any browser opens it"),
     ):
         path = next(filter(None, map(shutil.which, names)), None)
-        yield Check(name, "ok", path) if path else Check(name, "missing", "not found", f"install it ({use})")
+        yield _check(name, path, path or "not found", f"install it ({use})", other="missing")
 
 
 def _compile_cache() -> Check:
@@ -142,14 +158,13 @@ def _compile_cache() -> Check:
     except ImportError as error:
         return Check("compile cache", "problem", str(error), f"pip install {DISTRIBUTION}", True)
     folder = cache_folder()
-    kernels = [fact.st_size for _, fact in facts_of(folder.rglob("*.nbc"))]
+    kernels = sum(fact.st_size for _, fact in facts_of(folder.rglob("*.nbc")))
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK):
         remedy = "make it writable, or every run compiles anew (about 20 s)"
         return Check("compile cache", "problem", f"{nearest} cannot be written", remedy)
-    if kernels:
-        return Check("compile cache", "ok", f"warm, {sum(kernels) / 2**20:.1f} MiB in {folder}")
-    return Check("compile cache", "ok", f"cold: the first solve compiles (about 20 s, once) into {folder}")
+    cold = f"cold: the first solve compiles (about 20 s, once) into {folder}"
+    return Check("compile cache", "ok", f"warm, {kernels / 2**20:.1f} MiB in {folder}" if kernels else cold)
 
 
 def _self_test() -> Check:
@@ -172,17 +187,9 @@ def _self_test() -> Check:
     except Exception as error:  # whatever is broken here, the other lines are worth reading
         words = f"solving failed: {type(error).__name__}: {error}"
         return Check("self-test", "problem", words, "policychord --debug doctor shows where", True)
-    proved = gap <= PROOF
-    words = (
-        f"a problem solved, proved within {gap:.0e} of the minimum ({times[0]:.2g} s; again {1e3 * times[1]:.2g} ms)"
-    )
-    return Check(
-        "self-test", "ok" if proved else "problem", words, "" if proved else f"at most {PROOF:g} is right", True
-    )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "s")
+    took = f"{times[0]:.2g} s; again {1e3 * times[1]:.2g} ms"
+    words = f"a problem solved, proved within {gap:.0e} of the minimum ({took})"
+    return _check("self-test", gap <= PROOF, words, f"at most {PROOF:g} is right", needed=True)
 
 
 def _named() -> dict[str, list[str]]:

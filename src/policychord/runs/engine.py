@@ -7,18 +7,24 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import loky
 from loky.backend import resource_tracker as loky_tracker
 
 from .. import __version__
+from .store import is_alive
+from .versions import code_version
 
+Key = TypeVar("Key")
+Returned = TypeVar("Returned")
+AHEAD = 4  # tasks for each worker that wait in the queue: enough to stay busy, few enough to be told of
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
 # for bit. A device is shared by all of them, so no worker takes all of its memory. Compiled programs stay in memory
 # until a worker ends: loky would take them for a leak and replace it, and the next one would compile them again.
@@ -31,8 +37,6 @@ WORKER = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "LOKY_MAX_MEMORY_LEAK_SIZE": "3e9",
 }
-
-
 # Seconds that a Dask scheduler may have no workers: then it is said, and then it is given up. Clusters take minutes to
 # start machines.
 WITHOUT_WORKERS, MOST_WITHOUT_WORKERS = 3.0, 600.0
@@ -45,6 +49,38 @@ class _WorkerError(OSError):
 def available_cores() -> int:
     """Cores that this process may use, which containers and job schedulers limit."""
     return loky.cpu_count()
+
+
+def run_tasks(
+    pool: Executor,
+    workers: int,
+    modules: Sequence[str],
+    compute: Callable[..., Returned],
+    tasks: Iterable[tuple[Key, tuple[Any, ...]]],
+) -> Iterator[tuple[Key, Returned]]:
+    """Compute tasks (key, arguments) on a pool: (key, what `compute` returned), as they are done.
+
+    Workers must have the same code in these modules as this process.
+    """
+    version, running, left = code_version(*modules), dict[Future[Returned], Key](), iter(tasks)
+    while True:
+        for key, arguments in islice(left, AHEAD * workers - len(running)):
+            running[pool.submit(_run_task, modules, version, compute, *arguments)] = key
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED)[0]:
+            yield running.pop(future), future.result()
+
+
+def _run_task(modules: Sequence[str], version: str, compute: Callable[..., Returned], *arguments: Any) -> Returned:
+    """In a worker, which may be elsewhere, have joined late and have another version of the code."""
+    if code_version(*modules) != version:
+        raise ValueError(
+            "a worker runs another version of policychord, or of a package that computes, than this program: install "
+            "the same ones for both and start the workers again."
+        )
+    _begin_worker()
+    return compute(*arguments)
 
 
 @contextmanager
@@ -203,7 +239,7 @@ def _is_missing_package(error: BaseException) -> bool:
 
 def _joined(client: Any, scheduler: str) -> _Cluster:
     _wait_for_workers(client, scheduler)
-    began = client.run(begin_worker, on_error="return")  # those that are there; tasks see to those that join later
+    began = client.run(_begin_worker, on_error="return")  # those that are there; tasks see to those that join later
     for address, error in began.items():
         if isinstance(error, BaseException):
             obstacle = "has no policychord" if _is_missing_package(error) else "cannot begin"
@@ -237,17 +273,20 @@ def _begin(log: str, parent: int) -> None:
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
-    begin_worker()
+    _begin_worker()
 
 
 def _exit_with_parent(parent: int) -> None:
-    """End when the main process is gone, which cannot say so when it is killed; it may be gone before this begins."""
-    while os.getppid() == parent:
+    """End when the main process is gone, which cannot say so when it is killed; it may be gone before this begins.
+
+    Unix hands orphans to another parent; Windows goes on naming one that is gone.
+    """
+    while os.getppid() == parent and is_alive(parent):
         time.sleep(1.0)
     os._exit(1)
 
 
-def begin_worker() -> None:
+def _begin_worker() -> None:
     """Set up any process that computes, before it computes anything."""
     for name, value in WORKER.items():  # in a worker of somebody else's, who did not set these
         os.environ.setdefault(name, value)

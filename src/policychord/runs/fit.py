@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator, validate_call
 
@@ -20,11 +21,11 @@ from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
-from .formatting import plain
 from .page import Picture, write_page
-from .store import check_text, prepare, read_settings, write_dataset, write_json
+from .store import check_text, plain, prepare, read_plan, write_dataset, write_json
 
 RECORD = "fit.json"
+FEW = 1000  # decisions at which the information is found
 
 
 class _Checked(BaseModel):
@@ -45,7 +46,7 @@ class RecoveryPlan(_Checked):
     profiles: tuple[str, ...] = Field(default=(), description="free numbers whose profile is found, such as 'ln eps'")
 
 
-class PriorPlan(_Checked):
+class _PriorPlan(_Checked):
     """A normal prior on the unconstrained scale: of ln eps, of log ratios of a simplex, of the logit of a share."""
 
     mean: float = Field(allow_inf_nan=False)
@@ -68,7 +69,7 @@ class FitPlan(_Checked):
     method: Literal["ml", "map", "group"] = Field(
         default="ml", description="maximum likelihood, with the priors below, or everybody as one of a group"
     )
-    prior: dict[str, PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
+    prior: dict[str, _PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
     draws: int = Field(default=100, ge=4, le=10_000, description="of the Laplace approximation, for ArviZ")
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -86,18 +87,12 @@ class FitResult(NamedTuple):
     """What a plan gave."""
 
     fit: Fit
-    information: Information | None
-    recovery: Recovery | None
     files: list[Path]
 
 
 def read_fit_plan(path: Path) -> FitPlan:
     """A plan from a TOML file; what is wrong with it is said by name."""
-    contents = read_settings(path)
-    try:
-        return FitPlan.model_validate(contents)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {in_words(error, FitPlan, part_of='part of a plan')}") from None
+    return read_plan(path, FitPlan)
 
 
 def _design_of(plan: FitPlan, entry: str | None) -> Design:
@@ -129,20 +124,6 @@ def _design_of(plan: FitPlan, entry: str | None) -> Design:
 
 def _options(made: Callable[..., Any]) -> str:
     return f"Its options: {', '.join(inspect.signature(made).parameters) or 'none'}."
-
-
-def _believed(plan: FitPlan, family: Family) -> Family:
-    """The family with the priors of the plan."""
-    known = [parameter.name for parameter in family.parameters]
-    if unknown := [name for name in plan.prior if name not in known]:
-        raise ValueError(f"prior.{unknown[0]}: the family {family.name} declares {', '.join(known)}.")
-    with_priors = [
-        parameter._replace(prior=Normal(plan.prior[parameter.name].mean, plan.prior[parameter.name].sd))
-        if parameter.name in plan.prior
-        else parameter
-        for parameter in family.parameters
-    ]
-    return family._replace(parameters=tuple(with_priors))
 
 
 def _observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
@@ -177,22 +158,19 @@ def _observed(plan: FitPlan, design: Design, beside: Path) -> Observations:
 def pose_fit(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str, ...]]:
     """(the family of a plan with its priors, the names of its free numbers), or a sentence about what is wrong."""
     design = _design_of(plan, entry)
-    design = design._replace(family=_believed(plan, design.family))
-    _, chosen, _ = family_of(design.family, plan.free or None, plan.fixed)
-    numbers = free_names(chosen)
+    known = {parameter.name: parameter for parameter in design.family.parameters}
+    if unknown := sorted(set(plan.prior) - set(known)):
+        raise ValueError(f"prior.{unknown[0]}: the family {design.family.name} declares {', '.join(known)}.")
+    priors = {name: known[name]._replace(prior=Normal(prior.mean, prior.sd)) for name, prior in plan.prior.items()}
+    design = design._replace(family=design.family._replace(parameters=tuple((known | priors).values())))
+    numbers = free_names(family_of(design.family, plan.free or None, plan.fixed)[1])
     if plan.recover and (unknown := sorted(set(plan.recover.profiles) - set(numbers))):
         raise ValueError(f"recover.profiles has {unknown[0]!r}: the free numbers are {', '.join(numbers)}.")
     return design, numbers
 
 
 def run_fit(
-    plan: FitPlan,
-    out: Path,
-    watch: Watch,
-    *,
-    entry: str | None = None,
-    beside: Path = Path(),
-    resume: bool = False,
+    plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path(), resume: bool = False
 ) -> FitResult:
     """Fit, judge, draw and write: a summary, the labelled tree, figures and a page.
 
@@ -208,19 +186,18 @@ def run_fit(
         seed=plan.seed, progress=watch, resume=before,
     )  # fmt: skip
     watch("what the experiment can tell", 0, 2)
-    theta = {**{name: value.tolist() for name, value in fitted.theta.items()}, **plan.fixed}
-    some = seen._replace(**{name: _part(getattr(seen, name)) for name in seen._fields})
-    known = information(design.family, theta, some, free=free)
+    theta = {name: value.tolist() for name, value in fitted.theta.items()} | plan.fixed
+    known = information(design.family, theta, jax.tree_util.tree_map(lambda leaf: leaf[:FEW], seen), free=free)
     again = None
     if plan.recover is not None and fitted.complete:
-        truth = theta if plan.simulate is None else {**_defaults(design.family), **plan.fixed, **plan.simulate.theta}
+        defaults = {parameter.name: parameter.start for parameter in design.family.parameters}
+        truth = theta if plan.simulate is None else {**defaults, **plan.fixed, **plan.simulate.theta}
         again = recover(
             design.family, truth, design.simulate, plan.recover.repeats, decisions=min(fitted.decisions, 2000),
             free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=watch,
         )  # fmt: skip
     watch("writing and drawing", 1, 2)
-    files = _write(plan, design, fitted, known, again, out)
-    return FitResult(fitted, known, again, files)
+    return FitResult(fitted, _write(plan, design, fitted, known, again, out))
 
 
 def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
@@ -241,19 +218,9 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
     if any(so_far[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")
-    return Optimum(
-        so_far["z"], value, value, so_far["starts"], so_far["tried"], so_far["heights"], evaluations, False, False
-    )
-
-
-def _part(leaf: Any) -> Any:
-    import jax
-
-    return jax.tree_util.tree_map(lambda values: values[:1000], leaf)
-
-
-def _defaults(family: Family) -> dict[str, Any]:
-    return {parameter.name: parameter.start for parameter in family.parameters}
+    return Optimum(z=so_far["z"], log_posterior=value, log_likelihood=value, starts=so_far["starts"],
+                   tried=so_far["tried"], heights=so_far["heights"], evaluations=evaluations, converged=False,
+                   complete=False)  # fmt: skip
 
 
 def _write(

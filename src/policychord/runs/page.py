@@ -1,6 +1,7 @@
 """The page that results end in: one file, nothing fetched, with figures inside it and paragraphs in Markdown."""
 
 import base64
+import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,7 @@ class PageFigure(NamedTuple):
 TEMPLATES = Path(__file__).parent / "templates"
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
 LARGEST_PAGE = 7_500_000  # bytes for all figures, as they stand in the page
+SPACE = "\N{NO-BREAK SPACE}"
 
 
 class Embedded(NamedTuple):
@@ -58,6 +60,19 @@ def markdown(text: str) -> Markup:
 def inline(text: str) -> Markup:
     """A line of Markdown as HTML."""
     return Markup(_READER.renderInline(text))
+
+
+def duration(seconds: float) -> str:
+    """0.4 s, 12 s, 2 min 41 s, 1 h 5 min."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "unknown"
+    if seconds < 9.95:
+        return f"{seconds:.1f}{SPACE}s"
+    whole = round(seconds)
+    hours, minutes, left = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours:
+        return f"{hours}{SPACE}h {minutes}{SPACE}min"
+    return f"{minutes}{SPACE}min {left}{SPACE}s" if minutes else f"{left}{SPACE}s"
 
 
 def embedded(figures: Iterable[PageFigure], folder: Path) -> list[Embedded]:

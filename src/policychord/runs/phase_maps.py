@@ -1,6 +1,7 @@
 """Figures of a sweep: a heat map where two settings vary over numbers, lines with bands where one does."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,13 @@ def draw_sweep(
     """One metric over one or two settings; medians over episodes and over every setting that is not shown."""
     x, y = _chosen(table, axes, x, y)
     if y is None or not _numeric(table, y) or table[y].nunique() <= FEW:
-        return _lines(table, x, y, metric, words)
-    if len(table.groupby([x, y])) < table[x].nunique() * table[y].nunique():
-        return _scatter(table, x, y, metric, words)
-    return _heat_map(table, x, y, metric, words)
+        figure = blank(4.6, 3.2)
+        _draw_lines(figure.subplots(), table, x, y, metric)
+    else:
+        figure = blank(4.8, 3.6)
+        _draw_colours(figure.subplots(), table, x, y, metric)
+    figure.axes[0].set_title(words, loc="left")
+    return figure
 
 
 def _chosen(table: pd.DataFrame, axes: Sequence[str], x: str | None, y: str | None) -> tuple[str, str | None]:
@@ -48,9 +52,7 @@ def _is_log(values: np.ndarray) -> bool:
     return bool(ratio.std() / ratio.mean() < even.std() / even.mean())
 
 
-def _lines(table: pd.DataFrame, x: str, y: str | None, metric: str, words: str) -> Figure:
-    figure = blank(4.6, 3.2)
-    ax = figure.subplots()
+def _draw_lines(ax: Axes, table: pd.DataFrame, x: str, y: str | None, metric: str) -> None:
     groups = [("", table)] if y is None else list(table.groupby(y, sort=_numeric(table, y)))
     for (value, part), colour in zip(groups, (COLOURS * 3)[: len(groups)], strict=True):
         quantiles = part.groupby(x)[metric].quantile([*BAND, 0.5]).unstack()
@@ -62,45 +64,24 @@ def _lines(table: pd.DataFrame, x: str, y: str | None, metric: str, words: str) 
     if table[metric].min() > 0 and table[metric].quantile(0.99) > 30 * table[metric].quantile(0.01):
         ax.set_yscale("log")
     ax.set(xlabel=x, ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
-    ax.set_title(words, loc="left")
     if y is not None:
         ax.legend(title=None if _numeric(table, y) else y, fontsize=8)
-    return figure
 
 
-def _heat_map(table: pd.DataFrame, x: str, y: str, metric: str, words: str) -> Figure:
-    figure = blank(4.8, 3.6)
-    ax = figure.subplots()
+def _draw_colours(ax: Axes, table: pd.DataFrame, x: str, y: str, metric: str) -> None:
+    """A heat map where every value of one setting meets every value of the other, dots where points were drawn."""
+    x_log, y_log = (_is_log(np.unique(table[name])) for name in (x, y))
+    ax.set(xlabel=x, ylabel=y, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
     grid = table.groupby([y, x])[metric].median().unstack()
-    _log_axes(ax, table, x, y)
-    mesh = ax.pcolormesh(
-        _edges(grid.columns.to_numpy(float), ax.get_xscale() == "log"),
-        _edges(grid.index.to_numpy(float), ax.get_yscale() == "log"),
-        grid.to_numpy(), cmap="viridis", rasterized=True,
-    )  # fmt: skip
-    figure.colorbar(mesh, ax=ax, label=f"median of {_episodes(table, [x, y])}")
-    ax.set(xlabel=x, ylabel=y)
-    ax.set_title(words, loc="left")
-    return figure
-
-
-def _scatter(table: pd.DataFrame, x: str, y: str, metric: str, words: str) -> Figure:
-    figure = blank(4.8, 3.6)
-    ax = figure.subplots()
-    medians = table.groupby("point").agg({x: "first", y: "first", metric: "median"})
-    _log_axes(ax, medians, x, y)
-    dots = ax.scatter(medians[x], medians[y], c=medians[metric], cmap="viridis", s=24)
-    figure.colorbar(dots, ax=ax, label=f"median of {_episodes(table, ['point'])}")
-    ax.set(xlabel=x, ylabel=y)
-    ax.set_title(words, loc="left")
-    return figure
-
-
-def _log_axes(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
-    if _is_log(np.unique(table[x])):
-        ax.set_xscale("log")
-    if _is_log(np.unique(table[y])):
-        ax.set_yscale("log")
+    if len(table.groupby([x, y])) < grid.size:
+        by = ["point"]
+        medians = table.groupby("point").agg({x: "first", y: "first", metric: "median"})
+        drawn: Any = ax.scatter(medians[x], medians[y], c=medians[metric], cmap="viridis", s=24)
+    else:
+        by, columns, rows = [x, y], grid.columns.to_numpy(float), grid.index.to_numpy(float)
+        edges = _edges(columns, x_log), _edges(rows, y_log)
+        drawn = ax.pcolormesh(*edges, grid.to_numpy(), cmap="viridis", rasterized=True)
+    ax.figure.colorbar(drawn, ax=ax, label=f"median of {_episodes(table, by)}")
 
 
 def _edges(centres: np.ndarray, log: bool) -> np.ndarray:

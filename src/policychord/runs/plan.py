@@ -1,22 +1,30 @@
-"""A plan of a sweep: which study, which settings vary and how, how many episodes, what to keep."""
+"""A plan of a sweep: which study, which settings vary; its points, and the batches that are computed together."""
 
+import hashlib
 import itertools
+import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 from scipy.stats import qmc
 
-from ..wording import in_words
-from .store import read_settings
+from .._plugins import EPISODES, installed
+from ..wording import cut, nearest
+from ..worlds.episodes import Episodes, Measured
+from .store import read_plan
+from .versions import code_version
 
 MOST_POINTS = 1_000_000  # of a plan, and batches: all are listed in memory
 MOST_EPISODES = 100_000_000
 Value = bool | int | float | str
 Point = dict[str, Value]
+# settings of a study for which a plan has a word of its own
+_PLANNED = {"seed": "seed", "seeds": "episodes"}
 
 
 class _Checked(BaseModel):
@@ -94,7 +102,11 @@ class SweepPlan(_Checked):
                 raise ValueError(f"grid.{name} has a range without points: say how many, such as points = 9.")
             if isinstance(axis, list) and len(set(axis)) < len(axis):
                 raise ValueError(f"grid.{name} = {axis}: a value is there twice.")
-        points = self.random.points if self.random else math.prod(map(_length, self.grid.values()))
+        points = (
+            self.random.points
+            if self.random
+            else math.prod(len(axis) if isinstance(axis, list) else axis.points or 2 for axis in self.grid.values())
+        )
         for number, what, most in (
             (points, "points", MOST_POINTS),
             (points * self.episodes, "episodes", MOST_EPISODES),
@@ -131,10 +143,6 @@ def points_of(plan: SweepPlan) -> list[Point]:
     ]
 
 
-def _length(axis: Range | list[Value]) -> int:
-    return len(axis) if isinstance(axis, list) else axis.points or 2
-
-
 def _values(axis: Range | list[Value]) -> list[Value]:
     if isinstance(axis, list):
         return axis
@@ -145,9 +153,104 @@ def _values(axis: Range | list[Value]) -> list[Value]:
 
 def read_sweep_plan(path: str | Path) -> SweepPlan:
     """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
-    path = Path(path)
-    contents = read_settings(path)
-    try:
-        return SweepPlan.model_validate(contents)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {in_words(error, SweepPlan, part_of='part of a plan')}") from None
+    return read_plan(Path(path), SweepPlan)
+
+
+def episodes_of(study: str) -> Episodes:
+    """What a study offers to sweeps."""
+    if study not in (known := installed(EPISODES)):
+        raise ValueError(f"study = {cut(repr(study))}: sweeps are for {' and '.join(known)}.")
+    return known[study].load()
+
+
+def check_plan(plan: SweepPlan) -> None:
+    """Say what is wrong with a plan before anything is computed: its study, metrics, and settings at every point."""
+    offered = episodes_of(plan.study)
+    for name in plan.metrics:
+        if name not in offered.metrics:
+            raise ValueError(
+                f"metrics: {cut(repr(name))} is none of {plan.study}: {nearest(cut(name), list(offered.metrics))}"
+            )
+    for name in (*plan.settings, *plan.axes):
+        if name in _PLANNED:
+            raise ValueError(f"{name} is no setting of a sweep: a plan has its own {_PLANNED[name]}, at its top.")
+        if name not in offered.names:
+            raise ValueError(f"{cut(name)} is no setting of the {plan.study}: {nearest(cut(name), offered.names)}")
+    for point in points_of(plan):
+        offered.settings(**_settings_at(plan, point))
+
+
+def _settings_at(plan: SweepPlan, point: Point) -> dict[str, Any]:
+    return plan.settings | point | {"seed": plan.seed}
+
+
+class _Span(NamedTuple):
+    """Episodes first, ..., first + size - 1 of one point."""
+
+    point: int
+    first: int
+    size: int
+
+
+class Batch(NamedTuple):
+    """A few spans with about as many episodes as the plan wants in one go. The id says all that results depend on."""
+
+    id: str
+    spans: tuple[_Span, ...]
+
+    @property
+    def episodes(self) -> int:
+        return sum(span.size for span in self.spans)
+
+
+def modules_of(plan: SweepPlan) -> tuple[str, ...]:
+    """The modules that the episodes of a plan depend on."""
+    return __name__, installed(EPISODES)[plan.study].module
+
+
+def batches_of(plan: SweepPlan, version: str = "") -> list[Batch]:
+    """All units of work, in an order and with ids that depend on the plan and the code alone (this, or `version`)."""
+    points, version = points_of(plan), version or code_version(*modules_of(plan))
+    groups: list[list[_Span]] = []
+    for number in range(len(points)):
+        for first in range(0, plan.episodes, plan.batch):
+            span = _Span(number, first, min(plan.batch, plan.episodes - first))
+            if groups and sum(other.size for other in groups[-1]) + span.size <= plan.batch:
+                groups[-1].append(span)
+            else:
+                groups.append([span])
+
+    def identity(spans: list[_Span]) -> str:
+        work = [[_settings_at(plan, points[span.point]), span.first, span.size] for span in spans]
+        whole = [version, plan.study, plan.seed, sorted(plan.metrics), plan.trajectories, work]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+
+    return [Batch(identity(group), tuple(group)) for group in groups]
+
+
+class Computed(NamedTuple):
+    """A batch that is done: a line for each episode, and datasets of the points of which some are kept in full."""
+
+    table: pd.DataFrame
+    trajectories: dict[str, Any]
+
+
+def compute(plan: SweepPlan, batch: Batch) -> Computed:
+    """Every episode of a batch."""
+    points, wanted = points_of(plan), plan.metrics or tuple(episodes_of(plan.study).metrics)
+    tables, trajectories = [], {}
+    for span in batch.spans:
+        _, measured = run_span(plan, points, span)
+        numbers = np.arange(span.first, span.first + span.size)
+        columns = {"point": span.point, "episode": numbers} | points[span.point]
+        tables.append(pd.DataFrame(columns | {name: np.asarray(measured.metrics[name]) for name in wanted}))
+        if kept := [place for place, number in enumerate(numbers) if number < plan.trajectories]:
+            trajectories[f"point-{span.point}"] = measured.dataset(kept)
+    return Computed(pd.concat(tables, ignore_index=True), trajectories)
+
+
+def run_span(plan: SweepPlan, points: list[Point], span: _Span) -> tuple[Any, Measured]:
+    """(the settings of a point, its episodes)."""
+    offered = episodes_of(plan.study)
+    settings = offered.settings(**_settings_at(plan, points[span.point]))
+    return settings, offered.run(settings, list(range(span.first, span.first + span.size)))

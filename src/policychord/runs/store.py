@@ -1,6 +1,7 @@
-"""Writing results: the only room that touches files. A file is either there as a whole or not at all."""
+"""Reading settings and writing results. A file is either there as a whole or not at all."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -8,16 +9,20 @@ import stat
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._files import PART, part_beside
-from .formatting import plain
+from ..wording import in_words
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Plan = TypeVar("Plan", bound="BaseModel")
 LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
@@ -91,6 +96,17 @@ def read_settings(path: Path) -> dict[str, Any]:
     return values
 
 
+def read_plan(path: Path, model: type[Plan]) -> Plan:
+    """A plan from a TOML or JSON file; what is wrong with it is said by name."""
+    from pydantic import ValidationError
+
+    contents = read_settings(path)
+    try:
+        return model.model_validate(contents)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {in_words(error, model, part_of='part of a plan')}") from None
+
+
 def _check_depth(text: str) -> None:
     """Refuse keys of very many parts (a.b.c), which the parser pays for by their square, and endless nesting."""
     bare = _QUOTED.sub("_", text)
@@ -99,6 +115,25 @@ def _check_depth(text: str) -> None:
     steps = ((bracket in "[{") - (bracket in "]}") for bracket in bare)
     if max(accumulate(steps), default=0) > DEEPEST_LIST:
         raise ValueError(f"more than {DEEPEST_LIST} lists or tables stand inside each other")
+
+
+def plain(value: Any, finite: bool = False) -> Any:
+    """A value as JSON has it: records and settings become objects, arrays lists, all else text. With `finite`, numbers
+    that JSON has no word for become null.
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "model_dump"):
+        value = value.model_dump()
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(part, finite) for name, part in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(part, finite) for part in value]
+    if finite and isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def write_json(path: Path, value: Any) -> Path:
@@ -182,11 +217,12 @@ def _clear(folder: Path) -> None:
         with suppress(OSError):
             about = left.lstat()
             old = time.time() - about.st_mtime > SECONDS_TO_WRITE
-            if ours and old and stat.S_ISREG(about.st_mode) and not _is_alive(int(ours[1])):
+            if ours and old and stat.S_ISREG(about.st_mode) and not is_alive(int(ours[1])):
                 left.unlink()
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine is there; True where nobody says."""
     if os.name == "nt":  # signal 0 would be Ctrl-C there
         try:
             import psutil

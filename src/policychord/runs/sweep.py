@@ -6,22 +6,34 @@ whole or not at all, its name says what it depends on, and no other process writ
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from .._files import PART
 from ..drawing import styled
-from .batches import Batch, Computed, again, batches_of, check_plan, compute, version_of
-from .engine import begin_worker
-from .plan import SweepPlan, points_of, read_sweep_plan
+from .engine import run_tasks
+from .plan import (
+    Batch,
+    Computed,
+    SweepPlan,
+    batches_of,
+    check_plan,
+    compute,
+    modules_of,
+    points_of,
+    read_sweep_plan,
+    run_span,  # fmt: skip
+)
 from .store import prepare, save_figure, write_dataset, write_json, write_table
+from .versions import code_version
 
 PLAN, BATCHES, TRAJECTORIES = "plan.json", "batches", "trajectories"
 _SHOWN = 3  # stray files that are named; the rest are counted
-AHEAD = 4  # batches for each worker that wait in the queue: enough to stay busy, few enough to be told of
+ALL = slice(None)
 
 
 class _Status(NamedTuple):
@@ -33,20 +45,6 @@ class _Status(NamedTuple):
     done_episodes: int
     outdated: int  # batches of this plan that another version of the code has made
     stray: tuple[str, ...]  # names of files that are no batches of this plan; they do not count
-
-
-class Shard(NamedTuple):
-    """Every `of`-th batch, beginning with number `number` (from 0): the share of one job of an array."""
-
-    number: int = 0
-    of: int = 1
-
-    def mine(self, batches: Sequence[Batch]) -> list[Batch]:
-        return list(batches[self.number :: self.of])
-
-
-WHOLE = Shard()
-BatchWatcher = Callable[[Batch], None]
 
 
 def open_sweep(plan: SweepPlan, out: Path) -> None:
@@ -76,37 +74,24 @@ def load_plan(out: Path) -> SweepPlan:
         raise ValueError(f"{error} Restore it, or begin in another folder.") from None
 
 
-def missing(plan: SweepPlan, out: Path, shard: Shard = WHOLE) -> list[Batch]:
-    """Batches that are not there yet."""
-    return [batch for batch in shard.mine(batches_of(plan)) if not _is_whole(_file(out, batch))]
+def missing(plan: SweepPlan, out: Path, shard: slice = ALL) -> list[Batch]:
+    """Batches that are not there yet, of all or of those that one job of an array does."""
+    return [batch for batch in batches_of(plan)[shard] if not _is_whole(_file(out, batch))]
 
 
 def run_batches(
-    plan: SweepPlan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: BatchWatcher
+    plan: SweepPlan, out: Path, pool: Executor, workers: int, todo: Iterable[Batch], watch: Callable[[Batch], None]
 ) -> None:
     """Compute batches on a pool and write each when it comes back."""
-    waiting, running = list(todo)[::-1], dict["Future[Computed]", Batch]()
-    version = version_of(plan)
-    while waiting or running:
-        while waiting and len(running) < AHEAD * workers:
-            batch = waiting.pop()
-            running[pool.submit(_compute, plan, batch, version)] = batch
-        ready, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in ready:
-            batch = running.pop(future)
-            _keep(out, batch, future.result(), version)
-            watch(batch)
+    tasks, version = ((batch, (plan, batch)) for batch in todo), _version_of(plan)
+    for batch, computed in run_tasks(pool, workers, modules_of(plan), compute, tasks):
+        _keep(out, batch, computed, version)
+        watch(batch)
 
 
-def _compute(plan: SweepPlan, batch: Batch, version: str) -> Computed:
-    """In a worker, which may be elsewhere and have another version of the code."""
-    if version_of(plan) != version:
-        raise ValueError(
-            "a worker runs another version of policychord, or of a package that computes, than this program: install "
-            "the same ones for both and start the workers again."
-        )
-    begin_worker()  # it may have joined after the others were set up
-    return compute(plan, batch)
+def _version_of(plan: SweepPlan) -> str:
+    """The version of the code that the episodes of a plan depend on."""
+    return code_version(*modules_of(plan))
 
 
 def _keep(out: Path, batch: Batch, computed: Computed, version: str) -> None:
@@ -118,17 +103,13 @@ def _keep(out: Path, batch: Batch, computed: Computed, version: str) -> None:
     write_table(_file(out, batch), table)
 
 
-class _Files(NamedTuple):
-    """What lies in the folder of batches."""
+def _files(plan: SweepPlan, out: Path) -> tuple[dict[str, dict[Path, Batch]], tuple[str, ...]]:
+    """(batches by the version of the code that made them, names of files that are none of the plan's).
 
-    versions: dict[str, dict[Path, Batch]]  # files that the plan names, by the version of the code that made them
-    stray: list[Path]
-
-
-def _files(plan: SweepPlan, out: Path) -> _Files:
-    """Which file is which batch. The plan and the version that a file says it is from give its name, so that neither
-    a copy nor a file of another sweep can count."""
-    present = version_of(plan)
+    The plan and the version that a file says it is from give its name, so that neither a copy nor a file of another
+    sweep can count.
+    """
+    present = _version_of(plan)
     named = {present: {f"{batch.id}.parquet": batch for batch in batches_of(plan, present)}}
     versions: dict[str, dict[Path, Batch]] = {}
     stray = []
@@ -139,10 +120,10 @@ def _files(plan: SweepPlan, out: Path) -> _Files:
         if version and version not in named:
             named[version] = {f"{batch.id}.parquet": batch for batch in batches_of(plan, version)}
         if not version or path.name not in named[version]:
-            stray.append(path)
+            stray.append(path.name)
         elif _is_whole(path):
             versions.setdefault(version, {})[path] = named[version][path.name]
-    return _Files(versions, stray)
+    return versions, tuple(stray)
 
 
 def _made_by(path: Path) -> str:
@@ -158,11 +139,10 @@ def _made_by(path: Path) -> str:
 
 def sweep_status(plan: SweepPlan, out: Path) -> _Status:
     """How far the sweep in a folder is."""
-    batches, files = batches_of(plan), _files(plan, out)
-    done = list(files.versions.pop(version_of(plan), {}).values())
+    batches, (versions, stray) = batches_of(plan), _files(plan, out)
+    done = versions.pop(_version_of(plan), {}).values()
     asked, made = (sum(batch.episodes for batch in some) for some in (batches, done))
-    outdated = sum(map(len, files.versions.values()))
-    return _Status(len(batches), len(done), asked, made, outdated, tuple(path.name for path in files.stray))
+    return _Status(len(batches), len(done), asked, made, sum(map(len, versions.values())), stray)
 
 
 class _Results(NamedTuple):
@@ -177,7 +157,7 @@ def results(plan: SweepPlan, out: Path) -> _Results:
     versions, stray = _files(plan, out)
     if not versions:
         raise ValueError(f"{out} has no finished batch: policychord sweep run makes some.")
-    present = version_of(plan)
+    present = _version_of(plan)
     chosen = present if present in versions else max(
         versions, key=lambda code: sum(batch.episodes for batch in versions[code].values())
     )  # fmt: skip
@@ -189,20 +169,17 @@ def results(plan: SweepPlan, out: Path) -> _Results:
     if chosen != present:
         notes.append("These episodes were computed by another version of the code or of its packages.")
     if stray:
-        notes.append(name_stray([path.name for path in stray]))
+        notes.append(name_stray(stray))
     return _Results(table, notes)
 
 
 def name_stray(names: Sequence[str]) -> str:
     """Which files are no batches of the sweep."""
-    shown = ", ".join(map(_quoted, names[:_SHOWN])) + (
-        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ["".join(c if c.isprintable() else "?" for c in name)[:80] for name in names[:_SHOWN]]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (
+        f"Not counted, because the plan does not name them: {', '.join(shown)}{more} in {BATCHES}. Move them elsewhere."
     )
-    return f"Not counted, because the plan does not name them: {shown} in {BATCHES}. Move them elsewhere."
-
-
-def _quoted(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name)[:80]
 
 
 class _Rerun(NamedTuple):
@@ -213,20 +190,33 @@ class _Rerun(NamedTuple):
 
 
 def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> _Rerun:
-    """Run one episode again and write all of it: data, settings and metrics, a figure."""
-    repeated = again(plan, point, episode)
-    record = {"settings": repeated.settings.model_dump(mode="json"), "metrics": repeated.metrics}
+    """Run one episode again, bit for bit as in the sweep, and write all of it: data, settings and metrics, a figure.
+
+    Its neighbours are computed too: sums are taken in another order in a batch of another size, and a flock is chaotic.
+    """
+    points = points_of(plan)
+    if not (0 <= point < len(points) and 0 <= episode < plan.episodes):
+        raise ValueError(
+            f"episode {point}/{episode}: points are 0 to {len(points) - 1}, episodes 0 to {plan.episodes - 1}."
+        )
+    span = next(
+        span for batch in batches_of(plan) for span in batch.spans
+        if span.point == point and span.first <= episode < span.first + span.size
+    )  # fmt: skip
+    settings, measured = run_span(plan, points, span)
+    place = episode - span.first
+    metrics = {name: float(np.asarray(values)[place]) for name, values in measured.metrics.items()}
     files = [
-        write_dataset(out / "data.zarr", repeated.measured.dataset([repeated.place])),
-        write_json(out / "episode.json", record),
-        *save_figure(out / "episode", styled(repeated.measured.draw, repeated.place)),
+        write_dataset(out / "data.zarr", measured.dataset([place])),
+        write_json(out / "episode.json", {"settings": settings, "metrics": metrics}),
+        *save_figure(out / "episode", styled(measured.draw, place)),
     ]
-    return _Rerun(repeated.metrics, files)
+    return _Rerun(metrics, files)
 
 
 def differing(plan: SweepPlan, out: Path, point: int, episode: int, rerun: _Rerun) -> list[str]:
     """What to say if the sweep had found other numbers for an episode that was run again."""
-    if not _files(plan, out).versions:
+    if not _files(plan, out)[0]:
         return []
     table = results(plan, out).table
     lines = table[(table.point == point) & (table.episode == episode)].to_dict("records")

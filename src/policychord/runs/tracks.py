@@ -23,7 +23,7 @@ from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadersh
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.simulate import Predicted, predict
 from ..wording import in_words
-from .memory import peak_megabytes
+from .doctor import peak_megabytes
 from .page import Picture, write_page
 from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, wait
+from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +24,12 @@ from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.gating import CONSTANT, answer
 from ..tracks.motion import Motion
 from .cache import FOLDER, MissingError, Result, load_result, save_result
-from .engine import begin_worker
+from .engine import run_tasks
 from .store import prepare, save_figure, write_json, write_text
 from .tracks import TrackPlan
 from .versions import code_version
 
 LEAST = 100  # decisions of a trial that can be fitted
-AHEAD = 2  # trials for each worker that wait in the queue
 
 
 class _TrialFit(NamedTuple):
@@ -78,14 +77,7 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
     return _TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
 
 
-def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions, version: str) -> _TrialFit:
-    """One trial, in a worker that may be elsewhere and have another version of the code."""
-    if code_version(answer.__module__) != version:
-        raise ValueError(
-            "a worker runs another version of policychord, or of a package that computes, than this program: install "
-            "the same ones for both and start the workers again."
-        )
-    begin_worker()
+def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions) -> _TrialFit:
     before = time.process_time()
     found = answer(decisions, free=plan.free, starts=plan.starts, quick=True, seed=plan.seed)
     judged, comparison = found.judged, found.comparison
@@ -112,20 +104,14 @@ def _compute(
             earlier = load_result(place).value
             if isinstance(earlier, _TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
                 rows[name] = earlier
-    waiting, running, version = (
-        [name for name in fitted if name not in rows][::-1],
-        dict[Any, str](),
-        code_version(answer.__module__),
-    )
-    while waiting or running:
-        while waiting and len(running) < AHEAD * workers:
-            name = waiting.pop()
-            running[pool.submit(_fit_trial, plan, name, fitted[name], version)] = name
+    tasks = [(name, (plan, name, fitted[name])) for name in fitted if name not in rows]
+    if tasks:
         watch("fitting trials", len(rows), len(fitted))
-        for future in wait(running, return_when=FIRST_COMPLETED)[0]:
-            name = running.pop(future)
-            rows[name] = future.result()
-            save_result(places[name], name, Result(rows[name], rows[name].cpu_seconds))
+    for name, row in run_tasks(pool, workers, [answer.__module__], _fit_trial, tasks):
+        rows[name] = row
+        save_result(places[name], name, Result(row, row.cpu_seconds))
+        if len(rows) < len(fitted):
+            watch("fitting trials", len(rows), len(fitted))
     return [rows[name] for name in fitted]
 
 
@@ -144,9 +130,9 @@ def _sentence(rows: Sequence[_TrialFit]) -> str:
 
 def _table_of(rows: Sequence[_TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
+    names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
     lines: list[dict[str, Any]] = []
     for row in rows:
-        names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
         line: dict[str, Any] = {name: getattr(row, name) for name in names}
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
         for name, value in row.theta.items():

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from .._plugins import COMMANDS, EPISODES, installed
@@ -29,14 +29,14 @@ def our_packages() -> frozenset[str]:
 def code_version(*modules: str) -> str:
     """Changes with the code that these modules use, and with the packages that compute."""
     digest = hashlib.sha256()
-    for name in sorted(used_by(modules)):
+    for name in sorted(_used_by(modules)):
         digest.update(f"{name}\0{_code_of(name)}\0".encode())
     for name in PACKAGES:
         digest.update(f"{name}=={version(name)}".encode())
     return digest.hexdigest()
 
 
-def used_by(modules: Iterable[str]) -> set[str]:
+def _used_by(modules: Iterable[str]) -> set[str]:
     """These modules and all that they import, directly or not, from our packages."""
     used: set[str] = set()
     waiting = list(modules)
@@ -95,10 +95,8 @@ def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 def _absolute(module: str, node: ast.ImportFrom) -> str:
     """The module that is imported from, by its whole name."""
     source = _source(module)
-    is_package = source is not None and source.name == "__init__.py"
-    parts = module.split(".")
-    base = parts[: len(parts) - node.level + is_package] if node.level else []
-    return ".".join([*base, *([node.module] if node.module else [])])
+    package = module if source is not None and source.name == "__init__.py" else module.rpartition(".")[0]
+    return resolve_name("." * node.level + (node.module or ""), package)
 
 
 def _home(package: str, name: str) -> str | None:

@@ -1,14 +1,16 @@
 """Inputs of a room, from the settings that they change: the model says what is allowed and what it means."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ..wording import in_words
 from .wire import LARGEST
 
-__all__ = ["Input", "check_limits", "check_names", "describe_inputs", "in_words"]
+__all__ = ["Input", "changed", "check_limits", "check_names", "describe_inputs", "differences", "in_words", "values_of"]
+
+Record = TypeVar("Record", bound=BaseModel)
 
 
 class Input(NamedTuple):
@@ -61,3 +63,25 @@ def check_limits(inputs: Sequence[Input], settings: BaseModel, names: Sequence[s
             limits = f"{control.low:g} to {control.high:g} {control.unit}".strip()
             shown = f"{value:g}" if abs(value) <= LARGEST else f"{str(value)[:20]}..."
             raise ValueError(f"{control.name} = {shown}: the studio takes {limits}.")
+
+
+def changed(record: Record, changes: Mapping[str, Any], inputs: Sequence[Input]) -> Record:
+    """The record with those changes that are its own, within the limits of the inputs."""
+    own = {name: value for name, value in changes.items() if name in type(record).model_fields}
+    try:
+        new = type(record)(**{**dict(record), **own})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    check_limits(inputs, new, list(own))
+    return new
+
+
+def values_of(inputs: Sequence[Input], *records: BaseModel) -> dict[str, Any]:
+    """What the inputs show, from the records that they change."""
+    values = {name: value for record in records for name, value in record.model_dump().items()}
+    return {control.name: values[control.name] for control in inputs}
+
+
+def differences(record: Record, standard: Record) -> dict[str, Any]:
+    """What a record has other than the standard one."""
+    return {name: value for name, value in record.model_dump().items() if value != getattr(standard, name)}

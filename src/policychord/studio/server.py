@@ -65,7 +65,8 @@ def _create_app(token: str, port: int) -> FastAPI:
     def asset(name: str) -> Response:
         if name not in static:
             return PlainTextResponse("There is no such file.", 404)
-        return _file(static[name], name[name.rindex(".") :])
+        kind = _KINDS[name[name.rindex(".") :]]
+        return Response(static[name].read_bytes(), media_type=f"{kind}; charset=utf-8")
 
     @app.get("/rooms")
     def rooms() -> list[dict[str, str]]:
@@ -98,10 +99,6 @@ def _create_app(token: str, port: int) -> FastAPI:
         await _serve(ws, name, uploads)
 
     return app
-
-
-def _file(path: Traversable, suffix: str) -> Response:
-    return Response(path.read_bytes(), media_type=f"{_KINDS[suffix]}; charset=utf-8")
 
 
 async def _serve(ws: WebSocket, name: str, uploads: Uploads) -> None:
@@ -153,10 +150,10 @@ class _Protocol(H11Protocol):
 
 def _configure(token: str, port: int) -> uvicorn.Config:
     """How the application is served: to this machine alone, quietly, and with small messages."""
-    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     return uvicorn.Config(
         _create_app(token, port), host=ADDRESS, port=port, http=_Protocol, ws_max_size=LARGEST_MESSAGE,
-        ws_per_message_deflate=False, proxy_headers=False, timeout_graceful_shutdown=1, **options,
+        ws_per_message_deflate=False, proxy_headers=False, timeout_graceful_shutdown=1,
+        log_level="warning", access_log=False, server_header=False,
     )  # fmt: skip
 
 

@@ -48,7 +48,9 @@ class Session:
     def take(self) -> list[str | bytes]:
         """What is to be sent now: texts in order, then the latest frame of each part."""
         with self._changed:
-            notices = [_too_many(self._lost)] if self._lost else []
+            words = (f"{self._lost} messages or answers were dropped: at most {LONGEST_QUEUE} wait. "
+                     "Send fewer before reading answers.")  # fmt: skip
+            notices = [as_json({"kind": "error", "message": words})] if self._lost else []
             ready: list[str | bytes] = [*notices, *self._texts, *self._frames.values()]
             self._lost = 0
             self._texts.clear()
@@ -159,8 +161,3 @@ class Session:
         with self._changed:
             self._frames[part] = data
         self._wake()
-
-
-def _too_many(lost: int) -> str:
-    words = f"{lost} messages or answers were dropped: at most {LONGEST_QUEUE} wait. Send fewer before reading answers."
-    return as_json({"kind": "error", "message": words})

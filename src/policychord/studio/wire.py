@@ -8,7 +8,6 @@ The padding keeps every array where the browser can look at it without copying.
 """
 
 import json
-import math
 import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -37,23 +36,6 @@ def pack(frame: Frame) -> bytes:
     text = as_json(header).encode()
     text += b" " * (-len(text) % 4)
     return b"".join([struct.pack("<I", len(text)), text, *(array.tobytes() for array in arrays.values())])
-
-
-def _unpack(data: bytes) -> Frame:
-    """The frame that `pack` was given, as the page reads it; bytes that are no frame are a ValueError."""
-    try:
-        (length,) = struct.unpack_from("<I", data)
-        header = json.loads(data[4 : 4 + length])
-        arrays, place = {}, 4 + length
-        for name, shape in header.pop("arrays"):
-            count = math.prod(shape)
-            arrays[name] = np.frombuffer(data, "<f4", count, place).reshape(shape)
-            place += 4 * count
-        if place != len(data):
-            raise ValueError(f"{len(data) - place} bytes are left over")
-        return Frame(header.pop("part"), header, arrays)
-    except (struct.error, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise ValueError(f"these {len(data)} bytes are no frame: {error}.") from None
 
 
 def as_json(value: Any) -> str:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from ...loops import Carry, begin, step, step_in_turn, streams_of
 from ...worlds.flock import measures
@@ -15,7 +15,7 @@ from ...worlds.flock.agents import FORCES, flock_agents, flock_world
 from ...worlds.flock.measures import Numbers
 from ...worlds.flock.physics import Flock
 from ...worlds.flock.settings import FlockSettings, Scenario, scenario
-from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
+from ..inputs import Input, changed, check_names, describe_inputs, differences, values_of
 from ..uploads import Upload
 from ..wire import Frame
 from . import tracks
@@ -153,24 +153,14 @@ print("milling", milling(position, velocity)[0, -1].round(3))
 
 # ------------------------------------------------------------------ as a room
 
-_OWN = set(_FlockView.model_fields)
-
 
 def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
     """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
     check_names(INPUTS, changes)
     live = _change_tracks(live, changes)
-    changes = {name: value for name, value in changes.items() if name not in TracksView.model_fields}
-    try:
-        view = _FlockView(**{**live.view.model_dump(), **{n: v for n, v in changes.items() if n in _OWN}})
-        numbers = {name: value for name, value in changes.items() if name not in _OWN}
-        standard = scenario(view.scenario).model_dump()
-        kept = {} if "scenario" in changes else _differences(live)
-        settings = FlockSettings(**{**standard, **kept, **numbers})
-    except ValidationError as error:
-        raise ValueError(in_words(error)) from None
-    check_limits(INPUTS, view, list(changes))
-    check_limits(INPUTS, settings, list(changes))
+    view = changed(live.view, changes, INPUTS)
+    kept = {} if "scenario" in changes else _differences(live)
+    settings = changed(scenario(view.scenario).model_copy(update=kept), changes, INPUTS)
     if settings == live.settings and "scenario" not in changes:
         return live._replace(view=view, drawn=False)
     agents, env = _parts(settings)
@@ -182,14 +172,14 @@ def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
 
 
 def _change_tracks(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
-    try:
-        view = tracks.as_changes(live.tracks, changes)
-        check_limits(INPUTS, view, list(changes))
-        if view == live.tracks:
-            return live
-        file = None if live.file is None else tracks.seen_by(view, live.file, live.tracks)
-    except ValidationError as error:
-        raise ValueError(in_words(error)) from None
+    # an address cannot tell the id 14 from the number
+    names = {
+        name: f"{changes[name]:g}" for name in ("leave_out", "predator") if type(changes.get(name)) in (int, float)
+    }
+    view = changed(live.tracks, {**changes, **names}, INPUTS)
+    if view == live.tracks:
+        return live
+    file = None if live.file is None else tracks.seen_by(view, live.file, live.tracks)
     return live._replace(tracks=view, file=file, drawn=False)
 
 
@@ -204,20 +194,17 @@ def _act(live: _LiveFlock, what: Mapping[str, Any]) -> _LiveFlock:
 
 
 def _differences(live: _LiveFlock) -> dict[str, Any]:
-    standard = scenario(live.view.scenario)
-    return {name: value for name, value in live.settings.model_dump().items() if value != getattr(standard, name)}
+    return differences(live.settings, scenario(live.view.scenario))
 
 
 def _describe(live: _LiveFlock) -> dict[str, Any]:
-    names = {control.name for control in INPUTS}
-    standard = {**scenario(live.view.scenario).model_dump(), **_FlockView().model_dump(), **TracksView().model_dump()}
     # a scenario is chosen, not deviated from, so it has no value to go back to
-    standard["scenario"] = live.view.scenario
-    now = {**live.settings.model_dump(), **live.view.model_dump(), **live.tracks.model_dump()}
+    standard = scenario(live.view.scenario), _FlockView(scenario=live.view.scenario), TracksView()
     return {
-        "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
+        "settings": values_of(INPUTS, live.settings, live.view, live.tracks),
+        "defaults": values_of(INPUTS, *standard),
         "snippet": _snippet(live) if live.file is None else tracks.tracks_snippet(live.file, live.tracks),
-    }  # fmt: skip
+    }
 
 
 def _frame(live: _LiveFlock) -> tuple[_LiveFlock, Frame]:

@@ -4,18 +4,19 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...core.circuit import TimeScales, circuit, circuit_stability, time_scales
 from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import AnyProblem, Problem, energy, problem
 from ...core.regularisers import Tsallis
-from ..inputs import Input, check_limits, check_names, describe_inputs, in_words
+from ..inputs import Input, changed, check_names, describe_inputs, values_of
 from ..wire import Frame
 from .base import Room
 
-REACH, POINTS = 3.0, 121  # actions: a grid from -3 to 3
+REACH, POINTS = 3.0, 121
+ACTIONS = np.linspace(-REACH, REACH, POINTS)
 ROWS = 48  # of the grid on the simplex
 HORIZON = 12.0  # of paths, in units of tau
 SAVED = 121  # moments of a path
@@ -91,13 +92,9 @@ class _Gate(NamedTuple):
 PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
 
 
-def _actions() -> np.ndarray:
-    return np.linspace(-REACH, REACH, POINTS)
-
-
 def _gate_problem(settings: _GateSettings) -> AnyProblem:
     """The gating problem that the settings describe."""
-    u = _actions()[:, None]
+    u = ACTIONS[:, None]
     position, spread, prior = (_three(settings, name) for name in ("position", "spread", "prior"))
     pi = np.exp(-0.5 * ((u - position) / spread) ** 2)
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
@@ -143,7 +140,7 @@ def _equilibrium_frame(settings: _GateSettings) -> Frame:
         "zeros": [bool(zero) for zero in best.weights == 0.0],  # exact ones: the arrays below are rounded to float32
     }  # fmt: skip
     arrays = {
-        "actions": _actions(), "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
+        "actions": ACTIONS, "pi": posed.pi.T, "cost": posed.action_cost, "mixture": posed.pi @ best.weights,
         "weights": best.weights, "prior": np.exp(posed.log_prior), "grid": grid,
         "landscape": energy(posed, grid) - header["energy"],
     }  # fmt: skip
@@ -219,17 +216,9 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 # ------------------------------------------------------------------ as a room
 
 
-def _begin() -> _Gate:
-    return _Gate(_GateSettings(), PARTS)
-
-
 def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
     check_names(INPUTS, changes)
-    try:
-        settings = _GateSettings(**{**state.settings.model_dump(), **changes})
-    except ValidationError as error:
-        raise ValueError(in_words(error)) from None
-    check_limits(INPUTS, settings, list(changes))
+    settings = changed(state.settings, changes, INPUTS)
     return state if settings == state.settings else _Gate(settings, PARTS)
 
 
@@ -246,20 +235,17 @@ def _frame(state: _Gate) -> tuple[_Gate, Frame]:
 
 
 def _describe(state: _Gate) -> dict[str, Any]:
-    default = _GateSettings()
-    return {
-        "settings": state.settings.model_dump(), "defaults": default.model_dump(),
-        "snippet": _snippet(state.settings),
-    }  # fmt: skip
+    now, default = (values_of(INPUTS, settings) for settings in (state.settings, _GateSettings()))
+    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings)}
 
 
 GATE = Room(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([_GateSettings], INPUTS),
-    begin=_begin,
+    begin=lambda: _Gate(_GateSettings(), PARTS),
     change=_change,
-    restart=lambda state: _begin(),
+    restart=lambda state: _Gate(_GateSettings(), PARTS),
     describe=_describe,
     frame=_frame,
     settled=lambda state: not state.left,

@@ -1,7 +1,7 @@
 """A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -279,12 +279,3 @@ print(answer.sentence)
 for measure in pc.tracks.predict(motion, decisions, answer.fit.theta, settings, seconds={view.follow:g}):
     print(measure.name, "largest difference of the distributions", round(measure.distance, 2))
 """
-
-
-def as_changes(view: TracksView, changes: Mapping[str, Any]) -> TracksView:
-    """The view with new values of its own settings."""
-    own = {name: value for name, value in changes.items() if name in TracksView.model_fields}
-    for name in ("leave_out", "predator"):  # an address cannot tell the id 14 from the number
-        if type(own.get(name)) in (int, float):
-            own[name] = f"{own[name]:g}"
-    return TracksView(**{**view.model_dump(), **own}) if own else view
