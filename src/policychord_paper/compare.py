@@ -12,8 +12,7 @@ from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from policychord.wording import in_words
 
-from .claim import Verdict
-from .quantity import Quantity
+from .claim import Quantity, Verdict
 
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."

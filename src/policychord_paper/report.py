@@ -26,10 +26,8 @@ from policychord.runs import (
 )
 
 from . import STUDIES
-from .claim import VERDICTS, JudgedClaim, firmness, robustness_text
-from .quantity import Quantity, number
-from .records import Chapter, Report, claim_records, simulated
-from .study import PANELS
+from .claim import VERDICTS, JudgedClaim, Quantity, firmness, number, robustness_text
+from .study import PANELS, Chapter, Report, claim_records, simulated
 
 SHOWN = 3  # measured figures in the table; the others are folded away
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,

@@ -17,12 +17,10 @@ from policychord.runs import page as page_module
 from policychord.runs.formatting import duration, plain
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
-from policychord_paper.claim import VERDICTS, _Robustness
+from policychord_paper.claim import MINUS, SPACE, TIMES, VERDICTS, Quantity, _Robustness, number
 from policychord_paper.commands.reproduce import _claims_table
-from policychord_paper.quantity import MINUS, SPACE, TIMES, Quantity, number
-from policychord_paper.records import Report
 from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _all_digits, _render, write_report
-from policychord_paper.study import PANELS
+from policychord_paper.study import PANELS, Report
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
 from .quadrotor.invented import evidence as flown

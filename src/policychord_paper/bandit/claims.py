@@ -7,8 +7,7 @@ import numpy as np
 
 from policychord.choices import OURS, Link, Rival, weights_by_trial
 
-from ..claim import Claim, Condition, Numbers, Revision, Rule, all_of, count, in_parts, revised
-from ..quantity import Quantity
+from ..claim import Claim, Condition, Numbers, Quantity, Revision, Rule, all_of, count, in_parts, revised
 from ..study import Control
 from .measures import Evidence, LinkEvidence, by_experiment, lead_over_hybrid, mean_weights, permute_people
 from .settings import EXPERIMENTS, LINKS, BanditSettings

@@ -19,8 +19,8 @@ from .app import app
 
 if TYPE_CHECKING:
     from ..claim import JudgedClaim
-    from ..records import Choices, Report
     from ..reproduce import Chosen, Watcher
+    from ..study import Choices, Report
 
     StudyName = str
 else:
@@ -75,11 +75,10 @@ def _reproduce_command(
     """
     from policychord.runs import available_cores, write_json
 
-    from ..environment import environment
-    from ..records import Report, claim_records
     from ..report import write_report
+    from ..reproduce import environment, tasks_of
     from ..reproduce import reproduce as run
-    from ..reproduce import tasks_of
+    from ..study import Report, claim_records
 
     began = time.perf_counter()
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
@@ -175,7 +174,7 @@ def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
 
 
 def _claims_table(report: "Report") -> Table:
-    from ..records import simulated
+    from ..study import simulated
 
     table = Table(title="Claims of the paper", title_justify="left", expand=True)
     table.add_column("", no_wrap=True)
@@ -201,7 +200,7 @@ def _verdict(claim: "JudgedClaim", on_simulated: bool) -> Text:
 
 def _telling(claim: "JudgedClaim") -> str:
     """The first values of a claim; the page has them all."""
-    from ..quantity import number
+    from ..claim import number
 
     first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
     more = len(claim.measured) - len(first)
@@ -210,7 +209,7 @@ def _telling(claim: "JudgedClaim") -> str:
 
 def _counts(report: "Report") -> Text:
     """Verdicts, without those about people where there were no people."""
-    from ..records import simulated
+    from ..study import simulated
 
     claims = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
     if not claims:
@@ -221,7 +220,7 @@ def _counts(report: "Report") -> Text:
 
 
 def _notes(report: "Report") -> list[str]:
-    from ..records import simulated
+    from ..study import simulated
 
     return [
         f"The {chapter.study} study used simulated people, because the public data were not found; its verdicts say "

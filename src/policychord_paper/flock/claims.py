@@ -10,6 +10,7 @@ from ..claim import (
     Claim,
     Condition,
     Measured,
+    Quantity,
     Revision,
     Rule,
     added,
@@ -22,7 +23,6 @@ from ..claim import (
     median,
     revised,
 )
-from ..quantity import Quantity
 from ..study import Control
 from .experiments import MOMENTS, Evidence, Forms, by_model
 from .settings import TEMPERATURES, FlockStudySettings

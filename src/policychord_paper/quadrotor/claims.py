@@ -20,6 +20,7 @@ from ..claim import (
     Fewer,
     Measured,
     Numbers,
+    Quantity,
     Relation,
     Revision,
     Rule,
@@ -28,7 +29,6 @@ from ..claim import (
     median,
     revised,
 )
-from ..quantity import Quantity
 from ..study import Control
 from .experiments import Evidence
 from .measures import (

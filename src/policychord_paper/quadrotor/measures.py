@@ -10,8 +10,7 @@ from scipy.stats import norm, wilcoxon
 from policychord.effect_size import EffectSize, Spread, effect_size, spread
 from policychord.worlds.quadrotor import Experiment, Flight, Flights, QuadrotorSettings
 
-from ..claim import count
-from ..quantity import Quantity
+from ..claim import Quantity, count
 from .experiments import Pairs
 
 LEAST_EVIDENCE = 0.05  # a p-value above it is no difference

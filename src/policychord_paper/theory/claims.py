@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..claim import Claim, Condition, Measured, Revision, added, all_of, count, in_parts, revised
-from ..quantity import Quantity
+from ..claim import Claim, Condition, Measured, Quantity, Revision, added, all_of, count, in_parts, revised
 from ..study import Control
 from .circuits import STATED
 from .experiments import Evidence

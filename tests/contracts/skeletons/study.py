@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from policychord import energy, primitive_cost, problem
 from policychord.drawing import blank
-from policychord_paper.claim import Claim, Condition, all_of
-from policychord_paper.quantity import Quantity
+from policychord_paper.claim import Claim, Condition, Quantity, all_of
 from policychord_paper.study import Study, StudyFigure
 
 
