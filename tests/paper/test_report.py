@@ -306,7 +306,7 @@ def test_a_chapter_shows_what_it_has_and_no_more(page):
 
 
 def test_settings_are_explained_where_the_study_does(folder):
-    from policychord_paper.bandit.settings import BanditSettings
+    from policychord_paper.bandit.experiments import BanditSettings
 
     report = a_report(folder)
     chapter = report.chapters[0]._replace(settings=BanditSettings(seed=3).model_dump())

@@ -9,8 +9,8 @@ from policychord.choices import OURS, Link, Rival, weights_by_trial
 
 from ..claim import Claim, Condition, Numbers, Quantity, Revision, Rule, all_of, count, in_parts, revised
 from ..study import Control
+from .experiments import EXPERIMENTS, LINKS, BanditSettings
 from .measures import Evidence, LinkEvidence, by_experiment, lead_over_hybrid, mean_weights, permute_people
-from .settings import EXPERIMENTS, LINKS, BanditSettings
 
 SHOWN_TRIALS = (1, 2, 3, 5, 10)
 NOT_SHOWN = 0.25  # a Bayes omnibus risk above it leaves a comparison open

@@ -11,8 +11,8 @@ from policychord.drawing import COLOURS, blank
 from policychord.inference import RecoveredParameter
 
 from ..study import StudyFigure
+from .experiments import EXPERIMENTS, LINKS, BanditSettings
 from .measures import Evidence, by_experiment, lead_over_hybrid
-from .settings import EXPERIMENTS, LINKS, BanditSettings
 
 EXPERIMENT_COLOURS = {"1": COLOURS[0], "2": COLOURS[4]}
 MODEL_COLOURS = {"UCB": COLOURS[0], "Thompson": COLOURS[5], "Hybrid": COLOURS[4], "Value": COLOURS[6], OURS: COLOURS[1]}

@@ -23,8 +23,7 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery, select_models
 
-from .experiments import Gain, Rounding, Stopped, Sweep
-from .settings import EXPERIMENTS, BanditSettings
+from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
 
 
 class LinkEvidence(NamedTuple):

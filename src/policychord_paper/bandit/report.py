@@ -10,10 +10,9 @@ from policychord.inference import ModelRecovery
 
 from ..study import Finding, Objection, Recording, Study
 from .claims import CLAIMS, NOT_SHOWN, controls
-from .experiments import RARE, experiments
+from .experiments import EXPERIMENTS, LINKS, RARE, BanditSettings, experiments, study_settings
 from .figures import FIGURES
 from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
-from .settings import EXPERIMENTS, LINKS, BanditSettings, study_settings
 
 INTRODUCTION = """The paper explains how people choose between two arms (Gershman's public data, two experiments) by
 composing three simple policies: exploit the better arm, seek the uncertain one, avoid it. Its generative model is the

@@ -24,8 +24,7 @@ from ..claim import (
     revised,
 )
 from ..study import Control
-from .experiments import MOMENTS, Evidence, Forms, by_model
-from .settings import TEMPERATURES, FlockStudySettings
+from .experiments import MOMENTS, TEMPERATURES, Evidence, FlockStudySettings, Forms, by_model
 
 POLARIZED = 0.95  # polarization above which a flock counts as aligned
 SEEDS = 8  # that F1 asks for

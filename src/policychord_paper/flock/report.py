@@ -12,9 +12,19 @@ from ..claim import judge_claim, label, median
 from ..study import Finding, Objection, Recording, Study
 from . import claims
 from .claims import MILLS, POLARIZED, SEEDS, arrive, final_polarization, mill, nearest_distance, polarized_from
-from .experiments import FLOWN, Evidence, by_model, by_name, experiments, gather, recorded, redraw
+from .experiments import (
+    FLOWN,
+    Evidence,
+    FlockStudySettings,
+    by_model,
+    by_name,
+    experiments,
+    gather,
+    recorded,
+    redraw,
+    study_settings,
+)
 from .figures import FIGURES
-from .settings import FlockStudySettings, study_settings
 
 INTRODUCTION = """Each boid of the paper's flock mixes separation, alignment and cohesion anew at every step, with
 weights from the gate. The paper shows single flights: a flock that polarizes, one that mills, one that a few leaders

@@ -26,7 +26,7 @@ from .claims import (
     interval_with_rounding,
     with_rounding,
 )
-from .experiments import SCRIPT_VALUE, Evidence, experiments, gather, recorded, recorded_steps, redraw
+from .experiments import SCRIPT_VALUE, Evidence, experiments, gather, recorded, recorded_steps, redraw, study_settings
 from .figures import FIGURES
 from .measures import (
     LEAST_EVIDENCE,
@@ -38,7 +38,6 @@ from .measures import (
     expected_p,
     recovery,
 )
-from .settings import study_settings
 
 INTRODUCTION = f"""\
 The paper lets a small drone follow a figure of eight in gusts with two controllers of which neither can do

@@ -8,12 +8,9 @@ import numpy as np
 
 from ..study import Recorded
 from .circuits import HeldUnits, Ladders, Oscillation, Settling, compare_ladders, hold_units, oscillate, settle
-from .flows import Certificates, Starts, Variants, certify_weights, follow, try_variants
-from .identities import Identities, check_identities
-from .measures import Paths
-from .optima import judge_optima
-from .other_complexities import OtherComplexity, check_others
-from .settings import TheorySettings
+from .flows import Certificates, Paths, Starts, Variants, certify_weights, follow, try_variants
+from .identities import Identities, OtherComplexity, check_identities, check_others
+from .problems import TheorySettings, judge_optima
 
 # Steps that share a compiled program: flows and circuits by the number of primitives.
 FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}

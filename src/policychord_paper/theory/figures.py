@@ -19,10 +19,8 @@ from ..study import StudyFigure
 from .circuits import STATED
 from .claims import CLAIMS
 from .experiments import Evidence
-from .flows import simplex_grid
-from .measures import Paths, bounded_distances, bounded_gaps
-from .problems import pick
-from .settings import TheorySettings
+from .flows import Paths, bounded_distances, bounded_gaps, simplex_grid
+from .problems import TheorySettings, pick
 
 DRAWN = 25  # paths of each shape
 

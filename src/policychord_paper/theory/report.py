@@ -10,8 +10,8 @@ from .circuits import STATED
 from .claims import CLAIMS, SAME_WEIGHTS, SMOOTH, controls, paths_beyond_bound
 from .experiments import Evidence, experiments, gather, on_recorded
 from .figures import FIGURES
-from .measures import Paths, decay_rate, distances, gaps
-from .settings import TheorySettings, study_settings
+from .flows import Paths, decay_rate, distances, gaps
+from .problems import TheorySettings, study_settings
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
 energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random

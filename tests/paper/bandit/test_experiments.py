@@ -10,8 +10,14 @@ from policychord.choices.models import classic
 from policychord.choices.schemas import CLASSIC
 from policychord.choices.simulate import simulate_choices
 from policychord.runs import cache
-from policychord_paper.bandit.agents import choices_of
-from policychord_paper.bandit.experiments import _learn_factored, _predict_as_released, _predict_others, _recover, sweep
+from policychord_paper.bandit.experiments import (
+    _learn_factored,
+    _predict_as_released,
+    _predict_others,
+    _recover,
+    choices_of,
+    sweep,
+)
 from policychord_paper.bandit.report import STUDY
 
 

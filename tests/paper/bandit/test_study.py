@@ -16,13 +16,11 @@ from policychord.choices.data import TASKS
 from policychord.choices.fetch import VARIABLE
 from policychord.choices.report import describe, weight_table
 from policychord.drawing import styled
-from policychord_paper.bandit.agents import choices_of, trials_of
 from policychord_paper.bandit.claims import CLAIMS
-from policychord_paper.bandit.experiments import _stop_early
+from policychord_paper.bandit.experiments import BanditSettings, _stop_early, choices_of, study_settings, trials_of
 from policychord_paper.bandit.figures import FIGURES
 from policychord_paper.bandit.measures import lead_over_hybrid
 from policychord_paper.bandit.report import STUDY
-from policychord_paper.bandit.settings import BanditSettings, study_settings
 from policychord_paper.claim import judge_claim
 from policychord_paper.reproduce import _chapter_of
 
