@@ -211,12 +211,7 @@ def _size(path: Path) -> int:
 
 
 def _work(
-    pool: Executor,
-    workers: int,
-    tasks: Sequence[_Task],
-    missing: Mapping[str, list[str]],
-    out: Path,
-    tell: Watcher,
+    pool: Executor, workers: int, tasks: Sequence[_Task], missing: Mapping[str, list[str]], out: Path, tell: Watcher
 ) -> None:
     """Steps in their order; a study that has all of them is finished next, so that no long step is left for the end."""
     by_name = {task.study.name: task for task in tasks}
@@ -288,7 +283,7 @@ def _finish(task: _Task, out: Path) -> _Finished:
     return _Finished(chapter, {path: _size(out / path) for path in [*files, *chapter.data]})
 
 
-def shown_settings(settings: Any) -> dict[str, Any]:
+def _shown_settings(settings: Any) -> dict[str, Any]:
     """Settings for readers elsewhere: of a folder they are told the name, not where it is on this machine."""
     folders = {name: value.name for name, value in dict(settings).items() if isinstance(value, Path)}
     return settings.model_dump(mode="json") | folders
@@ -327,7 +322,7 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
         study=study.name,
         title=study.title,
         introduction=study.introduction,
-        settings=shown_settings(settings),
+        settings=_shown_settings(settings),
         source=getattr(settings, "source", ""),
         claims=claims,
         figures=figures,
@@ -339,35 +334,17 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
 
 
 def environment(
-    chosen: Sequence[Chosen],
-    run: Run,
-    *,
-    workers: int,
-    quick: bool,
-    seed: int,
-    seconds: float,
-    choices: Choices = "",
+    chosen: Sequence[Chosen], run: Run, *, workers: int, quick: bool, seed: int, seconds: float, choices: Choices = ""
 ) -> Environment:
-    """The surroundings of a run that has just ended."""
+    """Where and how a run took place that has just ended."""
     processor, cores, memory = hardware()
     began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - seconds, UTC)
     return Environment(
-        policychord=__version__,
-        python=platform.python_version(),
-        packages=packages(),
-        platform=platform.platform(),
-        processor=processor,
-        cores=cores,
-        memory_gib=memory,
-        devices=devices(),
-        workers=workers,
-        quick=quick,
-        seed=seed,
+        policychord=__version__, python=platform.python_version(), packages=packages(), platform=platform.platform(),
+        processor=processor, cores=cores, memory_gib=memory, devices=devices(), workers=workers, quick=quick, seed=seed,
         data=next((chapter.source for chapter in run.chapters if chapter.source), ""),
-        settings={study.name: shown_settings(settings) for study, settings in chosen},
-        started=began.isoformat(timespec="seconds"),
-        seconds=round(seconds, 1),
+        settings={study.name: _shown_settings(settings) for study, settings in chosen},
+        started=began.isoformat(timespec="seconds"), seconds=round(seconds, 1),
         steps={f"{done.study}: {done.step}": done.seconds for done in run.steps},
-        reused=sum(done.reused for done in run.steps),
-        choices=choices,
-    )
+        reused=sum(done.reused for done in run.steps), choices=choices,
+    )  # fmt: skip

@@ -23,7 +23,7 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery, select_models
 
-from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .experiments import EXPERIMENTS, LINKS, BanditSettings, Gain, Rounding, Stopped, Sweep
 
 
 class LinkEvidence(NamedTuple):
@@ -36,7 +36,7 @@ class LinkEvidence(NamedTuple):
     gain: Gain
 
 
-class ExperimentEvidence(NamedTuple):
+class _ExperimentEvidence(NamedTuple):
     """One experiment. What does not depend on the link was done with the probit."""
 
     probit: LinkEvidence
@@ -50,8 +50,8 @@ class ExperimentEvidence(NamedTuple):
 class Evidence(NamedTuple):
     """Both experiments."""
 
-    first: ExperimentEvidence
-    second: ExperimentEvidence
+    first: _ExperimentEvidence
+    second: _ExperimentEvidence
 
 
 def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
@@ -61,12 +61,9 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
         steps = ("fit", "rivals", "cross-validation", "temperature", "rare choices")
         return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
 
-    def of_experiment(e: str) -> ExperimentEvidence:
-        released, rounding, recovery = (
-            results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery")
-        )
-        links = of_link(e, "probit"), of_link(e, "logit")
-        return ExperimentEvidence(*links, released, rounding, recovery, results.get(f"stopped {e}"))
+    def of_experiment(e: str) -> _ExperimentEvidence:
+        others = (results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery"))
+        return _ExperimentEvidence(*(of_link(e, link) for link in LINKS), *others, results.get(f"stopped {e}"))
 
     return Evidence(*map(of_experiment, EXPERIMENTS))
 

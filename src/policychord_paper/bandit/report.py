@@ -32,9 +32,7 @@ def _findings(settings: BanditSettings, evidence: Evidence) -> list[Finding]:
     findings += _own_likelihood(evidence)
     if not settings.synthetic:
         return findings
-    people = " and ".join(
-        str(len(experiment.fit.models[OURS].subjects)) for experiment in by_experiment(evidence).values()
-    )
+    people = " and ".join(str(len(linked.fit.models[OURS].subjects)) for linked in by_experiment(evidence).values())
     warning = (
         f"No human data were found, so the choices of {people} people were **simulated**: they play by the Hybrid "
         "model, with coefficients like those of real people. The verdicts of this chapter tell how the analysis treats "
@@ -321,36 +319,22 @@ def _objections(settings: BanditSettings, evidence: Evidence) -> list[Objection]
 
 
 OBJECTIONS = (
-    Objection(
-        ("B1", "B2", "B7"),
-        "author",
-        "We claim a higher PXP, not an established one.",
-        "That is a part of its own for each experiment, and counts. The other part asks whether the lead is "
-        "established (PXP above 0.95 with a BOR of at most 0.25): where the BOR is high, most of a PXP is the "
-        "even chance in its definition.",
-    ),
-    Objection(
-        ("B1",),
-        "reviewer",
-        "The gain is a floor under rare choices, not composition.",
-        "It may be: see the control with a clipped Hybrid, which has the floor and no primitive. The claim "
-        "compares with the Hybrid of the literature, and is judged so.",
-    ),
-    Objection(
-        ("B1", "B2"),
-        "reviewer",
-        "The composed model has parameters that BIC does not count.",
-        "The control with one more counted parameter shows what it would change. The paper counts two, and "
-        "the rule judges its claim.",
-    ),
-    Objection(
-        ("B3", "B4", "B11"),
-        "reviewer",
-        "Weights follow from the fitted Hybrid, so a difference between experiments is a difference between tasks.",
-        "Yes: the weights are a function of beliefs and of two fitted coefficients. B11 tests whether they "
-        "differ, not why; people were not assigned to both tasks.",
-    ),
-)
+    Objection(("B1", "B2", "B7"), "author", "We claim a higher PXP, not an established one.",
+              "That is a part of its own for each experiment, and counts. The other part asks whether the lead is "
+              "established (PXP above 0.95 with a BOR of at most 0.25): where the BOR is high, most of a PXP is the "
+              "even chance in its definition."),
+    Objection(("B1",), "reviewer", "The gain is a floor under rare choices, not composition.",
+              "It may be: see the control with a clipped Hybrid, which has the floor and no primitive. The claim "
+              "compares with the Hybrid of the literature, and is judged so."),
+    Objection(("B1", "B2"), "reviewer", "The composed model has parameters that BIC does not count.",
+              "The control with one more counted parameter shows what it would change. The paper counts two, and "
+              "the rule judges its claim."),
+    Objection(("B3", "B4", "B11"), "reviewer",
+              "Weights follow from the fitted Hybrid, so a difference between experiments is a difference between "
+              "tasks.",
+              "Yes: the weights are a function of beliefs and of two fitted coefficients. B11 tests whether they "
+              "differ, not why; people were not assigned to both tasks."),
+)  # fmt: skip
 
 
 STUDY = Study(

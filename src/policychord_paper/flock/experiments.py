@@ -214,12 +214,12 @@ def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[
 
 def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
     """What is kept of every flight of a group."""
-    traces = fly_together(flights)
-    measured = [measure(flight, trace) for flight, trace in zip(flights, traces, strict=True)]
     results = []
-    for flight, trace, numbers in zip(flights, traces, measured, strict=True):
-        raised = _raise_separation(flight, trace) if flight.collision_term else numbers.raised
-        results.append((numbers._replace(raised=raised), choose_episodes(trace, [0])))
+    for flight, trace in zip(flights, fly_together(flights), strict=True):
+        measured = measure(flight, trace)
+        if flight.collision_term:
+            measured = measured._replace(raised=_raise_separation(flight, trace))
+        results.append((measured, choose_episodes(trace, [0])))
     return results
 
 
@@ -253,16 +253,9 @@ def _pose_all(settings: FlockSettings, state: FlockState, boids: np.ndarray) -> 
         composers = [boid(settings, env, informed) for informed in (True, False)]
         views, *both = _pose(env, composers, jax.tree_util.tree_map(jnp.asarray, state), jnp.asarray(boids))
     leads = np.asarray(boids) < settings.leaders
-    chosen = [np.where(_beside(leads, own), own, other) for own, other in zip(*map(_arrays, both), strict=True)]
-    return jax.tree_util.tree_map(np.asarray, views), Problem(*chosen)
-
-
-def _arrays(batch: Problem) -> list[np.ndarray]:
-    return [np.asarray(field) for field in batch]
-
-
-def _beside(flags: np.ndarray, array: np.ndarray) -> np.ndarray:
-    return flags.reshape(-1, *[1] * (array.ndim - 1))
+    views, informed, other = jax.tree_util.tree_map(np.asarray, (views, *both))
+    chosen = (np.where(leads.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in zip(informed, other, strict=True))
+    return views, Problem(*chosen)
 
 
 @eqx.filter_jit

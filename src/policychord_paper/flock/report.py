@@ -283,43 +283,24 @@ def _objections(settings: FlockStudySettings, evidence: Evidence) -> list[Object
 
 
 OBJECTIONS = (
-    Objection(
-        ("F3",),
-        "author",
-        "The scripts are the record, and they start from a ring.",
-        "The ring is a part of its own, and counts. The table of parameters says that initial states are "
-        "random, so a random start is the other part: it asks whether the collision term creates a mill, and "
-        "not only whether it sustains one.",
-    ),
-    Objection(
-        ("F9", "F10"),
-        "author",
-        "*Guide toward the goal* does not say *arrive*.",
-        "That the distance at least halves is a part of its own, and counts. The first edition judged that "
-        "part alone; a flock that stays farther than 3 m has not been brought to the goal.",
-    ),
-    Objection(
-        ("F8",),
-        "author",
-        "A sweet spot was suggested, not claimed.",
-        "So the other three parts are judged apart from it. A best range has a lower side and an upper side, "
-        "and its part asks for both.",
-    ),
-    Objection(
-        ("F1", "F2"),
-        "reviewer",
-        "A flock with fixed weights polarizes too, so the claims say nothing about the gate.",
-        "They do not say that the gate is needed. The control with weights of a third stands among the "
-        "measured numbers of F1 and in the figure on order.",
-    ),
-    Objection(
-        ("F5", "F13"),
-        "reviewer",
-        "Leaders that circle the goal after arrival vary more for that reason alone.",
-        "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
-        "among three other kinds of followers.",
-    ),
-)
+    Objection(("F3",), "author", "The scripts are the record, and they start from a ring.",
+              "The ring is a part of its own, and counts. The table of parameters says that initial states are "
+              "random, so a random start is the other part: it asks whether the collision term creates a mill, and "
+              "not only whether it sustains one."),
+    Objection(("F9", "F10"), "author", "*Guide toward the goal* does not say *arrive*.",
+              "That the distance at least halves is a part of its own, and counts. The first edition judged that "
+              "part alone; a flock that stays farther than 3 m has not been brought to the goal."),
+    Objection(("F8",), "author", "A sweet spot was suggested, not claimed.",
+              "So the other three parts are judged apart from it. A best range has a lower side and an upper side, "
+              "and its part asks for both."),
+    Objection(("F1", "F2"), "reviewer",
+              "A flock with fixed weights polarizes too, so the claims say nothing about the gate.",
+              "They do not say that the gate is needed. The control with weights of a third stands among the "
+              "measured numbers of F1 and in the figure on order."),
+    Objection(("F5", "F13"), "reviewer", "Leaders that circle the goal after arrival vary more for that reason alone.",
+              "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
+              "among three other kinds of followers."),
+)  # fmt: skip
 
 
 STUDY = Study(

@@ -166,31 +166,20 @@ def _flow_dataset(paths: Paths) -> xr.Dataset:
 
 
 OBJECTIONS = (
-    Objection(
-        ("T1", "T5", "T6"),
-        "reviewer",
-        "Random problems prove nothing.",
-        "They cannot. The statements have proofs; a measurement can only refute them, and the verdicts say "
-        "whether one did. What it adds are the tolerances, and how far the guaranteed rates are from the "
-        "measured ones. Where a statement is about the studies (T11, T12, T18), the problems are recorded from "
-        "the studies' own runs.",
-    ),
-    Objection(
-        ("T12",),
-        "author",
-        "*Much smaller* was never meant as ten times smaller.",
-        "The rule has a part for ten and a part for a hundred, and the verdict says which of them hold. The "
-        "measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the studies, "
-        "and the text gives none.",
-    ),
-    Objection(
-        ("T18",),
-        "author",
-        "A primitive that excludes an arm is the limit of one that does not, and the optimum exists.",
-        "T11 is judged on those trials too. The verdict here is about the stated assumption alone: Table S2 "
-        "gives that arm a variance of zero.",
-    ),
-)
+    Objection(("T1", "T5", "T6"), "reviewer", "Random problems prove nothing.",
+              "They cannot. The statements have proofs; a measurement can only refute them, and the verdicts say "
+              "whether one did. What it adds are the tolerances, and how far the guaranteed rates are from the "
+              "measured ones. Where a statement is about the studies (T11, T12, T18), the problems are recorded "
+              "from the studies' own runs."),
+    Objection(("T12",), "author", "*Much smaller* was never meant as ten times smaller.",
+              "The rule has a part for ten and a part for a hundred, and the verdict says which of them hold. The "
+              "measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the studies, "
+              "and the text gives none."),
+    Objection(("T18",), "author",
+              "A primitive that excludes an arm is the limit of one that does not, and the optimum exists.",
+              "T11 is judged on those trials too. The verdict here is about the stated assumption alone: Table S2 "
+              "gives that arm a variance of zero."),
+)  # fmt: skip
 
 
 STUDY = Study(
