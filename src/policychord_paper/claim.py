@@ -163,14 +163,12 @@ def in_readings(rule: Rule, *readings: str) -> Rule:
 
     A reading is what the names of its quantities begin with, as `label` writes them; "" is the first one.
     """
-    parts = tuple(
-        _Part(
-            label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions)
-        )
-        for reading in readings
-        for part in rule.parts
-    )
-    return rule._replace(parts=parts)
+
+    def read(reading: str, part: _Part) -> _Part:
+        conditions = tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions)
+        return _Part(label(reading, part.name), conditions)
+
+    return rule._replace(parts=tuple(read(reading, part) for reading in readings for part in rule.parts))
 
 
 def label(reading: str, name: str) -> str:
@@ -186,11 +184,6 @@ def median(values: np.ndarray) -> float:
 def count(which: np.ndarray) -> Quantity:
     """How many, out of all."""
     return Quantity(int(which.sum()), of=len(which))
-
-
-def _quantity(value: Any) -> Quantity:
-    """A number as a quantity without a unit."""
-    return value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
 
 
 def _value(quantity: Quantity) -> float:
@@ -227,10 +220,8 @@ def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> _Flip | None:
     changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
     # lists, in the order of the rule: sets would be in another order in every process, and so would the report
     sides = [[name for name in holds if holds[name] is side] for side in (True, False)]
-    one_by_one = [[name] for name in holds]
-    choices = [*one_by_one, *sides]
     flips = []
-    for names in choices:
+    for names in [*([name] for name in holds), *sides]:
         after = _verdict_of({name: held is not (name in names) for name, held in holds.items()})
         turns = [changed[name] for name in names]
         if after == _verdict_of(holds) or not names or any(turn is None for turn in turns):
@@ -247,15 +238,12 @@ def _turn(part: _Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[_
         for condition in part.conditions
     }
     if holds:
-        # how many seeds or problems there are was chosen, not measured
-        measurements = [move for move in moves.values() if not _is_size(measured[move.quantity])]
+        # how many seeds or problems there are (a whole number, out of nothing, without a unit) was chosen, not measured
+        chosen = {name for name, q in measured.items() if isinstance(q.value, int) and q.of is None and not q.unit}
+        measurements = [move for move in moves.values() if move.quantity not in chosen]
         return (min(measurements, key=_size),) if measurements else None
     failing = tuple(move for condition, move in moves.items() if not _holds(condition, measured))
     return failing if all(np.isfinite(move.past) for move in failing) else None
-
-
-def _is_size(quantity: Quantity) -> bool:
-    return isinstance(quantity.value, int) and quantity.of is None and not quantity.unit
 
 
 def _size(move: _Move) -> float:
@@ -284,26 +272,24 @@ def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
     if not history:
         return "Rule fixed beforehand."
     revisions = [
-        f"{revision.reason} (before: {revision.rule}; verdict {revision.verdict}, now {verdict})"
-        if revision.rule
-        else revision.reason
-        for revision in history
+        f"{reason} (before: {rule}; verdict {before}, now {verdict})" if rule else reason
+        for rule, before, reason in history
     ]
     return f"Set after a measurement: {'; '.join(revisions)}."
 
 
 def firmness(robustness: _Robustness) -> str:
     """'33 of 50 draws' give this verdict; empty where all do, or nothing was drawn."""
-    return (
-        ""
-        if robustness.same is None or robustness.same == robustness.draws
-        else f"{robustness.same} of {robustness.draws} draws"
-    )
+    same, draws = robustness.same, robustness.draws
+    return "" if same is None or same == draws else f"{same} of {draws} draws"
 
 
 def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
     """Measure one claim and apply its rule."""
-    measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
+    measured = {
+        name: value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
+        for name, value in claim.measure(settings, evidence).items()
+    }
     holds = _parts_that_hold(claim.rule, measured)
     return JudgedClaim(
         id=claim.id,

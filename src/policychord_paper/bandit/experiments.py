@@ -104,7 +104,7 @@ def study_settings(*, quick: bool = True, seed: int = 0, data: Path | None = Non
 
 
 @cache
-def choices_of(settings: BanditSettings, experiment: str) -> Choices:
+def _choices_of(settings: BanditSettings, experiment: str) -> Choices:
     """The choices of one experiment: people's if there are data, else simulated."""
     if settings.data is None:
         size = {"blocks": settings.blocks, "trials": settings.trials, "seed": settings.seed}
@@ -115,14 +115,9 @@ def choices_of(settings: BanditSettings, experiment: str) -> Choices:
 
 
 @cache
-def trials_of(settings: BanditSettings, experiment: str) -> Trials:
+def _trials_of(settings: BanditSettings, experiment: str) -> Trials:
     """The same with the beliefs before each choice."""
-    return believe(choices_of(settings, experiment))
-
-
-def reference_of(name: str) -> str:
-    """The classic model whose coefficients a model has."""
-    return "Hybrid" if name == OURS else name
+    return believe(_choices_of(settings, experiment))
 
 
 def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
@@ -131,13 +126,13 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
     sizes = {"eps": eps, "folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
     steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(_recover, settings, e) for e in EXPERIMENTS}
     for e in EXPERIMENTS:
-        on_trials, on_choices = partial(_apply, trials_of, settings, e), partial(_apply, choices_of, settings, e)
+        on_trials, on_choices = partial(_apply, _trials_of, settings, e), partial(_apply, _choices_of, settings, e)
         for link in LINKS:
             own = settings.own_likelihood and link == "probit"
             steps[f"rivals {e} {link}"] = partial(on_trials, fit_rivals, link, eps, own=own)
             steps[f"fit {e} {link}"] = partial(on_choices, analyse, link, eps)
             steps[f"cross-validation {e} {link}"] = partial(on_trials, _predict_others, e, link, **sizes)
-            steps[f"temperature {e} {link}"] = partial(on_trials, sweep, link, tried)
+            steps[f"temperature {e} {link}"] = partial(on_trials, _sweep, link, tried)
             steps[f"rare choices {e} {link}"] = partial(on_trials, _rare_choices, link, eps)
         if settings.durations:
             steps[f"stopped {e}"] = partial(on_trials, _stop_early, eps, settings.tau, settings.durations)
@@ -196,7 +191,7 @@ class Sweep(NamedTuple):
     log_evidence: np.ndarray  # (temperatures, people, models): the Hybrid's and ours
 
 
-def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
+def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     """Refit nothing but the temperature."""
     hybrid = fit(classic("Hybrid", link), trials)
     rows, evidence = [], []
@@ -297,7 +292,8 @@ def _recover(settings: BanditSettings, experiment: str) -> ModelRecovery:
 
     def cohort(name: str, number: int) -> tuple[Choices, np.ndarray]:
         seed = (settings.seed, int(experiment), 7, number)
-        people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
+        coefficients = GROUPS[experiment]["Hybrid" if name == OURS else name]  # the composed model has the Hybrid's
+        people = draw_people(coefficients, settings.cohort_size(experiment), seed)
         choices = simulate_choices(
             TASKS[experiment], plan.everything[name], people, blocks=settings.blocks, trials=settings.trials,
             seed=(*seed, MODELS.index(name)),

@@ -338,18 +338,8 @@ OBJECTIONS = (
 
 
 STUDY = Study(
-    name="bandit",
-    title="Human choices between two arms: the bandit study",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(lambda settings: FITTED, recorded),
-    redraw=redraw,
-)
+    name="bandit", title="Human choices between two arms: the bandit study", introduction=INTRODUCTION,
+    settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
+    datasets=_datasets, controls=controls, findings=_findings, objections=_objections,
+    recording=Recording(lambda settings: FITTED, recorded), redraw=redraw,
+)  # fmt: skip

@@ -304,18 +304,8 @@ OBJECTIONS = (
 
 
 STUDY = Study(
-    name="flock",
-    title="Collective behaviour: boids that weigh three social forces",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=claims.CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=claims.controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(lambda settings: FLOWN, recorded),
-    redraw=redraw,
-)
+    name="flock", title="Collective behaviour: boids that weigh three social forces",
+    introduction=INTRODUCTION, settings=study_settings, experiments=experiments, evidence=gather,
+    claims=claims.CLAIMS, figures=FIGURES, datasets=_datasets, controls=claims.controls, findings=_findings,
+    objections=_objections, recording=Recording(lambda settings: FLOWN, recorded), redraw=redraw,
+)  # fmt: skip

@@ -347,18 +347,8 @@ OBJECTIONS = (
               "accelerations. The latter are a reading that counts."),
 )  # fmt: skip
 STUDY = Study(
-    name="quadrotor",
-    title="A drone and two controllers: the layered-control study",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(recorded_steps, recorded),
-    redraw=redraw,
-)
+    name="quadrotor", title="A drone and two controllers: the layered-control study",
+    introduction=INTRODUCTION, settings=study_settings, experiments=experiments, evidence=gather,
+    claims=CLAIMS, figures=FIGURES, datasets=_datasets, controls=controls, findings=_findings,
+    objections=_objections, recording=Recording(recorded_steps, recorded), redraw=redraw,
+)  # fmt: skip

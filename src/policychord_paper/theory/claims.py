@@ -329,19 +329,18 @@ def _integrator(evidence: Evidence) -> Control:
 
 def _iteration(evidence: Evidence) -> Control:
     variants = evidence.variants
-    fails = (
-        "Not always. Where a curvature of the problem exceeds the temperature, the undamped step jumps past the "
-        "optimum and settles into a cycle of two. The flow takes small steps towards the same target and arrives."
-    )
-    return Control(
-        "A gate that is iterated",
-        "Would repeating w = S(w) without the flow's damping find the optimum as well?",
-        {
-            "problems on which it does not settle": Quantity(variants.stuck, of=variants.tried),
-            "problems for which the linearisation says so (mu > eps)": Quantity(variants.predicted, of=variants.tried),
-        },
-        fails if variants.stuck else "On these problems it does.",
-    )
+    answer = "On these problems it does."
+    if variants.stuck:
+        answer = (
+            "Not always. Where a curvature of the problem exceeds the temperature, the undamped step jumps past the "
+            "optimum and settles into a cycle of two. The flow takes small steps towards the same target and arrives."
+        )
+    measured = {
+        "problems on which it does not settle": Quantity(variants.stuck, of=variants.tried),
+        "problems for which the linearisation says so (mu > eps)": Quantity(variants.predicted, of=variants.tried),
+    }
+    question = "Would repeating w = S(w) without the flow's damping find the optimum as well?"
+    return Control("A gate that is iterated", question, measured, answer)
 
 
 def _ladder(settings: TheorySettings, evidence: Evidence) -> Control:

@@ -58,7 +58,7 @@ def check_identities(settings: TheorySettings) -> Identities:
     corner, blunt = np.max(list(map(_cool, batches, points)), axis=0).tolist()
     return Identities(
         prox=_map_proximally(settings),
-        dissipation=max(float(dissipation_errors(*pair).max()) for pair in zip(batches, points, strict=True)),
+        dissipation=max(float(_dissipation_errors(*pair).max()) for pair in zip(batches, points, strict=True)),
         gradient=max(gradient),
         smallest_eigenvalue=min(lowest),
         largest_eigenvalue=max(largest),
@@ -93,7 +93,7 @@ def _map_proximally(settings: TheorySettings) -> float:
     return furthest
 
 
-def dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
+def _dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
     """The relative error of the identity against the derivative of V along the velocity, by autodiff."""
     along = jax.jit(lambda batch, w, velocity: jax.jvp(lambda w: energy(batch, w), (w,), (velocity,))[1])
     response = np.asarray(gate(batch, w))
@@ -326,7 +326,7 @@ def check_others(settings: TheorySettings) -> dict[str, OtherComplexity]:
         "smallest": early.min((-2, -1)),
         "end": np.abs(weights[:, -1] - best).max(-1),
         "judge": np.array([judgement.residual for judgement in judged]),
-        "dissipation": dissipation_errors(batch, start),
+        "dissipation": _dissipation_errors(batch, start),
         "energy": (gap - least_fall)[:, 1:].max(-1),
         "distance": (distance - faded).max(-1),
         "above": (off - certified).max(0),

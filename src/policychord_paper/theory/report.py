@@ -183,17 +183,8 @@ OBJECTIONS = (
 
 
 STUDY = Study(
-    name="theory",
-    title="Theory: one energy, one flow, one circuit",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=lambda settings, evidence: OBJECTIONS,
-    on_recorded=on_recorded,
-)
+    name="theory", title="Theory: one energy, one flow, one circuit", introduction=INTRODUCTION,
+    settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
+    datasets=_datasets, controls=controls, findings=_findings,
+    objections=lambda settings, evidence: OBJECTIONS, on_recorded=on_recorded,
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """A study to copy: does the mirror step lower the energy at every turn, whatever the problem?
 
-A study of the paper is a folder in `policychord_paper/` with the files settings, agents, experiments, measures,
+A study of the paper is a folder in `policychord_paper/` with the files experiments (settings included), measures,
 claims, figures and report. Here everything stands in one file.
 """
 

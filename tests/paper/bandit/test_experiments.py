@@ -11,12 +11,12 @@ from policychord.choices.schemas import CLASSIC
 from policychord.choices.simulate import simulate_choices
 from policychord.runs import cache
 from policychord_paper.bandit.experiments import (
+    _choices_of,
     _learn_factored,
     _predict_as_released,
     _predict_others,
     _recover,
-    choices_of,
-    sweep,
+    _sweep,
 )
 from policychord_paper.bandit.report import STUDY
 
@@ -47,7 +47,7 @@ def test_cross_validation_predicts_strangers_who_are_alike():
 
 
 def test_a_hot_composition_loses(cohort):
-    swept = sweep(cohort["2"], "probit", (0.01, 1.0))
+    swept = _sweep(cohort["2"], "probit", (0.01, 1.0))
     assert swept.pxp[1] < swept.pxp[0]
     assert swept.log_likelihood[1] < swept.log_likelihood[0]
 
@@ -55,7 +55,7 @@ def test_a_hot_composition_loses(cohort):
 def test_rounding_is_measured(small, evidence):
     """In Experiment 1 an arm that pays zero ties with one that has paid nothing; the order of operations shows."""
     found = evidence.first.rounding
-    choices = choices_of(small, "1")
+    choices = _choices_of(small, "1")
     apart = believe(choices), believe(choices, _learn_factored)
     np.testing.assert_allclose(apart[0].mean, apart[1].mean, rtol=1e-9, atol=1e-12)
     assert np.any(apart[0].variance != apart[1].variance)
