@@ -165,34 +165,25 @@ def _gates(batch: Problem) -> tuple[float, float]:
 
 
 def _sum_over_pairs(settings: TheorySettings) -> float:
-    """The divergence of joint distributions, summed over all pairs of state and action, against F + ln Z."""
+    """|KL - (F + ln Z)|, KL of p(x|u) policy(u) from q(x|u) q(u) exp(-c(x, u))/Z, summed over all pairs.
+
+    Generative models of five states with a cost c are drawn at random; rows are actions.
+    """
     rng, worst = np.random.default_rng(settings.seed), 0.0
     for k in range(settings.judged):
         d, n = SHAPES[k % len(SHAPES)]
-        model = _generative_model(rng, d, 5)
-        p, q, prior, cost = model
+        p, q = rng.dirichlet(np.ones(5), (2, d))
+        prior, cost = rng.dirichlet(np.ones(d)), rng.normal(scale=2.0, size=(d, 5))
         posed = problem(
             pi=rng.dirichlet(np.ones(d), n).T, eps=1.0,
             action_cost=np.sum(p * (np.log(p / q) + cost), axis=-1) - np.log(prior),
         )  # fmt: skip
+        twisted = q * prior[:, None] * np.exp(-cost)
         for w in rng.dirichlet(np.ones(n), 3):
-            joint, log_z = _joint_divergence(posed.pi @ w, model)
-            worst = max(worst, abs(joint - float(complexity(posed, w)) - log_z))
+            joint = p * (posed.pi @ w)[:, None]
+            divergence = float(np.sum(joint * np.log(joint * twisted.sum() / twisted)))
+            worst = max(worst, abs(divergence - float(complexity(posed, w)) - float(np.log(twisted.sum()))))
     return worst
-
-
-def _generative_model(rng: np.random.Generator, d: int, states: int) -> tuple[np.ndarray, ...]:
-    """p(x|u), q(x|u), q(u) and a cost c(x, u) of finitely many states and actions: rows are actions."""
-    p, q = rng.dirichlet(np.ones(states), (2, d))
-    return p, q, rng.dirichlet(np.ones(d)), rng.normal(scale=2.0, size=(d, states))
-
-
-def _joint_divergence(policy: np.ndarray, model: tuple[np.ndarray, ...]) -> tuple[float, float]:
-    """KL of p(x|u) policy(u) from q(x|u) q(u) exp(-c(x, u))/Z, summed over all pairs, and ln Z."""
-    p, q, prior, cost = model
-    twisted = q * prior[:, None] * np.exp(-cost)
-    joint = p * policy[:, None]
-    return float(np.sum(joint * np.log(joint * twisted.sum() / twisted))), float(np.log(twisted.sum()))
 
 
 # ------------------------------------------------------------------------------ other complexities
