@@ -57,7 +57,6 @@ _CLAIMS = TypeAdapter(list[ClaimRecord])
 class _Run(NamedTuple):
     """What is read of a run; without its environment or figures these are not compared."""
 
-    path: Path
     claims: dict[str, ClaimRecord]  # by id
     environment: dict[str, Any] | None
     figures: dict[str, Path]  # "study/name" -> PNG
@@ -160,7 +159,7 @@ def read_run(path: Path) -> _Run:
     drawn = {str(png.relative_to(folder / "figures").with_suffix("")): png for png in folder.glob("figures/**/*.png")}
     by_id = _by_id(read_claims(claims, path), path)
     texts = sum(isinstance(value, str) for claim in claims for value in claim["measured"].values())
-    return _Run(path, by_id, environment, dict(sorted(drawn.items())), texts)
+    return _Run(by_id, environment, dict(sorted(drawn.items())), texts)
 
 
 def _compare_pixels(name: str, a: Path, b: Path) -> _Figure:

@@ -186,22 +186,18 @@ class Sweep(NamedTuple):
 
     eps: tuple[float, ...]
     pxp: np.ndarray
-    bor: np.ndarray
-    log_likelihood: np.ndarray
     log_evidence: np.ndarray  # (temperatures, people, models): the Hybrid's and ours
 
 
 def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     """Refit nothing but the temperature."""
     hybrid = fit(classic("Hybrid", link), trials)
-    rows, evidence = [], []
+    pxp, evidence = [], []
     for eps in temperatures:
         ours = borrow(composed(link=link, eps=eps), trials, hybrid)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
-        against = compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
-        rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
-    pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
-    return Sweep(temperatures, pxp, bor, total, np.stack(evidence))
+        pxp.append(compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).pxp(OURS))
+    return Sweep(temperatures, np.array(pxp), np.stack(evidence))
 
 
 class Stopped(NamedTuple):

@@ -119,10 +119,9 @@ def _balance(evidence: Evidence) -> Finding:
         )
     if final > POLARIZED:
         text += (
-            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too "
-            f"({final:.3f}, above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate "
-            f"from step {polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not "
-            "bring it about."
+            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too ({final:.3f}, "
+            f"above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate from step "
+            f"{polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not bring it about."
         )
     else:
         text += f"Held at 1/3 from the first step, the flock does not polarize ({final:.2f}), so the gate matters."
@@ -134,9 +133,8 @@ def _arrival(evidence: Evidence) -> Finding:
     measured, near, arrived = led.measured, median(nearest_distance(led)), arrive(led)
     end = median(measured.goal_distance[:, -1])
     text = (
-        f"With 10% leaders the centre of the flock comes within {near:.1f} m of the goal (median; "
-        f"{arrived.value} of {arrived.of} seeds nearer than {ARRIVED:g} m), "
-        f"without any {median(nearest_distance(alone)):.1f} m. "
+        f"With 10% leaders the centre of the flock comes within {near:.1f} m of the goal (median; {arrived.value} of "
+        f"{arrived.of} seeds nearer than {ARRIVED:g} m), without any {median(nearest_distance(alone)):.1f} m. "
     )
     if end > 2 * near:
         text += (
