@@ -23,7 +23,7 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery, select_models
 
-from .experiments import EXPERIMENTS, LINKS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
 
 
 class LinkEvidence(NamedTuple):
@@ -62,8 +62,14 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
         return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
 
     def of_experiment(e: str) -> _ExperimentEvidence:
-        others = (results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery"))
-        return _ExperimentEvidence(*(of_link(e, link) for link in LINKS), *others, results.get(f"stopped {e}"))
+        return _ExperimentEvidence(
+            probit=of_link(e, "probit"),
+            logit=of_link(e, "logit"),
+            as_released=results[f"cross-validation as released {e}"],
+            rounding=results[f"rounding {e}"],
+            recovery=results[f"recovery {e}"],
+            stopped=results.get(f"stopped {e}"),
+        )
 
     return Evidence(*map(of_experiment, EXPERIMENTS))
 

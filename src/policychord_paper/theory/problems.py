@@ -145,7 +145,7 @@ def minimise_with_entropy(value: Value, slope: Slope, eps: float, log_prior: np.
 
 def _minimise_energy(batch: Problem, index: int) -> IndependentOptimum:
     """The weights of least energy of one problem of a batch."""
-    pi, s, eps, log_prior = pick(batch, index)
+    pi, s, eps, log_prior = map(np.asarray, pick(batch, index))
     return minimise_with_entropy(
         lambda w: float((pi @ w) @ (np.log(pi @ w) + s)), lambda w: pi.T @ (np.log(pi @ w) + s), float(eps), log_prior
     )
