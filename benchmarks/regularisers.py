@@ -19,7 +19,7 @@ from rich.table import Table
 from policychord import Entropy, Outcome, Tsallis, certify, problem, solve
 from policychord.core._newton import solve_convex
 from policychord.core.convex import ConvexProblem
-from policychord_paper.theory import other_complexities as others
+from policychord_paper.theory import identities as others
 
 from .adversarial import COSTS, PRIMITIVES, PRIORS, STARTS
 from .families import SIZES, Arrays

@@ -18,8 +18,8 @@ from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 
 if TYPE_CHECKING:
+    from policychord_paper.claim import Quantity
     from policychord_paper.compare import ClaimRecord
-    from policychord_paper.quantity import Quantity
 
 LINE = re.compile(r"^% generated: (\w+) ?(.*)$", re.MULTILINE)
 REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
@@ -216,7 +216,7 @@ def claims(study: str) -> str:
 
 def _headline(measured: "dict[str, Quantity]") -> str:
     """The first two quantities, which are the most telling."""
-    from policychord_paper.quantity import number
+    from policychord_paper.claim import number
 
     return "; ".join(f"{name}: {number(it)}" for name, it in list(measured.items())[:2])
 

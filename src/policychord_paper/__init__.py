@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .study import Study
 
-# Each is a folder with at least settings, experiments (the steps and their evidence), claims, figures and report (which
-# holds STUDY). A new one is a folder and a name here.
+# Each is a folder with at least experiments (settings, steps and their evidence), claims, figures and report, which
+# holds STUDY. A new one is a folder and a name here.
 STUDIES = ("theory", "flock", "bandit", "quadrotor")
 
 

@@ -4,13 +4,14 @@ A rule is data. Each condition compares one measured quantity with a limit, so t
 made from it, and the verdict can be recomputed from the measured numbers alone. So can what would change it.
 """
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from .quantity import Quantity
+from policychord.runs import plain
 
 Verdict = Literal["reproduced", "partly", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not reproduced")
@@ -18,8 +19,24 @@ Relation = Literal["<", "<=", ">", ">="]
 RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+SIGNIFICANT = 4
+MINUS = "\N{MINUS SIGN}"
+SPACE = "\N{NO-BREAK SPACE}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 S = TypeVar("S")  # settings of a study
 E = TypeVar("E")  # its evidence
+
+
+class Quantity(NamedTuple):
+    """A measured number. `unit` is "" for pure numbers and "share" for shares, which are written in percent."""
+
+    value: float
+    unit: str = ""
+    of: int | None = None  # the total, where the value is a count out of it
+    interval: tuple[float, float] | None = None  # 95%
+
+
 # By name, the most telling first; a bare number has no unit.
 Measured = Mapping[str, Quantity | float]
 Numbers = dict[str, Quantity | float]  # the same while it is put together
@@ -146,14 +163,12 @@ def in_readings(rule: Rule, *readings: str) -> Rule:
 
     A reading is what the names of its quantities begin with, as `label` writes them; "" is the first one.
     """
-    parts = tuple(
-        _Part(
-            label(reading, part.name), tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions)
-        )
-        for reading in readings
-        for part in rule.parts
-    )
-    return rule._replace(parts=parts)
+
+    def read(reading: str, part: _Part) -> _Part:
+        conditions = tuple(c._replace(quantity=label(reading, c.quantity)) for c in part.conditions)
+        return _Part(label(reading, part.name), conditions)
+
+    return rule._replace(parts=tuple(read(reading, part) for reading in readings for part in rule.parts))
 
 
 def label(reading: str, name: str) -> str:
@@ -169,11 +184,6 @@ def median(values: np.ndarray) -> float:
 def count(which: np.ndarray) -> Quantity:
     """How many, out of all."""
     return Quantity(int(which.sum()), of=len(which))
-
-
-def _quantity(value: Any) -> Quantity:
-    """A number as a quantity without a unit."""
-    return value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
 
 
 def _value(quantity: Quantity) -> float:
@@ -210,10 +220,8 @@ def _nearest_flip(rule: Rule, measured: Mapping[str, Quantity]) -> _Flip | None:
     changed = {part.name: _turn(part, measured, holds[part.name]) for part in rule.parts}
     # lists, in the order of the rule: sets would be in another order in every process, and so would the report
     sides = [[name for name in holds if holds[name] is side] for side in (True, False)]
-    one_by_one = [[name] for name in holds]
-    choices = [*one_by_one, *sides]
     flips = []
-    for names in choices:
+    for names in [*([name] for name in holds), *sides]:
         after = _verdict_of({name: held is not (name in names) for name, held in holds.items()})
         turns = [changed[name] for name in names]
         if after == _verdict_of(holds) or not names or any(turn is None for turn in turns):
@@ -230,15 +238,12 @@ def _turn(part: _Part, measured: Mapping[str, Quantity], holds: bool) -> tuple[_
         for condition in part.conditions
     }
     if holds:
-        # how many seeds or problems there are was chosen, not measured
-        measurements = [move for move in moves.values() if not _is_size(measured[move.quantity])]
+        # how many seeds or problems there are (a whole number, out of nothing, without a unit) was chosen, not measured
+        chosen = {name for name, q in measured.items() if isinstance(q.value, int) and q.of is None and not q.unit}
+        measurements = [move for move in moves.values() if move.quantity not in chosen]
         return (min(measurements, key=_size),) if measurements else None
     failing = tuple(move for condition, move in moves.items() if not _holds(condition, measured))
     return failing if all(np.isfinite(move.past) for move in failing) else None
-
-
-def _is_size(quantity: Quantity) -> bool:
-    return isinstance(quantity.value, int) and quantity.of is None and not quantity.unit
 
 
 def _size(move: _Move) -> float:
@@ -267,26 +272,24 @@ def history_text(history: tuple[Revision, ...], verdict: Verdict) -> str:
     if not history:
         return "Rule fixed beforehand."
     revisions = [
-        f"{revision.reason} (before: {revision.rule}; verdict {revision.verdict}, now {verdict})"
-        if revision.rule
-        else revision.reason
-        for revision in history
+        f"{reason} (before: {rule}; verdict {before}, now {verdict})" if rule else reason
+        for rule, before, reason in history
     ]
     return f"Set after a measurement: {'; '.join(revisions)}."
 
 
 def firmness(robustness: _Robustness) -> str:
     """'33 of 50 draws' give this verdict; empty where all do, or nothing was drawn."""
-    return (
-        ""
-        if robustness.same is None or robustness.same == robustness.draws
-        else f"{robustness.same} of {robustness.draws} draws"
-    )
+    same, draws = robustness.same, robustness.draws
+    return "" if same is None or same == draws else f"{same} of {draws} draws"
 
 
 def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
     """Measure one claim and apply its rule."""
-    measured = {name: _quantity(value) for name, value in claim.measure(settings, evidence).items()}
+    measured = {
+        name: value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
+        for name, value in claim.measure(settings, evidence).items()
+    }
     holds = _parts_that_hold(claim.rule, measured)
     return JudgedClaim(
         id=claim.id,
@@ -315,3 +318,55 @@ def robustness_text(robustness: _Robustness) -> str:
         more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
         sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
     return " ".join(sentences)
+
+
+def number(value: Any) -> str:
+    """A value in short: 0.3, 12,346, 1.887 times a power of ten, yes."""
+    if isinstance(value, Quantity):
+        return _quantity_text(value)
+    value = plain(value)
+    if value is None or value == [] or value == {}:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return _grouped(f"{value:d}") if abs(value) >= 10_000 else f"{value:d}".replace("-", MINUS)
+    if isinstance(value, float):
+        return _short(value)
+    return ", ".join(map(number, value)) if isinstance(value, list) else str(value)
+
+
+def _quantity_text(it: Quantity) -> str:
+    """7 of 8; 12.3 m (11.8 to 12.9); 87%."""
+    if it.of is not None:
+        return f"{number(it.value)} of {number(it.of)}"
+    scale, unit = (100.0, "%") if it.unit == "share" else (1, f"{SPACE}{it.unit}" if it.unit else "")
+    low_high = "" if it.interval is None else " ({} to {})".format(*(number(scale * end) for end in it.interval))
+    return f"{number(scale * it.value)}{unit}{low_high}"
+
+
+def _short(value: float) -> str:
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value:.{SIGNIFICANT - 1}e}".partition("e")
+    power = int(exponent)
+    if -3 <= power < 6:
+        digits = f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"
+        return _grouped(_trimmed(digits, value), abs(value) >= 9999.5)
+    digits = _trimmed(mantissa, value / 10.0**power if power > -300 else float(mantissa))
+    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{str(power).translate(_RAISED)}"
+
+
+def _trimmed(digits: str, value: float) -> str:
+    """Without zeros at the end where the value ends there; 0.99996 stays 1.000."""
+    ends = "." in digits and math.isclose(float(digits), value, rel_tol=1e-9)
+    return digits.rstrip("0").rstrip(".") if ends else digits
+
+
+def _grouped(digits: str, large: bool = True) -> str:
+    """Thousands apart from five digits on."""
+    return (f"{int(digits):,}" if large and "." not in digits else digits).replace("-", MINUS)

@@ -12,8 +12,7 @@ from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from policychord.wording import in_words
 
-from .claim import Verdict
-from .quantity import Quantity
+from .claim import Quantity, Verdict
 
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."
@@ -58,7 +57,6 @@ _CLAIMS = TypeAdapter(list[ClaimRecord])
 class _Run(NamedTuple):
     """What is read of a run; without its environment or figures these are not compared."""
 
-    path: Path
     claims: dict[str, ClaimRecord]  # by id
     environment: dict[str, Any] | None
     figures: dict[str, Path]  # "study/name" -> PNG
@@ -80,8 +78,8 @@ class _MovedQuantity(NamedTuple):
     name: str
     a: Quantity | None
     b: Quantity | None
-    difference: float | None  # b - a, of the number that moved most
-    relative: float | None  # of it, to the larger of both
+    difference: float | None = None  # b - a, of the number that moved most
+    relative: float | None = None  # of it, to the larger of both
 
 
 class _Figure(NamedTuple):
@@ -161,15 +159,15 @@ def read_run(path: Path) -> _Run:
     drawn = {str(png.relative_to(folder / "figures").with_suffix("")): png for png in folder.glob("figures/**/*.png")}
     by_id = _by_id(read_claims(claims, path), path)
     texts = sum(isinstance(value, str) for claim in claims for value in claim["measured"].values())
-    return _Run(path, by_id, environment, dict(sorted(drawn.items())), texts)
+    return _Run(by_id, environment, dict(sorted(drawn.items())), texts)
 
 
-def _same_pixels(a: Path, b: Path) -> _Figure:
-    """Two PNG files, pixel by pixel; the name is left to the caller."""
+def _compare_pixels(name: str, a: Path, b: Path) -> _Figure:
+    """Two PNG files, pixel by pixel."""
     from PIL import Image, UnidentifiedImageError
 
     if a.read_bytes() == b.read_bytes():
-        return _Figure("", "identical", 0.0)
+        return _Figure(name, "identical", 0.0)
     pixels = []
     for path in (a, b):
         try:
@@ -178,9 +176,9 @@ def _same_pixels(a: Path, b: Path) -> _Figure:
         except (UnidentifiedImageError, OSError, SyntaxError) as error:
             raise ValueError(f"{path} is no readable PNG ({error}): draw the figures again.") from None
     if pixels[0].shape != pixels[1].shape:
-        return _Figure("", "resized", 1.0)
+        return _Figure(name, "resized", 1.0)
     share = float((pixels[0] != pixels[1]).any(-1).mean())
-    return _Figure("", "different" if share else "identical", share)
+    return _Figure(name, "different" if share else "identical", share)
 
 
 def _json(path: Path) -> Any:
@@ -236,13 +234,11 @@ def _moved(claim: str, a: Mapping[str, Quantity], b: Mapping[str, Quantity], rto
         x, y = a.get(name), b.get(name)
         before, other = _numbers(x), _numbers(y)
         if x is None or y is None or x.unit != y.unit or before.keys() != other.keys():
-            yield _MovedQuantity(claim, name, x, y, None, None)
+            yield _MovedQuantity(claim, name, x, y)
             continue
-        difference, relative = max((_gap(before[k], other[k]) for k in before), key=lambda gap: gap[1])
-        if relative > rtol:
-            yield _MovedQuantity(
-                claim, name, x, y, *(gap if math.isfinite(gap) else None for gap in (difference, relative))
-            )
+        gap = max((_gap(before[k], other[k]) for k in before), key=lambda gap: gap[1])
+        if gap[1] > rtol:
+            yield _MovedQuantity(claim, name, x, y, *(size if math.isfinite(size) else None for size in gap))
 
 
 def _numbers(it: Quantity | None) -> dict[str, float]:
@@ -264,13 +260,12 @@ def _gap(x: float, y: float) -> tuple[float, float]:
 
 
 def _figures(a: dict[str, Path], b: dict[str, Path]) -> list[_Figure]:
-    figures = []
-    for name in sorted(a | b):
-        if name in a and name in b:
-            figures.append(_same_pixels(a[name], b[name])._replace(name=name))
-        else:
-            figures.append(_Figure(name, "only in the first" if name in a else "only in the second", 1.0))
-    return figures
+    return [
+        _compare_pixels(name, a[name], b[name])
+        if name in a and name in b
+        else _Figure(name, "only in the first" if name in a else "only in the second", 1.0)
+        for name in sorted(a | b)
+    ]
 
 
 def _split(environment: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable
 from datetime import datetime
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,11 +25,9 @@ from policychord.runs import (
     write_text,
 )
 
-from . import STUDIES
-from .claim import VERDICTS, JudgedClaim, firmness, robustness_text
-from .quantity import Quantity, number
-from .records import Chapter, Report, claim_records, simulated
-from .study import PANELS
+from . import STUDIES, load_study
+from .claim import VERDICTS, JudgedClaim, Quantity, firmness, number, robustness_text
+from .study import PANELS, Chapter, Report, claim_records, simulated
 
 SHOWN = 3  # measured figures in the table; the others are folded away
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
@@ -158,10 +156,11 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
 
 
 def _picture(figure: PageFigure, anchor: str, number: int, image: Embedded, lines: dict[str, _Line]) -> _Picture:
+    words = figure.name.replace("_", " ").replace("-", " ").strip()
     return _Picture(
         anchor=anchor,
         number=number,
-        title=_title(figure.name),
+        title=words[:1].upper() + words[1:],
         image=image,
         wide=image.width > min(BROAD, PANORAMA * image.height) or not figure.caption,
         caption=figure.caption,
@@ -180,10 +179,8 @@ def _panels(report: Report, sections: list[_Section]) -> list[_Panel]:
     rows = []
     for name in PANELS:
         ours = [picture for figure, picture in drawn if name in figure.panels]
-        about = dict.fromkeys(claim for figure, _ in drawn for claim in figure.panels.get(name, ()))
-        rows.append(
-            _Panel(name, ours, [(lines[claim].anchor, lines[claim].claim) for claim in about if claim in lines])
-        )
+        about = dict.fromkeys(claim for figure, _ in drawn for claim in figure.panels.get(name, ()) if claim in lines)
+        rows.append(_Panel(name, ours, [(lines[claim].anchor, lines[claim].claim) for claim in about]))
     everything = {chapter.study for chapter in report.chapters} >= set(STUDIES)
     return [row for row in rows if row.pictures or everything]
 
@@ -196,15 +193,10 @@ def _anchor(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _title(name: str) -> str:
-    words = name.replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:]
-
-
 def _settings(chapter: Chapter) -> list[_Setting]:
     """Settings line by line, with what they mean where the study's settings say so."""
     try:
-        module = import_module(f".{chapter.study}.settings", __package__)
+        module = sys.modules[load_study(chapter.study).settings.__module__]
         models = [m for m in vars(module).values() if isinstance(m, type) and issubclass(m, BaseModel)]
     except ModuleNotFoundError:
         models = []

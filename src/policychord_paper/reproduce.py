@@ -3,25 +3,30 @@
 A step's result is on disk as soon as the step is done, so a run that was stopped goes on where it was.
 """
 
+import platform
 import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from policychord import Problem
+from policychord import Problem, __version__
 from policychord.drawing import styled
 from policychord.runs import (
     FOLDER,
     MissingError,
     PageFigure,
     Result,
+    devices,
     forget_others,
+    hardware,
     load_result,
+    packages,
     prepare,
     processes,
     save_figure,
@@ -31,8 +36,7 @@ from policychord.runs import (
 )
 
 from .claim import JudgedClaim, judge_claim
-from .records import Chapter
-from .study import Recorded, Study
+from .study import Chapter, Choices, Environment, Recorded, Study
 
 FINISH = "judge, draw, write"
 DRAWS = 50  # of seeds or people, to see how often a verdict is the same
@@ -85,15 +89,20 @@ class Run(NamedTuple):
 Watcher = Callable[[_Done], None]
 
 
-def _steps_of(chosen: Chosen) -> dict[str, tuple[str, ...]]:
-    """All steps with the modules that each uses, the last being the one that needs all others."""
+def _files(chosen: Chosen, out: Path, names: Iterable[str] = (), lenders: "Sequence[_Task]" = ()) -> dict[str, Path]:
+    """The file for the result of each step, or of those in `names`, the last being the one that needs all others.
+
+    It is named after the modules that the step uses and the settings, those of its lenders included.
+    """
     study = chosen.study
-    own, borrowed = ((made.__module__,) for made in (study.experiments, study.on_recorded))
-    return {
-        **dict.fromkeys(study.experiments(chosen.settings), own),
-        **dict.fromkeys(_borrowing(chosen), borrowed),
+    modules = {
+        **dict.fromkeys(study.experiments(chosen.settings), (study.experiments.__module__,)),
+        **dict.fromkeys(_borrowing(chosen), (study.on_recorded.__module__,)),
         FINISH: (__name__, *_modules_of(study)),
     }
+    theirs = tuple(lender.study.experiments.__module__ for lender in lenders)
+    steps = {name: modules[name] + theirs for name in names or modules}
+    return step_files(out, study.name, steps, chosen.settings, *(lender.settings for lender in lenders))
 
 
 def _modules_of(study: Study[Any, Any]) -> tuple[str, ...]:
@@ -119,41 +128,20 @@ def _lent(chosen: Chosen | _Task) -> Sequence[str]:
 
 def tasks_of(all_chosen: Sequence[Chosen], lenders: Sequence[Chosen], out: Path) -> list[_Task]:
     """The studies with their files, then those that only lend their recorded problems to one of them."""
-    wanted = {chosen.study.name: chosen for chosen in all_chosen}
-    borrowed = any(_borrowing(chosen) for chosen in all_chosen)
-    lending = [lender for lender in lenders if borrowed and _lent(lender)]
-    alone = [lender for lender in lending if lender.study.name not in wanted]
+    lending = [lender for lender in lenders if _lent(lender)] if any(map(_borrowing, all_chosen)) else []
     # files are named here: a worker that reads other sources than we did must not look elsewhere
-    tasks = {
-        chosen.study.name: _Task(*chosen, step_files(out, chosen.study.name, _steps_of(chosen), chosen.settings))
-        for chosen in all_chosen
-    }
-    tasks |= {
-        lender.study.name: _Task(
-            *lender, step_files(out, lender.study.name, _only(_steps_of(lender), _lent(lender)), lender.settings)
-        )
-        for lender in alone
-    }
+    tasks = {chosen.study.name: _Task(*chosen, _files(chosen, out)) for chosen in all_chosen}
+    alone = [lender for lender in lending if lender.study.name not in tasks]
+    tasks |= {lender.study.name: _Task(*lender, _files(lender, out, _lent(lender))) for lender in alone}
     theirs = tuple(tasks[lender.study.name] for lender in lending)
-    for name, task in tasks.items():
-        if FINISH in task.files and _borrowing(task):
+    for chosen in all_chosen:
+        if borrowed := _borrowing(chosen):
+            name = chosen.study.name
             if not theirs:
                 raise ValueError(f"the {name} study needs problems of other studies: pass these as lenders.")
-            all_settings = (task.settings, *(lender.settings for lender in theirs))
-            steps = _only(_steps_of(wanted[name]), (*_borrowing(task), FINISH), _modules_of_lenders(theirs))
-            tasks[name] = task._replace(files=task.files | step_files(out, name, steps, *all_settings), lenders=theirs)
+            files = tasks[name].files | _files(chosen, out, (*borrowed, FINISH), theirs)
+            tasks[name] = tasks[name]._replace(files=files, lenders=theirs)
     return list(tasks.values())
-
-
-def _modules_of_lenders(lenders: Sequence[_Task]) -> tuple[str, ...]:
-    """The modules that the recorded problems of these studies come from."""
-    return tuple(lender.study.experiments.__module__ for lender in lenders)
-
-
-def _only(
-    steps: Mapping[str, tuple[str, ...]], names: Iterable[str], more: tuple[str, ...] = ()
-) -> dict[str, tuple[str, ...]]:
-    return {name: (*steps[name], *more) for name in names}
 
 
 def reproduce(
@@ -223,12 +211,7 @@ def _size(path: Path) -> int:
 
 
 def _work(
-    pool: Executor,
-    workers: int,
-    tasks: Sequence[_Task],
-    missing: Mapping[str, list[str]],
-    out: Path,
-    tell: Watcher,
+    pool: Executor, workers: int, tasks: Sequence[_Task], missing: Mapping[str, list[str]], out: Path, tell: Watcher
 ) -> None:
     """Steps in their order; a study that has all of them is finished next, so that no long step is left for the end."""
     by_name = {task.study.name: task for task in tasks}
@@ -238,9 +221,9 @@ def _work(
     waiting.extendleft((name, FINISH) for name, steps in missing.items() if steps == [FINISH])
     running: dict[Future[float], tuple[str, str]] = {}
     while waiting or running:
-        while len(running) < workers and (ready_one := _next(waiting, by_name, left)):
-            waiting.remove(ready_one)
-            running[_submit(pool, by_name[ready_one[0]], ready_one[1], out)] = ready_one
+        while len(running) < workers and (begun := _next(waiting, by_name, left)):
+            waiting.remove(begun)
+            running[pool.submit(_do_step, by_name[begun[0]], begun[1], out)] = begun
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in ready:
             name, step = running.pop(future)
@@ -268,24 +251,18 @@ def _next(
     return next((step for step in waiting if can_begin(*step)), None)
 
 
-def _submit(pool: Executor, task: _Task, step: str, out: Path) -> "Future[float]":
-    if step == FINISH:
-        return pool.submit(_finish, task, out)
-    return pool.submit(_do_step, task, step)
-
-
-def _do_step(task: _Task, step: str) -> float:
+def _do_step(task: _Task, step: str, out: Path) -> float:
     """One step, in a worker: its result goes to disk, its duration to whoever waits."""
     began = time.perf_counter()
-    borrowing = _borrowing(task)
-    value = borrowing[step](_recorded_by(task.lenders)) if step in borrowing else _own(task, step)
+    if step == FINISH:
+        value = _finish(task, out)
+    elif borrowed := _borrowing(task).get(step):
+        value = borrowed(_recorded_by(task.lenders))
+    else:
+        value = task.study.experiments(task.settings)[step]()
     seconds = round(time.perf_counter() - began, 3)
     save_result(task.files[step], step, Result(value, seconds))
     return seconds
-
-
-def _own(task: _Task, step: str) -> Any:
-    return task.study.experiments(task.settings)[step]()
 
 
 def _recorded_by(lenders: Iterable[_Task]) -> Recorded:
@@ -298,19 +275,15 @@ def _recorded_by(lenders: Iterable[_Task]) -> Recorded:
     return recorded
 
 
-def _finish(task: _Task, out: Path) -> float:
+def _finish(task: _Task, out: Path) -> _Finished:
     """Claims, figures, datasets and findings of a study whose steps are done."""
-    began = time.perf_counter()
     results = {step: load_result(path).value for step, path in task.files.items() if step != FINISH}
     chapter = _chapter_of(task.study, task.settings, task.study.evidence(task.settings, results), out)
     files = [path for figure in chapter.figures for path in (figure.svg, figure.png)]
-    finished = _Finished(chapter, {path: _size(out / path) for path in [*files, *chapter.data]})
-    seconds = round(time.perf_counter() - began, 3)
-    save_result(task.files[FINISH], FINISH, Result(finished, seconds))
-    return seconds
+    return _Finished(chapter, {path: _size(out / path) for path in [*files, *chapter.data]})
 
 
-def shown_settings(settings: Any) -> dict[str, Any]:
+def _shown_settings(settings: Any) -> dict[str, Any]:
     """Settings for readers elsewhere: of a folder they are told the name, not where it is on this machine."""
     folders = {name: value.name for name, value in dict(settings).items() if isinstance(value, Path)}
     return settings.model_dump(mode="json") | folders
@@ -324,12 +297,10 @@ def _judge_again(
         return list(claims)
     same = dict.fromkeys((claim.id for claim in claims), 0)
     for draw in range(DRAWS):
-        drawn_settings, drawn_evidence = study.redraw(settings, evidence, draw)
+        drawn = study.redraw(settings, evidence, draw)
         for claim, judged in zip(study.claims, claims, strict=True):
-            same[claim.id] += judge_claim(claim, drawn_settings, drawn_evidence).verdict == judged.verdict
-    return [
-        claim._replace(robustness=claim.robustness._replace(same=int(same[claim.id]), draws=DRAWS)) for claim in claims
-    ]
+            same[claim.id] += judge_claim(claim, *drawn).verdict == judged.verdict
+    return [c._replace(robustness=c.robustness._replace(same=int(same[c.id]), draws=DRAWS)) for c in claims]
 
 
 def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path) -> Chapter:
@@ -351,7 +322,7 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
         study=study.name,
         title=study.title,
         introduction=study.introduction,
-        settings=shown_settings(settings),
+        settings=_shown_settings(settings),
         source=getattr(settings, "source", ""),
         claims=claims,
         figures=figures,
@@ -360,3 +331,20 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
         data=data,
         objections=list(study.objections(settings, evidence)),
     )
+
+
+def environment(
+    chosen: Sequence[Chosen], run: Run, *, workers: int, quick: bool, seed: int, seconds: float, choices: Choices = ""
+) -> Environment:
+    """Where and how a run took place that has just ended."""
+    processor, cores, memory = hardware()
+    began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - seconds, UTC)
+    return Environment(
+        policychord=__version__, python=platform.python_version(), packages=packages(), platform=platform.platform(),
+        processor=processor, cores=cores, memory_gib=memory, devices=devices(), workers=workers, quick=quick, seed=seed,
+        data=next((chapter.source for chapter in run.chapters if chapter.source), ""),
+        settings={study.name: _shown_settings(settings) for study, settings in chosen},
+        started=began.isoformat(timespec="seconds"), seconds=round(seconds, 1),
+        steps={f"{done.study}: {done.step}": done.seconds for done in run.steps},
+        reused=sum(done.reused for done in run.steps), choices=choices,
+    )  # fmt: skip

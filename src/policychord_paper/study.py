@@ -1,12 +1,13 @@
-"""What a study is to the rest of the package: settings, experiments, evidence, claims, figures, findings."""
+"""A study (settings, experiments, evidence, claims, figures, findings), and what a run of it leaves for the report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from policychord import Problem
+from policychord.runs import PageFigure
 
-from .claim import Claim, E, Measured, S
+from .claim import Claim, E, JudgedClaim, Measured, S
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,3 +95,63 @@ class Study(NamedTuple, Generic[S, E]):
     # (settings, evidence, number of the draw) -> the same with seeds or people drawn anew, with replacement
     redraw: Callable[[S, E, int], tuple[S, E]] | None = None
     priority: int = 0  # studies with a larger one begin first: those that leave most to do at the end
+
+
+class Chapter(NamedTuple):
+    """Everything that one study found."""
+
+    study: str
+    title: str
+    introduction: str  # Markdown
+    settings: dict[str, Any]
+    source: str  # where the study's data come from, if it reads any
+    claims: list[JudgedClaim]
+    figures: list[PageFigure]
+    controls: list[Control]
+    findings: list[Finding]
+    data: list[str]  # Zarr folders, relative to the run's folder
+    objections: Sequence[Objection] = ()
+
+
+def simulated(chapter: Chapter) -> bool:
+    """Whether a study about people had none: its verdicts are not counted."""
+    return "simulated" in chapter.source or "synthetic" in chapter.source
+
+
+# Where people's choices were found: as `bandit data fetch` leaves them, in a folder that was named, or nowhere.
+Choices = Literal["", "fetched", "folder"]
+
+
+class Environment(NamedTuple):
+    """Where and how a run took place."""
+
+    policychord: str
+    python: str
+    packages: dict[str, str]
+    platform: str
+    processor: str
+    cores: int
+    memory_gib: float
+    devices: list[str]
+    workers: int
+    quick: bool
+    seed: int
+    data: str  # where the data come from, if a study reads any
+    settings: dict[str, dict[str, Any]]
+    started: str  # ISO 8601, UTC
+    seconds: float  # of this run, by the clock on the wall
+    steps: dict[str, float]  # "study: step" -> seconds it took when it was done, in this run or an earlier one
+    reused: int  # steps that an earlier run had done
+    choices: Choices = ""
+
+
+class Report(NamedTuple):
+    """A whole run."""
+
+    chapters: list[Chapter]
+    environment: Environment
+
+
+def claim_records(report: Report) -> list[dict[str, Any]]:
+    """What claims.json holds."""
+    return [{"study": chapter.study} | claim._asdict() for chapter in report.chapters for claim in chapter.claims]

@@ -5,11 +5,9 @@ from pathlib import Path
 from policychord.drawing import blank, styled
 from policychord.runs.page import PageFigure
 from policychord.runs.store import save_figure, write_json
-from policychord_paper.claim import JudgedClaim, Revision
-from policychord_paper.quantity import Quantity
-from policychord_paper.records import Chapter, Environment, Report, claim_records
+from policychord_paper.claim import JudgedClaim, Quantity, Revision
 from policychord_paper.report import write_report
-from policychord_paper.study import Control, Finding, Objection
+from policychord_paper.study import Chapter, Control, Environment, Finding, Objection, Report, claim_records
 
 ENVIRONMENT = Environment(
     policychord="0.1.0", python="3.11.9", packages={"jax": "0.7.0", "numpy": "2.3.1"}, platform="Linux",

@@ -6,6 +6,7 @@ import pytest
 from policychord_paper.claim import (
     Condition,
     Fewer,
+    Quantity,
     Revision,
     Rule,
     _Move,
@@ -22,7 +23,6 @@ from policychord_paper.claim import (
 )
 from policychord_paper.flock.report import STUDY as FLOCK
 from policychord_paper.quadrotor.report import STUDY as QUADROTOR
-from policychord_paper.quantity import Quantity
 from policychord_paper.reproduce import DRAWS, _judge_again
 
 from .flock.flights import STUDY_SIZE, as_claimed, made, put

@@ -8,8 +8,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from policychord.cli import app
+from policychord_paper.claim import Quantity
 from policychord_paper.compare import RunComparison, _Change, _MovedQuantity, compare, read_run
-from policychord_paper.quantity import Quantity
 
 from .pages import a_run
 

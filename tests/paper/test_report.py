@@ -17,12 +17,10 @@ from policychord.runs import duration, plain
 from policychord.runs import page as page_module
 from policychord.runs.page import inline, markdown
 from policychord_paper import STUDIES, load_study
-from policychord_paper.claim import VERDICTS, _Robustness
+from policychord_paper.claim import MINUS, SPACE, TIMES, VERDICTS, Quantity, _Robustness, number
 from policychord_paper.commands.reproduce import _claims_table
-from policychord_paper.quantity import MINUS, SPACE, TIMES, Quantity, number
-from policychord_paper.records import Report
 from policychord_paper.report import AUTHORS, MAKERS, PAPER, SOFTWARE, _all_digits, _render, write_report
-from policychord_paper.study import PANELS
+from policychord_paper.study import PANELS, Report
 
 from .pages import CLAIMS, ENVIRONMENT, OTHER, OUTSIDE, a_report, a_run
 from .quadrotor.invented import evidence as flown
@@ -308,7 +306,7 @@ def test_a_chapter_shows_what_it_has_and_no_more(page):
 
 
 def test_settings_are_explained_where_the_study_does(folder):
-    from policychord_paper.bandit.settings import BanditSettings
+    from policychord_paper.bandit.experiments import BanditSettings
 
     report = a_report(folder)
     chapter = report.chapters[0]._replace(settings=BanditSettings(seed=3).model_dump())

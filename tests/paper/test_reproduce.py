@@ -19,8 +19,7 @@ import policychord
 from policychord.runs import cache
 from policychord.runs.engine import _WorkerError
 from policychord_paper import load_study
-from policychord_paper.environment import environment
-from policychord_paper.reproduce import FINISH, Chosen, Run, reproduce
+from policychord_paper.reproduce import FINISH, Chosen, Run, environment, reproduce
 
 from .toy import run
 

@@ -14,12 +14,12 @@ from policychord.drawing import styled
 from policychord.runs import cache
 from policychord_paper.claim import RELATIONS, judge_claim
 from policychord_paper.reproduce import FINISH, Chosen, tasks_of
-from policychord_paper.theory import circuits, flows, identities, optima, other_complexities, problems
+from policychord_paper.theory import circuits, flows, identities, problems
 from policychord_paper.theory.claims import CLAIMS, controls
 from policychord_paper.theory.figures import FIGURES, LABELS, _errors
-from policychord_paper.theory.measures import Paths, bounded_distances, bounded_gaps, decay_rate, within_horizon
+from policychord_paper.theory.flows import Paths, bounded_distances, bounded_gaps, decay_rate, within_horizon
+from policychord_paper.theory.problems import TheorySettings
 from policychord_paper.theory.report import STUDY, _findings
-from policychord_paper.theory.settings import TheorySettings
 
 from ..cli.command import run
 from . import lending
@@ -316,27 +316,27 @@ def test_the_judges_answers_are_optima_by_a_measure_that_needs_no_judge(evidence
     """A quasi-Newton method in softmax coordinates stopped far away on cold problems, and nothing told."""
     assert max(one.judge for one in evidence.others.values()) < 1e-11
     for batch in problems.random_problems(1, 30):
-        assert max(optima._minimise_energy(batch, i).residual for i in range(batch.eps.size)) < 1e-11
+        assert max(problems._minimise_energy(batch, i).residual for i in range(batch.eps.size)) < 1e-11
 
 
-@pytest.mark.parametrize("name", other_complexities.COMPLEXITIES)
+@pytest.mark.parametrize("name", identities.COMPLEXITIES)
 def test_gradients_by_hand_are_those_of_the_functions(name):
-    one, rng = other_complexities.COMPLEXITIES[name], np.random.default_rng(0)
+    one, rng = identities.COMPLEXITIES[name], np.random.default_rng(0)
     given = jax.tree.map(lambda leaf: leaf[0], one.draw(rng, 1))
-    w = rng.dirichlet(np.ones(other_complexities.WEIGHTS))
+    w = rng.dirichlet(np.ones(identities.WEIGHTS))
     with jax.enable_x64(True):
         np.testing.assert_allclose(one.slope(w, given), jax.grad(one.value)(w, given), rtol=1e-12)
 
 
 def test_a_complexity_that_is_not_convex_fails_the_theorem(monkeypatch):
     """Two wells: the flow ends in the nearer one, above the least energy."""
-    bumpy = other_complexities._Complexity(
+    bumpy = identities._Complexity(
         lambda w, p, xp=jnp: -4.0 * xp.sum(w**2) + p @ w,
         lambda w, p: -8.0 * w + p,
         lambda rng, n: rng.normal(size=(n, 4)),
     )
-    monkeypatch.setattr(other_complexities, "COMPLEXITIES", {"bumpy": bumpy})
-    found = other_complexities.check_others(TheorySettings(others=10))["bumpy"]
+    monkeypatch.setattr(identities, "COMPLEXITIES", {"bumpy": bumpy})
+    found = identities.check_others(TheorySettings(others=10))["bumpy"]
     assert max(found.energy, found.end, found.above) > 1e-3
 
 

@@ -18,7 +18,7 @@ from policychord.core.objective import Problem
 from policychord.runs import cache
 from policychord.runs.cache import MissingError, Result, forget_others, load_result, save_result, step_files
 from policychord_paper import STUDIES, load_study
-from policychord_paper.quantity import Quantity
+from policychord_paper.claim import Quantity
 
 MODULE = "policychord.core.objective"
 
@@ -108,7 +108,7 @@ def planted(path, value, **more):
         {"record": "policychord.runs.cache:load_result", "fields": {}},
         {"record": "policychord.runs.cache:io.BytesIO", "fields": {}},
         {"record": "policychord.nowhere:Quantity", "fields": {}},
-        {"record": "policychord_paper.claim:Quantity", "fields": {"value": 1.0}},
+        {"record": "policychord_paper.compare:Quantity", "fields": {"value": 1.0}},
         {"record": 3, "fields": {}},
         {"array": 7},
         {"array": "../0"},

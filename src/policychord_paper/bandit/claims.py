@@ -1,33 +1,28 @@
 """Claims B1 to B11: rules, what they are applied to, and the controls that say how much B1 is worth."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 
 from policychord.choices import OURS, Link, Rival, weights_by_trial
 
-from ..claim import Claim, Condition, Numbers, Revision, Rule, all_of, count, in_parts, revised
-from ..quantity import Quantity
+from ..claim import Claim, Condition, Numbers, Quantity, Revision, Rule, all_of, count, in_parts, revised
 from ..study import Control
+from .experiments import EXPERIMENTS, LINKS, BanditSettings
 from .measures import Evidence, LinkEvidence, by_experiment, lead_over_hybrid, mean_weights, permute_people
-from .settings import EXPERIMENTS, LINKS, BanditSettings
 
 SHOWN_TRIALS = (1, 2, 3, 5, 10)
 NOT_SHOWN = 0.25  # a Bayes omnibus risk above it leaves a comparison open
+HEAT_CHANGE = "change of PXP from the paper's temperature to the highest"
 EXPLOIT, UNCERTAINTY, RISK = range(3)  # the paper's primitives
 
 
 def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
     """PXP against the Hybrid in both experiments, with the Bayes omnibus risk and the controls beside it."""
     experiments = by_experiment(evidence, link)
-    measured: Numbers = {
-        f"Exp {e}: PXP of composed": lead_over_hybrid(experiment) for e, experiment in experiments.items()
-    }
-    measured |= {
-        f"Exp {e}: BOR against the Hybrid": experiment.fit.ours.against_reference.selection.bor
-        for e, experiment in experiments.items()
-    }
+    measured: Numbers = {f"Exp {e}: PXP of composed": lead_over_hybrid(linked) for e, linked in experiments.items()}
+    for e, experiment in experiments.items():
+        measured[f"Exp {e}: BOR against the Hybrid"] = experiment.fit.ours.against_reference.selection.bor
     for e, experiment in experiments.items():
         for rival in (experiment.rivals.clipped, experiment.rivals.counted):
             measured[f"Exp {e}: PXP against {rival.name}"] = rival.pxp
@@ -39,15 +34,14 @@ def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "pro
 def _over_others(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
     """PXP among the four, and by how much that of the composed model exceeds the next."""
     compared = {e: experiment.fit.ours.against_others for e, experiment in by_experiment(evidence, link).items()}
-    measured: Numbers = {
-        f"Exp {e}: PXP of composed among four": comparison.pxp(OURS) for e, comparison in compared.items()
+    pxp = {e: {model: comparison.pxp(model) for model in comparison.models} for e, comparison in compared.items()}
+    ours = {e: by_model.pop(OURS) for e, by_model in pxp.items()}
+    return {
+        **{f"Exp {e}: PXP of composed among four": value for e, value in ours.items()},
+        **{f"Exp {e}: PXP of {model}": value for e, others in pxp.items() for model, value in others.items()},
+        **{f"Exp {e}: lead over the next PXP": ours[e] - max(others.values()) for e, others in pxp.items()},
+        **{f"Exp {e}: BOR among the four": comparison.selection.bor for e, comparison in compared.items()},
     }
-    for e, comparison in compared.items():
-        measured |= {f"Exp {e}: PXP of {model}": comparison.pxp(model) for model in comparison.models if model != OURS}
-    for e, comparison in compared.items():
-        others = max(comparison.pxp(model) for model in comparison.models if model != OURS)
-        measured[f"Exp {e}: lead over the next PXP"] = comparison.pxp(OURS) - others
-    return measured | {f"Exp {e}: BOR among the four": comparison.selection.bor for e, comparison in compared.items()}
 
 
 def _order_in_first(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
@@ -80,35 +74,33 @@ def _differ_between_tasks(settings: BanditSettings, evidence: Evidence, link: Li
     """The distance of the mean weights of both experiments, against people dealt to experiments at random."""
     experiments = by_experiment(evidence, link)
     tested = permute_people(experiments["1"], experiments["2"], settings.permutations, settings.seed)
-    measured: Numbers = {"p of the permutation test": tested.p, "distance of the mean weights": tested.distance}
-    measured["largest distance of all permutations"] = tested.largest
-    for (e, experiment), mean in zip(experiments.items(), tested.means, strict=True):
-        measured |= {
-            f"Exp {e}: mean weight of {name}": w for name, w in zip(experiment.fit.ours.primitives, mean, strict=True)
-        }
-    return measured | {"permutations": settings.permutations}
+    return {
+        "p of the permutation test": tested.p,
+        "distance of the mean weights": tested.distance,
+        "largest distance of all permutations": tested.largest,
+        **{
+            f"Exp {e}: mean weight of {name}": w
+            for (e, experiment), mean in zip(experiments.items(), tested.means, strict=True)
+            for name, w in zip(experiment.fit.ours.primitives, mean, strict=True)
+        },
+        "permutations": settings.permutations,
+    }
 
 
 def _predictions(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
     """How often the composed model predicts people left out best, and how far it stays behind the best."""
     validations = {e: experiment.cross_validation for e, experiment in by_experiment(evidence, link).items()}
-    first: Numbers = {}
-    rest: Numbers = {}
+    first, rest = Numbers(), Numbers()
     for e, validation in validations.items():
         means = {model: validation.mean(model) for model in validation.models}
         behind = max(means.values()) - means[OURS]
-        first[f"Exp {e}: splits in which composed is best"] = Quantity(
-            validation.best_in(OURS), of=len(validation.score)
-        )
+        splits = len(validation.score)
+        first[f"Exp {e}: splits in which composed is best"] = Quantity(validation.best_in(OURS), of=splits)
         first[f"Exp {e}: behind the best mean by"] = Quantity(behind, "nat")
         first[f"Exp {e}: behind the best mean, relative"] = Quantity(behind / abs(max(means.values())), "share")
         rest |= {f"Exp {e}: log-likelihood a trial, {m}": Quantity(mean, "nat") for m, mean in means.items()}
         often = {model: validation.best_in(model) for model in validation.models if model != OURS}
-        rest |= {
-            f"Exp {e}: splits in which {m} is best": Quantity(n, of=len(validation.score))
-            for m, n in often.items()
-            if n
-        }
+        rest |= {f"Exp {e}: splits in which {m} is best": Quantity(n, of=splits) for m, n in often.items() if n}
     return {**first, **rest, "folds": settings.folds}
 
 
@@ -117,8 +109,7 @@ def _heat(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -
     swept = {e: experiment.temperature for e, experiment in by_experiment(evidence, link).items()}
     at = {e: dict(zip(sweep.eps, sweep.pxp.tolist(), strict=True)) for e, sweep in swept.items()}
     hot = max(settings.temperatures)
-    measured: Numbers = {f"Exp {e}: change of PXP from the paper's temperature to the highest": pxp[hot]
-                          - pxp[settings.eps] for e, pxp in at.items()}  # fmt: skip
+    measured: Numbers = {f"Exp {e}: {HEAT_CHANGE}": pxp[hot] - pxp[settings.eps] for e, pxp in at.items()}
     for eps in dict.fromkeys((hot, settings.eps, *settings.temperatures)):
         measured |= {f"Exp {e}: PXP at eps {eps:g}": pxp[eps] for e, pxp in at.items()}
     return measured
@@ -137,18 +128,9 @@ def _with_logit(
     """The same measurements with the logit link."""
 
     def measure(settings: BanditSettings, evidence: Evidence) -> Numbers:
-        return {
-            name: value
-            for measure_with in measures
-            for name, value in measure_with(settings, evidence, "logit").items()
-        }
+        return {name: q for measure in measures for name, q in measure(settings, evidence, "logit").items()}
 
     return measure
-
-
-def _in_each(name: str, quantity: str, relation: Literal["<", ">"], limit: float) -> Rule:
-    """A part of the rule for each experiment."""
-    return in_parts({f"{name} in Exp {e}": (Condition(f"Exp {e}: {quantity}", relation, limit),) for e in EXPERIMENTS})
 
 
 ESTABLISHED = 0.95  # a PXP above it is established, if the Bayes omnibus risk is small as well
@@ -199,7 +181,9 @@ DIFFER = all_of(
     context="mean weights of people, dealt to the experiments at random",
     history=revised("", "new in the second edition: the text says it, and nothing judged it", None),
 )
-HARMS = _in_each("heat harms", "change of PXP from the paper's temperature to the highest", "<", 0.0)
+HARMS = in_parts({
+    f"heat harms in Exp {e}": (Condition(f"Exp {e}: {HEAT_CHANGE}", "<", 0.0),) for e in EXPERIMENTS
+})  # fmt: skip
 
 # "established in Exp 1" is asked of either comparison, so the parts of B7 say of which
 B7_RULE = Rule(

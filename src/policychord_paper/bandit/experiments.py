@@ -1,10 +1,12 @@
 """What is computed about the choices: fits, rivals, predictions of other people, temperatures, recovery."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from policychord import flow, problem
 from policychord.choices import (
@@ -14,10 +16,13 @@ from policychord.choices import (
     OURS,
     PAPER,
     ROUNDING,
+    SUBJECTS,
+    SYNTHETIC,
     TASKS,
     Choices,
     CrossValidation,
     Link,
+    Reading,
     Trials,
     analyse,
     believe,
@@ -29,24 +34,90 @@ from policychord.choices import (
     composed,
     draw_people,
     exploit,
+    find_data,
     fit,
     fit_rivals,
     folds_of_people,
     log_proba,
     plan_models,
     predict_others,
+    read_choices,
     recover_choices,
     simulate_choices,
+    synthetic,
     take,
     weigh,
 )
 from policychord.inference import ModelRecovery
 from policychord.worlds import Belief, update_belief
 
-from .agents import MODELS, choices_of, reference_of, trials_of
-from .settings import EXPERIMENTS, LINKS, BanditSettings
-
+# The claims compare both experiments of the public data and both links, so neither is a setting.
+EXPERIMENTS = ("1", "2")
+LINKS: tuple[Link, ...] = ("probit", "logit")
+MODELS = (*CLASSIC, OURS)
 RARE = 0.01  # choices to which the Hybrid gave less are rare
+
+
+class BanditSettings(BaseModel):
+    """Sizes, seed and data of the bandit study; a misspelt setting is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(default=0, ge=0, description="of all random draws")
+    data: Path | None = Field(default=None, description="folder with data1.csv and data2.csv; None is synthetic")
+    eps: float = Field(default=0.01, gt=0, description="temperature (Table S2)")
+    temperatures: tuple[float, ...] = Field(
+        default=(0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0), description="that are tried besides eps (Fig. S5b)"
+    )
+    tau: float = Field(default=1.0, gt=0, description="time constant of the weights (Table S2)")
+    durations: tuple[PositiveFloat, ...] = Field(
+        default=(1.0, 2.0, 5.0, 10.0),
+        description="times at which the flow is stopped at each trial, a control; the claims take its end",
+    )
+    folds: int = Field(default=3, ge=2, description="of the cross-validation over participants")
+    splits: int = Field(default=20, ge=1, description="random splits into folds")
+    permutations: int = Field(default=2000, ge=100, description="of people between the experiments (B11)")
+    recovery_cohorts: int = Field(default=6, ge=1, description="simulated cohorts for each generating model")
+    own_likelihood: bool = Field(default=True, description="also fit the composed model by its own likelihood")
+    subjects: int | None = Field(default=None, ge=3, description="of a simulated cohort; as many as in the data")
+    blocks: int = Field(default=20, ge=1, description="of a simulated participant (Table S2)")
+    trials: int = Field(default=10, ge=1, description="of a block (Table S2)")
+
+    def cohort_size(self, experiment: str) -> int:
+        """How many people are simulated."""
+        return SUBJECTS[experiment] if self.subjects is None else self.subjects
+
+    @property
+    def synthetic(self) -> bool:
+        return self.data is None
+
+    @property
+    def source(self) -> str:
+        """What every output says about where the choices came from."""
+        return SYNTHETIC if self.synthetic else "human data (Gershman 2018)"
+
+
+def study_settings(*, quick: bool = True, seed: int = 0, data: Path | None = None) -> BanditSettings:
+    """Quick and full differ in what takes time and judges nothing; the rules need all 20 splits."""
+    fewer = {"recovery_cohorts": 1, "own_likelihood": False, "durations": ()} if quick else {}
+    return BanditSettings(seed=seed, data=find_data(data), **fewer)
+
+
+@cache
+def _choices_of(settings: BanditSettings, experiment: str) -> Choices:
+    """The choices of one experiment: people's if there are data, else simulated."""
+    if settings.data is None:
+        size = {"blocks": settings.blocks, "trials": settings.trials, "seed": settings.seed}
+        return synthetic(experiment, settings.cohort_size(experiment), **size)
+    return read_choices(
+        settings.data / f"data{experiment}.csv", TASKS[experiment], settings.source, Reading(doubtful="drop")
+    )
+
+
+@cache
+def _trials_of(settings: BanditSettings, experiment: str) -> Trials:
+    """The same with the beliefs before each choice."""
+    return believe(_choices_of(settings, experiment))
 
 
 def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
@@ -55,13 +126,13 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
     sizes = {"eps": eps, "folds": settings.folds, "splits": settings.splits, "seed": settings.seed}
     steps: dict[str, Callable[[], Any]] = {f"recovery {e}": partial(_recover, settings, e) for e in EXPERIMENTS}
     for e in EXPERIMENTS:
-        on_trials, on_choices = partial(_apply, trials_of, settings, e), partial(_apply, choices_of, settings, e)
+        on_trials, on_choices = partial(_apply, _trials_of, settings, e), partial(_apply, _choices_of, settings, e)
         for link in LINKS:
             own = settings.own_likelihood and link == "probit"
             steps[f"rivals {e} {link}"] = partial(on_trials, fit_rivals, link, eps, own=own)
             steps[f"fit {e} {link}"] = partial(on_choices, analyse, link, eps)
             steps[f"cross-validation {e} {link}"] = partial(on_trials, _predict_others, e, link, **sizes)
-            steps[f"temperature {e} {link}"] = partial(on_trials, sweep, link, tried)
+            steps[f"temperature {e} {link}"] = partial(on_trials, _sweep, link, tried)
             steps[f"rare choices {e} {link}"] = partial(on_trials, _rare_choices, link, eps)
         if settings.durations:
             steps[f"stopped {e}"] = partial(on_trials, _stop_early, eps, settings.tau, settings.durations)
@@ -115,22 +186,18 @@ class Sweep(NamedTuple):
 
     eps: tuple[float, ...]
     pxp: np.ndarray
-    bor: np.ndarray
-    log_likelihood: np.ndarray
     log_evidence: np.ndarray  # (temperatures, people, models): the Hybrid's and ours
 
 
-def sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
+def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
     """Refit nothing but the temperature."""
     hybrid = fit(classic("Hybrid", link), trials)
-    rows, evidence = [], []
+    pxp, evidence = [], []
     for eps in temperatures:
         ours = borrow(composed(link=link, eps=eps), trials, hybrid)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
-        against = compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).selection
-        rows.append((against.pxp[1], against.bor, ours.log_likelihood.sum()))
-    pxp, bor, total = (np.array(column) for column in zip(*rows, strict=True))
-    return Sweep(temperatures, pxp, bor, total, np.stack(evidence))
+        pxp.append(compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).pxp(OURS))
+    return Sweep(temperatures, np.array(pxp), np.stack(evidence))
 
 
 class Stopped(NamedTuple):
@@ -221,7 +288,8 @@ def _recover(settings: BanditSettings, experiment: str) -> ModelRecovery:
 
     def cohort(name: str, number: int) -> tuple[Choices, np.ndarray]:
         seed = (settings.seed, int(experiment), 7, number)
-        people = draw_people(GROUPS[experiment][reference_of(name)], settings.cohort_size(experiment), seed)
+        coefficients = GROUPS[experiment]["Hybrid" if name == OURS else name]  # the composed model has the Hybrid's
+        people = draw_people(coefficients, settings.cohort_size(experiment), seed)
         choices = simulate_choices(
             TASKS[experiment], plan.everything[name], people, blocks=settings.blocks, trials=settings.trials,
             seed=(*seed, MODELS.index(name)),

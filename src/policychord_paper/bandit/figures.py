@@ -11,8 +11,8 @@ from policychord.drawing import COLOURS, blank
 from policychord.inference import RecoveredParameter
 
 from ..study import StudyFigure
+from .experiments import EXPERIMENTS, LINKS, BanditSettings
 from .measures import Evidence, by_experiment, lead_over_hybrid
-from .settings import EXPERIMENTS, LINKS, BanditSettings
 
 EXPERIMENT_COLOURS = {"1": COLOURS[0], "2": COLOURS[4]}
 MODEL_COLOURS = {"UCB": COLOURS[0], "Thompson": COLOURS[5], "Hybrid": COLOURS[4], "Value": COLOURS[6], OURS: COLOURS[1]}
@@ -44,11 +44,19 @@ def _weights(settings: BanditSettings, evidence: Evidence, link: Link = "probit"
     return fig
 
 
+def _panels(fig: Figure) -> dict[str, Any]:
+    """A panel for each experiment, side by side, with one vertical axis."""
+    panels: Any = fig.subplots(1, len(EXPERIMENTS), sharey=True, squeeze=False)[0]
+    for ax, experiment in zip(panels, EXPERIMENTS, strict=True):
+        ax.set_title(f"Experiment {experiment}", loc="left")
+    return dict(zip(EXPERIMENTS, panels, strict=True))
+
+
 def _within_block(settings: BanditSettings, evidence: Evidence) -> Figure:
     """Mean weights by trial within a block, both links."""
     fig = blank(6.6, 2.8)
-    panels: Any = fig.subplots(1, len(EXPERIMENTS), sharey=True, squeeze=False)[0]
-    for ax, experiment in zip(panels, EXPERIMENTS, strict=True):
+    panels = _panels(fig)
+    for experiment, ax in panels.items():
         for link, dash in zip(LINKS, ("-", ":"), strict=False):
             fit = by_experiment(evidence, link)[experiment].fit
             numbers, mean = weights_by_trial(fit)
@@ -56,9 +64,8 @@ def _within_block(settings: BanditSettings, evidence: Evidence) -> Figure:
                 label = name if link == LINKS[0] else None
                 ax.plot(numbers, values, dash, color=colour, label=label, marker="o", markersize=3)
         ax.set(xlabel="trial of the block", ylim=(0, 0.82), xticks=numbers)
-        ax.set_title(f"Experiment {experiment}", loc="left")
-    panels[0].set_ylabel("mean weight")
-    panels[-1].legend(loc="upper right", fontsize=8)
+    panels["1"].set_ylabel("mean weight")
+    panels["2"].legend(loc="upper right", fontsize=8)
     entitle(fig, f"Weights within a block ({' solid, '.join(LINKS)} dotted)", settings.source)
     return fig
 
@@ -91,8 +98,8 @@ def _cross_validation(settings: BanditSettings, evidence: Evidence) -> Figure:
 def _temperature(settings: BanditSettings, evidence: Evidence) -> Figure:
     """PXP of the composed model and of the Hybrid over the temperature, as Figs S5b and S6d."""
     fig = blank(6.6, 2.8)
-    panels: Any = fig.subplots(1, len(EXPERIMENTS), sharey=True, squeeze=False)[0]
-    for ax, experiment in zip(panels, EXPERIMENTS, strict=True):
+    panels = _panels(fig)
+    for experiment, ax in panels.items():
         for link, colour in zip(LINKS, (COLOURS[1], COLOURS[0]), strict=False):
             swept = by_experiment(evidence, link)[experiment].temperature
             ax.semilogx(swept.eps, swept.pxp, "-o", color=colour, markersize=3.5, label=f"composed, {link}")
@@ -100,10 +107,9 @@ def _temperature(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.axvline(settings.eps, color="0.75", linewidth=0.8, zorder=0)
         ax.annotate("paper", (settings.eps, 1.03), (3, 0), textcoords="offset points", color="0.45", fontsize=7)
         ax.set(xlabel=r"temperature $\epsilon$", ylim=(-0.03, 1.1))
-        ax.set_title(f"Experiment {experiment}", loc="left")
-    panels[0].set_ylabel("PXP")
+    panels["1"].set_ylabel("PXP")
     fig.legend(
-        *panels[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7, handlelength=1.8
+        *panels["2"].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7, handlelength=1.8
     )
     entitle(fig, "Protected exceedance probability over the temperature", settings.source)
     return fig
@@ -119,15 +125,8 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Figure:
         ax.imshow(recovery.people, vmin=0, vmax=1, cmap="Blues")
         for i, j in np.ndindex(recovery.people.shape):
             dark = recovery.people[i, j] > 0.55
-            ax.text(
-                j,
-                i,
-                f"{recovery.people[i, j]:.2f}",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if dark else "0.15",
-            )
+            words, colour = f"{recovery.people[i, j]:.2f}", "white" if dark else "0.15"
+            ax.text(j, i, words, ha="center", va="center", fontsize=8, color=colour)
         ax.set_xticks(range(len(recovery.models)), recovery.models, rotation=30, ha="right")
         ax.set_yticks(range(len(recovery.models)), recovery.models)
         ax.set(xlabel="fitted best (least BIC)", ylabel="simulated with" if column == 0 else "")

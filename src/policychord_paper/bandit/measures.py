@@ -23,8 +23,7 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery, select_models
 
-from .experiments import Gain, Rounding, Stopped, Sweep
-from .settings import EXPERIMENTS, BanditSettings
+from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
 
 
 class LinkEvidence(NamedTuple):
@@ -37,7 +36,7 @@ class LinkEvidence(NamedTuple):
     gain: Gain
 
 
-class ExperimentEvidence(NamedTuple):
+class _ExperimentEvidence(NamedTuple):
     """One experiment. What does not depend on the link was done with the probit."""
 
     probit: LinkEvidence
@@ -51,8 +50,8 @@ class ExperimentEvidence(NamedTuple):
 class Evidence(NamedTuple):
     """Both experiments."""
 
-    first: ExperimentEvidence
-    second: ExperimentEvidence
+    first: _ExperimentEvidence
+    second: _ExperimentEvidence
 
 
 def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
@@ -62,12 +61,15 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
         steps = ("fit", "rivals", "cross-validation", "temperature", "rare choices")
         return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
 
-    def of_experiment(e: str) -> ExperimentEvidence:
-        released, rounding, recovery = (
-            results[f"{step} {e}"] for step in ("cross-validation as released", "rounding", "recovery")
+    def of_experiment(e: str) -> _ExperimentEvidence:
+        return _ExperimentEvidence(
+            probit=of_link(e, "probit"),
+            logit=of_link(e, "logit"),
+            as_released=results[f"cross-validation as released {e}"],
+            rounding=results[f"rounding {e}"],
+            recovery=results[f"recovery {e}"],
+            stopped=results.get(f"stopped {e}"),
         )
-        links = of_link(e, "probit"), of_link(e, "logit")
-        return ExperimentEvidence(*links, released, rounding, recovery, results.get(f"stopped {e}"))
 
     return Evidence(*map(of_experiment, EXPERIMENTS))
 

@@ -10,10 +10,9 @@ from policychord.inference import ModelRecovery
 
 from ..study import Finding, Objection, Recording, Study
 from .claims import CLAIMS, NOT_SHOWN, controls
-from .experiments import RARE, experiments
+from .experiments import EXPERIMENTS, LINKS, RARE, BanditSettings, experiments, study_settings
 from .figures import FIGURES
 from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
-from .settings import EXPERIMENTS, LINKS, BanditSettings, study_settings
 
 INTRODUCTION = """The paper explains how people choose between two arms (Gershman's public data, two experiments) by
 composing three simple policies: exploit the better arm, seek the uncertain one, avoid it. Its generative model is the
@@ -33,9 +32,7 @@ def _findings(settings: BanditSettings, evidence: Evidence) -> list[Finding]:
     findings += _own_likelihood(evidence)
     if not settings.synthetic:
         return findings
-    people = " and ".join(
-        str(len(experiment.fit.models[OURS].subjects)) for experiment in by_experiment(evidence).values()
-    )
+    people = " and ".join(str(len(linked.fit.models[OURS].subjects)) for linked in by_experiment(evidence).values())
     warning = (
         f"No human data were found, so the choices of {people} people were **simulated**: they play by the Hybrid "
         "model, with coefficients like those of real people. The verdicts of this chapter tell how the analysis treats "
@@ -322,51 +319,27 @@ def _objections(settings: BanditSettings, evidence: Evidence) -> list[Objection]
 
 
 OBJECTIONS = (
-    Objection(
-        ("B1", "B2", "B7"),
-        "author",
-        "We claim a higher PXP, not an established one.",
-        "That is a part of its own for each experiment, and counts. The other part asks whether the lead is "
-        "established (PXP above 0.95 with a BOR of at most 0.25): where the BOR is high, most of a PXP is the "
-        "even chance in its definition.",
-    ),
-    Objection(
-        ("B1",),
-        "reviewer",
-        "The gain is a floor under rare choices, not composition.",
-        "It may be: see the control with a clipped Hybrid, which has the floor and no primitive. The claim "
-        "compares with the Hybrid of the literature, and is judged so.",
-    ),
-    Objection(
-        ("B1", "B2"),
-        "reviewer",
-        "The composed model has parameters that BIC does not count.",
-        "The control with one more counted parameter shows what it would change. The paper counts two, and "
-        "the rule judges its claim.",
-    ),
-    Objection(
-        ("B3", "B4", "B11"),
-        "reviewer",
-        "Weights follow from the fitted Hybrid, so a difference between experiments is a difference between tasks.",
-        "Yes: the weights are a function of beliefs and of two fitted coefficients. B11 tests whether they "
-        "differ, not why; people were not assigned to both tasks.",
-    ),
-)
+    Objection(("B1", "B2", "B7"), "author", "We claim a higher PXP, not an established one.",
+              "That is a part of its own for each experiment, and counts. The other part asks whether the lead is "
+              "established (PXP above 0.95 with a BOR of at most 0.25): where the BOR is high, most of a PXP is the "
+              "even chance in its definition."),
+    Objection(("B1",), "reviewer", "The gain is a floor under rare choices, not composition.",
+              "It may be: see the control with a clipped Hybrid, which has the floor and no primitive. The claim "
+              "compares with the Hybrid of the literature, and is judged so."),
+    Objection(("B1", "B2"), "reviewer", "The composed model has parameters that BIC does not count.",
+              "The control with one more counted parameter shows what it would change. The paper counts two, and "
+              "the rule judges its claim."),
+    Objection(("B3", "B4", "B11"), "reviewer",
+              "Weights follow from the fitted Hybrid, so a difference between experiments is a difference between "
+              "tasks.",
+              "Yes: the weights are a function of beliefs and of two fitted coefficients. B11 tests whether they "
+              "differ, not why; people were not assigned to both tasks."),
+)  # fmt: skip
 
 
 STUDY = Study(
-    name="bandit",
-    title="Human choices between two arms: the bandit study",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(lambda settings: FITTED, recorded),
-    redraw=redraw,
-)
+    name="bandit", title="Human choices between two arms: the bandit study", introduction=INTRODUCTION,
+    settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
+    datasets=_datasets, controls=controls, findings=_findings, objections=_objections,
+    recording=Recording(lambda settings: FITTED, recorded), redraw=redraw,
+)  # fmt: skip

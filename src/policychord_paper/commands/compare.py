@@ -55,7 +55,7 @@ def _compare_command(
 
 def _shown(comparison: "RunComparison") -> list[Any]:
     """A table for every kind of difference there is, and the sum of it."""
-    from ..quantity import number
+    from ..claim import number
 
     moved = [
         (m.claim, m.name, *("" if value is None else number(value) for value in (m.a, m.b)), _percent(m.relative))

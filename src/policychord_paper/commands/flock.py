@@ -1,7 +1,7 @@
 """`policychord flock`: one experiment with a flock, the paper's or your own."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from policychord.cli import Json, counted, emit, merge_settings, options, watching
 
-from .app import app
+from .app import Setting, app, offer, with_settings
 
 if TYPE_CHECKING:
     from policychord.worlds.flock import FlockSettings
@@ -31,28 +31,27 @@ Ablation = Literal["fixed-weights", "no-collision-term"]
         "policychord flock polarization --ablation fixed-weights --json",
     ),
 )
+@with_settings(
+    offer(FLOCK, "boids", int, "Number of boids.", "N", "40; milling 60"),
+    offer(FLOCK, "steps", int, "Time steps of 0.05 s.", "N", "440 to 1560, by scenario"),
+    offer(FLOCK, "leaders", int, "How many of the boids know the goal.", "N", "0, 4 or 6, by scenario"),
+    offer(FLOCK, "start_size", float, "Half width of the square, or radius of the ring, in which boids start (m).",
+          "METRES", "2.5; milling 5, vicsek 1.5"),
+    offer(COMPARISON, "update", Literal["synchronous", "sequential"],
+          "synchronous: all boids move at once; sequential: one after another.", "HOW",
+          "synchronous; sequential for the last three scenarios"),
+    offer(COMPARISON, "form", Literal["released", "original"],
+          "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
+          "articles).", "WHOSE", "released"),
+    Setting("seeds", int, options.seeds("8")),
+    Setting("seed", int, options.seed()),
+    Setting("eps", float, options.eps("0.5")),
+)  # fmt: skip
 def _flock_command(
     scenario: Annotated[
         Scenario, typer.Argument(metavar="SCENARIO", help="Which of these.", show_choices=False)
     ],
-    boids: Annotated[
-        int | None, options.option("Number of boids.", "N", "40; milling 60", rich_help_panel=FLOCK)
-    ] = None,
-    steps: Annotated[
-        int | None,
-        options.option("Time steps of 0.05 s.", "N", "440 to 1560, by scenario", rich_help_panel=FLOCK),
-    ] = None,
-    leaders: Annotated[
-        int | None,
-        options.option("How many of the boids know the goal.", "N", "0, 4 or 6, by scenario", rich_help_panel=FLOCK),
-    ] = None,
-    start_size: Annotated[
-        float | None,
-        options.option(
-            "Half width of the square, or radius of the ring, in which boids start (m).", "METRES",
-            "2.5; milling 5, vicsek 1.5", rich_help_panel=FLOCK,
-        ),
-    ] = None,
+    flags: dict[str, tuple[str, Any]],
     ablation: Annotated[
         Ablation | None,
         options.option(
@@ -60,23 +59,6 @@ def _flock_command(
             "WHAT", rich_help_panel=COMPARISON,
         ),
     ] = None,
-    update: Annotated[
-        Literal["synchronous", "sequential"] | None,
-        options.option(
-            "synchronous: all boids move at once; sequential: one after another.", "HOW",
-            "synchronous; sequential for the last three scenarios", rich_help_panel=COMPARISON,
-        ),
-    ] = None,
-    form: Annotated[
-        Literal["released", "original"] | None,
-        options.option(
-            "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
-            "articles).", "WHOSE", "released", rich_help_panel=COMPARISON,
-        ),
-    ] = None,
-    seeds: Annotated[int | None, options.seeds("8")] = None,
-    seed: Annotated[int | None, options.seed()] = None,
-    eps: Annotated[float | None, options.eps("0.5")] = None,
     settings: Annotated[Path | None, options.settings("flock")] = None,
     out: Annotated[Path | None, options.out("out/flock-SCENARIO")] = None,
     animation: Annotated[bool, options.animation("the first seed")] = False,
@@ -101,12 +83,6 @@ def _flock_command(
 
     from ..flock import scenario as run
 
-    flags = {
-        "--boids": ("boids", boids), "--steps": ("steps", steps), "--leaders": ("leaders", leaders),
-        "--start-size": ("start_size", start_size), "--update": ("update", update),
-        "--form": ("form", form), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
-        "--eps": ("eps", eps),
-    }  # fmt: skip
     chosen = merge_settings(lambda changes: settings_of(scenario, ablation, **changes), FlockSettings, flags, settings)
     out = Path("out") / f"flock-{scenario}" if out is None else out
     keep_programs()

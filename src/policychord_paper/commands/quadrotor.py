@@ -9,7 +9,7 @@ from rich.table import Table
 
 from policychord.cli import Json, counted, emit, merge_settings, options, watching
 
-from .app import app
+from .app import Setting, app, offer, with_settings
 
 if TYPE_CHECKING:
     from policychord.worlds.quadrotor import QuadrotorSettings
@@ -22,13 +22,8 @@ FEW = 10  # episodes below which resampling them says nothing: the interval of t
 AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
 
 
-# the names that settings know, here too because those load what a help page does not need
+# The values that settings know stand here too, because settings load what a help page does not need.
 Experiment = Literal["pd", "lqr"]
-Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
-Selection = Literal["sample", "mean", "mode", "dither"]
-Horizon = Literal["one-step", "cost-to-go"]
-Disturbance = Literal["centre", "stale-point"]
-Course = Literal["lemniscate", "circle", "square", "hover"]
 
 
 @app.command(
@@ -41,64 +36,38 @@ Course = Literal["lemniscate", "circle", "square", "hover"]
         "policychord quadrotor lqr --impulse 2 --seeds 50 --animation",
     ),
 )
+@with_settings(
+    offer(COMPOSITION, "composition.gate", Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"],
+          "Where the weights come from: equilibrium (the optimal ones), flow or circuit (the paper's dynamics, from "
+          "the last decision on), one-step (as its scripts compute them), prior (always 50/50) or cheapest (the "
+          "primitive with the lowest expected cost).", "GATE", "equilibrium"),
+    offer(COMPOSITION, "composition.horizon", Literal["one-step", "cost-to-go"],
+          "What an action is judged by: one-step (the cost of the next state, as in the paper) or cost-to-go (of all "
+          "that follow).", "HORIZON", "one-step"),
+    offer(COMPOSITION, "composition.selection", Literal["sample", "mean", "mode", "dither"],
+          "The action taken: mean of the mixture, mode (the most probable), sample (drawn, as in the paper) or "
+          "dither (one controller at a time, in turns that match the weights).", "ACTION", "mean"),
+    offer(COMPOSITION, "composition.margin", float,
+          "How far the grid of thrusts reaches past what the motors can do, so that it cuts no controller short.",
+          "NEWTON", "0"),
+    offer(WORLD, "path", Literal["lemniscate", "circle", "square", "hover"],
+          "The path to follow: lemniscate (a figure of eight), circle, square or hover.", "PATH", "lemniscate"),
+    offer(WORLD, "disturbance", Literal["centre", "stale-point"],
+          "Where random forces act: centre (of mass), or stale-point (where the drone was when the step began, as in "
+          "the paper's simulator; this also turns the drone).", "WHERE", "centre"),
+    offer(WORLD, "impulse", float, "lqr: force of the push, for one decision.", "NEWTON", "1"),
+    Setting("seeds", int, options.seeds(str(SEEDS), "Episodes, each with random forces of its own.")),
+    Setting("seed", int, options.seed()),
+    Setting("composition.eps", float, options.eps("0.05")),
+)  # fmt: skip
 def _quadrotor_command(
     experiment: Annotated[Experiment, typer.Argument(metavar="PAIR", help="Which pair of controllers.")],
-    gate: Annotated[
-        Gate | None,
-        options.option(
-            "Where the weights come from: equilibrium (the optimal ones), flow or circuit (the paper's dynamics, from "
-            "the last decision on), one-step (as its scripts compute them), prior (always 50/50) or cheapest (the "
-            "primitive with the lowest expected cost).", "GATE", "equilibrium", rich_help_panel=COMPOSITION,
-        ),
-    ] = None,
-    horizon: Annotated[
-        Horizon | None,
-        options.option(
-            "What an action is judged by: one-step (the cost of the next state, as in the paper) or cost-to-go (of all "
-            "that follow).", "HORIZON", "one-step", rich_help_panel=COMPOSITION,
-        ),
-    ] = None,
-    selection: Annotated[
-        Selection | None,
-        options.option(
-            "The action taken: mean of the mixture, mode (the most probable), sample (drawn, as in the paper) or "
-            "dither (one controller at a time, in turns that match the weights).", "ACTION", "mean",
-            rich_help_panel=COMPOSITION,
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None,
-        options.option(
-            "How far the grid of thrusts reaches past what the motors can do, so that it cuts no controller short.",
-            "NEWTON", "0", rich_help_panel=COMPOSITION,
-        ),
-    ] = None,
-    path: Annotated[
-        Course | None,
-        options.option(
-            "The path to follow: lemniscate (a figure of eight), circle, square or hover.", "PATH", "lemniscate",
-            rich_help_panel=WORLD,
-        ),
-    ] = None,
-    disturbance: Annotated[
-        Disturbance | None,
-        options.option(
-            "Where random forces act: centre (of mass), or stale-point (where the drone was when the step began, as in "
-            "the paper's simulator; this also turns the drone).", "WHERE", "centre", rich_help_panel=WORLD,
-        ),
-    ] = None,
-    impulse: Annotated[
-        float | None,
-        options.option("lqr: force of the push, for one decision.", "NEWTON", "1", rich_help_panel=WORLD),
-    ] = None,
-    seeds: Annotated[int | None, options.seeds(str(SEEDS), "Episodes, each with random forces of its own.")] = None,
-    seed: Annotated[int | None, options.seed()] = None,
-    eps: Annotated[float | None, options.eps("0.05")] = None,
+    flags: dict[str, tuple[str, Any]],
     settings: Annotated[Path | None, options.settings("quadrotor")] = None,
     out: Annotated[Path | None, options.out("out/quadrotor-PAIR")] = None,
     animation: Annotated[bool, options.animation("the first episode")] = False,
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Fly a planar drone along a path while random forces push it. One controller stabilises, one tracks the path;
     they fly alone, composed, and in a fixed 50/50 mixture, against a baseline controller under the same forces.
     Prints what each flight costs; writes a table, figures, data (Zarr) and, if asked, an animation.
@@ -113,13 +82,7 @@ def _quadrotor_command(
 
     from ..quadrotor import scenario as run
 
-    flags = {
-        "--gate": ("composition.gate", gate), "--horizon": ("composition.horizon", horizon),
-        "--selection": ("composition.selection", selection), "--margin": ("composition.margin", margin),
-        "--eps": ("composition.eps", eps), "--path": ("path", path), "--disturbance": ("disturbance", disturbance),
-        "--impulse": ("impulse", impulse), "--seeds": ("seeds", seeds), "--seed": ("seed", seed),
-    }  # fmt: skip
-    options.require_eps(eps)
+    options.require_eps(flags["--eps"][1])
     chosen = merge_settings(_build, QuadrotorSettings, flags, settings)
     pushed = experiment == "lqr" or "impulse" not in chosen.model_fields_set
     options.require(pushed, "--impulse", f"{chosen.impulse:g}", "only the lqr pair is pushed; with pd leave it out")

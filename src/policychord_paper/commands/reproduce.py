@@ -19,13 +19,18 @@ from .app import app
 
 if TYPE_CHECKING:
     from ..claim import JudgedClaim
-    from ..records import Choices, Report
     from ..reproduce import Chosen, Watcher
+    from ..study import Choices, Report, Study
 
     StudyName = str
 else:
     StudyName = Literal[("all", *STUDIES)]
 
+SHOWN = 2  # measured values of a claim; the page has them all
+SIMULATED = (
+    "The {} study used simulated people, because the public data were not found; its verdicts say nothing about people "
+    "and are not counted.  policychord bandit data fetch  gets them, --data DIR points to them."
+)
 STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
 
@@ -75,18 +80,17 @@ def _reproduce_command(
     """
     from policychord.runs import available_cores, write_json
 
-    from ..environment import environment
-    from ..records import Report, claim_records
     from ..report import write_report
+    from ..reproduce import environment, tasks_of
     from ..reproduce import reproduce as run
-    from ..reproduce import tasks_of
+    from ..study import Report, claim_records, simulated
 
     began = time.perf_counter()
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
     workers = available_cores() if workers is None else workers
     chosen = _chosen(study, quick, seed, data)
     ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed, data)
-    if data is not None and not any(map(_reads_data, [*chosen, *lenders])):
+    if data is not None and not any(_reads_data(c.study) for c in [*chosen, *lenders]):
         raise typer.BadParameter(f"the {study} study reads no data: leave it out.", param_hint="--data")
     for line in _without_data(chosen):
         aside.print(line, markup=False, highlight=False)
@@ -105,24 +109,26 @@ def _reproduce_command(
         write_json(out / "environment.json", around._asdict()),
         write_report(report, out),
     ]
-    notes = _notes(report)
+    notes = [SIMULATED.format(chapter.study) for chapter in report.chapters if simulated(chapter)]
+    judged = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
     results = {"study": study, "results": claims, "out": out, "files": files}
     record = results | {"notes": notes, "seconds": around.seconds}
-    emit(json, record, _claims_table(report), _counts(report), *notes, *_closing(out, report))
+    emit(json, record, _claims_table(report), _counts(judged), *notes, *_closing(out, report))
 
 
 def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
     from .. import load_study
     from ..reproduce import Chosen
 
-    studies = [load_study(study) for study in (STUDIES if name == "all" else [name])]
-    readers = [study.name for study in studies if "data" in signature(study.settings).parameters]
-    more = {study: {"data": data} for study in readers if data is not None}
-    return [Chosen(study, study.settings(quick=quick, seed=seed, **more.get(study.name, {}))) for study in studies]
+    chosen = []
+    for study in map(load_study, STUDIES if name == "all" else [name]):
+        more = {"data": data} if data is not None and _reads_data(study) else {}
+        chosen.append(Chosen(study, study.settings(quick=quick, seed=seed, **more)))
+    return chosen
 
 
-def _reads_data(chosen: "Chosen") -> bool:
-    return "data" in signature(chosen.study.settings).parameters
+def _reads_data(study: "Study[Any, Any]") -> bool:
+    return "data" in signature(study.settings).parameters
 
 
 def _choices(read: "list[Chosen]") -> "Choices":
@@ -175,7 +181,8 @@ def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
 
 
 def _claims_table(report: "Report") -> Table:
-    from ..records import simulated
+    from ..claim import number
+    from ..study import simulated
 
     table = Table(title="Claims of the paper", title_justify="left", expand=True)
     table.add_column("", no_wrap=True)
@@ -184,7 +191,10 @@ def _claims_table(report: "Report") -> Table:
     table.add_column("verdict", no_wrap=True)
     for chapter in report.chapters:
         for claim in chapter.claims:
-            table.add_row(claim.id, claim.statement, _telling(claim), _verdict(claim, simulated(chapter)))
+            first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:SHOWN]]
+            more = [f"and {len(claim.measured) - SHOWN} more"] if len(claim.measured) > SHOWN else []
+            telling = "\n".join([*first, *more])
+            table.add_row(claim.id, claim.statement, telling, _verdict(claim, simulated(chapter)))
         table.add_section()
     return table
 
@@ -199,37 +209,13 @@ def _verdict(claim: "JudgedClaim", on_simulated: bool) -> Text:
     return Text(f"{claim.verdict}\n({firm})" if firm else claim.verdict, style=STYLE[claim.verdict])
 
 
-def _telling(claim: "JudgedClaim") -> str:
-    """The first values of a claim; the page has them all."""
-    from ..quantity import number
-
-    first = [f"{name}: {number(value)}" for name, value in list(claim.measured.items())[:2]]
-    more = len(claim.measured) - len(first)
-    return "\n".join([*first, f"and {more} more"] if more else first)
-
-
-def _counts(report: "Report") -> Text:
-    """Verdicts, without those about people where there were no people."""
-    from ..records import simulated
-
-    claims = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
+def _counts(claims: "list[JudgedClaim]") -> Text:
+    """How many claims have each verdict."""
     if not claims:
         return Text("No claims were judged.")
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in STYLE}
     parts = [Text(f"{count} {verdict}", style=STYLE[verdict]) for verdict, count in counts.items() if count]
     return Text.assemble(f"Of {len(claims)} claims: ", Text(", ").join(parts))
-
-
-def _notes(report: "Report") -> list[str]:
-    from ..records import simulated
-
-    return [
-        f"The {chapter.study} study used simulated people, because the public data were not found; its verdicts say "
-        "nothing about people and are not counted.  policychord bandit data fetch  gets them, --data DIR points to "
-        "them."
-        for chapter in report.chapters
-        if simulated(chapter)
-    ]
 
 
 def _closing(out: Path, report: "Report") -> list[str]:

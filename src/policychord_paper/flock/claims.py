@@ -10,6 +10,8 @@ from ..claim import (
     Claim,
     Condition,
     Measured,
+    Numbers,
+    Quantity,
     Revision,
     Rule,
     added,
@@ -22,10 +24,8 @@ from ..claim import (
     median,
     revised,
 )
-from ..quantity import Quantity
 from ..study import Control
-from .experiments import MOMENTS, Evidence, Forms, by_model
-from .settings import TEMPERATURES, FlockStudySettings
+from .experiments import MOMENTS, TEMPERATURES, Evidence, FlockStudySettings, Forms, by_model
 
 POLARIZED = 0.95  # polarization above which a flock counts as aligned
 SEEDS = 8  # that F1 asks for
@@ -33,10 +33,8 @@ MILLS = 0.8  # milling order parameter above which a flock counts as a mill
 COLD, MIDDLE, HOT = (f"eps {eps:g}" for eps in TEMPERATURES)
 LATE = 100  # steps: how long weights settle, and from when polarization is judged at each temperature
 
-AT_ONCE, IN_TURN = READINGS = (
-    "",
-    "in turn",
-)  # boids move at once, as the text says, or one after another, as the scripts do
+# boids move at once, as the text says, or one after another, as the scripts do
+AT_ONCE, IN_TURN = READINGS = ("", "in turn")
 
 Measure = Callable[[FlockStudySettings, Evidence], Measured]
 
@@ -48,6 +46,10 @@ def _metres(value: float) -> Quantity:
 def nearest_distance(flight: FlockFlight) -> np.ndarray:
     """How near the centre of the flock comes to the goal, in each seed."""
     return flight.measured.goal_distance.min(axis=1)
+
+
+def _nearest(flight: FlockFlight) -> Quantity:
+    return _metres(median(nearest_distance(flight)))
 
 
 def arrive(flight: FlockFlight) -> Quantity:
@@ -63,20 +65,26 @@ def polarized_from(flight: FlockFlight) -> float:
     return median(_ordered_from(flight.measured.polarization, POLARIZED))
 
 
+def _ordered_from(order: np.ndarray, limit: float) -> np.ndarray:
+    """The step from which each episode's order stays above the limit, or its length if it does not."""
+    above = order > limit
+    return above.shape[1] - np.cumprod(above[:, ::-1], axis=1).sum(axis=1)
+
+
 def mill(flight: FlockFlight) -> np.ndarray:
     """The milling order parameter of each seed at the end."""
     return at_end(flight.measured.milling)
 
 
-def _in_both_orders(measure: Measure) -> Measure:
-    """A measurement on flocks that move at once, and on the same flocks that move one after another."""
+def _in_both_orders(rule: Rule, measure: Measure) -> tuple[Rule, Measure]:
+    """A rule and its measurement for flocks that move at once, and for the same that move one after another."""
 
     def both(settings: FlockStudySettings, evidence: Evidence) -> Measured:
         released = evidence._replace(**evidence.in_turn._asdict())
         by_order = {AT_ONCE: measure(settings, evidence), IN_TURN: measure(settings, released)}
         return {label(order, name): value for order, measured in by_order.items() for name, value in measured.items()}
 
-    return both
+    return in_readings(rule, *READINGS), both
 
 
 # ------------------------------------------------------------------------------------ measurements
@@ -154,20 +162,20 @@ def _reaches_goal(pick: Callable[[Evidence], FlockFlight]) -> Measure:
         flock, alone = pick(evidence), evidence.leaders.none
         measured = flock.measured
         ends = np.maximum(arrivals(measured.goal_distance), 1)
-        aligned = [series[:end].mean() for series, end in zip(measured.polarization, ends, strict=True)]
+
+        def until_arrival(series: np.ndarray, every: int = 1) -> list[float]:
+            return [float(own[: -(-end // every)].mean()) for own, end in zip(series, ends, strict=True)]
+
+        aligned = until_arrival(measured.polarization)
         linked, whole = (
-            float(
-                np.mean(
-                    [episode[: -(-end // measured.every)].mean() for episode, end in zip(series, ends, strict=True)]
-                )
-            )
+            float(np.mean(until_arrival(series, measured.every)))
             for series in (measured.linked, measured.largest_group)
         )
         return {
-            "median nearest distance": _metres(median(nearest_distance(flock))),
+            "median nearest distance": _nearest(flock),
             f"share of seeds nearer than {ARRIVED:g} m": arrive(flock),
             "polarization before arrival": float(np.median(aligned)),
-            "no leaders: median nearest distance": _metres(median(nearest_distance(alone))),
+            "no leaders: median nearest distance": _nearest(alone),
             "no leaders / leaders": median(nearest_distance(alone)) / median(nearest_distance(flock)),
             "boids linked within 3 m before arrival": Quantity(linked, "share"),
             "mean nearest distance": _metres(nearest_distance(flock).mean()),
@@ -192,28 +200,23 @@ def _leaders_vary_more(settings: FlockStudySettings, evidence: Evidence) -> Meas
 
 def _temperature(settings: FlockStudySettings, evidence: Evidence) -> Measured:
     flights = dict(zip((COLD, MIDDLE, HOT), evidence.temperatures, strict=True))
-    cold, middle, hot = evidence.temperatures
+    near = {eps: nearest_distance(flight) for eps, flight in flights.items()}
     aligned = {eps: _after(LATE, flight.measured.polarization).mean() for eps, flight in flights.items()}
     uneven = {eps: flight.measured.imbalance.mean() for eps, flight in flights.items()}
     return {
-        f"standard errors by which {HOT} is farther than {MIDDLE}": _standard_errors(
-            nearest_distance(hot) - nearest_distance(middle)
-        ),
-        f"standard errors by which {COLD} is farther than {MIDDLE}": _standard_errors(
-            nearest_distance(cold) - nearest_distance(middle)
-        ),
         **{
-            f"mean nearest distance at {eps}": _metres(nearest_distance(flight).mean())
-            for eps, flight in flights.items()
+            f"standard errors by which {eps} is farther than {MIDDLE}": _standard_errors(near[eps] - near[MIDDLE])
+            for eps in (HOT, COLD)
         },
-        f"arrivals at {HOT} / at {MIDDLE}": arrive(hot).value / max(arrive(middle).value, 1),
+        **{f"mean nearest distance at {eps}": _metres(distance.mean()) for eps, distance in near.items()},
+        f"arrivals at {HOT} / at {MIDDLE}": arrive(flights[HOT]).value / max(arrive(flights[MIDDLE]).value, 1),
         **{f"share of seeds that arrive at {eps}": arrive(flight) for eps, flight in flights.items()},
         f"least polarization after step {LATE}": min(aligned.values()),
         **{f"polarization after step {LATE} at {eps}": value for eps, value in aligned.items()},
         f"fall of max|w - 1/3| from {COLD} to {MIDDLE}": uneven[COLD] - uneven[MIDDLE],
         f"fall of max|w - 1/3| from {MIDDLE} to {HOT}": uneven[MIDDLE] - uneven[HOT],
         **{f"mean max|w - 1/3| at {eps}": value for eps, value in uneven.items()},
-        "seeds": len(nearest_distance(middle)),
+        "seeds": len(near[MIDDLE]),
     }
 
 
@@ -224,19 +227,18 @@ def _after(step: int, series: np.ndarray) -> np.ndarray:
 
 def _standard_errors(difference: np.ndarray) -> float:
     """The mean of differences between paired seeds, in units of its standard error."""
-    error = difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-12
-    return float(difference.mean() / error)
+    return float(difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-12))
 
 
 def _guides(pick: Callable[[Evidence], Forms[FlockFlight]]) -> Measure:
     """The measurement of F9 to F11 on followers of a model of the literature."""
 
     def measure(settings: FlockStudySettings, evidence: Evidence) -> Measured:
-        measured: dict[str, Quantity | float] = {}
+        measured: Numbers = {}
         for form, (led, alone) in pick(evidence)._asdict().items():
             measured |= {
-                f"{form}: median nearest distance": _metres(median(nearest_distance(led))),
-                f"{form}: without leaders": _metres(median(nearest_distance(alone))),
+                f"{form}: median nearest distance": _nearest(led),
+                f"{form}: without leaders": _nearest(alone),
                 f"{form}: leaders / no leaders": median(nearest_distance(led)) / median(nearest_distance(alone)),
                 f"{form}: seeds that arrive": arrive(led),
                 f"{form}: leaders' temporal sd": led.measured.leader_sd.mean(),
@@ -259,129 +261,98 @@ POLARIZES = all_of(
     history=revised("the same, for boids that move at once only", ORDERS),
 )  # fmt: skip
 BALANCES = all_of(
-    Condition("late / early", "<=", 0.5),
-    context=f"mean max|w - 1/3| over the last {LATE} and over the first 20 steps",
+    Condition("late / early", "<=", 0.5), context=f"mean max|w - 1/3| over the last {LATE} and over the first 20 steps",
     history=revised("the same, for boids that move at once only", ORDERS),
-)
-MILLING = in_parts(
-    {
-        "from the ring": (
-            Condition("ring: median m, last 50 steps", ">", MILLS),
-            Condition("ring, without the term: median m", "<", 0.2),
-        ),
-        "from a random start": (
-            Condition("random start: median m, last 50 steps", ">", MILLS),
-            Condition("random start, without the term: median m", "<", 0.2),
-        ),
-    },
-    history=revised(
-        "the ring alone: median m > 0.8 with the term and < 0.2 without",
-        "the text says that boids begin at random, and only the scripts begin with a ring that rotates; " + ORDERS,
+)  # fmt: skip
+MILLING = in_parts({
+    name: (
+        Condition(f"{start}: median m, last 50 steps", ">", MILLS),
+        Condition(f"{start}, without the term: median m", "<", 0.2),
+    )
+    for name, start in (("from the ring", "ring"), ("from a random start", "random start"))
+}, history=revised(
+    "the ring alone: median m > 0.8 with the term and < 0.2 without",
+    "the text says that boids begin at random, and only the scripts begin with a ring that rotates; " + ORDERS,
+))  # fmt: skip
+GOAL = in_parts({
+    "it arrives": (
+        Condition(f"share of seeds nearer than {ARRIVED:g} m", ">=", 0.8), Condition("no leaders / leaders", ">=", 5),
     ),
-)
-GOAL = in_parts(
-    {
-        "it arrives": (
-            Condition(f"share of seeds nearer than {ARRIVED:g} m", ">=", 0.8),
-            Condition("no leaders / leaders", ">=", 5),
-        ),
-        "polarized": (Condition("polarization before arrival", ">", 0.9),),
-        "cohesive": (Condition("boids linked within 3 m before arrival", ">=", 0.95),),
-    },
-    history=revised(
-        "arrival, polarization and the control without leaders, each a part, and no condition on cohesion",
-        "the statement says cohesive, which nothing judged; " + ORDERS,
-    ),
-)
+    "polarized": (Condition("polarization before arrival", ">", 0.9),),
+    "cohesive": (Condition("boids linked within 3 m before arrival", ">=", 0.95),),
+}, history=revised(
+    "arrival, polarization and the control without leaders, each a part, and no condition on cohesion",
+    "the statement says cohesive, which nothing judged; " + ORDERS,
+))  # fmt: skip
 VARY = all_of(
     Condition("share of seeds in which leaders vary more", ">=", 1),
     history=revised("the same, for boids that move at once only", ORDERS),
 )
+HALVED = Condition("released: leaders / no leaders", "<=", 0.5)
 GUIDED = in_parts(
-    {
-        "it arrives": (Condition("released: seeds that arrive", ">=", 0.8),),
-        "the distance halves": (Condition("released: leaders / no leaders", "<=", 0.5),),
-    },
+    {"it arrives": (Condition("released: seeds that arrive", ">=", 0.8),), "the distance halves": (HALVED,)},
     history=revised(
         "the distance at least halved against the same flock without leaders",
         "to guide a flock to a goal is more than to halve its distance; halving alone is now partly",
     ),
 )
-HALVED = GUIDED.parts[1].conditions[0]
 PRIORITY = all_of(
     Condition("boids too close whose separation the term raises", ">=", 0.8),
     context=f"the same states with the term and without it, {MOMENTS} moments of the ring",
     history=added("written after an independent check had found 92%"),
 )
-UNBALANCED = in_parts(
-    {
-        "followers lean to balance": (Condition("followers: late / early", "<=", 0.5),),
-        "leaders do not": (Condition("leaders / followers, late", ">", 2),),
-    },
-    context="mean max|w - 1/3|",
-    history=added("written after an independent check had found 0.348 to 0.124 for followers and 0.505 for leaders"),
-)
-
-
-def _both_orders(rule: Rule) -> Rule:
-    return in_readings(rule, *READINGS)
-
-
-TEMPERATURE = in_parts(
-    {
-        "polarization stays high": (Condition(f"least polarization after step {LATE}", ">", 0.9),),
-        "weights flatten": (
-            Condition(f"fall of max|w - 1/3| from {COLD} to {MIDDLE}", ">", 0),
-            Condition(f"fall of max|w - 1/3| from {MIDDLE} to {HOT}", ">", 0),
-        ),
-        "navigation suffers": (
-            Condition(f"share of seeds that arrive at {MIDDLE}", ">", 0),
-            Condition(f"arrivals at {HOT} / at {MIDDLE}", "<=", 0.5),
-        ),
-        "sweet spot between": (
-            Condition(f"standard errors by which {COLD} is farther than {MIDDLE}", ">", 2),
-            Condition(f"standard errors by which {HOT} is farther than {MIDDLE}", ">", 2),
-        ),
-    },
-    history=(
-        Revision(
-            "the same four parts, but the sweet spot had to be nearest to the goal at eps 1 by any distance, and "
-            "navigation suffered if at most half as many seeds arrive at eps 10 as at 1, even where none arrives at 1",
-            "reproduced",
-            "nearest by 0.7 standard errors of the paired seeds is what chance gives; now it takes more than two",
-        ),
-        Revision(
-            "the present rule, but navigation suffered also where no seed arrives at eps 1",
-            "partly",
-            "half of none is no loss of navigation; now some seeds must arrive at eps 1",
-        ),
-        *revised("the present four parts, for boids that move at once only", ORDERS, "partly"),
+UNBALANCED = in_parts({
+    "followers lean to balance": (Condition("followers: late / early", "<=", 0.5),),
+    "leaders do not": (Condition("leaders / followers, late", ">", 2),),
+}, "mean max|w - 1/3|", added(
+    "written after an independent check had found 0.348 to 0.124 for followers and 0.505 for leaders"
+))  # fmt: skip
+TEMPERATURE = in_parts({
+    "polarization stays high": (Condition(f"least polarization after step {LATE}", ">", 0.9),),
+    "weights flatten": (
+        Condition(f"fall of max|w - 1/3| from {COLD} to {MIDDLE}", ">", 0),
+        Condition(f"fall of max|w - 1/3| from {MIDDLE} to {HOT}", ">", 0),
     ),
-)
+    "navigation suffers": (
+        Condition(f"share of seeds that arrive at {MIDDLE}", ">", 0),
+        Condition(f"arrivals at {HOT} / at {MIDDLE}", "<=", 0.5),
+    ),
+    "sweet spot between": (
+        Condition(f"standard errors by which {COLD} is farther than {MIDDLE}", ">", 2),
+        Condition(f"standard errors by which {HOT} is farther than {MIDDLE}", ">", 2),
+    ),
+}, history=(
+    Revision("the same four parts, but the sweet spot had to be nearest to the goal at eps 1 by any distance, and "
+             "navigation suffered if at most half as many seeds arrive at eps 10 as at 1, even where none arrives at 1",
+             "reproduced", "nearest by 0.7 standard errors of the paired seeds is what chance gives; now it takes more "
+             "than two"),
+    Revision("the present rule, but navigation suffered also where no seed arrives at eps 1", "partly",
+             "half of none is no loss of navigation; now some seeds must arrive at eps 1"),
+    *revised("the present four parts, for boids that move at once only", ORDERS, "partly"),
+))  # fmt: skip
 
 GUIDE = "no number given: guided towards the goal (Fig. S4{}; one flight)"
 
 CLAIMS: tuple[Claim[FlockStudySettings, Evidence], ...] = (
-    Claim("F1", "a leaderless flock polarizes", "Fig 3b, S2a", _both_orders(POLARIZES), _in_both_orders(_polarizes),
+    Claim("F1", "a leaderless flock polarizes", "Fig 3b, S2a", *_in_both_orders(POLARIZES, _polarizes),
           "polarization becomes 1 (Fig. S2a; one flight)"),
     Claim("F2", "the weights of a leaderless flock tend to balance", "Fig 3b, S1",
-          _both_orders(BALANCES), _in_both_orders(_balances),
-          "weights become approximately equal (Fig. S1; one flight)"),
-    Claim("F3", "a flock whose model has the collision term mills", "Fig 3c, S2b",
-          _both_orders(MILLING), _in_both_orders(_mills), "milling order parameter near 1 (Fig. S2b; one flight)"),
-    Claim("F4", "10% leaders bring the flock to the goal, cohesive and polarized", "Fig 3d, S2c", _both_orders(GOAL),
-          _in_both_orders(_reaches_goal(lambda evidence: evidence.leaders.tenth)),
+          *_in_both_orders(BALANCES, _balances), "weights become approximately equal (Fig. S1; one flight)"),
+    Claim("F3", "a flock whose model has the collision term mills", "Fig 3c, S2b", *_in_both_orders(MILLING, _mills),
+          "milling order parameter near 1 (Fig. S2b; one flight)"),
+    Claim("F4", "10% leaders bring the flock to the goal, cohesive and polarized", "Fig 3d, S2c",
+          *_in_both_orders(GOAL, _reaches_goal(lambda evidence: evidence.leaders.tenth)),
           "no number given: distance falls, flock polarized (Fig. S2c; one flight)"),
-    Claim("F5", "leaders' weights vary more over time than followers'", "Fig 3d", _both_orders(VARY),
-          _in_both_orders(_leaders_vary_more), "no number given: higher temporal variability (Fig. 3d)"),
-    Claim("F6", "100% informed boids reach the goal", "Fig S3a", _both_orders(GOAL),
-          _in_both_orders(_reaches_goal(lambda evidence: evidence.leaders.everyone)),
+    Claim("F5", "leaders' weights vary more over time than followers'", "Fig 3d",
+          *_in_both_orders(VARY, _leaders_vary_more), "no number given: higher temporal variability (Fig. 3d)"),
+    Claim("F6", "100% informed boids reach the goal", "Fig S3a",
+          *_in_both_orders(GOAL, _reaches_goal(lambda evidence: evidence.leaders.everyone)),
           "no number given: distance decreases, polarized (Fig. S3a; one flight)"),
-    Claim("F7", "20% informed boids bring the flock to the goal", "Fig S3b", _both_orders(GOAL),
-          _in_both_orders(_reaches_goal(lambda evidence: evidence.leaders.fifth)),
+    Claim("F7", "20% informed boids bring the flock to the goal", "Fig S3b",
+          *_in_both_orders(GOAL, _reaches_goal(lambda evidence: evidence.leaders.fifth)),
           "no number given: distance decreases, polarized (Fig. S3b; one flight)"),
     Claim("F8", "as eps rises from 0.1 over 1 to 10, polarization stays high, weights flatten and navigation suffers, "
-          "with a sweet spot between", "Fig S3c", _both_orders(TEMPERATURE), _in_both_orders(_temperature),
+          "with a sweet spot between", "Fig S3c", *_in_both_orders(TEMPERATURE, _temperature),
           "no number given: polarization high at all, a sweet spot suggested (30 seeds)"),
     Claim("F9", "6 informed boids guide Couzin followers", "Fig S4a", GUIDED,
           _guides(lambda evidence: evidence.couzin), GUIDE.format("a")),
@@ -390,9 +361,9 @@ CLAIMS: tuple[Claim[FlockStudySettings, Evidence], ...] = (
     Claim("F11", "6 informed boids guide Vicsek followers", "Fig S4c", GUIDED,
           _guides(lambda evidence: evidence.vicsek), GUIDE.format("c")),
     Claim("F12", "the collision term prioritises separation when a boid is too close to others", "Fig 3c",
-          _both_orders(PRIORITY), _in_both_orders(_raises_separation), "no number given: stated in the caption"),
+          *_in_both_orders(PRIORITY, _raises_separation), "no number given: stated in the caption"),
     Claim("F13", "followers lean to balance, and leaders do not", "Fig 3d, S4",
-          _both_orders(UNBALANCED), _in_both_orders(_leaders_stay_unbalanced),
+          *_in_both_orders(UNBALANCED, _leaders_stay_unbalanced),
           "no number given: one leader and one follower in Fig. 3d, leaders in Fig. S4"),
 )  # fmt: skip
 
@@ -402,28 +373,26 @@ CLAIMS: tuple[Claim[FlockStudySettings, Evidence], ...] = (
 
 def controls(settings: FlockStudySettings, evidence: Evidence) -> list[Control]:
     """The same flocks without what is said to matter; each answer follows its numbers."""
+    without = [control(evidence) for control in (_fixed_weights, _no_leaders, _no_term, _random_start)]
     followers = (_without_leaders(name, forms) for name, forms in by_model(evidence).items())
-    return [
-        _fixed_weights(evidence), _no_leaders(evidence), _no_term(evidence), _random_start(evidence),
-        _order(settings, evidence), *followers,
-    ]  # fmt: skip
+    return [*without, _order(settings, evidence), *followers]
 
 
 def _order(settings: FlockStudySettings, evidence: Evidence) -> Control:
     """The median results of both orders of moving, side by side."""
     both = {"at once": evidence, "in turn": evidence._replace(**evidence.in_turn._asdict())}
-    measured: dict[str, Quantity | float] = {}
+    measured: Numbers = {}
     for order, flown in both.items():
         measured |= {
             f"polarization at the end, {order}": final_polarization(flown.leaderless.gated),
             f"m from the ring, {order}": median(mill(flown.milling.ring)),
-            f"nearest distance, 10% leaders, {order}": _metres(median(nearest_distance(flown.leaders.tenth))),
+            f"nearest distance, 10% leaders, {order}": _nearest(flown.leaders.tenth),
         }
     differ = []
     for claim in CLAIMS:
         held = judge_claim(claim, settings, evidence).holds
-        own = {name: held[label(IN_TURN, name)] for name in held if label(IN_TURN, name) in held}
-        differ += [claim.id] if any(held[name] != other for name, other in own.items()) else []
+        if any(held[name] != held.get(label(IN_TURN, name), held[name]) for name in held):
+            differ.append(claim.id)
     if differ:
         answer = f"In {', '.join(differ)} a part of the rule holds in one order only."
     else:
@@ -443,7 +412,7 @@ def _fixed_weights(evidence: Evidence) -> Control:
         )
     else:
         answer = "Yes, and no more slowly: the gate is not what makes this flock polarize."
-    measured: dict[str, Quantity | float] = {}
+    measured: Numbers = {}
     for name, flight in {"fixed": fixed, "gated": gated}.items():
         measured |= {
             f"polarization at the end, {name}": final_polarization(flight),
@@ -509,7 +478,7 @@ def _random_start(evidence: Evidence) -> Control:
 
 
 def _without_leaders(model: str, forms: Forms[FlockFlight]) -> Control:
-    measured: dict[str, Quantity | float] = {}
+    measured: Numbers = {}
     guided = []
     for form, (led, alone) in forms._asdict().items():
         near, far = median(nearest_distance(led)), median(nearest_distance(alone))
@@ -523,9 +492,3 @@ def _without_leaders(model: str, forms: Forms[FlockFlight]) -> Control:
         answer = "The leaders halve the distance in neither form."
     question = "How near does the same flock come if no boid knows the goal?"
     return Control(f"{model} followers without leaders", question, measured, answer)
-
-
-def _ordered_from(order: np.ndarray, limit: float) -> np.ndarray:
-    """The step from which each episode's order stays above the limit, or its length if it does not."""
-    above = order > limit
-    return above.shape[1] - np.cumprod(above[:, ::-1], axis=1).sum(axis=1)

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from policychord import Problem, solve
 from policychord.agent import Composer
@@ -28,11 +29,30 @@ from policychord.worlds.flock import (
     scenario,
 )
 
-from .settings import TEMPERATURES, FlockStudySettings
-
 T = TypeVar("T")
+TEMPERATURES = (0.1, 1.0, 10.0)  # Fig. S3c
 MOMENTS = 20  # of a flight, at which the collision term is weighed
 AT_ONCE = 10  # seeds of three temperatures that fit into one batch
+
+
+class FlockStudySettings(BaseModel):
+    """Sizes of the reproduction: how many seeds each claim gets."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(default=0, ge=0, description="of all random draws")
+    seeds: int = Field(default=8, ge=1, description="of the leaderless flock; its rule asks for 8")
+    goal_seeds: int = Field(default=8, ge=1, description="of milling, leaders and followers of the literature")
+    temperature_seeds: int = Field(default=30, ge=2, description="compared in pairs; the paper's Fig. S3c has 30")
+    keep_every: int = Field(default=5, ge=1, description="steps between those that are kept as data")
+    shorten: float = Field(default=1.0, gt=0, le=1, description="share of the steps, for tests of the machinery")
+
+
+def study_settings(*, quick: bool = True, seed: int = 0) -> FlockStudySettings:
+    """What `--quick`, `--full` and `--seed` mean here."""
+    if not quick:
+        return FlockStudySettings(seed=seed)
+    return FlockStudySettings(seed=seed, goal_seeds=3, temperature_seeds=2, keep_every=20)
 
 
 class _Leaders(NamedTuple, Generic[T]):
@@ -194,12 +214,12 @@ def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[
 
 def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
     """What is kept of every flight of a group."""
-    traces = fly_together(flights)
-    measured = [measure(flight, trace) for flight, trace in zip(flights, traces, strict=True)]
     results = []
-    for flight, trace, numbers in zip(flights, traces, measured, strict=True):
-        raised = _raise_separation(flight, trace) if flight.collision_term else numbers.raised
-        results.append((numbers._replace(raised=raised), choose_episodes(trace, [0])))
+    for flight, trace in zip(flights, fly_together(flights), strict=True):
+        measured = measure(flight, trace)
+        if flight.collision_term:
+            measured = measured._replace(raised=_raise_separation(flight, trace))
+        results.append((measured, choose_episodes(trace, [0])))
     return results
 
 
@@ -233,16 +253,9 @@ def _pose_all(settings: FlockSettings, state: FlockState, boids: np.ndarray) -> 
         composers = [boid(settings, env, informed) for informed in (True, False)]
         views, *both = _pose(env, composers, jax.tree_util.tree_map(jnp.asarray, state), jnp.asarray(boids))
     leads = np.asarray(boids) < settings.leaders
-    chosen = [np.where(_beside(leads, own), own, other) for own, other in zip(*map(_arrays, both), strict=True)]
-    return jax.tree_util.tree_map(np.asarray, views), Problem(*chosen)
-
-
-def _arrays(batch: Problem) -> list[np.ndarray]:
-    return [np.asarray(field) for field in batch]
-
-
-def _beside(flags: np.ndarray, array: np.ndarray) -> np.ndarray:
-    return flags.reshape(-1, *[1] * (array.ndim - 1))
+    views, informed, other = jax.tree_util.tree_map(np.asarray, (views, *both))
+    chosen = (np.where(leads.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in zip(informed, other, strict=True))
+    return views, Problem(*chosen)
 
 
 @eqx.filter_jit

@@ -11,8 +11,7 @@ from policychord.drawing import COLOURS, blank
 from policychord.worlds.flock import ARRIVED, FORCES, FlockFlight, draw_band, draw_paths, draw_simplex
 
 from ..study import StudyFigure
-from .experiments import Evidence, by_model
-from .settings import TEMPERATURES, FlockStudySettings
+from .experiments import TEMPERATURES, Evidence, FlockStudySettings, by_model
 
 ORDER = (0, 1.03)  # limits of an axis for order parameters
 LEADER, FOLLOWER = COLOURS[1], COLOURS[0]

@@ -12,9 +12,19 @@ from ..claim import judge_claim, label, median
 from ..study import Finding, Objection, Recording, Study
 from . import claims
 from .claims import MILLS, POLARIZED, SEEDS, arrive, final_polarization, mill, nearest_distance, polarized_from
-from .experiments import FLOWN, Evidence, by_model, by_name, experiments, gather, recorded, redraw
+from .experiments import (
+    FLOWN,
+    Evidence,
+    FlockStudySettings,
+    by_model,
+    by_name,
+    experiments,
+    gather,
+    recorded,
+    redraw,
+    study_settings,
+)
 from .figures import FIGURES
-from .settings import FlockStudySettings, study_settings
 
 INTRODUCTION = """Each boid of the paper's flock mixes separation, alignment and cohesion anew at every step, with
 weights from the gate. The paper shows single flights: a flock that polarizes, one that mills, one that a few leaders
@@ -109,10 +119,9 @@ def _balance(evidence: Evidence) -> Finding:
         )
     if final > POLARIZED:
         text += (
-            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too "
-            f"({final:.3f}, above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate "
-            f"from step {polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not "
-            "bring it about."
+            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too ({final:.3f}, "
+            f"above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate from step "
+            f"{polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not bring it about."
         )
     else:
         text += f"Held at 1/3 from the first step, the flock does not polarize ({final:.2f}), so the gate matters."
@@ -124,9 +133,8 @@ def _arrival(evidence: Evidence) -> Finding:
     measured, near, arrived = led.measured, median(nearest_distance(led)), arrive(led)
     end = median(measured.goal_distance[:, -1])
     text = (
-        f"With 10% leaders the centre of the flock comes within {near:.1f} m of the goal (median; "
-        f"{arrived.value} of {arrived.of} seeds nearer than {ARRIVED:g} m), "
-        f"without any {median(nearest_distance(alone)):.1f} m. "
+        f"With 10% leaders the centre of the flock comes within {near:.1f} m of the goal (median; {arrived.value} of "
+        f"{arrived.of} seeds nearer than {ARRIVED:g} m), without any {median(nearest_distance(alone)):.1f} m. "
     )
     if end > 2 * near:
         text += (
@@ -273,58 +281,29 @@ def _objections(settings: FlockStudySettings, evidence: Evidence) -> list[Object
 
 
 OBJECTIONS = (
-    Objection(
-        ("F3",),
-        "author",
-        "The scripts are the record, and they start from a ring.",
-        "The ring is a part of its own, and counts. The table of parameters says that initial states are "
-        "random, so a random start is the other part: it asks whether the collision term creates a mill, and "
-        "not only whether it sustains one.",
-    ),
-    Objection(
-        ("F9", "F10"),
-        "author",
-        "*Guide toward the goal* does not say *arrive*.",
-        "That the distance at least halves is a part of its own, and counts. The first edition judged that "
-        "part alone; a flock that stays farther than 3 m has not been brought to the goal.",
-    ),
-    Objection(
-        ("F8",),
-        "author",
-        "A sweet spot was suggested, not claimed.",
-        "So the other three parts are judged apart from it. A best range has a lower side and an upper side, "
-        "and its part asks for both.",
-    ),
-    Objection(
-        ("F1", "F2"),
-        "reviewer",
-        "A flock with fixed weights polarizes too, so the claims say nothing about the gate.",
-        "They do not say that the gate is needed. The control with weights of a third stands among the "
-        "measured numbers of F1 and in the figure on order.",
-    ),
-    Objection(
-        ("F5", "F13"),
-        "reviewer",
-        "Leaders that circle the goal after arrival vary more for that reason alone.",
-        "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
-        "among three other kinds of followers.",
-    ),
-)
+    Objection(("F3",), "author", "The scripts are the record, and they start from a ring.",
+              "The ring is a part of its own, and counts. The table of parameters says that initial states are "
+              "random, so a random start is the other part: it asks whether the collision term creates a mill, and "
+              "not only whether it sustains one."),
+    Objection(("F9", "F10"), "author", "*Guide toward the goal* does not say *arrive*.",
+              "That the distance at least halves is a part of its own, and counts. The first edition judged that "
+              "part alone; a flock that stays farther than 3 m has not been brought to the goal."),
+    Objection(("F8",), "author", "A sweet spot was suggested, not claimed.",
+              "So the other three parts are judged apart from it. A best range has a lower side and an upper side, "
+              "and its part asks for both."),
+    Objection(("F1", "F2"), "reviewer",
+              "A flock with fixed weights polarizes too, so the claims say nothing about the gate.",
+              "They do not say that the gate is needed. The control with weights of a third stands among the "
+              "measured numbers of F1 and in the figure on order."),
+    Objection(("F5", "F13"), "reviewer", "Leaders that circle the goal after arrival vary more for that reason alone.",
+              "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
+              "among three other kinds of followers."),
+)  # fmt: skip
 
 
 STUDY = Study(
-    name="flock",
-    title="Collective behaviour: boids that weigh three social forces",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=claims.CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=claims.controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(lambda settings: FLOWN, recorded),
-    redraw=redraw,
-)
+    name="flock", title="Collective behaviour: boids that weigh three social forces",
+    introduction=INTRODUCTION, settings=study_settings, experiments=experiments, evidence=gather,
+    claims=claims.CLAIMS, figures=FIGURES, datasets=_datasets, controls=claims.controls, findings=_findings,
+    objections=_objections, recording=Recording(lambda settings: FLOWN, recorded), redraw=redraw,
+)  # fmt: skip

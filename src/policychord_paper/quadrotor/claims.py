@@ -6,13 +6,7 @@ The optimum is judged twice: under the forces that the released scripts fly in, 
 from collections.abc import Iterable
 
 from policychord.effect_size import spread
-from policychord.worlds.quadrotor import (
-    BASELINE,
-    FIXED,
-    Experiment,
-    Flights,
-    QuadrotorSettings,
-)
+from policychord.worlds.quadrotor import BASELINE, FIXED, Experiment, Flights, QuadrotorSettings
 
 from ..claim import (
     Claim,
@@ -20,6 +14,7 @@ from ..claim import (
     Fewer,
     Measured,
     Numbers,
+    Quantity,
     Relation,
     Revision,
     Rule,
@@ -28,7 +23,6 @@ from ..claim import (
     median,
     revised,
 )
-from ..quantity import Quantity
 from ..study import Control
 from .experiments import Evidence
 from .measures import (
@@ -71,6 +65,10 @@ OLD_GATES = "for the released gate and for the optimum, both under the scripts' 
 TEXTS_OWN = "the text's own disturbances, accelerations at the centre of mass, count as a reading too"
 
 
+def _named(world: str, quantity: str, gate: str) -> str:
+    return label(world, f"{quantity}, {gate}")
+
+
 def _in_every_reading(
     parts: dict[str, tuple[Limit, ...]], *, history: tuple[Revision, ...], context: str = "", p: float | None = None
 ) -> Rule:
@@ -79,31 +77,23 @@ def _in_every_reading(
     for world, gate in READINGS:
         for name, limits in parts.items():
             made[label(label(world, gate), name)] = tuple(
-                Condition(label(world, f"{quantity}, {gate}"), relation, limit) for quantity, relation, limit in limits
+                Condition(_named(world, quantity, gate), relation, limit) for quantity, relation, limit in limits
             )
         if p is not None:
             fewer = Fewer(label(world, "seeds"), PAPERS_SEEDS, LEAST_EVIDENCE)
-            judged = Condition(label(world, f"p, {gate}"), "<", p, fewer)
-            sign = Condition(label(world, f"{SIGN[0]}, {gate}"), *SIGN[1:])  # a small p says nothing of the direction
-            made[label(label(world, gate), "p")] = judged, sign
+            sign = Condition(_named(world, SIGN[0], gate), *SIGN[1:])  # a small p says nothing of the direction
+            made[label(label(world, gate), "p")] = Condition(_named(world, "p", gate), "<", p, fewer), sign
     return in_parts(made, context, history)
 
 
-def _pd(evidence: Evidence) -> dict[str, Flights]:
-    """By what the names of their numbers begin with."""
-    return {"": evidence.stale_point.pd, TEXT: evidence.accelerations.pd, "centre": evidence.centre.pd}
-
-
-def _lqr(evidence: Evidence) -> dict[str, Flights]:
-    return {"": evidence.stale_point.lqr, TEXT: evidence.accelerations.lqr, "centre": evidence.centre.lqr}
+def _worlds(evidence: Evidence, pair: Experiment) -> dict[str, Flights]:
+    """The flights of a pair, by what the names of their numbers begin with."""
+    worlds = {"": evidence.stale_point, TEXT: evidence.accelerations, "centre": evidence.centre}
+    return {world: getattr(pairs, pair) for world, pairs in worlds.items()}
 
 
 def _seeds(worlds: dict[str, Flights]) -> Numbers:
     return {label(world, "seeds"): len(flights["baseline"].cost) for world, flights in worlds.items()}
-
-
-def _named(world: str, quantity: str, gate: str) -> str:
-    return label(world, f"{quantity}, {gate}")
 
 
 def _above_primitives(worlds: dict[str, Flights]) -> Numbers:
@@ -134,7 +124,7 @@ def _medians(flights: Flights, names: Iterable[str], world: str = "") -> Numbers
 
 
 def _composing_tracks(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _pd(evidence)
+    worlds = _worlds(evidence, "pd")
     near = {_named(world, NEAR[0], gate): share_near(settings, worlds[world][gate]) for world, gate in READINGS}
     near |= {label(world, f"{NEAR[0]}, PID"): share_near(settings, worlds[world]["baseline"]) for world in ("", TEXT)}
     first = (RELEASED, "stabilise", "track", WRITTEN)
@@ -144,42 +134,35 @@ def _composing_tracks(settings: QuadrotorSettings, evidence: Evidence) -> Measur
     return near | medians | _seeds(worlds)
 
 
-def _cheaper_than_pid(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _pd(evidence)
-    pid: Numbers = {"median cost, PID": spread(worlds[""]["baseline"].cost).median}
-    return _with_rounding(settings, evidence, _deltas(settings, worlds, REPORTED["pd"]) | pid) | _seeds(worlds)
-
-
-def with_rounding(settings: QuadrotorSettings, evidence: Evidence) -> tuple[CostComparison, CostComparison]:
-    """The released PD gate against PID, and the same from a start 1e-15 m beside."""
-    here, beside = (
-        compare_costs(settings, flights, RELEASED) for flights in (evidence.stale_point.pd, evidence.beside)
-    )
-    return here, beside
-
-
-def interval_with_rounding(here: CostComparison, beside: CostComparison) -> tuple[float, float]:
-    """The 95% interval of delta that includes what rounding does: it spans the intervals of both."""
-    return min(here.against.low, beside.against.low), max(here.against.high, beside.against.high)
-
-
-def _with_rounding(settings: QuadrotorSettings, evidence: Evidence, measured: Numbers) -> Numbers:
-    """The interval of the released gate's delta with what rounding does to it, and what it does to delta, p, medians.
+def with_rounding(
+    settings: QuadrotorSettings, evidence: Evidence
+) -> tuple[CostComparison, CostComparison, tuple[float, float]]:
+    """The released PD gate against PID, the same from a start 1e-15 m beside, and an interval of delta that spans both.
 
     Chaotic flights turn a last digit into another flight, which drawing seeds anew does not know of.
     """
-    here, beside = with_rounding(settings, evidence)
-    low, high = interval_with_rounding(here, beside)
-    paper = REPORTED["pd"]
-    return measured | {
+    here, beside = (
+        compare_costs(settings, flights, RELEASED) for flights in (evidence.stale_point.pd, evidence.beside)
+    )
+    low, high = min(here.against.low, beside.against.low), max(here.against.high, beside.against.high)
+    return here, beside, (low, high)
+
+
+def _cheaper_than_pid(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
+    worlds, paper = _worlds(evidence, "pd"), REPORTED["pd"]
+    here, beside, (low, high) = with_rounding(settings, evidence)
+    return {
+        **_deltas(settings, worlds, paper),
+        "median cost, PID": spread(worlds[""]["baseline"].cost).median,
         f"delta, {RELEASED}": Quantity(here.against.delta, interval=(low, high)),
         _named("", OUTSIDE[0], RELEASED): max(low - paper, paper - high, 0.0),
-        **{f"start 1e-15 m beside: {name}": it for name, it in quantities(RELEASED, beside).items()},
+        **{f"start 1e-15 m beside: {name}": number for name, number in quantities(RELEASED, beside).items()},
+        **_seeds(worlds),
     }
 
 
 def _less_variable(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _pd(evidence)
+    worlds = _worlds(evidence, "pd")
     measured: Numbers = {}
     for world, flights in worlds.items():
         for name in (name for name in (RELEASED, "baseline", WRITTEN, *OTHERS) if name in flights):
@@ -192,7 +175,7 @@ def _less_variable(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
 
 
 def _cheaper_than_lqr(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _lqr(evidence)
+    worlds = _worlds(evidence, "lqr")
     here = worlds[""]
     medians = _medians(here, ("stabilise", "track", RELEASED, WRITTEN)) | _above_primitives(worlds)
     lqr: Numbers = {"median cost, LQR": spread(here["baseline"].cost).median}
@@ -200,7 +183,7 @@ def _cheaper_than_lqr(settings: QuadrotorSettings, evidence: Evidence) -> Measur
 
 
 def _recovers_faster(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _lqr(evidence)
+    worlds = _worlds(evidence, "lqr")
     measured: Numbers = {}
     for world, flights in worlds.items():
         names = (name for name in (RELEASED, "baseline", WRITTEN, FIXED, LOOKING_AHEAD) if name in flights)
@@ -217,7 +200,7 @@ def _recovers_faster(settings: QuadrotorSettings, evidence: Evidence) -> Measure
 
 
 def _stabilises(settings: QuadrotorSettings, evidence: Evidence) -> Measured:
-    worlds = _lqr(evidence)
+    worlds = _worlds(evidence, "lqr")
     measured: Numbers = {
         _named(world, RISES[0], gate): stabilising_rises(settings, worlds[world][gate]) for world, gate in READINGS
     }

@@ -31,6 +31,7 @@ from policychord.worlds.quadrotor import (
 )
 
 T = TypeVar("T")
+QUICK_SEEDS = 60
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
 # Decisions in one step. The one-step gate costs three times as much as the optimum: it has a floor under every action.
 LONGEST, DEAR = 1_000_000, 3
@@ -43,6 +44,11 @@ PUSHED = ("baseline", "equilibrium, sample")
 # that moves what is said about all flights is measured by flying them twice.
 ROUNDING = 1e-15  # m
 TWICE = ("baseline", "one-step gate")
+
+
+def study_settings(*, quick: bool = True, seed: int = 0) -> QuadrotorSettings:
+    """What `--quick`, `--full` and `--seed` mean here."""
+    return QuadrotorSettings(seed=seed, seeds=QUICK_SEEDS) if quick else QuadrotorSettings(seed=seed)
 
 
 class Pairs(NamedTuple):

@@ -10,8 +10,7 @@ from scipy.stats import norm, wilcoxon
 from policychord.effect_size import EffectSize, Spread, effect_size, spread
 from policychord.worlds.quadrotor import Experiment, Flight, Flights, QuadrotorSettings
 
-from ..claim import count
-from ..quantity import Quantity
+from ..claim import Quantity, count
 from .experiments import Pairs
 
 LEAST_EVIDENCE = 0.05  # a p-value above it is no difference
@@ -66,18 +65,11 @@ def compare_costs(settings: QuadrotorSettings, flights: Flights, name: str, othe
         float(np.median(flight.cost - base)),
         float(np.mean(flight.cost < base)),
         float(np.mean(flight.stabilising)),
-        _signed_rank(flight.cost, base),
+        # flights with the same seed meet the same disturbances; the paper's Mann-Whitney test compares each flight with
+        # every other, and counts what the disturbances do to both as noise
+        1.0 if np.array_equal(flight.cost, base) else float(wilcoxon(flight.cost, base).pvalue),
         spread(base).median,
     )
-
-
-def _signed_rank(a: Float[np.ndarray, " seed"], b: Float[np.ndarray, " seed"]) -> float:
-    """Two-sided p-value of Wilcoxon's signed-rank test.
-
-    Flights with the same seed meet the same disturbances, which the Mann-Whitney test of the paper does not know: it
-    compares every flight with every other, and what the disturbances do to both counts as noise.
-    """
-    return 1.0 if np.array_equal(a, b) else float(wilcoxon(a, b).pvalue)
 
 
 @lru_cache(maxsize=1024)
@@ -95,10 +87,8 @@ class _AfterImpulse(NamedTuple):
 
 
 def compare_both(settings: QuadrotorSettings, pairs: Pairs, name: str, other: str = "baseline") -> Both:
-    return {
-        "pd": compare_costs(settings, pairs.pd, name, other),
-        "lqr": compare_costs(settings, pairs.lqr, name, other),
-    }
+    pd, lqr = (compare_costs(settings, flights, name, other) for flights in pairs)
+    return {"pd": pd, "lqr": lqr}
 
 
 def quantities(label: str, comparison: CostComparison) -> dict[str, Quantity]:

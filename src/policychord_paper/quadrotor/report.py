@@ -4,13 +4,7 @@ import numpy as np
 import xarray as xr
 
 from policychord.effect_size import spread
-from policychord.worlds.quadrotor import (
-    ALONE,
-    BASELINE,
-    FIXED,
-    QuadrotorSettings,
-    dataset,
-)
+from policychord.worlds.quadrotor import ALONE, BASELINE, FIXED, QuadrotorSettings, dataset
 
 from ..claim import median
 from ..study import Finding, Objection, Recording, Study
@@ -23,10 +17,9 @@ from .claims import (
     WARM,
     WRITTEN,
     controls,
-    interval_with_rounding,
     with_rounding,
 )
-from .experiments import SCRIPT_VALUE, Evidence, experiments, gather, recorded, recorded_steps, redraw
+from .experiments import SCRIPT_VALUE, Evidence, experiments, gather, recorded, recorded_steps, redraw, study_settings
 from .figures import FIGURES
 from .measures import (
     LEAST_EVIDENCE,
@@ -38,7 +31,6 @@ from .measures import (
     expected_p,
     recovery,
 )
-from .settings import study_settings
 
 INTRODUCTION = f"""\
 The paper lets a small drone follow a figure of eight in gusts with two controllers of which neither can do
@@ -221,10 +213,10 @@ def _impulse(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
 
 def _differs(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     lines, both = [], compare_both(settings, evidence.stale_point, RELEASED)
-    here, beside = with_rounding(settings, evidence)
+    here, beside, interval = with_rounding(settings, evidence)
     for experiment, comparison in both.items():
         paper, delta = REPORTED[experiment], comparison.against.delta
-        low, high = interval_with_rounding(here, beside) if experiment == "pd" else comparison.against[1:3]
+        low, high = interval if experiment == "pd" else comparison.against[1:3]
         rounding = ", with what rounding does" if experiment == "pd" else ""
         lines.append(
             f"With {experiment.upper()} primitives the released gate has a delta of {delta:+.2f} against "
@@ -334,57 +326,29 @@ def _about_size(delta: float) -> str:
 
 
 OBJECTIONS = (
-    Objection(
-        ("Q1", "Q2", "Q3", "Q4", "Q5"),
-        "author",
-        "The released scripts are our method. What you call the optimum was not flown.",
-        "The scripts' gate is a reading of its own, listed first, and what it fulfils counts. But text, "
-        "theorem and figure describe the optimum, and a thrust that is sampled from its mixture; so that is "
-        "judged too. A claim that holds for one of them is partly reproduced.",
-    ),
-    Objection(
-        ("Q4",),
-        "author",
-        "A p-value of 1e-38 is missed or met by a hair.",
-        f"It is the number that the paper gives for {PAPERS_SEEDS} seeds; with fewer, the rule asks for "
-        f"{LEAST_EVIDENCE:g}. Sign and size are parts of their own, and p is judged apart, so that it cannot hide "
-        "them.",
-    ),
-    Objection(
-        ("Q1",),
-        "author",
-        "No distance was claimed.",
-        "*Tracking is possible* needs one. 0.25 m is the radius that counts as back after the impulse; the "
-        "share of PID's flights within it stands beside, and so do all medians.",
-    ),
-    Objection(
-        ("Q2", "Q3"),
-        "reviewer",
-        "Costs of chaotic flights are not portable, so an interval over seeds is too narrow.",
-        "All flights of the released gate and of PID were flown a second time from a start that differs by "
-        "1e-15 m. The interval of delta spans both.",
-    ),
-    Objection(
-        ("Q1", "Q4"),
-        "reviewer",
-        "The simulator's forces turn the drone as no wind would.",
-        "The same controllers were flown with forces at the centre of mass, and with the text's "
-        "accelerations. The latter are a reading that counts.",
-    ),
-)
+    Objection(("Q1", "Q2", "Q3", "Q4", "Q5"), "author",
+              "The released scripts are our method. What you call the optimum was not flown.",
+              "The scripts' gate is a reading of its own, listed first, and what it fulfils counts. But text, "
+              "theorem and figure describe the optimum, and a thrust that is sampled from its mixture; so that is "
+              "judged too. A claim that holds for one of them is partly reproduced."),
+    Objection(("Q4",), "author", "A p-value of 1e-38 is missed or met by a hair.",
+              f"It is the number that the paper gives for {PAPERS_SEEDS} seeds; with fewer, the rule asks for "
+              f"{LEAST_EVIDENCE:g}. Sign and size are parts of their own, and p is judged apart, so that it cannot "
+              "hide them."),
+    Objection(("Q1",), "author", "No distance was claimed.",
+              "*Tracking is possible* needs one. 0.25 m is the radius that counts as back after the impulse; the "
+              "share of PID's flights within it stands beside, and so do all medians."),
+    Objection(("Q2", "Q3"), "reviewer",
+              "Costs of chaotic flights are not portable, so an interval over seeds is too narrow.",
+              "All flights of the released gate and of PID were flown a second time from a start that differs by "
+              "1e-15 m. The interval of delta spans both."),
+    Objection(("Q1", "Q4"), "reviewer", "The simulator's forces turn the drone as no wind would.",
+              "The same controllers were flown with forces at the centre of mass, and with the text's "
+              "accelerations. The latter are a reading that counts."),
+)  # fmt: skip
 STUDY = Study(
-    name="quadrotor",
-    title="A drone and two controllers: the layered-control study",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=_objections,
-    recording=Recording(recorded_steps, recorded),
-    redraw=redraw,
-)
+    name="quadrotor", title="A drone and two controllers: the layered-control study",
+    introduction=INTRODUCTION, settings=study_settings, experiments=experiments, evidence=gather,
+    claims=CLAIMS, figures=FIGURES, datasets=_datasets, controls=controls, findings=_findings,
+    objections=_objections, recording=Recording(recorded_steps, recorded), redraw=redraw,
+)  # fmt: skip

@@ -14,10 +14,8 @@ from scipy.special import softmax
 from policychord import Problem, TimeScales, circuit, circuit_stability, primitive_cost, problem, time_scales
 
 from ..study import Recorded
-from .flows import _integrate_flow
-from .measures import decay_rate
-from .problems import exact, join, pick, random_weights
-from .settings import TheorySettings
+from .flows import _integrate_flow, decay_rate
+from .problems import TheorySettings, exact, join, pick, random_weights
 
 STATED = 10.0  # "faster" in the paper's ordering of the circuit's layers is measured at this ratio
 PER_TAU = 10  # moments of the circuit that are stored

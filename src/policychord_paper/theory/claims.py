@@ -4,14 +4,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..claim import Claim, Condition, Measured, Revision, added, all_of, count, in_parts, revised
-from ..quantity import Quantity
+from ..claim import Claim, Condition, Measured, Quantity, Revision, added, all_of, count, in_parts, revised
 from ..study import Control
 from .circuits import STATED
 from .experiments import Evidence
-from .measures import Bounded, bounded_distances, bounded_gaps, within_horizon
-from .problems import SHAPES
-from .settings import TheorySettings
+from .flows import Bounded, bounded_distances, bounded_gaps, within_horizon
+from .problems import SHAPES, TheorySettings
 
 
 def _stay_on_simplex(settings: TheorySettings, evidence: Evidence) -> Measured:
@@ -28,14 +26,6 @@ def _reach_optimum(settings: TheorySettings, evidence: Evidence) -> Measured:
     pairs = list(zip(evidence.paths, evidence.judged_optima, strict=True))
     off = [float(np.abs(paths.weights[: len(judged), -1] - judged).max()) for paths, judged in pairs]
     return {"largest |w - optimum|": max(off), "problems": sum(map(len, evidence.judged_optima))}
-
-
-def _map_proximally(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {"largest |prox - softmax|": evidence.identities.prox, "points": settings.judged}
-
-
-def _dissipate(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {"largest relative error": evidence.identities.dissipation, "points": _problems(evidence)}
 
 
 def _bound_energy(settings: TheorySettings, evidence: Evidence) -> Measured:
@@ -58,31 +48,6 @@ def _certify(settings: TheorySettings, evidence: Evidence) -> Measured:
         "largest (V - V*) - eps KL(w,S)": Quantity(float((off - above).max()), "nat"),
         "largest eps KL(w,w*) - (V - V*)": Quantity(float((below - off).max()), "nat"),
         "points": len(above),
-    }
-
-
-def _curve(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {
-        "gradient error": evidence.identities.gradient,
-        "smallest eigenvalue": evidence.identities.smallest_eigenvalue,
-        SMOOTH.quantity: evidence.identities.largest_eigenvalue,
-        "L_F, median": evidence.identities.median_bound,
-    }
-
-
-def _approach_limits(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {
-        "|w - uniform| at eps 1e4": evidence.identities.hot,
-        COLD: evidence.identities.cold,
-        NOT_BELOW: Quantity(evidence.identities.least, "nat"),
-        "largest |w - argmin F| at eps 1e-4": evidence.identities.anywhere,
-    }
-
-
-def _weigh_by_prior(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {
-        "largest |w - S(w)|": evidence.identities.residual,
-        "identical primitives, largest |w - prior|": evidence.identities.identical,
     }
 
 
@@ -137,15 +102,6 @@ def _start_anywhere(settings: TheorySettings, evidence: Evidence) -> Measured:
     }
 
 
-def _cool_gate(settings: TheorySettings, evidence: Evidence) -> Measured:
-    identities = evidence.identities
-    return {
-        "largest |S(w) - e_i*|": identities.corner,
-        "the same at eps = gap": identities.blunt,
-        "points": _problems(evidence),
-    }
-
-
 def _bias_by_input(settings: TheorySettings, evidence: Evidence) -> Measured:
     """The largest distance from the weights of the prior-weighted gate, with enough actions and without."""
     moved = evidence.variants.prior_as_input
@@ -154,10 +110,6 @@ def _bias_by_input(settings: TheorySettings, evidence: Evidence) -> Measured:
         ENOUGH: max(off for shape, off in moved.items() if shape not in few),
         TOO_FEW: max(off for shape, off in moved.items() if shape in few),
     }
-
-
-def _sum_over_pairs(settings: TheorySettings, evidence: Evidence) -> Measured:
-    return {"largest |joint KL - (F + ln Z)|": Quantity(evidence.identities.joint, "nat"), "models": settings.judged}
 
 
 def _worst(values: Iterable[float]) -> float:
@@ -244,10 +196,14 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
           _reach_optimum, PROVED),
     Claim("T3", "the proximal map of the entropic barrier minus half the squared norm is softmax", "Lemma (prox)",
           all_of(*_at_most(1e-6, "largest |prox - softmax|"), context="prox by a generic optimiser"),
-          _map_proximally, PROVED),
+          lambda settings, evidence: {
+              "largest |prox - softmax|": evidence.identities.prox, "points": settings.judged,
+          }, PROVED),
     Claim("T4", "along the flow the energy falls by dV/dt = -(eps/tau) (KL(w,S) + KL(S,w))", "Dissipation identity",
           all_of(*_at_most(1e-6, "largest relative error"), context="against automatic differentiation"),
-          _dissipate, PROVED),
+          lambda settings, evidence: {
+              "largest relative error": evidence.identities.dissipation, "points": _problems(evidence),
+          }, PROVED),
     Claim("T5", "the energy gap decays at least as exp(-t/tau)", "Theorem, energy", all_of(NO_EXCESS),
           _bound_energy, "rate 1/tau, with a proof"),
     Claim("T6", "the weights converge at rate 1/(2 tau)", "Theorem, weights",
@@ -258,14 +214,27 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
     Claim("T8", "F has the stated gradient, is convex, and is smooth with L_F = n pi_max/pi_min", "Lemma (gradient)",
           all_of(*_at_most(1e-10, "gradient error"), Condition("smallest eigenvalue", ">=", -1e-10), SMOOTH,
                  context="against automatic differentiation"),
-          _curve, "L_F = n pi_max/pi_min, with a proof"),
+          lambda settings, evidence: {
+              "gradient error": evidence.identities.gradient,
+              "smallest eigenvalue": evidence.identities.smallest_eigenvalue,
+              SMOOTH.quantity: evidence.identities.largest_eigenvalue,
+              "L_F, median": evidence.identities.median_bound,
+          }, "L_F = n pi_max/pi_min, with a proof"),
     Claim("T9", "eps to infinity gives uniform weights, eps to 0 the minimiser of F", "Sec. 3",
           all_of(*_at_most(1e-3, "|w - uniform| at eps 1e4"), *_at_most(1, COLD), Condition(NOT_BELOW, ">=", -1e-12),
                  context="every random problem, with a uniform prior; -1e-12 is rounding", history=LIMITS),
-          _approach_limits, "no number given: stated in words"),
+          lambda settings, evidence: {
+              "|w - uniform| at eps 1e4": evidence.identities.hot,
+              COLD: evidence.identities.cold,
+              NOT_BELOW: Quantity(evidence.identities.least, "nat"),
+              "largest |w - argmin F| at eps 1e-4": evidence.identities.anywhere,
+          }, "no number given: stated in words"),
     Claim("T10", "a bias makes the gate a prior-weighted softmax", "Sec. 4 (biases)",
           all_of(*_at_most(1e-10, "largest |w - S(w)|", "identical primitives, largest |w - prior|")),
-          _weigh_by_prior, "no number given: derived in the supplement"),
+          lambda settings, evidence: {
+              "largest |w - S(w)|": evidence.identities.residual,
+              "identical primitives, largest |w - prior|": evidence.identities.identical,
+          }, "no number given: derived in the supplement"),
     Claim("T11", "the circuit's steady state is the optimum", "Neural circuit",
           all_of(*_at_most(1e-6, FURTHEST), Condition(FEWEST, ">=", 24),
                  context="problems recorded in the studies' runs, time scales that suit the temperature",
@@ -289,7 +258,11 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
     Claim("T15", "as eps goes to 0 the gate tends to the vertex of steepest descent", "Sec. 3",
           all_of(Condition("largest |S(w) - e_i*|", "<", 1e-3),
                  context="eps = 1e-3 of the gap between the two lowest entries of the gradient", history=NEW),
-          _cool_gate, "no number given: stated in words"),
+          lambda settings, evidence: {
+              "largest |S(w) - e_i*|": evidence.identities.corner,
+              "the same at eps = gap": evidence.identities.blunt,
+              "points": _problems(evidence),
+          }, "no number given: stated in words"),
     Claim("T16", "a bias can be given through the circuit's input s", "Sec. 4 (biases)",
           in_parts({"d >= n": _at_most(1e-6, ENOUGH), "d < n": _at_most(1e-6, TOO_FEW)},
                    "the best change of s against the prior-weighted gate",
@@ -299,7 +272,9 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
     Claim("T17", "the cost form of the generative model differs by a constant", "Results",
           all_of(*_at_most(1e-12, "largest |joint KL - (F + ln Z)|"),
                  context="joint distributions of states and actions, summed pair by pair", history=NEW),
-          _sum_over_pairs, "the constant ln Z, derived"),
+          lambda settings, evidence: {
+              "largest |joint KL - (F + ln Z)|": Quantity(evidence.identities.joint, "nat"), "models": settings.judged,
+          }, "the constant ln Z, derived"),
     Claim("T18", "the primitives of the studies have full support", "Assumption 2",
           in_parts({name: (Condition(f"{name}: least probability", ">", 0.0),) for name in STUDIED},
                    "problems recorded in the studies' runs",
@@ -354,19 +329,18 @@ def _integrator(evidence: Evidence) -> Control:
 
 def _iteration(evidence: Evidence) -> Control:
     variants = evidence.variants
-    fails = (
-        "Not always. Where a curvature of the problem exceeds the temperature, the undamped step jumps past the "
-        "optimum and settles into a cycle of two. The flow takes small steps towards the same target and arrives."
-    )
-    return Control(
-        "A gate that is iterated",
-        "Would repeating w = S(w) without the flow's damping find the optimum as well?",
-        {
-            "problems on which it does not settle": Quantity(variants.stuck, of=variants.tried),
-            "problems for which the linearisation says so (mu > eps)": Quantity(variants.predicted, of=variants.tried),
-        },
-        fails if variants.stuck else "On these problems it does.",
-    )
+    answer = "On these problems it does."
+    if variants.stuck:
+        answer = (
+            "Not always. Where a curvature of the problem exceeds the temperature, the undamped step jumps past the "
+            "optimum and settles into a cycle of two. The flow takes small steps towards the same target and arrives."
+        )
+    measured = {
+        "problems on which it does not settle": Quantity(variants.stuck, of=variants.tried),
+        "problems for which the linearisation says so (mu > eps)": Quantity(variants.predicted, of=variants.tried),
+    }
+    question = "Would repeating w = S(w) without the flow's damping find the optimum as well?"
+    return Control("A gate that is iterated", question, measured, answer)
 
 
 def _ladder(settings: TheorySettings, evidence: Evidence) -> Control:

@@ -8,16 +8,27 @@ import numpy as np
 
 from ..study import Recorded
 from .circuits import HeldUnits, Ladders, Oscillation, Settling, compare_ladders, hold_units, oscillate, settle
-from .flows import Certificates, Starts, Variants, certify_weights, follow, try_variants
-from .identities import Identities, check_identities
-from .measures import Paths
-from .optima import judge_optima
-from .other_complexities import OtherComplexity, check_others
-from .settings import TheorySettings
+from .flows import Certificates, Paths, Starts, Variants, certify_weights, follow, try_variants
+from .identities import Identities, OtherComplexity, check_identities, check_others
+from .problems import TheorySettings, judge_optima
 
 # Steps that share a compiled program: flows and circuits by the number of primitives.
 FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}
 CIRCUITS = {"circuit, three primitives": 3, "circuit, two primitives": 2}
+ALONE: Mapping[str, Callable[[TheorySettings], Any]] = {
+    "other complexities": check_others,
+    "variants": try_variants,
+    "identities": check_identities,
+    "judged optima": judge_optima,
+    "certificates": certify_weights,
+}
+ON_RECORDED: Mapping[str, Callable[[TheorySettings, Recorded], Any]] = {
+    "ladders": compare_ladders,
+    "oscillation": oscillate,
+    "units": hold_units,
+    # the least probability that a primitive gives an action, by study
+    "support": lambda settings, recorded: {name: float(batch.pi.min()) for name, batch in recorded.items()},
+}
 
 
 class Evidence(NamedTuple):
@@ -40,36 +51,14 @@ class Evidence(NamedTuple):
 
 def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
     """Every step by name, the longest first."""
-    steps: dict[str, Callable[[], Any]] = {
-        name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()
-    }
-    alone = {
-        "other complexities": check_others,
-        "variants": try_variants,
-        "identities": check_identities,
-        "judged optima": judge_optima,
-        "certificates": certify_weights,
-    }
-    return steps | {name: partial(step, settings) for name, step in alone.items()}
+    flows = {name: partial(follow, settings, primitives) for name, primitives in FLOWS.items()}
+    return {**flows, **{name: partial(step, settings) for name, step in ALONE.items()}}
 
 
 def on_recorded(settings: TheorySettings) -> Mapping[str, Callable[[Recorded], Any]]:
     """The steps on problems that were recorded in the studies' runs, the longest first."""
-    steps: dict[str, Callable[[Recorded], Any]] = {
-        name: partial(settle, settings, primitives) for name, primitives in CIRCUITS.items()
-    }
-    alone = {
-        "ladders": compare_ladders,
-        "oscillation": oscillate,
-        "units": hold_units,
-        "support": _look_at_support,
-    }
-    return steps | {name: partial(step, settings) for name, step in alone.items()}
-
-
-def _look_at_support(settings: TheorySettings, recorded: Recorded) -> dict[str, float]:
-    """The least probability that a primitive gives an action, in the recorded problems of each study."""
-    return {name: float(batch.pi.min()) for name, batch in recorded.items()}
+    circuits = {name: partial(settle, settings, primitives) for name, primitives in CIRCUITS.items()}
+    return {**circuits, **{name: partial(step, settings) for name, step in ON_RECORDED.items()}}
 
 
 def gather(settings: TheorySettings, results: Mapping[str, Any]) -> Evidence:

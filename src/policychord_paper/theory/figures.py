@@ -19,10 +19,8 @@ from ..study import StudyFigure
 from .circuits import STATED
 from .claims import CLAIMS
 from .experiments import Evidence
-from .flows import simplex_grid
-from .measures import Paths, bounded_distances, bounded_gaps
-from .problems import pick
-from .settings import TheorySettings
+from .flows import Paths, bounded_distances, bounded_gaps, simplex_grid
+from .problems import TheorySettings, pick
 
 DRAWN = 25  # paths of each shape
 
@@ -335,62 +333,41 @@ def _apart(heights: np.ndarray, least: float) -> np.ndarray:
 
 
 FIGURES: Mapping[str, StudyFigure[TheorySettings, Evidence]] = {
-    "landscape": StudyFigure(
-        _landscape,
-        """The energy of one problem with three primitives, over all mixtures of them. Left, as a surface: along
+    "landscape": StudyFigure(_landscape, """\
+The energy of one problem with three primitives, over all mixtures of them. Left, as a surface: along
 every path of the flow it only falls, to the diamond. Right, from above: a corner is one primitive alone, dark is
 low. White lines are the flow from a ring of starts (dots); the star is the optimum found by the solver. Look at where
 the lines end: all meet at the star, and none leaves the triangle.""",
-        ("T1", "T2", "T14"),
-        {"2b": ("T1", "T2", "T5", "T14")},
-    ),
-    "bounds": StudyFigure(
-        _bounds,
-        """**a** The energy gap of random problems along the flow, divided by the gap at the start, against the
+        ("T1", "T2", "T14"), {"2b": ("T1", "T2", "T5", "T14")}),
+    "bounds": StudyFigure(_bounds, """\
+**a** The energy gap of random problems along the flow, divided by the gap at the start, against the
 bound of the theorem (orange). **b** The distance of the weights from the optimum, divided by the bound at the
 start. A curve above orange would refute the theorem; curves that run parallel to it show where the bound is tight,
 steeper ones where the flow is faster than guaranteed. **c** For weights far from and near the optimum, how far
 their energy is from the least (blue) against the certificate that one evaluation of the gate gives: below the
-diagonal, the certificate holds. Yellow is the bound from the other side.""",
-        ("T5", "T6", "T7"),
-    ),
-    "agreement": StudyFigure(
-        _agreement,
-        """The largest error over all problems (dot) for every statement judged by an error, and what its rule
+diagonal, the certificate holds. Yellow is the bound from the other side.""", ("T5", "T6", "T7")),
+    "agreement": StudyFigure(_agreement, """\
+The largest error over all problems (dot) for every statement judged by an error, and what its rule
 allows (bar). A dot right of its bar, in orange, fails. A triangle at the left means that a bound was never even
-reached.""",
-        tuple(LABELS),
-    ),
-    "wiring": StudyFigure(
-        _wiring,
-        """The circuit as it is integrated here. Each column is a layer, named with what it holds at rest. Arrows
+reached.""", tuple(LABELS)),
+    "wiring": StudyFigure(_wiring, """\
+The circuit as it is integrated here. Each column is a layer, named with what it holds at rest. Arrows
 excite, bars inhibit, and broad lines are the synapses that carry the primitives. The fast unit (blue) turns weights
 into the gradient, the slow one (green) turns the gradient into weights, which go back to the first layer.""",
-        ("T11", "T12", "T16", "T19"),
-        {"2c": ("T11", "T12", "T16", "T19")},
-    ),
-    "circuit_and_flow": StudyFigure(
-        _circuit_and_flow,
-        """Weights in time on one recorded problem of each of the paper's experiments: the flow (broad, pale) and
+        ("T11", "T12", "T16", "T19"), {"2c": ("T11", "T12", "T16", "T19")}),
+    "circuit_and_flow": StudyFigure(_circuit_and_flow, """\
+Weights in time on one recorded problem of each of the paper's experiments: the flow (broad, pale) and
 the circuit with time scales that suit its temperature (dashed). The circuit trails the flow a little where weights
 move fast, since its layers take time to follow, and ends at the same weights.""",
-        ("T11", "T18"),
-        {"2c": ("T11", "T12")},
-    ),
-    "stability_map": StudyFigure(
-        _stability_map,
-        """How fast the circuit departs from the optimum (red) or returns to it (blue), by temperature and
+        ("T11", "T18"), {"2c": ("T11", "T12")}),
+    "stability_map": StudyFigure(_stability_map, """\
+How fast the circuit departs from the optimum (red) or returns to it (blue), by temperature and
 by how much faster each layer is than the next; the line is where it neither grows nor decays. Dots are the paper's
 three temperatures at a ratio of ten. Left, with the time scales ordered as in the text; right, with the two middle
 ones shortened in proportion to the temperature. The line tells the least ratio that the ordering needs at each
-temperature.""",
-        ("T12",),
-    ),
-    "oscillation": StudyFigure(
-        _oscillation,
-        """One problem of the bandit study (temperature 0.01), integrated neuron by neuron, with each layer
+temperature.""", ("T12",)),
+    "oscillation": StudyFigure(_oscillation, """\
+One problem of the bandit study (temperature 0.01), integrated neuron by neuron, with each layer
 ten times faster than the next (left) and with the corrected ladder (right). Broad lines are the optimal weights.
-Look at whether the thin lines come to rest on them.""",
-        ("T12",),
-    ),
-}
+Look at whether the thin lines come to rest on them.""", ("T12",)),
+}  # fmt: skip

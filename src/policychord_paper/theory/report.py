@@ -10,8 +10,8 @@ from .circuits import STATED
 from .claims import CLAIMS, SAME_WEIGHTS, SMOOTH, controls, paths_beyond_bound
 from .experiments import Evidence, experiments, gather, on_recorded
 from .figures import FIGURES
-from .measures import Paths, decay_rate, distances, gaps
-from .settings import TheorySettings, study_settings
+from .flows import Paths, decay_rate, distances, gaps
+from .problems import TheorySettings, study_settings
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
 energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random
@@ -166,45 +166,25 @@ def _flow_dataset(paths: Paths) -> xr.Dataset:
 
 
 OBJECTIONS = (
-    Objection(
-        ("T1", "T5", "T6"),
-        "reviewer",
-        "Random problems prove nothing.",
-        "They cannot. The statements have proofs; a measurement can only refute them, and the verdicts say "
-        "whether one did. What it adds are the tolerances, and how far the guaranteed rates are from the "
-        "measured ones. Where a statement is about the studies (T11, T12, T18), the problems are recorded from "
-        "the studies' own runs.",
-    ),
-    Objection(
-        ("T12",),
-        "author",
-        "*Much smaller* was never meant as ten times smaller.",
-        "The rule has a part for ten and a part for a hundred, and the verdict says which of them hold. The "
-        "measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the studies, "
-        "and the text gives none.",
-    ),
-    Objection(
-        ("T18",),
-        "author",
-        "A primitive that excludes an arm is the limit of one that does not, and the optimum exists.",
-        "T11 is judged on those trials too. The verdict here is about the stated assumption alone: Table S2 "
-        "gives that arm a variance of zero.",
-    ),
-)
+    Objection(("T1", "T5", "T6"), "reviewer", "Random problems prove nothing.",
+              "They cannot. The statements have proofs; a measurement can only refute them, and the verdicts say "
+              "whether one did. What it adds are the tolerances, and how far the guaranteed rates are from the "
+              "measured ones. Where a statement is about the studies (T11, T12, T18), the problems are recorded "
+              "from the studies' own runs."),
+    Objection(("T12",), "author", "*Much smaller* was never meant as ten times smaller.",
+              "The rule has a part for ten and a part for a hundred, and the verdict says which of them hold. The "
+              "measured ratio is printed: it is what *much smaller* has to mean at the temperatures of the studies, "
+              "and the text gives none."),
+    Objection(("T18",), "author",
+              "A primitive that excludes an arm is the limit of one that does not, and the optimum exists.",
+              "T11 is judged on those trials too. The verdict here is about the stated assumption alone: Table S2 "
+              "gives that arm a variance of zero."),
+)  # fmt: skip
 
 
 STUDY = Study(
-    name="theory",
-    title="Theory: one energy, one flow, one circuit",
-    introduction=INTRODUCTION,
-    settings=study_settings,
-    experiments=experiments,
-    evidence=gather,
-    claims=CLAIMS,
-    figures=FIGURES,
-    datasets=_datasets,
-    controls=controls,
-    findings=_findings,
-    objections=lambda settings, evidence: OBJECTIONS,
-    on_recorded=on_recorded,
-)
+    name="theory", title="Theory: one energy, one flow, one circuit", introduction=INTRODUCTION,
+    settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
+    datasets=_datasets, controls=controls, findings=_findings,
+    objections=lambda settings, evidence: OBJECTIONS, on_recorded=on_recorded,
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """A study to copy: does the mirror step lower the energy at every turn, whatever the problem?
 
-A study of the paper is a folder in `policychord_paper/` with the files settings, agents, experiments, measures,
+A study of the paper is a folder in `policychord_paper/` with the files experiments (settings included), measures,
 claims, figures and report. Here everything stands in one file.
 """
 
@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from policychord import energy, primitive_cost, problem
 from policychord.drawing import blank
-from policychord_paper.claim import Claim, Condition, all_of
-from policychord_paper.quantity import Quantity
+from policychord_paper.claim import Claim, Condition, Quantity, all_of
 from policychord_paper.study import Study, StudyFigure
 
 

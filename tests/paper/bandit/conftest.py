@@ -2,8 +2,8 @@
 
 import pytest
 
+from policychord_paper.bandit.experiments import BanditSettings
 from policychord_paper.bandit.report import STUDY
-from policychord_paper.bandit.settings import BanditSettings
 
 from ...choices.conftest import cohort, data_folder, people, table  # noqa: F401
 

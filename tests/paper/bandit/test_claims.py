@@ -6,8 +6,7 @@ import pytest
 from policychord.choices.models import OURS
 from policychord_paper.bandit.claims import CLAIMS
 from policychord_paper.bandit.report import STUDY
-from policychord_paper.claim import judge_claim
-from policychord_paper.quantity import Quantity
+from policychord_paper.claim import Quantity, judge_claim
 
 from .editing import with_links, with_pxp, with_scores, with_weights
 

@@ -3,9 +3,8 @@
 import numpy as np
 
 from policychord.choices.models import OURS
-from policychord_paper.bandit.experiments import Gain
+from policychord_paper.bandit.experiments import BanditSettings, Gain
 from policychord_paper.bandit.report import STUDY
-from policychord_paper.bandit.settings import BanditSettings
 
 from .editing import with_links, with_pxp, with_rival
 

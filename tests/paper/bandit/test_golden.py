@@ -7,7 +7,7 @@ from policychord.choices.compare import OURS, analyse, compare_models, fit_rival
 from policychord.choices.data import TASKS, Reading, read_choices
 from policychord.choices.models import CLASSIC
 from policychord.inference import select_families, select_models
-from policychord_paper.bandit.experiments import _rare_choices, sweep
+from policychord_paper.bandit.experiments import _rare_choices, _sweep
 
 LOG_LIKELIHOOD = {  # UCB, Thompson, Hybrid, Value, composed
     ("1", "probit"): (-3500.70, -4953.29, -3499.13, -5028.65, -3489.68),
@@ -98,7 +98,7 @@ def test_mean_weights(fits, experiment):
 
 @pytest.mark.parametrize("experiment", SWEEP)
 def test_temperature_row(people, experiment):
-    np.testing.assert_allclose(sweep(people[experiment], "probit", TEMPERATURES).pxp, SWEEP[experiment], atol=2e-3)
+    np.testing.assert_allclose(_sweep(people[experiment], "probit", TEMPERATURES).pxp, SWEEP[experiment], atol=2e-3)
 
 
 @pytest.mark.parametrize("experiment", CONTROLS)

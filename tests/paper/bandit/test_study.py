@@ -16,13 +16,11 @@ from policychord.choices.data import TASKS
 from policychord.choices.fetch import VARIABLE
 from policychord.choices.report import describe, weight_table
 from policychord.drawing import styled
-from policychord_paper.bandit.agents import choices_of, trials_of
 from policychord_paper.bandit.claims import CLAIMS
-from policychord_paper.bandit.experiments import _stop_early
+from policychord_paper.bandit.experiments import BanditSettings, _choices_of, _stop_early, _trials_of, study_settings
 from policychord_paper.bandit.figures import FIGURES
 from policychord_paper.bandit.measures import lead_over_hybrid
 from policychord_paper.bandit.report import STUDY
-from policychord_paper.bandit.settings import BanditSettings, study_settings
 from policychord_paper.claim import judge_claim
 from policychord_paper.reproduce import _chapter_of
 
@@ -81,8 +79,8 @@ def test_course_is_mean_and_sd_over_people(small, evidence):
 
 def test_real_data_are_used_and_labelled(data_folder):
     settings = BanditSettings(data=data_folder)
-    assert choices_of(settings, "1").source == "human data (Gershman 2018)"
-    assert len(choices_of(settings, "1").choice) == 8990
+    assert _choices_of(settings, "1").source == "human data (Gershman 2018)"
+    assert len(_choices_of(settings, "1").choice) == 8990
 
 
 def test_a_chapter_has_everything(small, evidence, tmp_path):
@@ -100,7 +98,7 @@ def test_misspelt_setting_is_an_error():
 
 
 def test_summary_in_words(cohort, small):
-    fit = analyse(choices_of(small, "2"))
+    fit = analyse(_choices_of(small, "2"))
     text = describe(fit)
     assert "synthetic" in text
     assert "PXP" in text
@@ -178,7 +176,7 @@ def test_tasks_are_those_of_the_paper():
 
 def test_a_flow_that_runs_long_ends_at_the_optimum_of_the_claims(small, evidence):
     """Stopped early its weights are elsewhere; at the end likelihood and PXP are those that the claims take."""
-    found = _stop_early(trials_of(small, "1"), small.eps, small.tau, (30.0, 0.5))
+    found = _stop_early(_trials_of(small, "1"), small.eps, small.tau, (30.0, 0.5))
     assert found.durations == (0.5, 30.0)
     assert found.distance[0] > 0.1 > 1e-6 > found.distance[1]
     fit = evidence.first.probit.fit

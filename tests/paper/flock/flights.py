@@ -7,8 +7,7 @@ from policychord.loops import Trace
 from policychord.worlds.flock.flights import FlockFlight
 from policychord.worlds.flock.measures import Measures
 from policychord.worlds.flock.settings import scenario
-from policychord_paper.flock.experiments import Forms, _plan
-from policychord_paper.flock.settings import FlockStudySettings
+from policychord_paper.flock.experiments import FlockStudySettings, Forms, _plan
 
 STEPS, EVERY = 200, 20
 STUDY_SIZE = FlockStudySettings(goal_seeds=2, temperature_seeds=2, shorten=0.1)

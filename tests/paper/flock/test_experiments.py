@@ -10,8 +10,17 @@ import pytest
 from policychord.runs import cache
 from policychord.worlds.flock.flights import fly_together, simulate_flock
 from policychord.worlds.flock.settings import scenario
-from policychord_paper.flock.experiments import NAMES, _groups, _plan, by_name, experiments, gather
-from policychord_paper.flock.settings import TEMPERATURES, FlockStudySettings, study_settings
+from policychord_paper.flock.experiments import (
+    NAMES,
+    TEMPERATURES,
+    FlockStudySettings,
+    _groups,
+    _plan,
+    by_name,
+    experiments,
+    gather,
+    study_settings,
+)
 
 from .flights import made
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from policychord_paper.flock.claims import CLAIMS, controls
-from policychord_paper.flock.experiments import Forms
+from policychord_paper.flock.experiments import FlockStudySettings, Forms
 from policychord_paper.flock.report import STUDY, _findings
-from policychord_paper.flock.settings import FlockStudySettings
 
 from .flights import STEPS, as_claimed, everywhere, made, put
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
+from policychord_paper.claim import Quantity
 from policychord_paper.quadrotor.measures import expected_p
 from policychord_paper.quadrotor.report import STUDY, _about_size
-from policychord_paper.quantity import Quantity
 
 from .invented import SMALL, evidence
 

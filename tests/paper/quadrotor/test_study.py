@@ -9,13 +9,12 @@ from policychord.drawing import film_endings, styled
 from policychord.worlds.quadrotor.agents import roster
 from policychord.worlds.quadrotor.figures import draw_one_flight, silhouette
 from policychord.worlds.quadrotor.settings import CompositionSettings, QuadrotorSettings
-from policychord_paper.claim import _parts_that_hold, judge_claim
+from policychord_paper.claim import Quantity, _parts_that_hold, judge_claim
 from policychord_paper.quadrotor import scenario
 from policychord_paper.quadrotor.claims import CLAIMS
 from policychord_paper.quadrotor.figures import FIGURES
 from policychord_paper.quadrotor.measures import alternation, compare_costs, recovery, stabilising_rises
 from policychord_paper.quadrotor.report import STUDY
-from policychord_paper.quantity import Quantity
 
 from .invented import SMALL, evidence, invented
 

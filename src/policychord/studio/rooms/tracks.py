@@ -1,7 +1,7 @@
 """A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
