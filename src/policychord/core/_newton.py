@@ -131,7 +131,7 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         )
         good = accepted & (cooled <= eps) & (cool_gap <= tol)
         finishing = state.finishing + good
-        before, kept = kept.g, _select(accepted, point, kept)
+        before, kept = kept.g, jax.tree.map(partial(jnp.where, accepted), point, kept)
         temperature = jnp.where(accepted, cooled, temperature)
         rejections = jnp.where(accepted, 0, state.rejections + 1)
         settled = good & ((cool_gap <= 4.0 * cool_floor) | (finishing > _EXTRA_PASSES))
@@ -189,10 +189,6 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
     )
     weights = jnp.where(outcome == Outcome.BAD_INPUT, jnp.nan, last.kept.w)
     return weights, jnp.where(known, last.kept.gap, jnp.inf), last.passes, outcome
-
-
-def _select(condition: Any, if_true: Any, if_false: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
 def _fit(problem: ConvexProblem, w: Any) -> jax.Array:
@@ -296,13 +292,6 @@ def _newton(problem: ConvexProblem, w, curvature, d, rho, temperature, reduction
     return jnp.where(inside, v, (mu - after) / temperature), moved, bend
 
 
-def _curvature(problem: ConvexProblem, w: Any) -> Any:
-    """H as a matrix where it is formed at all, else as a product."""
-    if w.size <= _FORMED_UP_TO:
-        return problem.complexity.curvature(problem.parameters, w)
-    return partial(problem.complexity.along, problem.parameters, w)
-
-
 def _cool(problem: ConvexProblem, w, g, rounding, complexity, cooling, *now):
     """Lower the temperature of the homotopy while the point is good enough for it."""
 
@@ -400,14 +389,15 @@ def _tangent(problem: ConvexProblem, w: Any, change: ConvexProblem) -> jax.Array
         prior = jnp.exp((problem.alpha - 1.0) * problem.log_prior) * change.log_prior
         by_alpha = reg.link_by_alpha(w, problem.alpha) - reg.link_by_alpha(jnp.exp(problem.log_prior), problem.alpha)
         d_rho = d_rho + problem.eps * (change.alpha * by_alpha - prior)
-    d_rho = d_rho + problem.complexity.along(problem.parameters, w, pushed)
+    bend = partial(problem.complexity.along, problem.parameters, w)
+    d_rho = d_rho + bend(pushed)
     # what the caps give or take is made up by the others, first evenly in D, then by the system
     total = jnp.sum(d)
     fill = -d * jnp.sum(pushed) / jnp.where(total > 0.0, total, 1.0)
-    d_rho = d_rho + problem.complexity.along(problem.parameters, w, fill) + problem.eps * jnp.where(
-        d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0
-    )  # fmt: skip
-    return newton_step(d, d_rho, problem.eps, _curvature(problem, w), _DERIVATIVE_REDUCTION).moved + fill + pushed
+    d_rho = d_rho + bend(fill) + problem.eps * jnp.where(d > 0.0, fill / jnp.where(d > 0.0, d, 1.0), 0.0)
+    formed = w.size <= _FORMED_UP_TO
+    curvature = problem.complexity.curvature(problem.parameters, w) if formed else bend
+    return newton_step(d, d_rho, problem.eps, curvature, _DERIVATIVE_REDUCTION).moved + fill + pushed
 
 
 @jax.jit

@@ -296,7 +296,7 @@ def _roots_of_mass(eps: np.ndarray, scales: TimeScales) -> np.ndarray:
     })  # fmt: skip
 
 
-def _eigenvalues(size: int, entries: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
+def _eigenvalues(size: int, entries: dict[tuple[int, int], Any]) -> np.ndarray:
     matrices = np.zeros((*np.broadcast_shapes(*map(np.shape, entries.values())), size, size))
     for (row, column), entry in entries.items():
         matrices[..., row, column] = entry

@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import ActionValues, Array, ArrayLike, Primitives, Scalars, Weights, in_kind, is_traced, namespace
+from .._types import ActionValues, ArrayLike, Primitives, Scalars, Weights, in_kind, is_traced, namespace
 from . import _checks as checks
 from . import regularisers as reg
 from ._method import FUNCTION_ROUNDING, UNIT_ROUNDOFF, gap_rounding, relative_rounding
 from .complexities import COMBINE, AbstractComplexity, Mixture, Own, check_function, is_partial
-from .objective import Certificate
+from .objective import AnyProblem, Certificate, Problem
 
 # Problems solved side by side wait for the slowest of them, and so many numbers stay in a processor's cache.
 _SIDE_BY_SIDE = 80_000
@@ -65,14 +65,37 @@ def own_problem(
         )
     parameters = jax.tree.map(lambda leaf: checks.as_floats("parameters", leaf), parameters)
     own = Own(function)
-    posed = pose(own, parameters, int(n), eps, prior, regulariser)
+    posed = _pose(own, parameters, int(n), eps, prior, regulariser)
     lead = posed.eps.ndim
     single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[lead:], np.float64), posed.parameters)
     check_function(own, single, int(n))
     return posed
 
 
-def pose(
+def generalise(mixture: Problem, regulariser: Any, combine: Any, log_pi: ArrayLike | None) -> AnyProblem:
+    """The same problem with another regulariser, or a product in place of the mixture.
+
+    `log_pi` may go on where the probabilities of `mixture` underflow: a product takes their logarithms. An expert that
+    never takes an action that others take is capped at zero, if F is then finite.
+    """
+    if not isinstance(combine, str) or combine not in COMBINE:
+        raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
+    pi, cost, eps, log_prior = mixture
+    kind, n = COMBINE[combine], pi.shape[-1]
+    if combine == "mixture":
+        plain = reg.is_plain(regulariser)
+        return mixture if plain else _pose(kind, (pi, cost), n, eps, None, regulariser, log_prior)
+    columns = mixture.log_pi if log_pi is None else checks.as_floats("log_pi", log_pi)
+    if log_pi is not None:
+        xp = namespace(columns)
+        columns = columns - xp.log(xp.sum(xp.exp(columns), axis=-2, keepdims=True))
+    posed = _pose(kind, (columns, cost), n, eps, None, regulariser, log_prior)
+    left_out = is_partial(columns)
+    capped = kind.convex and (is_traced(left_out) or np.any(left_out))
+    return _without(posed, left_out) if capped else posed
+
+
+def _pose(
     complexity: AbstractComplexity, parameters: Any, n: int, eps: ArrayLike, prior: ArrayLike | None, regulariser: Any,
     log_prior: ArrayLike | None = None,
 ) -> ConvexProblem:  # fmt: skip
@@ -157,25 +180,14 @@ def beyond_paper(problem: ConvexProblem) -> str:
     return " and ".join(words) or "the form of a general one"
 
 
-def product_problem(
-    complexity: AbstractComplexity, log_pi: Array, cost: Array, eps: Array, log_prior: Array, regulariser: Any
-) -> ConvexProblem:
-    """A product of experts; one that never takes an action that others take is capped at zero, if F is then finite."""
-    posed = pose(complexity, (log_pi, cost), log_pi.shape[-1], eps, None, regulariser, log_prior)
-    partial = is_partial(log_pi)
-    if not complexity.convex or not (is_traced(partial) or np.any(partial)):
-        return posed
-    return _without(posed, partial)
-
-
 def _without(problem: ConvexProblem, left_out: Any) -> ConvexProblem:
     """The same problem with no weight for some primitives (..., n); refuses to leave too little room."""
     xp = namespace(*jax.tree.leaves(problem), left_out)
     caps = xp.ones_like(problem.log_prior) if problem.caps is None else problem.caps
     alpha = xp.ones_like(problem.eps) if problem.alpha is None else problem.alpha
     caps = xp.where(left_out, 0.0, caps)
-    if not is_traced(caps) and np.any(np.asarray(caps).sum(-1) < 1.0):
-        where = tuple(int(i) for i in np.argwhere(np.asarray(caps).sum(-1) < 1.0)[0])
+    if not is_traced(caps) and np.any(cramped := np.asarray(caps).sum(-1) < 1.0):
+        where = tuple(int(i) for i in np.argwhere(cramped)[0])
         never = np.flatnonzero(np.broadcast_to(np.asarray(left_out), caps.shape)[where]).tolist()
         raise ValueError(
             f"combine = 'product' needs primitives that take every action: primitives {never} never take some action "
@@ -200,11 +212,7 @@ def _check_leaves(leaves: Any, batch: tuple[int, ...]) -> None:
 
 def energy_of(problem: ConvexProblem, weights: Any) -> jax.Array:
     """V(w), infinite off the simplex and above the caps."""
-    outside = (
-        (jnp.abs(jnp.sum(weights) - 1.0) > checks.SUM_TOLERANCE)
-        | jnp.any(weights < 0.0)
-        | _above_a_cap(problem, weights)
-    )
+    outside = (jnp.abs(jnp.sum(weights) - 1.0) > checks.SUM_TOLERANCE) | _out_of_bounds(problem, weights)
     divergence = reg.value(weights, problem.log_prior, problem.alpha)
     return jnp.where(outside, jnp.inf, problem.complexity.value(problem.parameters, weights) + problem.eps * divergence)
 
@@ -246,15 +254,16 @@ def judge(problem: ConvexProblem, weights: Any, temperature: Any, g: Any, roundi
 def certificate_of(problem: ConvexProblem, weights: Any) -> Certificate:
     """The certificate, with nothing in it if the complexity is not convex."""
     weights = weights / jnp.sum(weights)
-    outside = jnp.any(weights < 0.0) | _above_a_cap(problem, weights)
     gap = judge(problem, weights, problem.eps, *problem.complexity.gradient(problem.parameters, weights)).gap
-    return certificate_from(problem, jnp.where(outside, jnp.inf, gap))
+    return certificate_from(problem, jnp.where(_out_of_bounds(problem, weights), jnp.inf, gap))
 
 
-def _above_a_cap(problem: ConvexProblem, weights: Any) -> Any:
-    """By more than rounding, or at all where nothing is allowed."""
-    caps = problem.caps
-    return False if caps is None else jnp.any(weights > caps + jnp.where(caps > 0.0, checks.SUM_TOLERANCE, 0.0))
+def _out_of_bounds(problem: ConvexProblem, weights: Any) -> jax.Array:
+    """Whether a weight is negative, or above its cap: by more than rounding, or at all where nothing is allowed."""
+    negative, caps = jnp.any(weights < 0.0), problem.caps
+    if caps is None:
+        return negative
+    return negative | jnp.any(weights > caps + jnp.where(caps > 0.0, checks.SUM_TOLERANCE, 0.0))
 
 
 def certificate_from(problem: ConvexProblem, gap: Any) -> Certificate:
@@ -284,7 +293,7 @@ def dissipation_of(problem: ConvexProblem, weights: Any) -> jax.Array:
 # ------------------------------------------------------------------------------ verbs of batches
 
 
-def over_batch(function: _Function, problem: ConvexProblem, *vectors: ArrayLike) -> Any:
+def over_batch(function: _Function, problem: AnyProblem, *vectors: ArrayLike) -> Any:
     """`function` of one problem and one row of each of the vectors (..., n), for all of them."""
     lead = [np.shape(vector)[:-1] for vector in vectors]
     batch = np.broadcast_shapes(problem.eps.shape, *lead)

@@ -110,7 +110,8 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
     if start is not None:
         start = check_simplex("start", start, problem.log_prior)
         problem = spread_over(problem, joint_batch("start", start, problem.log_prior))
-        log_start = _log_start(start, problem.log_prior.shape)
+        xp = namespace(start)
+        log_start = xp.broadcast_to(xp.log(xp.maximum(start, np.exp(LOG_FLOOR))), problem.log_prior.shape)
     xp = namespace(*problem, log_start)
 
     if is_traced(*problem, log_start, tol):
@@ -132,9 +133,8 @@ def _solve_general(problem: ConvexProblem, tol: Any, start: ArrayLike | None) ->
     """`solve` for another complexity or regulariser."""
     from ._newton import solve_convex  # loaded when it is first needed
 
-    begin = namespace(problem.log_prior).exp(problem.log_prior) if start is None else check_simplex(
-        "start", start, problem.log_prior
-    )  # fmt: skip
+    log_prior = problem.log_prior
+    begin = namespace(log_prior).exp(log_prior) if start is None else check_simplex("start", start, log_prior)
 
     def run() -> Equilibrium:
         weights, certificate, passes, outcome = solve_convex(problem, begin, tol)
@@ -151,11 +151,6 @@ def _equilibrium(
     # what is certified are weights above the floor; log_weights go on below it
     weights = xp.exp(xp.maximum(log_weights, LOG_FLOOR))
     return Equilibrium(weights, log_weights, certificate_from_gap(gap, eps), passes, outcome)
-
-
-def _log_start(start: Weights, shape: tuple[int, ...]) -> Weights:
-    xp = namespace(start)
-    return xp.broadcast_to(xp.log(xp.maximum(start, np.exp(LOG_FLOOR))), shape)
 
 
 def _on_cpu(*arrays: ArrayLike) -> bool:

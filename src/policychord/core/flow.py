@@ -140,10 +140,11 @@ def _flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
 
     from .convex import certificate_of, dissipation_of, energy_of, gate_of, over_batch
 
+    verbs: Any = gate_of, energy_of, dissipation_of, certificate_of
+    max_steps = _MAX_STEPS_GENERAL
     if isinstance(problems, Problem):
-        respond, looks, max_steps = gate, (energy, _dissipation, certificate_at), _MAX_STEPS
-    else:
-        respond, looks, max_steps = gate_of, (energy_of, dissipation_of, certificate_of), _MAX_STEPS_GENERAL
+        verbs, max_steps = (gate, energy, _dissipation, certificate_at), _MAX_STEPS
+    respond, *looks = verbs
     times = jnp.linspace(0.0, t1, save)
 
     def path_of(problem: Any, begin: jax.Array) -> Any:
@@ -187,7 +188,7 @@ def follow(velocity: Callable[..., Any], method: Any, begin: Any, times: Any, to
     ).ys  # fmt: skip
 
 
-def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others) -> _Record:
+def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *others: Any) -> _Record:
     """Run an integration in float64 and return it in kind, or say how far it came."""
 
     def run() -> _Record:
@@ -199,7 +200,7 @@ def integrated(name: str, integrate: Callable[[], _Record], problem: Any, *other
     return in_kind(run, problem, *others)
 
 
-def _raise_unless_finite(path, name: str, eps: Scalars) -> None:
+def _raise_unless_finite(path: Any, name: str, eps: Scalars) -> None:
     """The integrators leave infinity where they gave up."""
     reached = np.isfinite(np.asarray(path.weights)).all(axis=-1)
     if not reached.all():

@@ -127,36 +127,11 @@ def problem(
     if n is not None or parameters is not None:
         raise ValueError("n and parameters belong to a complexity: pass complexity=..., a function of the weights.")
     mixture = _mixture_problem(pi, log_pi, action_cost, eps, prior, log_prior)
-    return mixture if mixed and regulariser is None else _generalise(mixture, regulariser, combine, log_pi)
-
-
-def _generalise(
-    mixture: Problem, regulariser: Regulariser | None, combine: str, log_pi: ArrayLike | None
-) -> AnyProblem:
-    """The same problem with another regulariser, or a product in place of the mixture.
-
-    `log_pi` may go on where the probabilities of `mixture` underflow: a product takes their logarithms.
-    """
-    from .complexities import COMBINE
-    from .convex import pose, product_problem
-    from .regularisers import alpha_and_caps, is_plain
-
-    if not isinstance(combine, str) or combine not in COMBINE:
-        raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
-    if combine == "mixture" and is_plain(regulariser):
+    if mixed and regulariser is None:
         return mixture
-    n = mixture.pi.shape[-1]
-    alpha, caps = alpha_and_caps(regulariser, n)
-    batch = checks.joint_axes({"the problem": mixture.eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
-    pi, cost, eps, log_prior = spread_over(mixture, batch)
-    if combine == "mixture":
-        return pose(COMBINE[combine], (pi, cost), n, eps, None, regulariser, log_prior)
-    log_columns = mixture.log_pi if log_pi is None else checks.as_floats("log_pi", log_pi)
-    xp = namespace(log_columns, pi)
-    if log_pi is not None:
-        log_columns = log_columns - xp.log(xp.sum(xp.exp(log_columns), axis=-2, keepdims=True))
-    log_columns = _spread(xp, log_columns, pi.shape)
-    return product_problem(COMBINE[combine], log_columns, cost, eps, log_prior, regulariser)
+    from .convex import generalise
+
+    return generalise(mixture, regulariser, combine, log_pi)
 
 
 def _mixture_problem(
