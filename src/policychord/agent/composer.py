@@ -131,13 +131,13 @@ class Composer(AbstractPrimitive):
 
     def __str__(self) -> str:
         """The agent as a card: a line for each of its parts."""
-        follows = callable(self.log_prior)
-        weights = [""] * len(self.names) if follows else [f", prior {w:.3g}" for w in np.exp(self.log_prior)]
+        prior = self.log_prior
+        weights = [""] * len(self.names) if callable(prior) else [f", prior {w:.3g}" for w in np.exp(prior)]
         parts = zip(self.names, self.primitives, weights, strict=True)
         return "\n".join([
             f"Composer of {len(self.names)} primitives",
             *(f"  {name}: {type(primitive).__name__}{weight}" for name, primitive, weight in parts),
-            *(["  prior: follows the observation"] if follows else []),
+            *(["  prior: follows the observation"] if callable(prior) else []),
             f"  model: {type(self.model).__name__}",
             f"  actions: {type(self.actions).__name__}, {self.actions.size} of shape {self.actions.points.shape[1:]}",
             f"  eps: {'follows the observation' if callable(self.eps) else format(float(self.eps), 'g')}",

@@ -273,9 +273,19 @@ def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] =
     prior = prior_of(choices)
     previous = np.where(places_of(choices).place > 0, np.roll(choices.choice, 1), -1)
     trials = Trials(
-        choices.subject, choices.block, choices.trial, choices.choice, previous, *map(np.asarray, prior),
-        choices.source, choices.reward, prior, choices.scored, choices.offered,
-    )  # fmt: skip
+        subject=choices.subject,
+        block=choices.block,
+        trial=choices.trial,
+        choice=choices.choice,
+        previous=previous,
+        mean=np.asarray(prior.mean),
+        variance=np.asarray(prior.variance),
+        source=choices.source,
+        reward=choices.reward,
+        prior=prior,
+        scored=choices.scored,
+        offered=choices.offered,
+    )
     if isinstance(learner, AbstractLearner):
         return relearn(trials, learner)
     return _along(trials, prior, lambda belief, row: learner(belief, *_seen(trials, row), choices.task.noise))
