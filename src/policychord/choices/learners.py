@@ -273,8 +273,8 @@ def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] =
     prior = prior_of(choices)
     previous = np.where(places_of(choices).place > 0, np.roll(choices.choice, 1), -1)
     trials = Trials(
-        choices.subject, choices.block, choices.trial, choices.choice, previous, *map(np.asarray, prior),
-        choices.source, choices.reward, prior, choices.scored, choices.offered,
+        choices.subject, choices.block, choices.trial, choices.choice, previous, np.asarray(prior.mean),
+        np.asarray(prior.variance), choices.source, choices.reward, prior, choices.scored, choices.offered,
     )  # fmt: skip
     if isinstance(learner, AbstractLearner):
         return relearn(trials, learner)
