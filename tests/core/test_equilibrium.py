@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from policychord import ConvergenceError, Outcome, Problem, Tsallis, certify, energy, problem, solve
-from policychord.core import _descent
+from policychord.core import _descent, _method
 from policychord.core._method import RETRY_AFTER
 
 from .families import DENSE, FAMILIES, WIDE, member
@@ -131,7 +131,7 @@ def test_a_second_attempt_starts_from_the_prior(monkeypatch):
     given = (*p, p.log_prior, 1e-10)
     direct = solve(p)
     assert direct.passes > 2
-    monkeypatch.setattr(_descent, "RETRY_AFTER", 2)
+    monkeypatch.setattr(_method, "RETRY_AFTER", 2)
     log_weights, gap, passes, outcome = _descent.descend(*(jnp.asarray(a) for a in given), max_passes=500)
     assert outcome == Outcome.CONVERGED
     assert gap <= 1e-10

@@ -277,7 +277,13 @@ def check_weights(name: str, weights, log_prior):
 
 def joint_batch(name: str, weights, log_prior) -> tuple[int, ...]:
     """The batch shape of a problem met with weights: one problem with many weights gives many answers."""
-    return joint_axes({name: weights.shape[:-1], "the problem": log_prior.shape[:-1]})
+    try:
+        return np.broadcast_shapes(log_prior.shape[:-1], weights.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"{name} has batch axes {weights.shape[:-1]}, which do not broadcast with the problem's "
+            f"{log_prior.shape[:-1]}: make them equal or of length one."
+        ) from None
 
 
 @_quietly

@@ -82,9 +82,12 @@ def generalise(mixture: Problem, regulariser: Any, combine: Any, log_pi: ArrayLi
         raise ValueError(f"combine = {combine!r}: use one of {', '.join(map(repr, COMBINE))}.")
     pi, cost, eps, log_prior = mixture
     kind, n = COMBINE[combine], pi.shape[-1]
+    if combine == "mixture" and reg.is_plain(regulariser):
+        return mixture
+    alpha, caps = reg.alpha_and_caps(regulariser, n)
+    checks.joint_axes({"the problem": eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
     if combine == "mixture":
-        plain = reg.is_plain(regulariser)
-        return mixture if plain else _pose(kind, (pi, cost), n, eps, None, regulariser, log_prior)
+        return _pose(kind, (pi, cost), n, eps, None, regulariser, log_prior)
     columns = mixture.log_pi if log_pi is None else checks.as_floats("log_pi", log_pi)
     if log_pi is not None:
         xp = namespace(columns)
