@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         recover_choices,
     )
     from .compare import (
-        ROUNDING,
         Analysis,
         Plan,
         Rival,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
         LEAST,
         OURS,
         PAPER,
+        ROUNDING,
         ChoiceModel,
         Link,
         classic,
@@ -70,10 +70,10 @@ _HOME = {
         "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
         "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "Trials", "TwoRates",
                  "believe", "learner_of", "take"),
-        "models": ("CLASSIC", "FEATURES", "KNOWN", "LEAST", "OURS", "PAPER", "ChoiceModel", "Link", "classic",
+        "models": ("CLASSIC", "FEATURES", "KNOWN", "LEAST", "OURS", "PAPER", "ROUNDING", "ChoiceModel", "Link", "classic",
                "columns", "compose", "composed", "exploit", "log_proba", "model_by_name", "weigh"),
         "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),
-        "compare": ("ROUNDING", "Analysis", "Plan", "Rival", "Rivals", "Selection", "analyse", "compare_models",
+        "compare": ("Analysis", "Plan", "Rival", "Rivals", "Selection", "analyse", "compare_models",
                 "fit_rivals", "plan_models", "weights_by_trial"),
         "checks": ("CrossValidation", "Examination", "check_predictions", "examine", "folds_of_people",
                "posterior_tree", "predict_others", "recover", "recover_choices"),

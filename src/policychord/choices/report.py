@@ -14,9 +14,13 @@ from .compare import Analysis, Plan, Rival, Rivals, Selection, compare_models, w
 from .data import Choices, Task
 from .estimate import CHANCE, Fitted, shrink
 from .learners import LEARNERS, AbstractLearner, Trials
-from .models import OURS
+from .models import OURS, in_unit_of_rewards
 from .simulate import SYNTHETIC
 
+_UNIT = (
+    "Primitives: the paper's definitions. Its risk is softmax(-variance), in squared units of the rewards: the same "
+    "rewards in another unit would give other weights and another comparison of the composed model."
+)
 Check = ModelRecovery | CrossValidation | PredictiveCheck | None
 
 
@@ -171,7 +175,8 @@ def _probability(p: float) -> str:
 
 def remarks_on(choices: Choices, plan: Plan, fit: Analysis) -> tuple[str, ...]:
     """About task, learner, table and groups, before any result."""
-    return (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, fit))
+    unit = (_UNIT,) if plan.composes and in_unit_of_rewards(plan.primitives) else ()
+    return (describe_task(choices.task), describe_learner(plan), *unit, *choices.said, *describe_groups(choices, fit))
 
 
 def describe_task(task: Task) -> str:

@@ -121,7 +121,8 @@ class _Models(NamedTuple):
         "The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there"
     )] = ""  # fmt: skip
     primitives: Annotated[str, _of_models(
-        "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES",
+        "What is composed, of exploit, uncertainty, risk, repeat, random; or paper: the paper's definitions, of which "
+        "risk depends on the unit of the rewards (as in experiments 1 and 2).", "NAMES",
         "exploit,uncertainty,risk; exploit,repeat,random where no uncertainty is learned"
     )] = ""  # fmt: skip
     link: Annotated[Literal["probit", "logit"] | None, _of_models(
@@ -132,11 +133,16 @@ class _Models(NamedTuple):
 
     def check(self) -> None:
         """What is wrong whatever the table is."""
-        from ..choices import KNOWN
+        from ..choices.models import KNOWN, OF_PAPER
 
         options.require_eps(self.eps)
         for name in _words(self.primitives):
-            options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+            options.require(
+                name in KNOWN or _words(self.primitives) == (OF_PAPER,),
+                "--primitives",
+                repr(name),
+                f"there are {', '.join(KNOWN)}",
+            )
 
 
 class _Checks(NamedTuple):

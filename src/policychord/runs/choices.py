@@ -65,7 +65,7 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
     rivals = None
     if plan.composes:
         known = result.models[plan.reference]
-        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan, known=known)
+        rivals = fit_rivals(result.trials, plan.link, plan.eps, plan=plan, known=known)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None

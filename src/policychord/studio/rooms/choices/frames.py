@@ -198,9 +198,7 @@ def report_page(state: State, analysis: Analysis) -> str:
     plan = state.view.plan(choices.task)
     examined = None if state.upload is None else examine(choices, analysis, plan)
     known = analysis.models[plan.reference]
-    rivals = fit_rivals(
-        analysis.trials, analysis.link, analysis.eps, primitives=plan.primitives, plan=plan, known=known
-    )
+    rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
     (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
     tables: dict[str, Callable[..., Any]] = {"models.csv": model_table, "subjects.csv": subject_table,
                                              "weights.csv": weight_table}  # fmt: skip
