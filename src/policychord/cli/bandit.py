@@ -114,7 +114,8 @@ class _Models(NamedTuple):
     )] = 1.0  # fmt: skip
     models: Annotated[str | None, _of_models(
         "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
-        "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
+        "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); none (chance, in the group "
+        "selection as well); Composed.", "NAMES",
         "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates"
     )] = None  # fmt: skip
     reference: Annotated[str, _of_models(
@@ -272,7 +273,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.everything), "reference": plan.reference},
         "results": numbers, "out": out, "files": files,
-        "notes": [verdict(result), *examined.warnings, *fitted.remarks, *result.notes],
+        "notes": [verdict(result, examined), *examined.warnings, *fitted.remarks, *result.notes],
     }  # fmt: skip
     emit(
         json,
@@ -281,12 +282,13 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         *result.notes,
         _models(fitted, rows),
         *(f"Warning: {line}" for line in examined.warnings),
-        verdict(result),
+        verdict(result, examined),
         *(line for line in numbers["held_out"] if line not in examined.warnings),
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: --models.",
+        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: "
+        "--models, such as UCB,UCB+stickiness,UCB+lapse,none (none is chance).",
     )
 
 
