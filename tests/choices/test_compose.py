@@ -39,7 +39,7 @@ from policychord.worlds.bandit import Belief, update_belief
 def test_solver_and_reduction_agree(people, experiment, eps, every):
     """At the paper's temperature on every trial, at others on some."""
     trials = take(people[experiment], np.arange(0, len(people[experiment].choice), every))
-    ours = composed(eps=eps)
+    ours = composed(PAPER, eps=eps)
     coef = coefficients_of(fit(ours, trials), trials)
     # with few trials some people are separated, and their Hybrid surer than any number: the floor is part of the model
     log_q = np.maximum(log_proba(classic("Hybrid"), trials, coef), np.log(LEAST))
@@ -155,7 +155,7 @@ def test_replay_with_a_composer_gives_the_same_weights():
         choices=choices.choice.reshape(3, 6),
         observed=choices.reward.reshape(3, 6),
     )
-    found = weigh(composed(), trials, np.repeat(person, len(trials.choice), axis=0))
+    found = weigh(composed(PAPER), trials, np.repeat(person, len(trials.choice), axis=0))
     np.testing.assert_allclose(np.asarray(trace.weights).reshape(-1, 3), found.weights, atol=1e-8)
     chosen = found.log_prob[np.arange(18), trials.choice]
     np.testing.assert_allclose(np.asarray(trace.log_prob).ravel(), chosen, atol=1e-8)

@@ -208,9 +208,7 @@ def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
     assert (others.score > 2 * -np.log(3)).all()
     check = check_predictions(plan.everything, found.models, found.trials)
     assert np.abs(np.nanmean(check.expected[2] - check.observed, axis=0)).max() < 0.12
-    assert fit_rivals(found.trials, "logit", 0.01, primitives=plan.primitives, plan=plan).clipped.name.startswith(
-        "delta"
-    )
+    assert fit_rivals(found.trials, "logit", 0.01, plan=plan).clipped.name.startswith("delta")
 
 
 def test_models_of_one_family_share_their_programs_and_predict_as_the_policy(cohort):

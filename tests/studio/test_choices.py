@@ -9,6 +9,7 @@ from policychord.choices.compare import analyse
 from policychord.choices.data import as_table
 from policychord.choices.report import verdict, weight_table
 from policychord.studio.rooms.choices import room
+from policychord.studio.rooms.choices.frames import _examine_uploaded
 from policychord.studio.uploads import Upload
 
 SMALL = {"subjects": 6, "blocks": 4}
@@ -213,7 +214,7 @@ def test_the_report_is_one_page_with_words_figures_and_tables(small):
     state, _ = drawn(room._act(small[0], {"file": Upload("<b>.csv", table(small[0]))}))
     _, frames = drawn(room._act(state, {"report": True}))
     page = frames["report"].header["html"]
-    assert verdict(state.analysis) in page
+    assert verdict(state.analysis, _examine_uploaded(state, state.analysis)) in page
     assert len(re.findall('src="data:image/svg', page)) == 2
     assert len(re.findall(r'download="(models|subjects|weights)\.csv" href="data:text/csv', page)) == 3
     assert "<b>" not in page

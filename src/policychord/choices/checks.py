@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 LEAST_GAIN = 0.05  # nats per trial over chance, held out: below it a model hardly explains anything
 SHIFT = 0.5  # deviations of a reward: a mean that is farther off than this is not the task's
+EXPLODES = 1.0  # nats per trial below chance, held out: a person whose score says nothing but that the fit failed
 MOST_NAMED = 8  # people in a warning
 FACTOR = 4.0  # between variances that still belong together
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
@@ -217,7 +218,8 @@ def _fit_warnings(examined: Examination) -> list[str]:
             "chance. All models compared are nearly as bad as guessing."
         )
     total = {name: comparison.score(name).log_likelihood.sum() - examined.chance.sum() for name in names}
-    if guessing := [name for name in names if total[name] < 1.0]:
+    parameters = {name: comparison.score(name).parameters for name in names}
+    if guessing := [name for name in names if total[name] < 1.0 and parameters[name]]:
         warnings.append(f"No better than chance even on the trials they were fitted to: {', '.join(guessing)}.")
     below = np.all([examined.held_out[name] * examined.trials < examined.chance for name in names], axis=0)
     people = len(examined.people)
@@ -228,7 +230,31 @@ def _fit_warnings(examined: Examination) -> list[str]:
             f"Held-out trials of {int(below.sum())} of {people} people are predicted worse than by chance, by every "
             f"model ({who}{more}): sums over people depend on them, so look at subjects.csv."
         )
+    warnings += _explosions(examined)
     return [*warnings, f"{people} people are few for statements about a group."] if people < 10 else warnings
+
+
+def _explosions(examined: Examination) -> list[str]:
+    """Who is predicted far worse than by chance, by whatever model, and the scores without them."""
+    chance = examined.chance / examined.trials
+    gain = {name: score - chance for name, score in examined.held_out.items()}
+    worst = np.min(list(gain.values()), axis=0)
+    who = np.flatnonzero(worst < -EXPLODES)
+    if not len(who):
+        return []
+    listed = []
+    for person in sorted(who, key=lambda person: worst[person])[:MOST_NAMED]:
+        name = min(gain, key=lambda model: gain[model][person])
+        listed.append(f"{examined.people[person]} ({name} {examined.held_out[name][person]:.2f})")
+    more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
+    rest = np.setdiff1d(np.arange(len(worst)), who)
+    trials = examined.trials[rest]
+    without = "; ".join(f"{name} {float(trials @ values[rest] / trials.sum()):+.3f}" for name, values in gain.items())
+    return [
+        f"Held-out predictions of {len(who)} of {len(worst)} people are more than {EXPLODES:g} nat per trial worse "
+        f"than chance, each with its worst model: {', '.join(listed)}{more}. Means over people follow them. "
+        + (f"Without them, over chance: {without}." if len(rest) else "")
+    ]
 
 
 def _floor_warnings(analysis: Analysis, plan: Plan) -> list[str]:

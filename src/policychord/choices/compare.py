@@ -15,6 +15,8 @@ from .models import (
     CLASSIC,
     OURS,
     PAPER,
+    ROUNDING,
+    USUAL_PRIMITIVES,
     ChoiceModel,
     Composition,
     Floor,
@@ -24,11 +26,11 @@ from .models import (
     composed,
     exploit,
     model_by_name,
+    schemas_by_name,
     weigh,
 )
 
 USUAL = (*CLASSIC, OURS)
-ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
 
 
 class Selection(NamedTuple):
@@ -72,7 +74,7 @@ def plan_models(
     task: Task,
     link: Link = "probit",
     eps: float = 0.01,
-    primitives: Schemas = tuple(PAPER),
+    primitives: Schemas = USUAL_PRIMITIVES,
     *,
     models: Sequence[str] = USUAL,
     reference: str = "",
@@ -81,7 +83,8 @@ def plan_models(
     """A plan from names, see `model_by_name`. No model is compared that is not named.
 
     `Composed` comes close to the `reference`: the Hybrid unless it is named. A `learner` with free parameters is
-    fitted with each model anew; one without is the same for all.
+    fitted with each model anew; one without is the same for all. Names of primitives mean the paper's definitions in
+    the paper's two experiments, and definitions that know no unit elsewhere (see `schemas_by_name`).
     """
     if len(set(models)) < len(models) or not models:
         raise ValueError(f"models has {', '.join(models) or 'no name'}: name at least one, each once.")
@@ -97,7 +100,8 @@ def plan_models(
             f"reference = {reference!r}, but models has {', '.join(known) or 'no other'}: name it there, too."
         )
     reference = reference if composes else ""
-    return Plan(known, reference, link, eps, primitives, None if fitted is not None else learner)
+    schemas = schemas_by_name(primitives, task)
+    return Plan(known, reference, link, eps, schemas, None if fitted is not None else learner)
 
 
 class ComposedAnalysis(NamedTuple):
@@ -135,7 +139,7 @@ def analyse(
     choices: Choices,
     link: Link = "probit",
     eps: float = 0.01,
-    primitives: Schemas = tuple(PAPER),
+    primitives: Schemas = USUAL_PRIMITIVES,
     *,
     plan: Plan | None = None,
 ) -> Analysis:
@@ -224,14 +228,15 @@ def fit_rivals(
     eps: float,
     *,
     own: bool = False,
-    primitives: Schemas = tuple(PAPER),
     plan: Plan | None = None,
     known: Fitted | None = None,
 ) -> Rivals:
     """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?
 
-    `known` is the reference's fit to these trials, if there is one already.
+    `known` is the reference's fit to these trials, if there is one already. Without a plan the primitives are the
+    paper's.
     """
+    primitives = dict(PAPER) if plan is None else schemas_by_name(plan.primitives)
     reference = "Hybrid" if plan is None else plan.reference
     base = classic("Hybrid", link) if plan is None else plan.models[reference]
     known = fit(base, trials) if known is None else known
@@ -250,7 +255,7 @@ def fit_rivals(
         return against(name, description, theirs=taken(base._replace(change=rule)))
 
     # two rivals are about the paper's primitives
-    paper = tuple(primitives) == tuple(PAPER) and trials.arms == 2 and trials.offered is None
+    paper = primitives == dict(PAPER) and trials.arms == 2 and trials.offered is None
     exact = dict(PAPER) | {"exploit": partial(exploit, ties=ROUNDING)}
     return Rivals(
         floored(f"{reference} clipped to [.01, .99]", "with no probability under .01 or over .99", "clip"),

@@ -201,12 +201,12 @@ def measure_task(choices: Choices, name: str = "own data", **known: Any) -> Task
     noise = max(within, 1e-3 * total)
     between = float(cell["mean"].var()) - noise * float((1 / cell["size"]).mean())
     variance = max(between if np.isfinite(between) else total, 1e-2 * total)
-    values = tuple(0.0 if c else float(f"{variance:.4g}") for c in constant)
-    mean: float | tuple[float, ...] = float(f"{centre:.4g}")
+    # all digits are kept: rounding would depend on the unit and the zero of the rewards
+    values = tuple(0.0 if c else variance for c in constant)
+    mean: float | tuple[float, ...] = centre
     if constant.any():
-        mean = tuple(float(f"{m:.4g}") if c else float(f"{centre:.4g}")
-                     for c, m in zip(constant, spread["mean"].fillna(centre), strict=True))  # fmt: skip
-    measured: dict[str, Any] = {"variance": values, "noise": float(f"{noise:.4g}"), "mean": mean}
+        mean = tuple(float(m) if c else centre for c, m in zip(constant, spread["mean"].fillna(centre), strict=True))
+    measured: dict[str, Any] = {"variance": values, "noise": noise, "mean": mean}
     return Task(name, **(measured | known))
 
 

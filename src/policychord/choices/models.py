@@ -20,12 +20,13 @@ from .._types import ArrayLike, namespace
 from ..core.equilibrium import solve
 from ..core.objective import problem
 from ..worlds.bandit import Belief
-from .data import Task
+from .data import TASKS, Task
 from .learners import LEARNERS, AbstractLearner, Trials, learner_of, relearn
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above.
 # Where rounding does not allow as much (very cold, or very sure), the trial's own certificate says what was reached.
 GAP = 1e-22
+ROUNDING = 1e-9  # values closer than this are the same but for the order in which they were added up
 LEAST = 1e-300  # no choice is impossible, only unheard of (as in `models.Reference`)
 NOT_OFFERED = -1e9  # the utility of an arm that is not on offer: exp of it is zero, and it has a derivative
 FLOOR = 0.01  # that of the exploitation primitive
@@ -57,8 +58,20 @@ def _uncertainty(trials: Trials) -> np.ndarray:
 
 
 def _risk(trials: Trials) -> np.ndarray:
-    """softmax(-s): the more uncertain, the more rarely."""
+    """(1/s_j) / sum 1/s: the more uncertain, the more rarely, in any unit of the rewards; known arms come first."""
+    known = trials.variance <= 0
+    certainty = np.where(known.any(1, keepdims=True), known, 1.0 / np.where(known, 1.0, trials.variance))
+    return certainty / certainty.sum(1, keepdims=True)
+
+
+def _risk_of_paper(trials: Trials) -> np.ndarray:
+    """softmax(-s), with s in squared units of the rewards."""
     return scipy.special.softmax(-trials.variance, axis=1)
+
+
+def _exploit_in_any_unit(trials: Trials) -> np.ndarray:
+    """`exploit`, with ties up to rounding, which is not the same in every unit of the rewards."""
+    return exploit(trials, ROUNDING * float(np.sqrt(trials.variance.max(initial=0.0))))
 
 
 def _repeat(trials: Trials) -> np.ndarray:
@@ -73,22 +86,42 @@ def _random(trials: Trials) -> np.ndarray:
     return np.full_like(trials.mean, 1.0 / trials.arms)
 
 
-PAPER: Mapping[str, OfTrials] = MappingProxyType({"exploit": exploit, "uncertainty": _uncertainty, "risk": _risk})
-KNOWN: Mapping[str, OfTrials] = MappingProxyType({**PAPER, "repeat": _repeat, "random": _random})
+# The paper's own definitions, for its two experiments: `risk` depends on the unit of the rewards.
+PAPER: Mapping[str, OfTrials] = MappingProxyType(
+    {"exploit": exploit, "uncertainty": _uncertainty, "risk": _risk_of_paper}
+)
+# Those for all other data: the same in every unit of the rewards and with every zero.
+KNOWN: Mapping[str, OfTrials] = MappingProxyType(
+    {"exploit": _exploit_in_any_unit, "uncertainty": _uncertainty, "risk": _risk, "repeat": _repeat, "random": _random}
+)
+USUAL_PRIMITIVES = ("exploit", "uncertainty", "risk")
+OF_PAPER = "paper"  # a name for all of PAPER
 
 
-def schemas_by_name(names: Schemas) -> dict[str, OfTrials]:
-    """Primitives by name, or the user's own functions of `Trials` by the names they give them."""
+def schemas_by_name(names: Schemas, task: Task | None = None) -> dict[str, OfTrials]:
+    """Primitives by name, or the user's own functions of `Trials` by the names they give them.
+
+    Names mean the paper's definitions (`PAPER`) in the paper's two experiments, and those of `KNOWN` elsewhere. The
+    name `paper` alone means all of the paper's definitions.
+    """
     if not names:
         raise ValueError("primitives is empty: name at least one.")
     if isinstance(names, Mapping):
         return dict(names)
+    if tuple(names) == (OF_PAPER,):
+        return dict(PAPER)
     if unknown := [name for name in names if name not in KNOWN]:
         raise ValueError(
-            f"primitives has {', '.join(map(repr, unknown))}: known are {', '.join(KNOWN)}; "
+            f"primitives has {', '.join(map(repr, unknown))}: known are {', '.join(KNOWN)}, and {OF_PAPER} alone; "
             "for your own pass a dict of names to functions of Trials."
         )
-    return {name: KNOWN[name] for name in names}
+    known = {**KNOWN, **PAPER} if task in TASKS.values() else KNOWN
+    return {name: known[name] for name in names}
+
+
+def in_unit_of_rewards(schemas: Schemas) -> bool:
+    """Whether some primitive changes with the unit of the rewards: the paper's `risk` does."""
+    return isinstance(schemas, Mapping) and _risk_of_paper in schemas.values()
 
 
 def columns(schemas: Mapping[str, OfTrials], trials: Trials) -> np.ndarray:
@@ -218,7 +251,7 @@ def classic(
 
 
 def composed(
-    primitives: Schemas = tuple(PAPER),
+    primitives: Schemas = USUAL_PRIMITIVES,
     reference: "str | ChoiceModel | OfTrials" = "Hybrid",
     link: Link = "probit",
     *,
@@ -233,7 +266,8 @@ def composed(
     The reference is a classic model by name, any other model, or a function of `Trials` that gives ln q of every arm
     (its link, learner and coefficients are then its own). `coefficients="reference"` are those that fit the reference
     best, as in the paper; `"own"` maximise this model's own likelihood. `parameters` are the reference's unless counted
-    otherwise. `primitives`: names, or a dict of names to functions of `Trials`.
+    otherwise. `primitives`: names (see `KNOWN`), `PAPER` for the paper's definitions, or a dict of names to functions
+    of `Trials`.
     """
     if coefficients not in ("reference", "own"):
         raise ValueError(f"coefficients = {coefficients!r}: use 'reference' or 'own'.")

@@ -8,15 +8,21 @@ import numpy as np
 import pandas as pd
 
 from ..inference import ModelRecovery, compare_groups, describe_comparison, not_excluded
+from ..inference.comparison import ALIKE
+from ..inference.findings import no_verdict
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .checks import FOLDS, CrossValidation, Examination, PredictiveCheck
 from .compare import Analysis, Plan, Rival, Rivals, Selection, compare_models, weights_within_block
 from .data import Choices, Task
 from .estimate import CHANCE, Fitted, shrink
 from .learners import LEARNERS, AbstractLearner, Trials
-from .models import OURS
+from .models import OURS, in_unit_of_rewards
 from .simulate import SYNTHETIC
 
+_UNIT = (
+    "Primitives: the paper's definitions. Its risk is softmax(-variance), in squared units of the rewards: the same "
+    "rewards in another unit would give other weights and another comparison of the composed model."
+)
 Check = ModelRecovery | CrossValidation | PredictiveCheck | None
 
 
@@ -110,14 +116,36 @@ def check_table(check: PredictiveCheck) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------- sentences
 
 
-def verdict(fit: Analysis) -> str:
-    """Who won, how surely, and the composed model against its reference alone."""
-    words = state(fit.everything) + _in_pairs(fit)
+def verdict(fit: Analysis, examined: Examination | None = None) -> str:
+    """Who won, how surely, and the composed model against its reference alone; nothing where no model beats chance."""
+    if examined is not None and (lost := no_verdict(examined.comparison, unit="trial", reference=CHANCE)):
+        return f"No verdict. {lost} What the models' frequencies say is then about models that explain nothing."
+    words = " ".join([state(fit.everything), *_bonuses(fit)]) + _in_pairs(fit)
     if fit.composed is None:
         return words
     against, the = fit.ours.against_reference, "the Hybrid" if fit.ours.reference == "Hybrid" else fit.ours.reference
     return (f"{words} Against {the} alone, the composed model has a PXP of {_probability(against.pxp(OURS))} "
             f"(BOR {against.selection.bor:.3f}).")  # fmt: skip
+
+
+def _bonuses(fit: Analysis) -> list[str]:
+    """The sign of the bonus for uncertainty, for the model that comes first and all that are not excluded."""
+    names, selection = fit.everything.models, fit.everything.selection
+    named = [names[int(selection.pxp.argmax())]]
+    if selection.bor <= UNDECIDED and len(names) > 1:
+        named = [names[k] for k in not_excluded(selection)]
+    return [text for name in named if (text := _bonus(name, fit.models[name]))]
+
+
+def _bonus(name: str, model: Fitted) -> str:
+    if "RU" not in model.names:
+        return ""
+    size = model.coef[:, model.names.index("RU")]
+    negative = int((size < 0).sum())
+    sign, count = ("negative", negative) if 2 * negative > len(size) else ("positive", len(size) - negative)
+    people = "" if model.pooled else f" in {count} of {len(size)} people (median {np.median(size):.3g})"
+    so = ": most are averse to uncertainty" if sign == "negative" and count > 0.75 * len(size) > 1 else ""
+    return f"The bonus for uncertainty of {name} is {sign}{people}{so}."
 
 
 def state(selected: Selection) -> str:
@@ -171,7 +199,8 @@ def _probability(p: float) -> str:
 
 def remarks_on(choices: Choices, plan: Plan, fit: Analysis) -> tuple[str, ...]:
     """About task, learner, table and groups, before any result."""
-    return (describe_task(choices.task), describe_learner(plan), *choices.said, *describe_groups(choices, fit))
+    unit = (_UNIT,) if plan.composes and in_unit_of_rewards(plan.primitives) else ()
+    return (describe_task(choices.task), describe_learner(plan), *unit, *choices.said, *describe_groups(choices, fit))
 
 
 def describe_task(task: Task) -> str:
@@ -284,12 +313,13 @@ def _about_models(fit: Analysis, examined: Examination | None) -> str:
     composes = f"; {OURS} has no coefficients besides those of {fit.ours.reference}" if fit.composed else ""
     return "\n".join([
         *(f"**Warning.** {_as_markdown(line)}\n" for line in warnings),
-        verdict(fit), "", *_markdown(table), "",
+        verdict(fit, examined), "", *_markdown(table), "",
         *([] if examined is None else [_about_quality(examined)]),
         f"- BIC: summed over people{composes}.",
         "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
         "more people use this model than any other, allowing for all of it being chance. BOR (Bayes omnibus risk): the "
-        "probability that the models are equally frequent.",
+        "probability that the models are equally frequent. Beforehand all frequencies of the models are equally likely "
+        "(a Dirichlet distribution with a count of 1 for each model).",
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
         "nothing is established.",
     ])  # fmt: skip
@@ -301,7 +331,7 @@ def _about_quality(examined: Examination) -> str:
         f"Chance is {examined.chance_per_trial:.4f} nats per trial.",
         "\n\n- `accuracy`: the share of choices to which a model gives the highest probability."
         f"\n- `held_out`: mean ln p of trials that the coefficients were not fitted to, in {FOLDS} folds of each "
-        "person's blocks, or of stretches of trials if there is one block."
+        "person's blocks, or of stretches of trials if there is one block; in nats per trial here and in subjects.csv."
         "\n- `over_chance`: by how much that is better than chance, with its standard error over people (`error`).",
     ])  # fmt: skip
 
@@ -347,11 +377,13 @@ def _about_check(check: ModelRecovery | CrossValidation | PredictiveCheck) -> tu
         )
         return "Recovery on this task", words + "\n".join(_markdown(recovery_table(check)))
     if isinstance(check, CrossValidation):
-        best = max(check.models, key=check.mean)
-        others = "; ".join(f"{name} {check.mean(name):.4f}" for name in check.models if name != best)
+        best, *rest = sorted(check.models, key=check.mean, reverse=True)
+        others = "; ".join(f"{name} {check.mean(name):.4f}" for name in rest)
+        lead = check.mean(best) - check.mean(rest[0]) if rest else ALIKE
+        close = f" {best} and {rest[0]} are only {lead:.4f} apart: take them as one." if lead < ALIKE else ""
         return "Predicting other people", (
             f"With coefficients from other people, {best} predicts best: {check.mean(best):.4f} nats a trial, best in "
-            f"{check.best_in(best)} of {len(check.score)} random splits. {others}."
+            f"{check.best_in(best)} of {len(check.score)} random splits.{close} {others}."
         )
     words = (
         "What people did, and what each model expects given what happened before (shares of trials, means over "

@@ -8,7 +8,17 @@ from scipy.special import expit, logit
 from ..worlds.bandit import Belief
 from .data import TASKS, Choices, Task
 from .learners import Kalman, Trials, places_of, prior_belief, prior_of, with_parameters
-from .models import OURS, ChoiceModel, Link, classic, composed, log_proba, model_by_name
+from .models import (
+    OURS,
+    USUAL_PRIMITIVES,
+    ChoiceModel,
+    Link,
+    classic,
+    composed,
+    log_proba,
+    model_by_name,
+    schemas_by_name,
+)
 
 SYNTHETIC = "synthetic cohort"
 SUBJECTS = {"1": 45, "2": 44}  # of the public data
@@ -167,7 +177,11 @@ def cohort(
     Coefficients vary over people by a third of their mean; numbers between 0 and 1 do so on the logit scale.
     """
     link: Link = "probit" if task.arms == 2 else "logit"
-    spec = composed(reference=classic("Hybrid", link)) if model == OURS else model_by_name(model, task, link)
+    spec = (
+        composed(schemas_by_name(USUAL_PRIMITIVES, task), classic("Hybrid", link))
+        if model == OURS
+        else model_by_name(model, task, link)
+    )
     names = spec.coefficients
     means = means or tuple(_usual(name, task) for name in names)
     if len(means) != len(names):

@@ -114,14 +114,16 @@ class _Models(NamedTuple):
     )] = 1.0  # fmt: skip
     models: Annotated[str | None, _of_models(
         "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
-        "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); Composed.", "NAMES",
+        "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); none (chance, in the group "
+        "selection as well); Composed.", "NAMES",
         "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates"
     )] = None  # fmt: skip
     reference: Annotated[str, _of_models(
         "The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there"
     )] = ""  # fmt: skip
     primitives: Annotated[str, _of_models(
-        "What is composed, of exploit, uncertainty, risk, repeat, random.", "NAMES",
+        "What is composed, of exploit, uncertainty, risk, repeat, random; or paper: the paper's definitions, of which "
+        "risk depends on the unit of the rewards (as in experiments 1 and 2).", "NAMES",
         "exploit,uncertainty,risk; exploit,repeat,random where no uncertainty is learned"
     )] = ""  # fmt: skip
     link: Annotated[Literal["probit", "logit"] | None, _of_models(
@@ -132,11 +134,16 @@ class _Models(NamedTuple):
 
     def check(self) -> None:
         """What is wrong whatever the table is."""
-        from ..choices import KNOWN
+        from ..choices.models import KNOWN, OF_PAPER
 
         options.require_eps(self.eps)
         for name in _words(self.primitives):
-            options.require(name in KNOWN, "--primitives", repr(name), f"there are {', '.join(KNOWN)}")
+            options.require(
+                name in KNOWN or _words(self.primitives) == (OF_PAPER,),
+                "--primitives",
+                repr(name),
+                f"there are {', '.join(KNOWN)}",
+            )
 
 
 class _Checks(NamedTuple):
@@ -266,7 +273,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.everything), "reference": plan.reference},
         "results": numbers, "out": out, "files": files,
-        "notes": [verdict(result), *examined.warnings, *fitted.remarks, *result.notes],
+        "notes": [verdict(result, examined), *examined.warnings, *fitted.remarks, *result.notes],
     }  # fmt: skip
     emit(
         json,
@@ -275,12 +282,13 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         *result.notes,
         _models(fitted, rows),
         *(f"Warning: {line}" for line in examined.warnings),
-        verdict(result),
+        verdict(result, examined),
         *(line for line in numbers["held_out"] if line not in examined.warnings),
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: --models.",
+        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: "
+        "--models, such as UCB,UCB+stickiness,UCB+lapse,none (none is chance).",
     )
 
 

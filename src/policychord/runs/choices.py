@@ -65,7 +65,7 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
     rivals = None
     if plan.composes:
         known = result.models[plan.reference]
-        rivals = fit_rivals(result.trials, plan.link, plan.eps, primitives=plan.primitives, plan=plan, known=known)
+        rivals = fit_rivals(result.trials, plan.link, plan.eps, plan=plan, known=known)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
     predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
@@ -103,7 +103,7 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
     for name, draw in pictures.items():
         files += save_figure(out / "figures" / name, styled(draw))
         drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", CAPTIONS[name], ()))
-    headline = f"{result.trials.source}: {report.verdict(result).partition('. ')[0].rstrip('.')}"
+    headline = f"{result.trials.source}: {report.verdict(result, examined).partition('. ')[0].rstrip('.')}"
     files.insert(0, write_text(out / "report.html", render_page(headline, sections, drawn, out)))
     if arviz:
         tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
@@ -117,7 +117,8 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
     numbers = {
         "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
         "people": len(examined.people), "models": rows, "bor": result.everything.selection.bor,
-        "chance": examined.chance_per_trial, "verdict": report.verdict(result), "warnings": list(examined.warnings),
+        "chance": examined.chance_per_trial, "verdict": report.verdict(result, examined),
+        "warnings": list(examined.warnings),
         "held_out": list(describe_comparison(examined.comparison, unit="trial", reference=CHANCE)),
     }  # fmt: skip
     if rivals is not None:

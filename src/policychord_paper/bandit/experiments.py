@@ -173,7 +173,7 @@ def _predict_as_released(trials: Trials, *, eps: float, folds: int, splits: int,
                 fitted = fit(classic(name, pooled=True), train)
                 coef[name] = coefficients_of(fitted, test)
             log_p = [log_proba(classic(name), test, coef[name])[made].mean() for name in CLASSIC]
-            log_p.append(log_proba(composed(eps=eps), test, coef["Hybrid"])[made].mean())
+            log_p.append(log_proba(composed(PAPER, eps=eps), test, coef["Hybrid"])[made].mean())
             score[split] += np.array(log_p) / folds
     return CrossValidation(MODELS, score)
 
@@ -194,7 +194,7 @@ def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep
     hybrid = fit(classic("Hybrid", link), trials)
     pxp, evidence = [], []
     for eps in temperatures:
-        ours = borrow(composed(link=link, eps=eps), trials, hybrid)
+        ours = borrow(composed(PAPER, link=link, eps=eps), trials, hybrid)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
         pxp.append(compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).pxp(OURS))
     return Sweep(temperatures, np.array(pxp), np.stack(evidence))
@@ -211,7 +211,7 @@ class Stopped(NamedTuple):
 
 def _stop_early(trials: Trials, eps: float, tau: float, durations: tuple[float, ...]) -> Stopped:
     """tau dw/dt = -w + S(w) from uniform weights at each trial, as the paper integrates it, for this long."""
-    hybrid, model = fit(classic("Hybrid"), trials), composed(eps=eps)
+    hybrid, model = fit(classic("Hybrid"), trials), composed(PAPER, eps=eps)
     coef, pi = coefficients_of(hybrid, trials), columns(PAPER, trials)
     best = weigh(model, trials, coef).weights
     log_q = log_proba(classic("Hybrid"), trials, coef)
@@ -244,7 +244,7 @@ def _rare_choices(trials: Trials, link: Link, eps: float) -> Gain:
     coef = coefficients_of(fit(hybrid, trials), trials)
     chosen = np.arange(len(trials.choice)), trials.choice
     log_q = log_proba(hybrid, trials, coef)[chosen]
-    gain = log_proba(composed(link=link, eps=eps), trials, coef)[chosen] - log_q
+    gain = log_proba(composed(PAPER, link=link, eps=eps), trials, coef)[chosen] - log_q
     return Gain(float(gain.sum()), float(gain[log_q < np.log(RARE)].sum()))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....choices.checks import check_predictions, examine, recover
+from ....choices.checks import Examination, check_predictions, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
 from ....choices.report import (
@@ -104,9 +104,11 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
     ]  # fmt: skip
     best = selection.responsibilities.argmax(1)
     names = list(analysis.models)
+    examined = _examine_uploaded(state, analysis)
     header = {
-        "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis),
-        "warnings": _warnings_of(state, analysis), "groups": list(describe_groups(state.fitting.choices, analysis)),
+        "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis, examined),
+        "warnings": [] if examined is None else list(examined.warnings),
+        "groups": list(describe_groups(state.fitting.choices, analysis)),
         "reference": analysis.ours.reference,
         "against_reference": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
         "subjects": analysis.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
@@ -119,12 +121,11 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
                                    "responsibilities": selection.responsibilities})  # fmt: skip
 
 
-def _warnings_of(state: State, analysis: Analysis) -> list[str]:
+def _examine_uploaded(state: State, analysis: Analysis) -> Examination | None:
     """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
     if state.upload is None:
-        return []
-    plan = state.view.plan(state.fitting.choices.task)
-    return list(examine(state.fitting.choices, analysis, plan).warnings)
+        return None
+    return examine(state.fitting.choices, analysis, state.view.plan(state.fitting.choices.task))
 
 
 def recovery_frame(state: State, analysis: Analysis) -> Frame:
@@ -196,11 +197,9 @@ def report_page(state: State, analysis: Analysis) -> str:
 
     choices = state.fitting.choices
     plan = state.view.plan(choices.task)
-    examined = None if state.upload is None else examine(choices, analysis, plan)
+    examined = _examine_uploaded(state, analysis)
     known = analysis.models[plan.reference]
-    rivals = fit_rivals(
-        analysis.trials, analysis.link, analysis.eps, primitives=plan.primitives, plan=plan, known=known
-    )
+    rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
     (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
     tables: dict[str, Callable[..., Any]] = {"models.csv": model_table, "subjects.csv": subject_table,
                                              "weights.csv": weight_table}  # fmt: skip
