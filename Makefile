@@ -15,7 +15,7 @@ QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibr
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: install reproduce record test quick thorough matrix extras coverage docs check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
+.PHONY: install reproduce record test quick thorough matrix extras coverage docs tables check format audit bench bench-compare bench-record bench-agents bench-studies stress attack soak kill mutants clean
 
 install: $(READY)
 
@@ -53,6 +53,9 @@ coverage: install  ## the tests, and which lines of the package they ran
 
 docs: install  ## build the site, running every tutorial; open build/site/index.html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going docs build/site
+
+tables: install  ## write the tables and figures that pages show from the code and from records
+	$(BIN)/python docs/_ext/generated.py
 
 check: install  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -6,6 +6,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+# what XLA logs while a page runs is for developers of XLA; it must be set before anything imports JAX
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
 from policychord.runs.compiled import programs_folder
 
 _DOCS = Path(__file__).parent

@@ -1,6 +1,8 @@
-"""Parts of pages that are made from the code itself, so that they cannot grow old.
+"""Parts of pages that are made from the code and from records, and committed so that they can be read on a code host.
 
-A line `% generated: commands` in a page becomes what the function of that name returns, in Markdown.
+What stands between `<!-- generated: speed -->` and `<!-- end -->` is what the function of that name returns, in
+Markdown. `python docs/_ext/generated.py` (`make tables`) writes these parts and the figures made from records. A test
+compares the pages with the code; a build of the site makes the parts anew.
 """
 
 import inspect
@@ -18,12 +20,13 @@ from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 
 if TYPE_CHECKING:
-    from policychord_paper.claim import Quantity
     from policychord_paper.compare import ClaimRecord
 
-LINE = re.compile(r"^% generated: (\w+) ?(.*)$", re.MULTILINE)
+PART = re.compile(r"^(<!-- generated: (\w+)((?: [^ \n]+)*) -->)\n(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
+AT_BUILD = ("commands",)  # too long to be committed: `--help` says the same
 REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
-RECORD = Path(__file__).parent.parent / "explanation" / "full_run.json"
+DOCS = Path(__file__).parent.parent
+RECORD = DOCS / "explanation" / "full_run.json"
 VERDICTS = {"reproduced": "reproduced", "partly": "**partly**", "not reproduced": "**not reproduced**"}
 
 # Words of rules that changed since the record was made, and nothing else of these rules. A new record needs none.
@@ -192,33 +195,20 @@ def told(study: str) -> str:
 
 
 def claims(study: str) -> str:
-    """The claims of a study, with the measured values and verdicts of the recorded run beside the rules."""
+    """The claims of a study with the verdicts of the recorded run; the report has the rules and numbers."""
     from policychord_paper import load_study
-    from policychord_paper.claim import history_text, rule_text
+    from policychord_paper.claim import rule_text
 
-    made, record = load_study(study).claims, {claim.id: claim for claim in _recorded() if claim.study == study}
-    rows = ["| | claim | rule | measured | verdict |", "|---|---|---|---|---|"]
-    for claim in made:
-        if claim.id not in record or record[claim.id].rule != rule_text(claim.rule):  # judged by another rule
-            rule = _cell(rule_text(claim.rule))
-            rows.append(f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | {rule} | | not recorded yet |")
-            continue
-        found = record[claim.id]
-        reported = "" if re.match("no (figure|number) given", claim.reported) else f"; the paper: {claim.reported}"
-        earlier = f"<br>*{_cell(history_text(claim.rule.history, found.verdict))}*"
-        rows.append(
-            f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | "
-            f"{_cell(rule_text(claim.rule))}{earlier} | "
-            f"{_cell(_headline(found.measured) + reported)} | {VERDICTS[found.verdict]}{_parts(found.holds)} |"
-        )
+    record = {claim.id: claim for claim in _recorded() if claim.study == study}
+    rows = ["| | claim | verdict |", "|---|---|---|"]
+    for claim in load_study(study).claims:
+        found = record.get(claim.id)
+        if found is None or found.rule != rule_text(claim.rule):  # judged by another rule
+            verdict = "not recorded yet"
+        else:
+            verdict = VERDICTS[found.verdict] + _parts(found.holds)
+        rows.append(f"| **{claim.id}** | {_cell(claim.statement)} ({claim.paper}) | {verdict} |")
     return "\n".join(rows) + "\n"
-
-
-def _headline(measured: "dict[str, Quantity]") -> str:
-    """The first two quantities, which are the most telling."""
-    from policychord_paper.claim import number
-
-    return "; ".join(f"{name}: {number(it)}" for name, it in list(measured.items())[:2])
 
 
 def _parts(holds: dict[str, bool]) -> str:
@@ -256,41 +246,6 @@ def _made() -> int:
     from policychord_paper import STUDIES, load_study
 
     return sum(len(load_study(study).claims) for study in STUDIES)
-
-
-def editions() -> str:
-    """Verdicts of the first edition and of the recorded run, for every rule that was set after a measurement."""
-    from policychord_paper import STUDIES, load_study
-
-    now = _current()
-    rows = ["| | first edition | now | why the rule changed |", "|---|---|---|---|"]
-    for study in STUDIES:
-        for claim in load_study(study).claims:
-            if history := claim.rule.history:
-                before = history[-1].verdict or "not judged"
-                reasons = _cell("; ".join(change.reason for change in history))
-                verdict = VERDICTS[now[claim.id]] if claim.id in now else "not recorded yet"
-                rows.append(f"| **{claim.id}** | {before} | {verdict} | {reasons} |")
-    return "\n".join(rows) + "\n"
-
-
-def panels() -> str:
-    """The paper's panels with results, the figure of ours for each, and the claims about it."""
-    from policychord_paper import STUDIES, load_study
-    from policychord_paper.study import PANELS
-
-    rows = ["| panel | figure of the report | claims |", "|---|---|---|"]
-    for panel in PANELS:
-        shown = [
-            (f"{study}: {name.replace('_', ' ')}", figure.panels[panel])
-            for study in STUDIES
-            for name, figure in load_study(study).figures.items()
-            if panel in figure.panels
-        ]
-        names = "; ".join(name for name, _ in shown) or "none yet"
-        about = dict.fromkeys(one for _, claims in shown for one in claims)
-        rows.append(f"| Fig. {panel} | {names} | {', '.join(about)} |")
-    return "\n".join(rows) + "\n"
 
 
 def factors() -> str:
@@ -418,8 +373,6 @@ MAKERS = {
         told,
         claims,
         tally,
-        editions,
-        panels,
         factors,
         behaviour,
         learning,
@@ -430,16 +383,53 @@ MAKERS = {
 }
 
 
+def part(name: str, options: str) -> str:
+    """What stands between the two marks."""
+    return MAKERS[name](*options.split()).strip("\n")
+
+
+def pages() -> list[Path]:
+    """Every page that may have such parts: the site, the README and the record of the benchmarks."""
+    return sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "benchmarks" / "RECORD.md"])
+
+
+def written(text: str) -> str:
+    """A page with its parts made anew, where they are committed."""
+
+    def renew(found: re.Match[str]) -> str:
+        made = "" if found[2] in AT_BUILD else f"\n{part(found[2], found[3])}\n\n"
+        return f"{found[1]}\n{made}{found[5]}"
+
+    return PART.sub(renew, text)
+
+
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:
-    source[0] = LINE.sub(lambda line: MAKERS[line[1]](*line[2].split()), source[0])
+    filled = PART.sub(lambda found: part(found[2], found[3]), source[0])
+    source[0] = filled.replace("(../../benchmarks/RECORD.md", "(/contribute/record.md")  # where the site has it
 
 
 def _always(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
     """Pages with such parts are read at every build: the code may have changed where the page has not."""
-    return [page for page in env.found_docs if LINE.search(Path(env.doc2path(page)).read_text(encoding="utf-8"))]
+    return [page for page in env.found_docs if PART.search(Path(env.doc2path(page)).read_text(encoding="utf-8"))]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", _fill)
     app.connect("env-get-outdated", _always)
     return {"version": "1", "parallel_read_safe": True}
+
+
+def main() -> None:
+    """Write the parts of all pages, and the figure that is drawn from a record."""
+    import composition as page
+
+    page.save_figure()
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (renewed := written(text)) != text:
+            path.write_text(renewed, encoding="utf-8")
+            print(f"Wrote {path}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
-"""Links of a built site: every one that stays within it must lead somewhere."""
+"""What a reader of a built site must not meet: links within it that lead nowhere, and log lines."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -40,3 +41,17 @@ def _leads_somewhere(target: str, page: Path, pages: dict[Path, _Page]) -> bool:
         file /= "index.html"
     anchor = unquote(parts.fragment)
     return file.exists() and (not anchor or file not in pages or anchor in pages[file].anchors)
+
+
+# glog's prefix of a message (level and date, time, thread, file), and what XLA says of another processor
+LOG = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./]+:\d+\]|could lead to execution errors")
+
+
+def log_lines(site: Path) -> list[str]:
+    """'page: line' of every message that a program logged into a page."""
+    return sorted(
+        f"{path.relative_to(site)}: {line.strip()}"
+        for path in site.rglob("*.html")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if LOG.search(line)
+    )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+_BESIDE = ("README.md", "CONTRIBUTING.md", "benchmarks/RECORD.md")
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _BESIDE)])
 FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```\s*?$", re.DOTALL | re.MULTILINE)
 NEEDS = "# needs "  # how a block of Python begins that asks for a package which is not ours
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .links import broken
+from .links import broken, log_lines
 from .pages import ROOT
 
 
@@ -19,6 +19,7 @@ def test_make_docs_builds_a_site_without_broken_links(tmp_path):
     assert done.returncode == 0, done.stderr[-5000:]
     assert len(list(tmp_path.rglob("*.html"))) > 20
     assert broken(tmp_path) == []
+    assert log_lines(tmp_path) == []
 
 
 def test_broken_links_are_found(tmp_path):
@@ -28,3 +29,17 @@ def test_broken_links_are_found(tmp_path):
     bad = '<a href="other.html#gone"><a href="nowhere.html"><img src="gone.png"><a href="#gone">'
     (tmp_path / "page.html").write_text(good + bad)
     assert broken(tmp_path) == [f"page.html -> {t}" for t in ("#gone", "gone.png", "nowhere.html", "other.html#gone")]
+
+
+def test_log_lines_are_found(tmp_path):
+    logged = "E1118 21:16:39.123456   4242 cpu_aot_loader.cc:210] Machine type used for compilation doesn't match"
+    (tmp_path / "page.html").write_text(f"<p>E 1118</p><pre>gap 2e-19\n{logged}\n</pre>")
+    (tmp_path / "other.html").write_text("<pre>I1118 of 2026: equilibrium.py:12] in text\n</pre>")
+    (tmp_path / "third.html").write_text("<pre>This could lead to execution errors such as SIGILL.</pre>")
+    assert [line.partition(": ")[0] for line in log_lines(tmp_path)] == ["page.html", "third.html"]
+
+
+def test_pages_run_without_the_log_of_xla():
+    """A page's process inherits it; set later, XLA would not read it."""
+    conf = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    assert conf.index('os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"') < conf.index("from policychord")
