@@ -151,7 +151,7 @@ def sweep_dense(columns, w, entropy, curvature, ln_p, over_p):
 def form_curvature(columns, over_p, curvature, scaled):
     """Fill the lower triangle of the curvature, unless the sweep has done it."""
     n, d = columns.shape
-    if n <= 3:
+    if n == 2 or n == 3:
         return
     for a in range(0, n, 2):  # two by two entries at a time
         a1 = min(a + 1, n - 1)
