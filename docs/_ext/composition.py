@@ -180,8 +180,8 @@ def evidence() -> str:
     said = (
         f"**Composed costs {least:.2f} to {most:.2f} of the best single controller in all {len(tasks)} tasks, and less "
         f"in at least {min(duel.wins[0] for duel in first):.1%} of paired episodes.** The table has the ratio of "
-        "median costs, composed over rival, so below 1 is a win; in brackets the share of paired episodes in which composed "
-        "costs less. Bold: composed loses. Italic: no difference is established."
+        "median costs, composed over rival, so below 1 is a win; in brackets the share of paired episodes in which "
+        "composed costs less. Bold: composed loses. Italic: no difference is established."
     )
     return f"{said}\n\n" + "\n".join(rows) + "\n"
 

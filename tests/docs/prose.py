@@ -43,6 +43,7 @@ BANNED = {
 ORDINARY = {
     "room": ("room is heated",),
     "beside": ("a JSON file beside the table",),
+    "account": ("into account",),
     "behavior": ("Mechanism for Compositional Behavior",),
 }
 _FENCE = re.compile(r"^( *)(`{3,})(?!\{figure|\{admonition|\{note|\{tip).*?^\1\2\s*?$", re.DOTALL | re.MULTILINE)

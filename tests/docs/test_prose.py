@@ -47,8 +47,8 @@ def test_sentences_end_at_full_stops_cells_and_items():
 
 @pytest.mark.parametrize(
     "text",
-    ["Who frees both is told by the verdicts.", "The room Flock shows it.", "It stands beside the others.", "Weigh them anew.",
-     "Four doors lead in.", "The behavior is optimal.", "It gains .1 nats a decision."],
+    ["Who frees both is told by the verdicts.", "The room Flock shows it.", "It stands beside the others.",
+     "Weigh them anew.", "Four doors lead in.", "The behavior is optimal.", "It gains .1 nats a decision."],
 )  # fmt: skip
 def test_private_words_are_found(text):
     assert list(banned(text))
