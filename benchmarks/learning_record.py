@@ -72,7 +72,7 @@ def sum_designs(rows: Rows) -> Section:
 
 
 def sum_em(rows: Rows) -> Section:
-    """Plain EM against the climb from the same start."""
+    """Plain EM against the search from the same start."""
     some = list(rows.values())
     short = np.array([row["nats"] for row in some])
     return {
@@ -239,8 +239,8 @@ def em(record: dict[str, Section]) -> str:
     low, middle, high = it["short"]
     return (f"On {it['cohorts']} of the cohorts below, from one start each, plain EM lowered the likelihood at some "
             f"step in {it['fell in']} of them (worst step {it['worst step']:.0e} nats per decision). It ended "
-            f"{low:.1f} to {high:.1f} nats (median {middle:.1f}) below the optimum with both terms. The total variation of "
-            f"its worst primitive was {_n(it['worst of three'])} instead of {_n(it['ours'])}.\n")  # fmt: skip
+            f"{low:.1f} to {high:.1f} nats (median {middle:.1f}) below the optimum with both terms. The total "
+            f"variation of its worst primitive was {_n(it['worst of three'])} instead of {_n(it['ours'])}.\n")  # fmt: skip
 
 
 def flock(record: dict[str, Section]) -> str:
@@ -279,7 +279,7 @@ def scores(record: dict[str, Section], title: str, what: str, who: str) -> str:
 
 
 def doubts(it: Section) -> str:
-    """What is wrong with some of the scores: climbs that missed the best hill, degenerate answers."""
+    """What is wrong with some of the scores: optimisation runs that missed the best mode, degenerate answers."""
     ways, missed = it["ways"], []
     for way in WAYS:
         inside = [(n, one["inside"]) for n in NUMBERS[1:] if (one := ways.get(f"{n} learned, {way}")) and one["inside"]]
@@ -293,10 +293,10 @@ def doubts(it: Section) -> str:
     ]
     words = []
     if missed:
-        words.append(f"From so few starts the climbs of {', '.join(missed)} ended lower on all data than those of "
-                     "fewer primitives: they missed the best hill, and these scores may be too low.")  # fmt: skip
+        words.append(f"From so few starts the optimisation runs of {', '.join(missed)} ended lower on all data than "
+                     "those of fewer primitives: they missed the best mode, and these scores may be too low.")  # fmt: skip
     if halted:
-        words.append(f"No climb arrived at a top for {', '.join(halted)}.")
+        words.append(f"No optimisation run converged for {', '.join(halted)}.")
     told = [f"{name.split()[0]}: {' '.join(one['told'])}" for name, one in ways.items() if one["told"]]
     if told:
         words.append(f"`learning.degenerate` says of the gate with {' Of the gate with '.join(told)}")
