@@ -240,7 +240,8 @@ def em(record: dict[str, Section]) -> str:
     return (f"On {it['cohorts']} of the cohorts below, from one start each, plain EM lowered the likelihood at some "
             f"step in {it['fell in']} of them (worst step {it['worst step']:.0e} nats per decision). It ended "
             f"{low:.1f} to {high:.1f} nats (median {middle:.1f}) below the optimum with both terms. The total "
-            f"variation of its worst primitive was {_n(it['worst of three'])} instead of {_n(it['ours'])}.\n")  # fmt: skip
+            f"variation of its worst primitive was {_n(it['worst of three'])} "
+            f"instead of {_n(it['ours'])}.\n")  # fmt: skip
 
 
 def flock(record: dict[str, Section]) -> str:
@@ -294,7 +295,8 @@ def doubts(it: Section) -> str:
     words = []
     if missed:
         words.append(f"From so few starts the optimisation runs of {', '.join(missed)} ended lower on all data than "
-                     "those of fewer primitives: they missed the best mode, and these scores may be too low.")  # fmt: skip
+                     "those of fewer primitives: they missed the best mode, and these scores may be "
+                     "too low.")  # fmt: skip
     if halted:
         words.append(f"No optimisation run converged for {', '.join(halted)}.")
     told = [f"{name.split()[0]}: {' '.join(one['told'])}" for name, one in ways.items() if one["told"]]
