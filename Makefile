@@ -57,10 +57,11 @@ docs: install  ## build the site, running every tutorial; open build/site/index.
 tables: install  ## write the tables and figures that pages show from the code and from records
 	$(BIN)/python docs/_ext/generated.py
 
-check: install  ## format, lint, types
+check: install  ## format, lint, types, English of the pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.docs.prose > /dev/null
 
 format: install
 	$(BIN)/ruff format .

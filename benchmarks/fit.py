@@ -435,7 +435,9 @@ def run_folds(options: argparse.Namespace) -> None:
             "composed": partial(players, seen, task.variance, ("coef", "prior")),
             "Hybrid with a lapse": partial(hybrids, seen, True),
         }
-        print(f"Experiment {number}: {seen.size} trials; empirical Bayes, held out, nats a trial: {', '.join(models)}")
+        print(
+            f"Experiment {number}: {seen.size} trials; empirical Bayes, held out, nats per trial: {', '.join(models)}"
+        )
         for name, divide in DIVISIONS.items():
             draws = options.draws if name.endswith("at random") else 1
             found = np.array(

@@ -72,7 +72,7 @@ def sum_designs(rows: Rows) -> Section:
 
 
 def sum_em(rows: Rows) -> Section:
-    """Plain EM against the climb from the same start."""
+    """Plain EM against the search from the same start."""
     some = list(rows.values())
     short = np.array([row["nats"] for row in some])
     return {
@@ -211,7 +211,7 @@ def cohorts(record: dict[str, Section]) -> str:
 
 def numbers(record: dict[str, Section]) -> str:
     it = record["cohorts"]
-    rows = [["behind the best, nats a decision",
+    rows = [["behind the best, nats per decision",
              *(f"{_n(mean, 4)} ± {_n(error, 4)}" for mean, error in it["behind"].values())],
             [f"called degenerate, of {it['cohorts']}", *map(str, it["degenerate"].values())]]  # fmt: skip
     return _table(["number of primitives", *it["behind"]], rows)
@@ -219,7 +219,7 @@ def numbers(record: dict[str, Section]) -> str:
 
 def monotone(record: dict[str, Section]) -> str:
     it = record["cohorts"]
-    fell = f"the largest fall of the likelihood was {it['fell']:.0e} nats a decision, which is rounding"
+    fell = f"the largest fall of the likelihood was {it['fell']:.0e} nats per decision, which is rounding"
     fell = fell if it["fell"] > 0 else "the likelihood never fell"
     return f"In {it['steps']:,} accepted steps of the {it['cohorts']} cohorts below {fell}.\n"
 
@@ -238,9 +238,10 @@ def em(record: dict[str, Section]) -> str:
     it = record["em"]
     low, middle, high = it["short"]
     return (f"On {it['cohorts']} of the cohorts below, from one start each, plain EM lowered the likelihood at some "
-            f"step in {it['fell in']} of them (worst step {it['worst step']:.0e} nats a decision). It ended {low:.1f} "
-            f"to {high:.1f} nats (median {middle:.1f}) below the climb that counts both terms. The total variation of "
-            f"its worst primitive was {_n(it['worst of three'])} instead of {_n(it['ours'])}.\n")  # fmt: skip
+            f"step in {it['fell in']} of them (worst step {it['worst step']:.0e} nats per decision). It ended "
+            f"{low:.1f} to {high:.1f} nats (median {middle:.1f}) below the optimum with both terms. The total "
+            f"variation of its worst primitive was {_n(it['worst of three'])} "
+            f"instead of {_n(it['ours'])}.\n")  # fmt: skip
 
 
 def flock(record: dict[str, Section]) -> str:
@@ -279,7 +280,7 @@ def scores(record: dict[str, Section], title: str, what: str, who: str) -> str:
 
 
 def doubts(it: Section) -> str:
-    """What is wrong with some of the scores: climbs that missed the best hill, degenerate answers."""
+    """What is wrong with some of the scores: optimisation runs that missed the best mode, degenerate answers."""
     ways, missed = it["ways"], []
     for way in WAYS:
         inside = [(n, one["inside"]) for n in NUMBERS[1:] if (one := ways.get(f"{n} learned, {way}")) and one["inside"]]
@@ -293,10 +294,11 @@ def doubts(it: Section) -> str:
     ]
     words = []
     if missed:
-        words.append(f"From so few starts the climbs of {', '.join(missed)} ended lower on all data than those of "
-                     "fewer primitives: they missed the best hill, and these scores may be too low.")  # fmt: skip
+        words.append(f"From so few starts the optimisation runs of {', '.join(missed)} ended lower on all data than "
+                     "those of fewer primitives: they missed the best mode, and these scores may be "
+                     "too low.")  # fmt: skip
     if halted:
-        words.append(f"No climb arrived at a top for {', '.join(halted)}.")
+        words.append(f"No optimisation run converged for {', '.join(halted)}.")
     told = [f"{name.split()[0]}: {' '.join(one['told'])}" for name, one in ways.items() if one["told"]]
     if told:
         words.append(f"`learning.degenerate` says of the gate with {' Of the gate with '.join(told)}")
@@ -308,7 +310,7 @@ def sentence(it: Section, who: str) -> str:
     of, against = it["subjects"], it["against"]
 
     def beside(one: Section) -> str:
-        return f"{_n(one['mean'], 3, sign=True)} ± {_n(one['error'])} nats a decision, {one['wins']} of {of} {who}"
+        return f"{_n(one['mean'], 3, sign=True)} ± {_n(one['error'])} nats per decision, {one['wins']} of {of} {who}"
 
     def clear(one: Section) -> int:
         return int(np.sign(one["mean"])) if abs(one["mean"]) > 2 * one["error"] else 0
@@ -430,7 +432,7 @@ def draw(rows: Rows, path: Path = FIGURE) -> None:
                 axis.plot(*zip(*some, strict=True), "o-", color=colour, label=WAYS[way], markersize=4)
         axis.axhline(ways["hand-made, gate"]["held out"], color="black", linestyle=":", label="hand-made, the gate")
         axis.axhline(ways["1 learned"]["held out"], color="black", linestyle="--", linewidth=0.8, label="one learned")
-        axis.set(title=title, xlabel="learned primitives", ylabel="held out, nats a decision", xticks=NUMBERS[1:])
+        axis.set(title=title, xlabel="learned primitives", ylabel="held out, nats per decision", xticks=NUMBERS[1:])
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=4, fontsize=7, frameon=False)
     lowest = record["local .1"]["lowest"]
     for rule, (label, colour) in DRAWN.items():

@@ -179,9 +179,9 @@ def evidence() -> str:
     least, most = min(duel.ratio for duel in first), max(duel.ratio for duel in first)
     said = (
         f"**Composed costs {least:.2f} to {most:.2f} of the best single controller in all {len(tasks)} tasks, and less "
-        f"in at least {min(duel.wins[0] for duel in first):.1%} of paired episodes.** The table has the ratio of median "
-        "costs, composed over rival, so below 1 is a win; in brackets the share of paired episodes in which composed "
-        "costs less. Bold: composed loses. Italic: no difference is established."
+        f"in at least {min(duel.wins[0] for duel in first):.1%} of paired episodes.** The table has the ratio of "
+        "median costs, composed over rival, so below 1 is a win; in brackets the share of paired episodes in which "
+        "composed costs less. Bold: composed loses. Italic: no difference is established."
     )
     return f"{said}\n\n" + "\n".join(rows) + "\n"
 
@@ -406,7 +406,7 @@ RULES = (
     ),
     Rule(
         "more knowledge",
-        "**Do not compose where something better is at hand.** In space a controller that is told the path's "
+        "**Do not compose where something better is available.** In space a controller that knows the path's "
         "acceleration has {hand} of the composition's cost, and MPPI with the same model and as many simulated "
         "steps {mppi}. "
         "Against MPPI {verdicts}. Against the best rule by hand {hands}.",

@@ -37,10 +37,10 @@ def test_sentence_follows_from_paired_differences(rng):
     assert it["against"]["constant"]["wins"] == 6
     assert it["ways"]["2 learned, markov"]["gain"][0] == pytest.approx(-0.02)
     words = made.sentence(it, "people")
-    assert "explain more than the hand-made ones (+.060 ± .000 nats a decision, 6 of 6 people)" in words
+    assert "explain more than the hand-made ones (+.060 ± .000 nats per decision, 6 of 6 people)" in words
     assert "ahead of constant weights (+.030" in words
     assert "level with a mixture of experts" in words
-    assert "behind a hidden Markov chain (-.020 ± .000 nats a decision, 0 of 6 people)" in words
+    assert "behind a hidden Markov chain (-.020 ± .000 nats per decision, 0 of 6 people)" in words
     assert words.endswith("the chain's lead over the gate is +.015 instead of +.020.")
     table = made.scores(record, "experiment 1", "people", "people")
     assert "6 people with 120 decisions, 3 folds of people, 2 starts" in table

@@ -217,7 +217,7 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     starts = so_far["heights"].size
     shapes = {"z": (numbers,), "starts": (starts, numbers), "tried": (starts, numbers), "heights": (starts,)}
     if any(so_far[name].shape != shape for name, shape in shapes.items()):
-        raise ValueError(f"--resume: {path} has climbs of another shape: leave --resume out.")
+        raise ValueError(f"--resume: {path} has optimisation runs of another shape: leave --resume out.")
     return Optimum(z=so_far["z"], log_posterior=value, log_likelihood=value, starts=so_far["starts"],
                    tried=so_far["tried"], heights=so_far["heights"], evaluations=evaluations, converged=False,
                    complete=False)  # fmt: skip

@@ -177,7 +177,7 @@ of a panel are equally common: where it is large, bars near one half mean little
 _COURSE = """Weights of the three primitives along the experiment, blocks one after the other; lines are means over
 people, bands their standard deviation, lines break where a block begins and beliefs are reset. On the right the first
 block, larger. Look for the order of the lines within a block: it is what the claims are about, and it repeats from
-block to block because beliefs start anew."""
+block to block because beliefs start again."""
 _BLOCK = """The same weights by trial of a block, averaged over people and blocks: solid lines with the probit link,
 dotted with the logit. Where solid and dotted lines lie on each other, the link does not matter. At the first trial of
 Experiment 2 all primitives are alike and all weights are one third."""

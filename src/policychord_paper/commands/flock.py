@@ -64,7 +64,7 @@ def _flock_command(
     animation: Annotated[bool, options.animation("the first seed")] = False,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Let a flock fly. At every step each boid weighs three primitives anew: keep apart, align, stay together.
+    """Simulate a flock. At every step each boid re-weights three primitives: keep apart, align, stay together.
     Prints what the flock did; writes data (Zarr), figures and, if asked, an animation.
 
     Scenarios, with the paper's numbers:

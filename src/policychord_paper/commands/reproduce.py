@@ -75,7 +75,7 @@ def _reproduce_command(
 ) -> None:
     """Check the paper's claims by measurement: each gets numbers, a rule and a verdict.
 
-    The end is report.html, a page to read and to send. A run that was stopped goes on where it was when the same
+    It writes report.html, one self-contained page. A run that was stopped continues when the same
     command is given again.
     """
     from policychord.runs import available_cores, write_json

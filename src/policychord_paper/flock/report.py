@@ -26,11 +26,11 @@ from .experiments import (
 )
 from .figures import FIGURES
 
-INTRODUCTION = """Each boid of the paper's flock mixes separation, alignment and cohesion anew at every step, with
+INTRODUCTION = """Each boid of the paper's flock re-weights separation, alignment and cohesion at every step, with
 weights from the gate. The paper shows single flights: a flock that polarizes, one that mills, one that a few leaders
 bring to a goal, and followers of other models. Here the same flights are flown from several random starts each, with
 Table S1's constants, and measured: polarization, milling, distance of the flock's centre from the goal, and how the
-weights move. Every weight comes with a certificate of 1e-10. Beside each claim stands the flock without the thing
+weights move. Every weight comes with a certificate of 1e-10. Each claim is compared with the flock without the thing
 that is said to matter."""
 
 PAPER_SEEDS = 30  # of Fig. S3c

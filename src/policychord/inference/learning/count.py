@@ -106,9 +106,9 @@ class Number(NamedTuple):
     n: int
     parameters: int
     learned: Learned  # from all decisions
-    held_out: float  # nats a decision
+    held_out: float  # nats per decision
     each: Float[np.ndarray, " N"]
-    behind: Difference  # of the best number over this one, nats a decision, with its error over subjects
+    behind: Difference  # of the best number over this one, nats per decision, with its error over subjects
     degenerate: tuple[str, ...]
 
 
@@ -202,10 +202,10 @@ def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], su
     chosen = min(good)
     words = f"{_counted(chosen)} explain held-out decisions"
     if chosen == top[0]:
-        words += f" best ({top[2].mean():.4f} nats a decision)."
+        words += f" best ({top[2].mean():.4f} nats per decision)."
     else:
         gap = next(number.behind for number in tried if number.n == chosen)
-        words += f" as well as {top[0]} do ({top[0]} are ahead by {gap.mean:.4f} ± {gap.error:.4f} nats a decision)."
+        words += f" as well as {top[0]} do ({top[0]} are ahead by {gap.mean:.4f} ± {gap.error:.4f} nats per decision)."
     return Numbers(tuple(tried), top[0], chosen, words)
 
 

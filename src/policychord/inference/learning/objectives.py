@@ -63,7 +63,7 @@ class Learned(NamedTuple):
     agent: Composer
     objective: Objective
     mixing: Mixing
-    value: float  # nats a decision: mean ln p, or mean V*
+    value: float  # nats per decision: mean ln p, or mean V*
     theta: dict[str, Any]  # what was learned, by name
     weights: Float[np.ndarray, "N n"]  # at every decision
     gap: Float[np.ndarray, " N"]  # certificate of the gate's weights: V(w) - V* <= gap; NaN without the gate
