@@ -201,7 +201,7 @@ ATTACKS = {
     "report: pickle": Attack(pickled("report.html"), lambda at: compare.read_run(at / "report.html")),
     "report: code": Attack(text("report.html", RECORD), lambda at: compare.read_run(at / "report.html")),
     "figure: pickle": Attack(
-        pickled("a.png"), lambda at: compare._same_pixels(at / "a.png", Path(__file__).parent / "__init__.py")
+        pickled("a.png"), lambda at: compare._compare_pixels("a", at / "a.png", Path(__file__).parent / "__init__.py")
     ),
     "table: pickle": Attack(pickled("x.csv"), lambda at: read_choices(at / "x.csv", TASKS["2"])),
     "table: code": Attack(

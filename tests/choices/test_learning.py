@@ -198,7 +198,8 @@ def test_quality_recovery_and_predictions_on_ones_own_task(learners_people):
         or "not even" in _fit_warnings(shifted(0.049 - best))[0]
     )
     assert "better than chance" in _fit_warnings(shifted(-2.0))[0]
-    assert "chance" not in _fit_warnings(shifted(0.5))[0]
+    judged = ("No model explains much", "not even", "better than chance")
+    assert not any(words in line for words in judged for line in _fit_warnings(shifted(0.5)))
     again = recover(learners_people, plan, found.models)
     assert again.people.shape == (4, 4)
     np.testing.assert_allclose(again.people.sum(1), 1.0)
