@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from policychord.actions import AbstractActions, Grid, Sampled
-from policychord.loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from policychord.loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.worlds import Pendulum, PendulumState, upright
 from policychord.worlds.crazyflie import DRAG, HOVER, MASS
 from policychord.worlds.quadrotor.agents import (

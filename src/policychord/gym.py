@@ -26,8 +26,9 @@ from ._calls import call
 from ._types import Action, Array, ArrayLike, Observation, State, Time, in_native_order
 from .actions import Finite
 from .agent import Composer, Decision, Memory
+from .loops.environment import AbstractEnv, Box, Discrete, Step, Variable
 from .loops.rollout import episode_numbers
-from .loops.step import NO_STREAMS, AbstractEnv, Box, Carry, Discrete, Record, Step, Variable, step, streams_of
+from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
 from .loops.trace import Labels, Trace, complaints, trace_of
 from .worlds.bandit import Bandit
 from .worlds.pendulum import Pendulum

@@ -28,8 +28,9 @@ from .gym import (
     traced,
     translator,
 )
+from .loops.environment import AbstractEnv
 from .loops.rollout import episode_numbers
-from .loops.step import AbstractEnv, Record, streams_of
+from .loops.step import Record, streams_of
 from .loops.trace import Trace
 
 Reward = Callable[[State, State], ArrayLike]

@@ -20,7 +20,7 @@ from ..agent import Composer
 from ..agent.gates import AtEquilibrium
 from ..core.equilibrium import solve
 from ..core.objective import Problem
-from ..loops.step import AbstractEnv
+from ..loops.environment import AbstractEnv
 from ..loops.trace import Trace
 from ..primitives.base import AbstractPrimitive
 from ..primitives.gaussian import Gaussian

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._types import Action, ArrayLike, Observation, Time, in_native_order
 from ..agent import Agent, Composer, Decision, Memory, remember
-from .step import NO_STREAMS, AbstractEnv, Carry, Record, Step, Variable, begin, step, step_in_turn, streams_of
+from .environment import AbstractEnv, Step, Variable
+from .step import NO_STREAMS, Carry, Record, begin, step, step_in_turn, streams_of
 from .trace import Labels, Trace, trace_of
 
 

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from .._types import Array, is_traced, namespace
 from ..agent import FAILURES, Outcome, failed
 from ..agent.decision import warn_of_grid
-from .step import Record, Variable
+from .environment import Variable
+from .step import Record
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from ..loops.step import AbstractEnv, Box, Discrete, Spaces, Step, Variable
+    from ..loops.environment import AbstractEnv, Box, Discrete, Spaces, Step, Variable
     from . import flock, quadrotor
     from .bandit import Bandit, BanditState, Belief, update_belief
     from .crazyflie import Crazyflie, CrazyflieState, CrazyflieView, figure_eight
@@ -25,6 +25,6 @@ _HOME = {
     ),
     "pendulum": ("Pendulum", "PendulumState", "upright"),
     "quadrotor.physics": ("Quadrotor", "QuadrotorState", "QuadrotorView", "path"),
-    ".loops.step": ("AbstractEnv", "Box", "Discrete", "Spaces", "Step", "Variable"),
+    ".loops.environment": ("AbstractEnv", "Box", "Discrete", "Spaces", "Step", "Variable"),
 }  # fmt: skip
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME, ("flock", "quadrotor"))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from .._types import Action, ArrayLike, Time, namespace
-from ..loops.step import AbstractEnv, Box, Discrete, Spaces, Step, Variable
+from ..loops.environment import AbstractEnv, Box, Discrete, Spaces, Step, Variable
 
 
 class Belief(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from .._types import Action, ArrayLike, Time
-from ..loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from ..loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 
 MASS, GRAVITY = 0.0434, 9.81  # kg, m/s^2
 HOVER = MASS * GRAVITY  # N, the thrust of a drone that hangs in the air

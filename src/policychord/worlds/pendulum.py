@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from .._types import Action, ArrayLike, Time
-from ..loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from ..loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 
 
 class PendulumState(NamedTuple):

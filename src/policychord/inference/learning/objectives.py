@@ -28,8 +28,8 @@ from ...agent import Composer
 from ...agent.gates import AtEquilibrium
 from ...core.equilibrium import solve
 from ...core.objective import energy
+from ...loops.environment import AbstractEnv
 from ...loops.rollout import rollout
-from ...loops.step import AbstractEnv
 from ..decisions import ENTRIES, TOL, Family, Observations, from_trace, log_weights, observed_by, softmax_weights
 from ..likelihoods import CALL, Likelihood, Model, in_chunks, likelihood, restrict, standardise
 from ..optimise import Optimum, Progress, maximise

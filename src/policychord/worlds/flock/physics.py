@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
-from ...loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from ...loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 from .neighbours import Boid, View, Zones, is_seen, look, unit, zones_of
 
 Scalar = Float[Array, ""] | float

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
-from ...loops.step import AbstractEnv, Box, Spaces, Step, Variable
+from ...loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 
 PathName = Literal["lemniscate", "circle", "square", "hover"]
 Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x, vx, z, vz over time
