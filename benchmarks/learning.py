@@ -32,11 +32,11 @@ import numpy as np  # noqa: E402
 import policychord as pc  # noqa: E402
 from policychord import inference  # noqa: E402
 from policychord.inference import learning  # noqa: E402
-from policychord.inference.comparison import folds_of  # noqa: E402
+from policychord.inference.comparison import folds_of, held_out_by  # noqa: E402
 from policychord.inference.decisions import composed, setup_of  # noqa: E402
-from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, held_out  # noqa: E402
+from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, estimator_of  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
-from policychord.inference.learning.markov import _held_out_markov, hide  # noqa: E402
+from policychord.inference.learning.markov import hide, markov_estimator  # noqa: E402
 from policychord.inference.learning.objectives import learn_posed, log_prob, pose, with_data  # noqa: E402
 from policychord.inference.parameters import natural  # noqa: E402
 from policychord.primitives.base import AbstractPrimitive  # noqa: E402
@@ -134,7 +134,7 @@ def run_cohorts(book: Book, options: argparse.Namespace) -> None:
         for n in (1, 2, 3, 4, 5):
             posed[n] = with_data(posed[n], data) if n in posed else pose(guess(n), "likelihood", data)
             found = learn_posed(posed[n], starts=(1, 3, 6, 4, 4)[n - 1], seed=seed)
-            rows.append((n, found, held_out(posed[n], fold, found.z), degenerate(found, data)))
+            rows.append((n, found, held_out_by(estimator_of(posed[n]), fold, found.z), degenerate(found, data)))
         chosen = _choose(rows, data.subject)
         three = rows[2][1]
         pi = np.stack([three.theta[f"primitive {a}[0]"] for a in range(3)], axis=1)[None]
@@ -347,7 +347,9 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             order = np.lexsort((np.arange(data.size) if way == "markov" else mixed, data.subject))
             given = hide(agent, jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[order], data), free)
             each = np.empty(data.size)
-            each[order] = _held_out_markov(given, fold[order], options.starts, rounds=options.rounds)[1]
+            chain = markov_estimator(given, options.starts, rounds=options.rounds)
+            whole = chain.fit(np.ones(data.size, bool), None)
+            each[order] = held_out_by(chain, fold[order], whole)
             n = len(agent.names)
             return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": [], **how}
         if free is None:  # one primitive with numbers of its own
@@ -360,7 +362,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
         if learned and fewer is not None and found.value < fewer["inside"]:  # it missed the best hill
             again = learn_posed(posed, starts=_grown(fewer["theta"], posed)[None])
             found = max(found, again, key=lambda one: one.value)
-        each = held_out(posed, fold, found.z)
+        each = held_out_by(estimator_of(posed), fold, found.z)
         fell = _fall(found.paths)
         said = list(degenerate(found, data)) if way == "gate" else []
         kept = {name: np.round(value, 4).tolist() for name, value in found.theta.items()}

@@ -1,5 +1,7 @@
 """One comparison for all toolboxes: the same numbers by every road, in any order, with honest errors."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,10 @@ import statsmodels.api as sm
 
 import policychord as pc
 from policychord import inference as inf
+from policychord.inference.comparison import estimate_without, try_modes_of_other_folds
+from policychord.inference.likelihoods import pointwise, restrict
+from policychord.inference.optimise import objective_of
+from policychord.inference.search import maximise_groups
 
 PEOPLE, BLOCKS, TRIALS = 8, 4, 12
 WEAK = inf.Normal(0.0, 5.0)
@@ -208,17 +214,45 @@ def test_estimates_of_a_caller_are_where_the_search_begins(data):
         assert np.sign(found.score("folded").z[0, 0]) == np.sign(begin)
 
 
-def test_scores_from_elsewhere_are_compared_with_the_others(data, compared):
-    other = compared.score("two")._replace(name="other")
-    found = inf.compare([ONE, CHANCE], data, own=True, ready=[other])
-    assert set(found.names) == {"one", "other", "chance"}
-    assert found.selected == ("one", "other")
-    assert found.difference("other", "one") == compared.difference("two", "one")
-    np.testing.assert_array_equal(found.selection.pxp, compared.selection.pxp)
+def test_a_model_that_brings_its_own_search_is_folded_like_the_others(data):
+    """The same model by both roads: estimates, held-out scores, differences."""
+    flat = inf.Data(jax.tree.map(lambda leaf: leaf[:, 0], data.units), data.subject, data.block)
+    given = inf.likelihood(ONE, flat.units)
+
+    def search(rows, begin):
+        starts = 2 if begin is None else begin[None]
+        return inf.maximise(restrict(given, rows), starts=starts, method="map").z
+
+    own = inf.Estimator("own", 1, search, partial(pointwise, given), "the same, by its own search")
+    found = inf.compare([ONE, own, CHANCE], flat)
+    assert set(found.names) == {"one", "own", "chance"}
+    ours, theirs = found.score("one"), found.score("own")
+    np.testing.assert_allclose(theirs.z, ours.z, atol=1e-5)
+    np.testing.assert_allclose(theirs.each, ours.each, atol=1e-5)
+    np.testing.assert_allclose(theirs.bic, ours.bic, rtol=1e-7)
+    with pytest.raises(ValueError, match="own=True"):
+        inf.compare([ONE, own], data, own=True)
     with pytest.raises(ValueError, match="every name once"):
-        inf.compare([ONE], data, own=True, ready=[other._replace(name="one")])
-    with pytest.raises(ValueError, match="'other' with 3 decisions"):
-        inf.compare([ONE], data, own=True, ready=[other._replace(each=np.zeros(3))])
+        inf.compare([ONE, own._replace(name="one")], flat)
+    with pytest.raises(ValueError, match=r"'own' predicts an array \(3,\)"):
+        inf.compare([own._replace(predict=lambda z: np.zeros(3)), ONE], flat)
+
+
+def test_a_fold_ends_at_the_mode_that_other_folds_know():
+    """Two modes, -1 and 2: from -0.9 a fold's own search ends at the lower one, unless another fold has the higher."""
+    units = {"x": np.zeros(6)}
+    given = inf.likelihood(inf.Model("two modes", (inf.real("b"),), _two_modes), units)
+    fold = np.repeat([0, 1], 3)
+    without = estimate_without(given, fold, np.array([[-0.9]]), method="ml")
+    assert without[:, 0, 0] == pytest.approx([-1.0, -1.0], abs=1e-3)
+    objective = objective_of(given._replace(group=fold), "ml", 2)
+    found = maximise_groups(objective, np.array([[-0.9], [1.9]]))
+    try_modes_of_other_folds(objective, found, 2)
+    assert found.z[:, 0] == pytest.approx([2.0, 2.0], abs=1e-3)
+
+
+def _two_modes(theta, unit):
+    return jnp.logaddexp(-2.0 * (theta["b"] + 1.0) ** 2, 1.0 - 2.0 * (theta["b"] - 2.0) ** 2) + unit["x"]
 
 
 def test_ctrl_c_gives_what_is_done_to_those_who_ask_and_ends_all_others(data):

@@ -9,7 +9,8 @@ import pytest
 
 from policychord import inference
 from policychord.inference import learning, optimise
-from policychord.inference.learning.count import _choose, _grown, _match_columns, held_out
+from policychord.inference.comparison import held_out_by
+from policychord.inference.learning.count import _choose, _grown, _match_columns, estimator_of
 from policychord.inference.learning.markov import expect
 from policychord.inference.learning.objectives import learn_posed, log_prob, pose
 from policychord.inference.parameters import unconstrained
@@ -107,7 +108,7 @@ def test_rivals_are_compared_with_each_other_and_with_chance(decisions):  # noqa
     posed = pose(chooser(BEGIN[:2]), "likelihood", decisions)  # noqa: F811
     fold = inference.folds_of(decisions.subject, 2)
     best = learn_posed(posed, starts=1)
-    np.testing.assert_allclose(compared.score("gate").each, held_out(posed, fold, best.z), atol=1e-9)
+    np.testing.assert_allclose(compared.score("gate").each, held_out_by(estimator_of(posed), fold, best.z), atol=1e-9)
     expected = inference.paired(compared.score("gate").each, compared.score("markov").each, decisions.subject)
     assert compared.difference("gate", "markov") == pytest.approx(expected)
     assert compared.score("markov").parameters == 2 * 3 + 3  # two primitives over four actions, and a chain of two

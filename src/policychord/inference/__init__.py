@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .comparison import Comparison, Difference, Score, compare, folds_of, folds_within, near_duplicates, paired
+    from .comparison import (
+        Comparison,
+        Difference,
+        Estimator,
+        Score,
+        compare,
+        folds_of,
+        folds_within,
+        near_duplicates,
+        paired,
+    )
     from .decisions import Family, Observations, from_dataset, from_trace, observations
     from .export import to_arviz, to_datatree, to_numpyro
     from .figures import draw_correlations, draw_differences, draw_estimates, draw_people, draw_recovery, draw_weights
@@ -62,7 +72,8 @@ _HOME = {
     "uncertainty": ("Uncertainty", "Verdict", "verdicts"),
     "groups": ("GroupFit", "ModelFrequencies", "empirical_bayes", "model_frequencies"),
     "comparison": (
-        "Comparison", "Difference", "Score", "compare", "folds_of", "folds_within", "near_duplicates", "paired",
+        "Comparison", "Difference", "Estimator", "Score", "compare", "folds_of", "folds_within", "near_duplicates",
+        "paired",
     ),
     "selection": (
         "ConditionComparison", "Frequencies", "GroupComparison", "ModelSelection", "Power", "compare_conditions",

@@ -5,7 +5,7 @@ The difference of two models is the mean of l_ai - l_bi. Its error comes from su
 are what would be drawn anew. A difference is established if it is larger than twice its error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,8 +13,9 @@ from jaxtyping import Float, Int
 
 from .groups import empirical_bayes
 from .likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
-from .optimise import Progress, estimate, finished, maximise, report
+from .optimise import Progress, estimate, finished, maximise, objective_of, report
 from .parameters import Parameter, natural, size
+from .search import SAME, Estimate, Objective, finite, keep_higher, maximise_groups, part_of
 from .selection import ModelSelection, select_models
 
 FOLDS = 5
@@ -68,6 +69,20 @@ class Score(NamedTuple):
         return {name: np.asarray(value) for name, value in natural(self.declared, self.z[group]).items()}
 
 
+class Estimator(NamedTuple):
+    """A model that brings its own search, because its likelihood is not a sum over units. `compare` folds it like all.
+
+    - `fit(rows, begin)`: estimates from some decisions (a mask), uphill from `begin` unless that is None.
+    - `predict(z)`: ln p of every decision under estimates.
+    """
+
+    name: str
+    parameters: int
+    fit: Callable[[np.ndarray, np.ndarray | None], Float[np.ndarray, " K"]]
+    predict: Callable[[np.ndarray], Float[np.ndarray, " decisions"]]
+    description: str = ""
+
+
 class Comparison(NamedTuple):
     """Models on the same decisions and folds, the best first by held-out score."""
 
@@ -95,7 +110,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    models: Sequence[Model],
+    models: Sequence[Model | Estimator],
     data: Data,
     *,
     own: bool = False,
@@ -106,28 +121,29 @@ def compare(
     starts: int = 2,
     begin: Mapping[str, np.ndarray] | None = None,
     references: Sequence[str] = ("chance",),
-    ready: Sequence[Score] = (),
     at_once: int = 64,
     partial: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Estimate every model, score all on the same folds, and, if people have parameters of their own, select over them.
 
+    - `models`: a `Model`, or an `Estimator` that brings its own search.
     - `own`: every subject has parameters of its own; without it all share them.
     - `fold`: of each unit (units), or of each decision of a unit (units, decisions); blocks in turn unless given.
     - `clusters`: what errors are counted over; subjects if there are several, else blocks.
     - `method="group"`, with `own`: empirical Bayes, the group is everybody's prior.
     - `begin`: where the search for a model's estimates begins, by name (starts, K).
     - `references` are scored and never enter the selection of models: chance, unless named otherwise.
-    - `ready`: scores of models that were estimated elsewhere, on the same decisions and folds.
     - `partial`: Ctrl-C gives the models that are done, `missing` names the others; without it, it ends everything.
 
     The order of `models` changes nothing but which are done first: selection is over models sorted by name, and ties
     keep that order.
     """
-    names = [model.name for model in models] + [score.name for score in ready]
+    names = [model.name for model in models]
     if not models or len(set(names)) < len(names):
         raise ValueError(f"models are called {', '.join(names) or 'nothing'}: pass one or more, every name once.")
+    if (own or weight is not None) and any(isinstance(model, Estimator) for model in models):
+        raise ValueError("an Estimator has one set of numbers for all decisions: pass neither own=True nor weight.")
     if method == "group" and not own:
         raise ValueError("method = 'group' is for people with parameters of their own: pass own=True.")
     begin = begin or {}
@@ -135,7 +151,8 @@ def compare(
     fold = folds_of(data.block) if fold is None else np.asarray(fold)
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
     fitted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # estimates with everything and without each fold
-    scores, counted = list(ready), np.zeros(0, bool)
+    scores: list[Score] = []
+    counted = np.ones(fold.shape, bool)
     missing: tuple[str, ...] = ()
 
     def given_of(model: Model) -> Likelihood:
@@ -145,6 +162,9 @@ def compare(
     for i, model in enumerate(models):
         try:
             report(progress, f"comparing: {model.name}", i, len(models))
+            if isinstance(model, Estimator):
+                scores.append(_score_estimator(model, fold))
+                continue
             base = model.borrows or model
             if base.name not in fitted:
                 given = given_of(base)
@@ -157,11 +177,6 @@ def compare(
                 raise
             missing = tuple(left.name for left in models[i:])
             break
-    for score in ready:
-        if score.each.shape != (int(counted.sum()),):
-            raise ValueError(
-                f"ready has {score.name!r} with {score.each.size} decisions: {counted.sum()} are compared."
-            )
     scores.sort(key=lambda score: score.name)
     selected = tuple(score.name for score in scores if score.name not in references)
     selection = None
@@ -216,6 +231,18 @@ def _score(given: Likelihood, fold: np.ndarray, z: np.ndarray, folds: np.ndarray
     free = size(model.parameters)
     bic = free * np.log(np.maximum(count, 1)) - 2 * total
     return Score(model.name, model.description, free, z, total, bic, each[counted], model.parameters), counted
+
+
+def _score_estimator(model: Estimator, fold: np.ndarray) -> Score:
+    """The same score of a model that brings its own search."""
+    z = model.fit(np.ones(len(fold), bool), None)
+    whole = model.predict(z)
+    if whole.shape != fold.shape:
+        raise ValueError(f"{model.name!r} predicts an array {whole.shape}: {fold.shape} are compared.")
+    total = float(whole.sum())
+    bic = model.parameters * np.log(len(fold)) - 2 * total
+    each = held_out_by(model, fold, z)
+    return Score(model.name, model.description, model.parameters, z[None], np.array([total]), np.array([bic]), each)
 
 
 # ------------------------------------------------------------------------------------------------------- folds
@@ -278,8 +305,23 @@ def estimate_without(
         weight=np.concatenate([part.weight for part in parts]),
         group=np.concatenate([part.group + groups * k for k, part in enumerate(parts)]),
     )
-    starts = np.tile(begin, (count, 1))[None]
-    return estimate(train, method=method, starts=starts, groups=count * groups).z.reshape(count, groups, -1)
+    own = estimate(train, method=method, starts=np.tile(begin, (count, 1))[None], groups=count * groups)
+    try_modes_of_other_folds(objective_of(train, method, count * groups), own, count)
+    return own.z.reshape(count, groups, -1)
+
+
+def try_modes_of_other_folds(objective: Objective, own: Estimate, count: int) -> None:
+    """Search again from another fold's mode where that is already higher: one start alone can end at a lower mode."""
+    everyone = np.arange(len(own.z))
+    groups, best, begin = len(own.z) // count, own.log_posterior.copy(), own.z.copy()
+    for shift in range(1, count):
+        z = np.roll(own.z, shift * groups, axis=0)
+        value = finite(objective(z, everyone))[0]
+        higher = value > best + SAME
+        best[higher], begin[higher] = value[higher], z[higher]
+    again = np.flatnonzero(best > own.log_posterior)
+    if again.size:
+        keep_higher(own, maximise_groups(part_of(objective, again), begin[again]), again)
 
 
 def held_out(
@@ -294,6 +336,15 @@ def held_out(
         answer = np.zeros((given.units, *log_p.shape[1:])) if answer is None else answer
         answer[rows] = np.where(_like(here[rows], log_p), log_p, answer[rows])
     return np.asarray(answer)
+
+
+def held_out_by(model: Estimator, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " decisions"]:
+    """ln p of each decision under estimates without its fold, which are searched for from z."""
+    each = np.empty(len(fold))
+    for k in np.unique(fold):
+        here = fold == k
+        each[here] = model.predict(model.fit(~here, z))[here]
+    return each
 
 
 def _like(mask: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -224,12 +224,12 @@ def _renew(runs: _Runs, groups: np.ndarray) -> None:
 
 
 def _measure(objective: Objective, runs: _Runs, groups: np.ndarray) -> None:
-    """C is the inverse of |H|, the curvature as at a maximum, with H e_k = (g(z - h e_k) - g(z + h e_k)) / 2h."""
+    """C is the inverse of |H|, the curvature as at a maximum, with H e_k = (g(z) - g(z + h e_k)) / h."""
     if not groups.size:
         return
     steps = DIFFERENCE * np.eye(runs.z.shape[1])
-    ahead, behind = ([objective(runs.z[groups] + sign * step, groups)[1] for step in steps] for sign in (1, -1))
-    curvature = (np.stack(behind, axis=-1) - np.stack(ahead, axis=-1)) / (2 * DIFFERENCE)
+    ahead = np.stack([objective(runs.z[groups] + step, groups)[1] for step in steps], axis=-1)
+    curvature = (runs.gradient[groups, :, None] - ahead) / DIFFERENCE
     known = np.isfinite(curvature).all(axis=(1, 2))
     values, vectors = np.linalg.eigh((curvature + np.swapaxes(curvature, 1, 2))[known] / 2)
     runs.metric[groups[known]] = _inverted(np.abs(values), vectors)

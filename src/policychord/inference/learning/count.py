@@ -1,6 +1,7 @@
 """How many primitives, which is which, and is the answer degenerate?"""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...agent import Composer
-from ..comparison import FOLDS, Difference, folds_of, paired
+from ..comparison import FOLDS, Difference, Estimator, folds_of, held_out_by, paired
 from ..decisions import Observations
 from ..optimise import Progress, finished, improve, report, spread_starts
-from ..parameters import FARTHEST, Theta, at_bound, unconstrained
+from ..parameters import FARTHEST, Theta, at_bound, size, unconstrained
 from ..search import MOST_STEPS
 from ..uncertainty import LEAST_MOVEMENT
 from .objectives import Features, Learned, Mixing, Posed, among, learn_posed, log_prob, pose
@@ -153,7 +154,7 @@ def how_many(
             posed, starts=points, seed=seed, file=None if folder is None else Path(folder) / f"{n}.npz"
         )
         finished(learned.optimum)  # Ctrl-C ends the search for the number, not only this run
-        rows.append((n, learned, held_out(posed, fold, learned.z), degenerate(learned, data)))
+        rows.append((n, learned, held_out_by(estimator_of(posed), fold, learned.z), degenerate(learned, data)))
     return _choose(rows, data.subject)
 
 
@@ -182,13 +183,17 @@ def _grown(fewer: Theta, posed: Posed) -> Float[np.ndarray, " K"]:
     return np.clip(unconstrained(posed.parameters, theta), -FARTHEST, FARTHEST)
 
 
-def held_out(posed: Posed, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " N"]:
-    """ln p of each decision under numbers that were learned without its fold; the runs begin at z."""
-    scores = np.empty(len(posed.situation))
-    for held in np.unique(fold):
-        trained = improve(among(posed, fold != held).likelihood, z, MOST_STEPS, NEAR)
-        scores[fold == held] = log_prob(posed, trained)[fold == held]
-    return scores
+def estimator_of(
+    posed: Posed, name: str = "", description: str = "", starts: int | np.ndarray = 4, seed: int = 0
+) -> Estimator:
+    """What is learned as a model for `inference.compare`; runs without a fold begin where the whole ended."""
+
+    def fit(rows: np.ndarray, begin: np.ndarray | None) -> np.ndarray:
+        if begin is None:
+            return finished(learn_posed(posed, starts=starts, seed=seed).optimum).z
+        return improve(among(posed, rows).likelihood, begin, MOST_STEPS, NEAR)
+
+    return Estimator(name or posed.mixing, size(posed.parameters), fit, partial(log_prob, posed), description)
 
 
 def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:

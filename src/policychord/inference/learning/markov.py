@@ -16,13 +16,13 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
 from ...agent import Composer
-from ..comparison import FOLDS, Comparison, Score, compare, folds_of
+from ..comparison import FOLDS, Comparison, Estimator, compare, folds_of
 from ..decisions import Family, Observations
 from ..likelihoods import Data, Likelihood, Model, likelihood, pointwise, restrict
-from ..optimise import Progress, finished, improve, report, spread_starts
+from ..optimise import Progress, improve, spread_starts
 from ..parameters import Theta, natural, size
-from .count import held_out
-from .objectives import Features, Mixing, indices_of, learn_posed, pose, size_of_chunk
+from .count import estimator_of
+from .objectives import Features, Mixing, indices_of, pose, size_of_chunk
 from .parts import ALL, family_of_agent, of_primitives, rebuild
 
 STAYS = 0.9  # how likely the first guess stays in a primitive
@@ -88,16 +88,12 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
     return Hidden(agent, family, emission, shared, sequence)
 
 
-def learn_markov(
-    hidden: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS, begin: Markov | None = None
-) -> Markov:
+def learn_markov(hidden: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS) -> Markov:
     """The most likely hidden-Markov mixture, by EM from several starts.
 
     The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one step
-    uphill on the expected log-likelihood: so the likelihood never falls. `begin` is where it goes on from instead.
+    uphill on the expected log-likelihood: so the likelihood never falls.
     """
-    if begin is not None:
-        return _run(hidden, begin.z, begin.start, begin.transition, rounds)
     n = len(hidden.agent.names)
     leaves = (1 - STAYS) / max(n - 1, 1)
     first = np.full(n, 1.0 / n), _share(np.full((n, n), leaves) + (STAYS - leaves) * np.eye(n))
@@ -124,8 +120,12 @@ def _run(hidden: Hidden, z: np.ndarray, start: np.ndarray, move: np.ndarray, rou
 
 def predict_markov(hidden: Hidden, markov: Markov) -> Float[np.ndarray, " N"]:
     """ln p of each decision given those before it, with numbers that are known."""
+    return _predict(hidden, markov.z, markov.start, markov.transition)
+
+
+def _predict(hidden: Hidden, z: np.ndarray, start: np.ndarray, transition: np.ndarray) -> Float[np.ndarray, " N"]:
     place = _places(hidden.sequence)
-    return _rows(expect(pointwise(hidden.emission, markov.z), place, markov.start, markov.transition).each, place)
+    return _rows(expect(pointwise(hidden.emission, z), place, start, transition).each, place)
 
 
 def _among_hidden(hidden: Hidden, rows: np.ndarray) -> Hidden:
@@ -210,39 +210,35 @@ def compare_mixings(
     progress: Progress | None = None,
 ) -> Comparison:
     """The gate, its rivals with as many primitives of the same kind, and chance, on held-out subjects."""
-    fold = folds_of(data.subject, folds, seed)
     inner = of_primitives(agent, free)
     ways: dict[Mixing, Any] = {"gate": (free, None), "constant": (inner, None), "softmax": (inner, features)}
-    scores = []
-    for i, (mixing, (what, looks)) in enumerate(ways.items()):
-        report(progress, mixing, i, len(ways) + 1)
-        posed = pose(agent, "likelihood", data, what, mixing, looks)
-        best = finished(learn_posed(posed, starts=starts, seed=seed).optimum)
-        each = held_out(posed, fold, best.z)
-        scores.append(_score(mixing, len(best.z), best.z, best.log_likelihood, each))
-    report(progress, "markov", len(ways), len(ways) + 1)
-    hidden = hide(agent, data, free)
-    markov, each = _held_out_markov(hidden, fold, starts, seed)
-    count = size(hidden.emission.parameters) + len(agent.names) ** 2 - 1
-    scores.append(_score("markov", count, markov.z, markov.log_likelihood, each))
     chance = Model("chance", (), lambda theta, unit: -jnp.log(1.0 * agent.actions.size), "all actions alike")
-    return compare([chance], Data({"k": data.k}, data.subject, data.block), fold=fold, clusters=data.subject,
-                   ready=scores)  # fmt: skip
+    learners = [
+        *(estimator_of(pose(agent, "likelihood", data, what, mixing, looks), mixing, WORDS[mixing], starts, seed)
+          for mixing, (what, looks) in ways.items()),
+        markov_estimator(hide(agent, data, free), starts, seed),
+    ]  # fmt: skip
+    fold = folds_of(data.subject, folds, seed)
+    whole = Data({"k": data.k}, data.subject, data.block)
+    return compare([*learners, chance], whole, fold=fold, clusters=data.subject, progress=progress)
 
 
-def _score(mixing: str, count: int, z: np.ndarray, log_likelihood: float, each: np.ndarray) -> Score:
-    """A way to mix learned primitives, for `inference.compare`."""
-    bic = count * np.log(len(each)) - 2 * log_likelihood
-    return Score(mixing, WORDS[mixing], count, z[None], np.array([log_likelihood]), np.array([bic]), each)
+def markov_estimator(hidden: Hidden, starts: int = 3, seed: int = 0, rounds: int = ROUNDS) -> Estimator:
+    """The hidden-Markov mixture for `inference.compare`: z holds the primitives' numbers, first shares, transitions."""
+    n, count = len(hidden.agent.names), size(hidden.emission.parameters)
 
+    def fit(rows: np.ndarray, begin: np.ndarray | None) -> np.ndarray:
+        some = _among_hidden(hidden, rows)
+        if begin is None:
+            found = learn_markov(some, starts=starts, seed=seed, rounds=rounds)
+        else:
+            found = _run(some, *parts(begin), rounds)
+        return np.concatenate([found.z, found.start, found.transition.ravel()])
 
-def _held_out_markov(
-    hidden: Hidden, fold: np.ndarray, starts: int = 3, seed: int = 0, rounds: int = ROUNDS
-) -> tuple[Markov, Float[np.ndarray, " N"]]:
-    """(the mixture learned from all, ln p of each decision under numbers that were learned without its fold)."""
-    whole = learn_markov(hidden, starts=starts, seed=seed, rounds=rounds)
-    scores = np.empty(len(fold))
-    for held in np.unique(fold):
-        trained = learn_markov(_among_hidden(hidden, fold != held), begin=whole, rounds=rounds)
-        scores[fold == held] = predict_markov(_among_hidden(hidden, fold == held), trained)
-    return whole, scores
+    def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return z[:count], z[count : count + n], z[count + n :].reshape(n, n)
+
+    def predict(z: np.ndarray) -> np.ndarray:
+        return _predict(hidden, *parts(z))
+
+    return Estimator("markov", count + n * n - 1, fit, predict, WORDS["markov"])
