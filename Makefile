@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # and together they must stay below 300; what compiles anew, asks slow judges or starts processes is left to `make test`
 QUICK := $(patsubst %,tests/core/test_%.py,objective checks certificate equilibrium closed_forms flow kernels mirror native one_step shapes) \
   $(patsubst %,tests/loops/test_%.py,step replay trace rollout) $(patsubst %,tests/contracts/test_%.py,primitives models skeletons complete) \
-  tests/primitives tests/models tests/test_effect_size.py tests/choices/test_glm.py tests/cli/test_settings.py \
+  tests/primitives tests/models tests/test_effect_size.py tests/choices/test_models.py tests/cli/test_settings.py \
   tests/runs/test_cache.py tests/paper/test_compare.py tests/runs/test_plan.py tests/agent/test_agent.py tests/test_imports.py \
   tests/test_population.py tests/test_project.py tests/test_wording.py
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder

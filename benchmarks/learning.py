@@ -348,8 +348,7 @@ def score_all(book: Book, title: str, plans: Any, data: Any, features: Any, opti
             given = hide(agent, jax.tree_util.tree_map(lambda leaf: np.asarray(leaf)[order], data), free)
             each = np.empty(data.size)
             chain = markov_estimator(given, options.starts, rounds=options.rounds)
-            whole = chain.fit(np.ones(data.size, bool), None)
-            each[order] = held_out_by(chain, fold[order], whole)
+            each[order] = held_out_by(chain, fold[order], chain.fit())
             n = len(agent.names)
             return {"each": _round(each), "parameters": fitting_size(agent, free) + n * n - 1, "told": [], **how}
         if free is None:  # one primitive with numbers of its own

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..inference import Comparison, Model, ModelRecovery, compare
-from ..inference.comparison import Score, estimate_without
+from ..inference.comparison import Estimator, estimate_without
 from ..inference.findings import no_verdict
 from ..inference.optimise import Progress
 from ..inference.recovery import Refitted, recover_cohorts
@@ -109,19 +109,20 @@ def _compare_held_out(plan: Plan, fits: Mapping[str, Fitted], trials: Trials) ->
     Coefficients are estimated once without each fold; the composed model has those of its reference.
     """
     data, counts = data_of(trials)
-    fold = folds_of(trials)
-    by_unit = places_of(trials).spread(fold)
+    fold, at = folds_of(trials), places_of(trials)
+    by_unit = at.spread(fold)
     without = {name: _without(model, trials, by_unit, fits[name]) for name, model in plan.models.items()}
-    ready = []
-    for name, model in plan.everything.items():
-        fitted, coef = fits[name], without[plan.reference if isinstance(model.change, Mixture) else name]
-        each = _held_out(model, trials, fold, coef)[trials.counts]
-        z = np.zeros((len(fitted.subjects), 0)) if fitted.z is None else fitted.z
-        ready.append(Score(name, "", fitted.parameters, z, fitted.log_likelihood, fitted.bic, each))
+
+    def estimator(name: str, model: ChoiceModel) -> Estimator:
+        base = plan.reference if isinstance(model.change, Mixture) else name
+        return Estimator(
+            name, fits[name].parameters, lambda: fits[name].coef, lambda fold, coef: without[base],
+            lambda coef: at.spread(_log_p(model, trials, coef)),
+        )  # fmt: skip
+
+    models = [estimator(name, model) for name, model in plan.everything.items()]
     with jax.enable_x64(True):
-        return compare(
-            [_CHANCE], data, own=True, fold=by_unit, weight=counts, references=(CHANCE,), ready=ready, at_once=AT_ONCE
-        )
+        return compare([*models, _CHANCE], data, own=True, fold=by_unit, weight=counts, at_once=AT_ONCE)
 
 
 def _chance(theta: Any, unit: Any) -> Any:
@@ -144,11 +145,16 @@ def _without(model: ChoiceModel, trials: Trials, fold: np.ndarray, fitted: Fitte
 
 def _held_out(model: ChoiceModel, trials: Trials, fold: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """ln p of every choice with the coefficients without its fold, which the beliefs of earlier trials have, too."""
-    who = np.unique(trials.subject, return_inverse=True)[1] if coef.shape[1] > 1 else np.zeros(len(fold), dtype=int)
-    made, answer = (np.arange(len(fold)), trials.choice), np.zeros(len(fold))
+    answer = np.zeros(len(fold))
     for k, rows in enumerate(coef):
-        answer = np.where(fold == k, log_proba(model, trials, rows[who])[made], answer)
+        answer = np.where(fold == k, _log_p(model, trials, rows), answer)
     return answer
+
+
+def _log_p(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarray:
+    """ln p of every choice with everybody's coefficients, (people, K), or one row for all."""
+    who = np.unique(trials.subject, return_inverse=True)[1] if len(coef) > 1 else np.zeros(len(trials.choice), int)
+    return log_proba(model, trials, coef[who])[np.arange(len(who)), trials.choice]
 
 
 def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:

@@ -70,16 +70,18 @@ class Score(NamedTuple):
 
 
 class Estimator(NamedTuple):
-    """A model that brings its own search, because its likelihood is not a sum over units. `compare` folds it like all.
+    """A model that brings its own search, for a likelihood that is not a sum over units. `compare` does the rest.
 
-    - `fit(rows, begin)`: estimates from some decisions (a mask), uphill from `begin` unless that is None.
-    - `predict(z)`: ln p of every decision under estimates.
+    - `fit()`: estimates z from all decisions, (K) or (subjects, K).
+    - `without(fold, z)`: those without each fold, (folds, ...), searched for from z.
+    - `predict(z)`: ln p of every decision under estimates, in the shape of `fold`.
     """
 
     name: str
-    parameters: int
-    fit: Callable[[np.ndarray, np.ndarray | None], Float[np.ndarray, " K"]]
-    predict: Callable[[np.ndarray], Float[np.ndarray, " decisions"]]
+    parameters: int  # of one subject if everybody has their own, else of all
+    fit: Callable[[], np.ndarray]
+    without: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    predict: Callable[[np.ndarray], Float[np.ndarray, "units ..."]]
     description: str = ""
 
 
@@ -142,8 +144,6 @@ def compare(
     names = [model.name for model in models]
     if not models or len(set(names)) < len(names):
         raise ValueError(f"models are called {', '.join(names) or 'nothing'}: pass one or more, every name once.")
-    if (own or weight is not None) and any(isinstance(model, Estimator) for model in models):
-        raise ValueError("an Estimator has one set of numbers for all decisions: pass neither own=True nor weight.")
     if method == "group" and not own:
         raise ValueError("method = 'group' is for people with parameters of their own: pass own=True.")
     begin = begin or {}
@@ -152,7 +152,7 @@ def compare(
     weight = np.ones(fold.shape) if weight is None else weight  # the same shape with and without a fold: one program
     fitted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # estimates with everything and without each fold
     scores: list[Score] = []
-    counted = np.ones(fold.shape, bool)
+    counted = np.broadcast_to(_like(weight > 0, fold), fold.shape)
     missing: tuple[str, ...] = ()
 
     def given_of(model: Model) -> Likelihood:
@@ -163,7 +163,7 @@ def compare(
         try:
             report(progress, f"comparing: {model.name}", i, len(models))
             if isinstance(model, Estimator):
-                scores.append(_score_estimator(model, fold))
+                scores.append(_score_estimator(model, fold, counted, data.subject if own else np.zeros(len(fold))))
                 continue
             base = model.borrows or model
             if base.name not in fitted:
@@ -224,25 +224,30 @@ def _score(given: Likelihood, fold: np.ndarray, z: np.ndarray, folds: np.ndarray
     """The score, and which decisions count."""
     model, whole = given.model, pointwise(given, z)
     counted = np.broadcast_to(_like(given.weight > 0, whole), whole.shape)
-    each = held_out(given, fold, folds)
-    inside = np.where(counted, whole, 0.0).reshape(given.units, -1).sum(axis=1)
-    total = np.bincount(given.group, inside, minlength=given.groups)
-    count = np.bincount(given.group, counted.reshape(given.units, -1).sum(axis=1), minlength=given.groups)
     free = size(model.parameters)
-    bic = free * np.log(np.maximum(count, 1)) - 2 * total
-    return Score(model.name, model.description, free, z, total, bic, each[counted], model.parameters), counted
+    total, bic = _evidence(whole, counted, given.group, free)
+    each = held_out(given, fold, folds)[counted]
+    return Score(model.name, model.description, free, z, total, bic, each, model.parameters), counted
 
 
-def _score_estimator(model: Estimator, fold: np.ndarray) -> Score:
+def _score_estimator(model: Estimator, fold: np.ndarray, counted: np.ndarray, groups: np.ndarray) -> Score:
     """The same score of a model that brings its own search."""
-    z = model.fit(np.ones(len(fold), bool), None)
+    z = model.fit()
     whole = model.predict(z)
     if whole.shape != fold.shape:
         raise ValueError(f"{model.name!r} predicts an array {whole.shape}: {fold.shape} are compared.")
-    total = float(whole.sum())
-    bic = model.parameters * np.log(len(fold)) - 2 * total
-    each = held_out_by(model, fold, z)
-    return Score(model.name, model.description, model.parameters, z[None], np.array([total]), np.array([bic]), each)
+    total, bic = _evidence(whole, counted, np.unique(groups, return_inverse=True)[1].reshape(-1), model.parameters)
+    each = held_out_by(model, fold, z)[counted]
+    return Score(model.name, model.description, model.parameters, np.atleast_2d(z), total, bic, each)
+
+
+def _evidence(
+    whole: np.ndarray, counted: np.ndarray, group: np.ndarray, free: int
+) -> tuple[Float[np.ndarray, " groups"], Float[np.ndarray, " groups"]]:
+    """The log-likelihood and BIC of each group, from ln p of the decisions that count."""
+    total = np.bincount(group, np.where(counted, whole, 0.0).reshape(len(group), -1).sum(axis=1))
+    count = np.bincount(group, counted.reshape(len(group), -1).sum(axis=1))
+    return total, free * np.log(np.maximum(count, 1)) - 2 * total
 
 
 # ------------------------------------------------------------------------------------------------------- folds
@@ -338,12 +343,11 @@ def held_out(
     return np.asarray(answer)
 
 
-def held_out_by(model: Estimator, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, " decisions"]:
+def held_out_by(model: Estimator, fold: np.ndarray, z: np.ndarray) -> Float[np.ndarray, "units ..."]:
     """ln p of each decision under estimates without its fold, which are searched for from z."""
-    each = np.empty(len(fold))
-    for k in np.unique(fold):
-        here = fold == k
-        each[here] = model.predict(model.fit(~here, z))[here]
+    each = np.zeros(fold.shape)
+    for k, estimates in enumerate(model.without(fold, z)):
+        each = np.where(fold == k, model.predict(estimates), each)
     return each
 
 

@@ -188,12 +188,13 @@ def estimator_of(
 ) -> Estimator:
     """What is learned as a model for `inference.compare`; runs without a fold begin where the whole ended."""
 
-    def fit(rows: np.ndarray, begin: np.ndarray | None) -> np.ndarray:
-        if begin is None:
-            return finished(learn_posed(posed, starts=starts, seed=seed).optimum).z
-        return improve(among(posed, rows).likelihood, begin, MOST_STEPS, NEAR)
+    def fit() -> np.ndarray:
+        return finished(learn_posed(posed, starts=starts, seed=seed).optimum).z
 
-    return Estimator(name or posed.mixing, size(posed.parameters), fit, partial(log_prob, posed), description)
+    def without(fold: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.stack([improve(among(posed, fold != k).likelihood, z, MOST_STEPS, NEAR) for k in np.unique(fold)])
+
+    return Estimator(name or posed.mixing, size(posed.parameters), fit, without, partial(log_prob, posed), description)
 
 
 def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:

@@ -227,13 +227,14 @@ def markov_estimator(hidden: Hidden, starts: int = 3, seed: int = 0, rounds: int
     """The hidden-Markov mixture for `inference.compare`: z holds the primitives' numbers, first shares, transitions."""
     n, count = len(hidden.agent.names), size(hidden.emission.parameters)
 
-    def fit(rows: np.ndarray, begin: np.ndarray | None) -> np.ndarray:
-        some = _among_hidden(hidden, rows)
-        if begin is None:
-            found = learn_markov(some, starts=starts, seed=seed, rounds=rounds)
-        else:
-            found = _run(some, *parts(begin), rounds)
-        return np.concatenate([found.z, found.start, found.transition.ravel()])
+    def fit() -> np.ndarray:
+        return packed(learn_markov(hidden, starts=starts, seed=seed, rounds=rounds))
+
+    def without(fold: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.stack([packed(_run(_among_hidden(hidden, fold != k), *parts(z), rounds)) for k in np.unique(fold)])
+
+    def packed(markov: Markov) -> np.ndarray:
+        return np.concatenate([markov.z, markov.start, markov.transition.ravel()])
 
     def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return z[:count], z[count : count + n], z[count + n :].reshape(n, n)
@@ -241,4 +242,4 @@ def markov_estimator(hidden: Hidden, starts: int = 3, seed: int = 0, rounds: int
     def predict(z: np.ndarray) -> np.ndarray:
         return _predict(hidden, *parts(z))
 
-    return Estimator("markov", count + n * n - 1, fit, predict, WORDS["markov"])
+    return Estimator("markov", count + n * n - 1, fit, without, predict, WORDS["markov"])
