@@ -104,7 +104,7 @@ def cohort(seed: int, spread: float = SPREAD, eps: float = EPS) -> tuple[np.ndar
 
 
 def guess(n: int) -> pc.Composer:
-    """Where climbs begin, whatever the truth is."""
+    """Where optimisation runs begin, whatever the truth is."""
     return chooser(np.random.default_rng(n).dirichlet(np.full(ARMS, 2.0), size=n))
 
 

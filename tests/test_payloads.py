@@ -144,7 +144,7 @@ def read_tracks_upload(folder: Path, name: str) -> None:
         raise ValueError(fault)
 
 
-def read_climbs(folder: Path) -> None:
+def read_runs_of_fit(folder: Path) -> None:
     given = fit.FitPlan.model_validate({"family": "bandit", "simulate": {}})
     fit._earlier(given, folder / fit.RECORD, 1)
 
@@ -222,8 +222,8 @@ ATTACKS = {
         )
         for kind in TRACKS
     },
-    "climbs of a fit: pickle": Attack(pickled(fit.RECORD), read_climbs),
-    "climbs of a fit: code": Attack(text(fit.RECORD, '{"plan": "CODE", "climbs": {"z": "PICKLE"}}'), read_climbs),
+    "optimum of a fit: pickle": Attack(pickled(fit.RECORD), read_runs_of_fit),
+    "optimum of a fit: code": Attack(text(fit.RECORD, '{"plan": "CODE", "optimum": {"z": "PICKLE"}}'), read_runs_of_fit),
     "environment of a run: pickle": Attack(
         lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read_run
     ),
@@ -265,7 +265,7 @@ READERS = {
         "report: pickle",
         "figure: pickle",
     ),
-    "policychord/runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "climbs of a fit: pickle"),
+    "policychord/runs/fit.py": ("plan of a fit: pickle", "data of a fit: objects", "optimum of a fit: pickle"),
     "policychord/runs/store.py": (
         "plan: pickle",
         "plan: code",

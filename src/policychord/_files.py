@@ -21,7 +21,7 @@ _LOCK = threading.Lock()
 
 
 def part_beside(path: Path, ending: str = "", folder: bool = False) -> Path:
-    """A new empty file (or folder) beside `path` to write to; whatever stands there already is never opened."""
+    """A new empty file (or folder) next to `path` to write to; whatever stands there already is never opened."""
     part = path.with_name(f".policychord-{os.getpid()}-{secrets.token_hex(8)}.part{ending}")
     if folder:
         part.mkdir()

@@ -21,7 +21,7 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.4,
 }
 OUTLINE = withStroke(linewidth=2.5, foreground="white")  # keeps a label readable on any shade
-# Okabe-Ito: told apart by colour-blind readers and in print
+# Okabe-Ito: distinct for colour-blind readers and in print
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 
 

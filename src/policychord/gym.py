@@ -77,7 +77,7 @@ class GymEnv(gymnasium.Env[np.ndarray, Any]):
     def step(self, action: Action) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before step().")
-        # as arrays, since JAX compiles anew for every plain number
+        # as arrays, since JAX compiles again for every plain number
         episode, k = np.asarray(self._episode, dtype=np.uint32), np.asarray(self._k)
         moved, seen = move_episode(self.env, _signals, episode, k, self._state, _allowed(self.action_space, action))
         self._state, self._k = moved.state, self._k + 1
@@ -91,7 +91,7 @@ class GymVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     """Several of our environments at once, moved in one compiled call: what `gymnasium.make_vec` makes.
 
     Each is what `gymnasium.make` makes: `reset(seed=s)` begins the episodes s, s + 1, ..., and `reset(seed=[...])`
-    those that are listed. One that is over begins anew at its next step, whatever its action.
+    those that are listed. One that is over begins again at its next step, whatever its action.
     """
 
     def __init__(self, env: AbstractEnv, num_envs: int, max_episode_steps: int | None = None):
@@ -236,7 +236,7 @@ def _physics(registered: str, render_mode: str | None, settings: dict[str, Any])
 
 
 class Recurrent(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment that shows the state of a recurrent policy beside its own observation.
+    """An environment that shows the state of a recurrent policy next to its own observation.
 
     Its observations are {"observation": ..., "state": (...)}: the state before the policy sees the observation, zeros
     at the start. So the policy is a primitive as any other, and what the agent sees is all that it decides by:
@@ -311,7 +311,7 @@ class Predictor:
     ) -> tuple[np.ndarray, PredictState]:
         """(action, state) for one observation, or (actions, state) for a batch of them.
 
-        Where `episode_start` is true the memory begins anew. Every call draws new random numbers.
+        Where `episode_start` is true the memory begins again. Every call draws new random numbers.
         """
         seen = _numbers(observation)
         if seen.ndim not in (self.ndim, self.ndim + 1):
@@ -482,7 +482,7 @@ class _Worlds:
 
 
 class _Vector:
-    """A vector of Gymnasium environments as one of ours. What those that are over begin anew is not looked at."""
+    """A vector of Gymnasium environments as one of ours. What those that are over begin again is not looked at."""
 
     to_env: Callable[[np.ndarray], Any]
 

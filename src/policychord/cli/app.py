@@ -130,7 +130,7 @@ _loaded: set[str] = set()
 
 
 def load_commands() -> None:
-    """Let every installed package add its commands, once. One that cannot is told in a line; the others work."""
+    """Let every installed package add its commands, once. One that cannot be loaded is one line of output."""
     for name, point in installed(COMMANDS).items():
         if name in _loaded:
             continue

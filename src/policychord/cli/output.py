@@ -54,7 +54,7 @@ class _Object:
 
 
 def begin_command(command: str) -> None:
-    """A command starts: nothing is on standard output yet. A letter that a stream does not have is no error."""
+    """A command starts: nothing is on standard output yet. A letter that a stream does not have is not an error."""
     _Object.printed, _Object.command = False, command
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watching() -> "Iterator[Watch]":
-    """A function to be told what is done next, how many steps are done, and of how many."""
+    """A function to call with what is done next, how many steps are done, and of how many."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _line

@@ -26,7 +26,7 @@ def _studio_command(
     json: Json = False,
 ) -> None:
     """Open a local page with four rooms: drag primitives and watch the weights follow; change a flock as it flies, or
-    play your own tracks beside a simulated group; hand over a table of choices and see which model explains them; fly
+    play your own tracks next to a simulated group; hand over a table of choices and see which model explains them; fly
     drones side by side and push them. Python computes, the page draws; nothing leaves this machine, and only whoever
     has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
     """

@@ -134,7 +134,7 @@ class _Files(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """numba's cache of one function, which heals: a file that cannot be read is removed and made again."""
+    """numba's cache of one function, which rebuilds: a file that cannot be read is removed and made again."""
 
     _impl_class = _Files
 

@@ -75,7 +75,7 @@ def descend(pi, cost, eps, log_prior, start, tol, max_passes: int):
         fell = (energy < enough - blur) | ((energy <= enough + blur) & better)
         accepted = unconditional | fell
 
-        # accepted: judge it, cool down if it is good enough for this temperature, and aim anew
+        # accepted: judge it, cool down if it is good enough for this temperature, and aim again
         good = accepted & (temperature <= eps) & (gap <= tol)
         finishing = state.finishing + good
         converged = good & ((widest <= method.SETTLED) | (finishing > method.FINISHING_PASSES) | final)
@@ -167,7 +167,7 @@ def _log(p):
     t = f / (2.0 + f)
     q = t * t
     q2 = q * q
-    # (1/5) q and not q/5: XLA divides where it is told to
+    # (1/5) q and not q/5: XLA divides where the program says so
     low = (1 / 3 + (1 / 5) * q) + q2 * (1 / 7 + (1 / 9) * q)
     high = (1 / 11 + (1 / 13) * q) + q2 * ((1 / 15 + (1 / 17) * q) + q2 * (1 / 19 + (1 / 21) * q))
     return k * math.log(2.0) + 2.0 * (t + t * (q * (low + (q2 * q2) * high)))
@@ -200,7 +200,7 @@ def _curvature(columns, p):
 def _newton(pi, p, curvature, root_w, force, temperature, gap):
     """Solve (S K S + T I) y = force, S = diag(root_w), K = Pi^T diag(1/p) Pi."""
     if force.size > method.DENSE_UP_TO:
-        # conjugate gradients would not hear a primitive of negligible weight that wants to grow; its diagonal is enough
+        # conjugate gradients would not see a primitive of negligible weight that wants to grow; its diagonal is enough
         light = (root_w * root_w <= method.NEGLIGIBLE) & (force > temperature * root_w)
         heavy, heavy_force = jnp.where(light, 0.0, root_w), jnp.where(light, 0.0, force)
         y = _by_cg(pi, p, heavy, heavy_force, temperature, jnp.minimum(method.CG_FORCING, jnp.sqrt(gap / temperature)))

@@ -36,7 +36,7 @@ def newton_step(d: Any, rho: Any, temperature: Any, curvature: Any, reduction: A
     """dw = D v with rho + (H + damping) D v + T v = mu inside the bounds and D . v = 0.
 
     `curvature` is H, or a function that multiplies by it. Sums over all weights are balanced by how far each would move
-    alone, since a small weight that F holds fast must not hear the rounding of a large one.
+    alone, since a small weight that F holds fast must not take on the rounding of a large one.
     """
     q, formed = jnp.sqrt(d), not callable(curvature)
     own = jnp.diagonal(curvature) if formed else jnp.zeros_like(d)

@@ -118,7 +118,7 @@ def _descend(problem: ConvexProblem, start: Any, tol: Any) -> tuple[jax.Array, .
         scale = jnp.abs(kept.complexity) + jnp.abs(complexity) + jnp.abs(kept.g) @ jnp.abs(moved)
         concave = ~state.unconditional & ~broken & (predicted - complexity > _BENT * scale + blur)
 
-        # accepted: cool, and aim anew
+        # accepted: cool, and aim again
         cooling = jnp.where(state.attempt == 2, method.GENTLE_COOLING, method.COOLING)
         cooled, cool_gap, cool_floor, cool_response, cool_energy = _cool(
             problem, state.w, g, rounding, complexity, cooling, temperature, gap, floor, response, energy

@@ -27,7 +27,7 @@ def keep_programs() -> None:
         folder = programs_folder()
         _forget_oldest(folder)
     except OSError:
-        return  # nowhere to write: everything is compiled anew
+        return  # nowhere to write: everything is compiled again
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # small ones too: hundreds of them are compiled in a run, and loading one takes a third of the time
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -168,7 +168,7 @@ def _compile_cache() -> Check:
 
 
 def _self_test() -> Check:
-    """Three policies over four actions: solve, and let the certificate, computed anew, be the judge."""
+    """Three policies over four actions: solve, and let a newly computed certificate be the judge."""
     try:
         import numpy as np
 

@@ -24,7 +24,7 @@ from .versions import code_version
 
 Key = TypeVar("Key")
 Returned = TypeVar("Returned")
-AHEAD = 4  # tasks for each worker that wait in the queue: enough to stay busy, few enough to be told of
+AHEAD = 4  # tasks for each worker that wait in the queue: enough to stay busy, few enough to report
 # One thread for each worker, whatever their number: sums are then taken in the same order, and results are the same bit
 # for bit. A device is shared by all of them, so no worker takes all of its memory. Compiled programs stay in memory
 # until a worker ends: loky would take them for a leak and replace it, and the next one would compile them again.
@@ -109,8 +109,8 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
 def _start_trackers() -> None:
     """Start the processes that remove what workers leave behind, before there are workers.
 
-    Python unblocks SIGINT when it starts its own, so that a worker started next would hear Ctrl-C. Ctrl-C pressed twice
-    leaves semaphores to them: they remove these without a warning. Windows has neither.
+    Python unblocks SIGINT when it starts its own, so that a worker started next would receive Ctrl-C. Ctrl-C pressed
+    twice leaves semaphores to them: they remove these without a warning. Windows has neither.
     """
     if os.name == "nt":
         return
@@ -134,7 +134,7 @@ class _Pool(loky.ProcessPoolExecutor):
 
 @contextmanager
 def _block_sigint() -> Iterator[None]:
-    """What is started within never hears Ctrl-C, also not before it is set up; here it is heard afterwards."""
+    """What is started within never receives Ctrl-C, also not before it is set up; here it is heard afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

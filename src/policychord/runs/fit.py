@@ -206,8 +206,8 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         same = FitPlan.model_validate(record["plan"]) == plan
-        so_far = {name: np.array(record["climbs"][name], dtype=float) for name in ("z", "starts", "tried", "heights")}
-        value, evaluations = float(record["climbs"]["log_posterior"]), int(record["climbs"]["evaluations"])
+        so_far = {name: np.array(record["optimum"][name], dtype=float) for name in ("z", "starts", "tried", "heights")}
+        value, evaluations = float(record["optimum"]["log_posterior"]), int(record["optimum"]["evaluations"])
     except FileNotFoundError:
         raise ValueError(f"--resume: there is no {path}: leave --resume out, or name the folder by --out.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -234,7 +234,7 @@ def _write(
         "identifiability": (
             figures.draw_correlations, (known.names, known.correlation, known.needed),
             "What the experiment can tell at the estimates, from the Fisher information of its situations alone. "
-            "Bold: pairs that cannot be told apart well.",
+            "Bold: pairs that the data hardly distinguish.",
         ),
     }  # fmt: skip
     if fitted.comparison is not None and AGENT in fitted.comparison.names:
@@ -250,7 +250,7 @@ def _write(
         "models": [] if fitted.comparison is None else comparison_rows(fitted.comparison),
         "sentence": sentence_of(fitted), "verdicts": [verdict._asdict() for verdict in fitted.verdicts],
         "people": findings.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
-        "climbs": plain(fitted.optimum, finite=True),
+        "optimum": plain(fitted.optimum, finite=True),
     }  # fmt: skip
     title = f"{design.family.name}: {sentence_of(fitted)}"
     return [
@@ -264,7 +264,9 @@ def _words(design: Design, fitted: Fit, known: Information, again: Recovery | No
     words = [("Estimates", findings.describe_estimates(fitted))]
     if fitted.comparison is not None:
         words.append(("Is gating needed?", findings.describe_gating(fitted)))
-    pairs = "".join(f"\n\n**{a} and {b} cannot be told apart well** (correlation {r:+.2f})." for a, b, r in known.pairs)
+    pairs = "".join(
+        f"\n\n**The data hardly distinguish {a} and {b}** (correlation {r:+.2f})." for a, b, r in known.pairs
+    )
     rows = "\n".join(findings.table(findings.INFORMATION_COLUMNS, findings.information_rows(known)))
     words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "
                   f"situations alone ({design.description}).\n\n{rows}{pairs}"))  # fmt: skip

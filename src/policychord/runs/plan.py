@@ -55,7 +55,7 @@ class Range(_Checked):
 
 
 def _axis(axis: Any) -> Range | list[Value]:
-    """What may stand behind a name in [grid]; told here, because a union of types would speak of types."""
+    """What may stand behind a name in [grid]; said here, because a union of types would speak of types."""
     if isinstance(axis, dict | Range):
         return Range.model_validate(axis)
     if not isinstance(axis, list) or not axis:

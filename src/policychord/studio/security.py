@@ -30,7 +30,7 @@ def cookie_name(port: int) -> str:
 
 
 def _headers(port: int) -> dict[str, str]:
-    """What the browser is told to refuse. Charts set styles from their script, hence the one exception."""
+    """What the browser must refuse. Charts set styles from their script, hence the one exception."""
     sockets = f"ws://{ADDRESS}:{port} ws://localhost:{port}"
     policy = {
         "default-src": "'none'", "script-src": "'self'", "img-src": "'self' data: blob:",

@@ -19,7 +19,7 @@ class Measured(NamedTuple):
 
 
 class EpisodeSetting(NamedTuple):
-    """What a sweep may be told: a name, what holds if it is not, what it means with its unit, and what it may be."""
+    """What a sweep may set: a name, what holds if it is not, what it means with its unit, and what it may be."""
 
     name: str
     default: Any

@@ -63,7 +63,7 @@ class _Controller(eqx.Module):
     aim = atan2(Fx, Fz), turn = clip( -kp 2 sin(p - aim) - kd (p - p_before)/dt ), PWM = base -+ turn/2.
     LQR: u = hover - K (x - path[k]).
     With `hold` either takes its own position, at rest, for the path: it stabilises and goes nowhere.
-    Both are worked out and one is taken: that is little beside 900 actions, and one compiled program serves all.
+    Both are worked out and one is taken: that is little next to 900 actions, and one compiled program serves all.
     """
 
     path: Float[Array, "sample 6"]

@@ -102,7 +102,7 @@ class Quadrotor(AbstractEnv):
     """m a = (u1 + u2)(sin p, cos p) + F - (0, m g), I p'' = l (u2 - u1), along a path; pays a quadratic tracking cost.
 
     An action are two thrusts; noise of `thrust_sd` is added and the sum is cut to what the motors can do. F is a force
-    of `force_sd` newtons on each axis, drawn anew at every decision, plus `impulse` newtons on both for one decision at
+    of `force_sd` newtons on each axis, drawn at every decision, plus `impulse` newtons on both for one decision at
     a random time. `disturbance="centre"` lets it act at the centre of mass. "stale-point" lets it act where the drone
     was when the decision was made, as the recorded simulator does, which adds a torque (z0 - z) Fx - (x0 - x) Fz while
     it moves. `drag` d is an acceleration -d (1 + |v|) v. A decision holds for `dt` seconds, a whole number of physics

@@ -1,4 +1,4 @@
-"""What the quadrotor study may be told: Tables S3 and S4 of the paper, and what its scripts add to them."""
+"""Settings of the quadrotor study: Tables S3 and S4 of the paper, and what its scripts add to them."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
