@@ -118,7 +118,7 @@ def test_learners_by_hand():
     apart = np.array([[1.0, 0.0], [0.5, -1.5]])  # gain and loss
     twice = GainLoss(rate=0.25, loss_weight=2.0).update(start, choice, apart, start)
     np.testing.assert_allclose(twice.mean[:, 0], [0.25, -0.625])
-    moved = Kalman(noise=1.0, drift=0.5, decay=0.5).update(start, choice, reward, start)
+    moved = Kalman(noise=1.0, drift=0.5, decay=0.5).update(Belief(*start[:2]), choice, reward, start)
     np.testing.assert_allclose(moved.mean[:, 0], [0.25, -0.25])
     np.testing.assert_allclose(moved.variance, [[0.625, 0.75]] * 2)
 

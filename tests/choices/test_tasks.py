@@ -303,6 +303,9 @@ def test_the_file_beside_a_table_may_hold_the_task(tmp_path, kind):
     assert any("noise, mean of the task" in line for line in found.said)
     over = read_choices(tmp_path / "t.csv", how=Reading(task={"mean": 1.0}))
     assert (over.task.noise, over.task.mean) == ((2.0, 1.0), 1.0)
+    (tmp_path / f"t.{kind}").write_text(text.replace("[2.0, 1.0]", '[2.0, "x"]'))
+    with pytest.raises(ValueError, match=r"noise = \[2.0, 'x'\]: pass one number"):
+        read_choices(tmp_path / "t.csv")
     (tmp_path / f"t.{kind}").write_text(text.replace("noise", "nose"))
     with pytest.raises(DataError, match="it may have mean, variance, noise, drift, decay"):
         read_choices(tmp_path / "t.csv")
@@ -320,7 +323,9 @@ def test_losses_may_weigh_more_than_gains():
     assert np.median(found.coef[:, 1]) > 1.5
     assert found.log_likelihood.sum() > plain.log_likelihood.sum() + 10
     one = log_proba(model, trials, np.tile([0.4, 1.0, 0.8], (len(trials.choice), 1)))
-    delta = log_proba(model_by_name("delta", choices.task, "probit"), trials, np.tile([0.4, 0.8], (len(trials.choice), 1)))
+    delta = log_proba(
+        model_by_name("delta", choices.task, "probit"), trials, np.tile([0.4, 0.8], (len(trials.choice), 1))
+    )
     np.testing.assert_allclose(one, delta, atol=1e-12)
 
 

@@ -180,7 +180,7 @@ def _count(task: Task | None, known: Mapping[str, Numbers]) -> int:
     if task is not None:
         return task.arms
     values = [part for value in known.values() for part in (value.values() if isinstance(value, Mapping) else [value])]
-    return max((np.size(value) for value in values if np.ndim(value)), default=0)
+    return max((len(value) for value in values if isinstance(value, (list, tuple))), default=0)
 
 
 def _labelled(cells: pd.DataFrame, rows: pd.DataFrame, words: list[str], problems: list[Problem]) -> None:

@@ -201,7 +201,7 @@ def _probability(p: float) -> str:
 def remarks_on(choices: Choices, plan: Plan, fit: Analysis) -> tuple[str, ...]:
     """About task, learner, table and groups, before any result."""
     unit = (_UNIT,) if plan.composes and in_unit_of_rewards(plan.primitives) else ()
-    return (describe_task(choices.task), describe_learner(plan), *unit, *choices.said, *describe_groups(choices, fit))
+    return (describe_task(choices.task), describe_learner(plan), *choices.said, *unit, *describe_groups(choices, fit))
 
 
 def describe_learner(plan: Plan) -> str:

@@ -102,10 +102,13 @@ def make_task(name: str, given: Mapping[str, Numbers]) -> Task:
 
 def _checked(name: str, value: Any, arms: int) -> float | tuple[float, ...]:
     """One number for all arms, or one for each (always so for the variance), within what it may be."""
-    values = np.asarray(value, dtype=float)
+    try:
+        values = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        values = np.zeros((0, 0))
     least, most = {"mean": (-np.inf, np.inf), "decay": (0.0, 1.0)}.get(name, (0.0, np.inf))
     if values.shape not in ((), (arms,)):
-        raise ValueError(f"{name} = {value}: pass one number, or one for each of {arms} arms.")
+        raise ValueError(f"{name} = {str(value)[:80]}: pass one number, or one for each of {arms} arms.")
     if not (np.isfinite(values).all() and (values >= least).all() and (values <= most).all()):
         must = {"mean": "must be a number", "decay": "must lie between 0 and 1"}.get(name, "must be at least 0")
         raise ValueError(f"{name} = {value}: {must}.")
