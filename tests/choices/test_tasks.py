@@ -142,6 +142,10 @@ def test_noise_and_drift_are_told_apart(restless):
     assert "--noise" not in line
     advised = measure_task(restless, noise=16.0)
     assert (advised.noise, advised.drift) == (16.0, task.drift)
+    # neither does a drift that is given make noise of it, but a drift of 0 does
+    given = measure_task(restless, drift=4.0, decay=0.99)
+    assert (given.drift, given.noise) == (4.0, task.noise)
+    assert mismatches(restless._replace(task=given)) == []
     assert measure_task(restless, drift=0.0).noise > 2.5 * 16.0
 
 

@@ -28,7 +28,7 @@ from .tables import (
     read_table,
     refuse,
 )
-from .tasks import NUMBERS, TASKS, Numbers, Task
+from .tasks import NUMBERS, TASKS, Numbers, Task, each_of
 
 __all__ = ["TASKS", "Choices", "DataError", "Reading", "Task", "as_csv", "as_table", "measure_task", "parse_choices",
            "read_choices"]  # fmt: skip
@@ -179,8 +179,8 @@ def _count(task: Task | None, known: Mapping[str, Numbers]) -> int:
     """How many arms the task has; 0 if that is not known."""
     if task is not None:
         return task.arms
-    values = [part for value in known.values() for part in (value.values() if isinstance(value, Mapping) else [value])]
-    return max((len(value) for value in values if isinstance(value, (list, tuple))), default=0)
+    parts = [part for value in known.values() for part in each_of(value)]
+    return max((len(part) for part in parts if isinstance(part, (list, tuple))), default=0)
 
 
 def _labelled(cells: pd.DataFrame, rows: pd.DataFrame, words: list[str], problems: list[Problem]) -> None:

@@ -1,5 +1,6 @@
 """What the rewards say of the task: mean and variance of the arms' values, noise, drift and decay, and mismatches."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ from ..inference.parameters import natural, unconstrained
 from ..worlds.bandit import Belief
 from .learners import Kalman, places_of
 from .tables import DataError
-from .tasks import Arms, Numbers, Task, set_numbers
+from .tasks import Arms, Numbers, Task, each_of, set_numbers
 
 if TYPE_CHECKING:
     from .data import Choices
@@ -38,9 +39,17 @@ def measure_task(choices: "Choices", **known: Numbers) -> Task:
     """
     cells = _cells(choices)
     task = _still(cells)
-    if not {"drift", "decay"} & set(known) and _is_smooth(cells.frame):
+    if not _said_to_stay(known) and _is_smooth(cells.frame):
         task = _moving(choices, cells, task)
     return set_numbers(task, known)
+
+
+def _said_to_stay(known: Mapping[str, Numbers]) -> bool:
+    """Whether values do not move, whatever the rewards look like: a drift of 0 is given, and no decay."""
+    drift, decay = (each_of(known[name]) if name in known else [] for name in ("drift", "decay"))
+    stays = all(np.all(np.asarray(value) == 0) for value in drift) and all(
+        np.all(np.asarray(value) == 1) for value in decay)  # fmt: skip
+    return bool(drift) and stays
 
 
 class _Cells(NamedTuple):
@@ -242,12 +251,12 @@ def mismatches(choices: "Choices") -> list[str]:
                         "measure the task. Beliefs, and what follows from them, are wrong as it is."]  # fmt: skip
     seen = measure_task(choices)
     words = list(dict.fromkeys(part.name for part in (*task.conditions, *seen.conditions))) or [task.name]
-    lines = [line for word in words for line in _compare(task.under(word), seen.under(word))]
+    lines = [line for word in words for line in _compare(task.under(word), seen.under(word), task.measured)]
     return [f"The task does not fit the data: {'; '.join(dict.fromkeys(lines))}. Beliefs, and what follows from them, "
             "depend on these numbers; --experiment auto measures them."] if lines else []  # fmt: skip
 
 
-def _compare(task: Task, seen: Task) -> list[str]:
+def _compare(task: Task, seen: Task, measured_already: tuple[str, ...]) -> list[str]:
     """Of one condition; an arm that is known has no noise that matters."""
     declared, measured = task.numbers, seen.numbers
     moving = np.asarray(declared.variance) > 0
@@ -261,7 +270,7 @@ def _compare(task: Task, seen: Task) -> list[str]:
         return lines  # what else is measured belongs to values that drift
     for what, option in (("variance", "--variance"), ("noise", "--noise")):
         one, other = (np.asarray(getattr(part, what))[moving] for part in (declared, measured))
-        if any(_apart(list(pair)) for pair in zip(one, other, strict=True)):
+        if what not in measured_already and any(_apart(list(pair)) for pair in zip(one, other, strict=True)):
             words = "variance of values" if what == "variance" else "noise of the rewards"
             lines.append(f"the {words} is about {_text(other)}, and the task says {_text(one)} ({option})")
     return lines

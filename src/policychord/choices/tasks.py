@@ -119,6 +119,11 @@ def _checked(name: str, value: Any, arms: int) -> float | tuple[float, ...]:
     return float(values) if values.ndim == 0 else tuple(values.tolist())
 
 
+def each_of(value: Numbers) -> list[float | Sequence[float]]:
+    """A number of every condition, or the one for all."""
+    return list(value.values()) if isinstance(value, Mapping) else [value]
+
+
 def parse_numbers(name: str, text: str) -> Numbers | None:
     """`10`, `36,0` for each arm, `risky:36,0;safe:0` by condition; None where there is nothing."""
     if not text.strip():
