@@ -99,7 +99,7 @@ def test_slope_is_the_derivative(cohort, rng):
 
 
 def test_one_filter_for_one_person_and_for_many_in_numpy_and_in_jax(rng):
-    belief = prior_belief(TASKS["2"], 7)
+    belief = Belief(*prior_belief(TASKS["2"], 7)[:2])
     single = [Belief(jnp.zeros(2), jnp.asarray(TASKS["2"].variance)) for _ in range(7)]
     for _ in range(5):
         choice, reward = rng.integers(0, 2, 7), rng.normal(scale=5.0, size=7)

@@ -29,7 +29,7 @@ def in_unit(choices, factor, shift, measured):
     moved = choices._replace(reward=factor * choices.reward + shift)
     task = choices.task
     alike = Task(task.name, tuple(factor**2 * v for v in task.variance), factor**2 * task.noise,
-                 tuple(factor * m + shift for m in task.means))  # fmt: skip
+                 tuple(factor * m + shift for m in task.numbers.mean))  # fmt: skip
     return moved._replace(task=measure_task(moved) if measured else alike)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         plan_models,
         weights_by_trial,
     )
-    from .data import TASKS, Choices, Reading, Task, measure_task, parse_choices, read_choices
+    from .data import Choices, Reading, parse_choices, read_choices
     from .estimate import Fitted, borrow, choice_likelihood, coefficients_of, fit, shrink
     from .fetch import data_folder, find_data
     from .figures import colours, draw_course, draw_pxp, entitle, probability_label
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         AbstractLearner,
         BetaBernoulli,
         DeltaRule,
+        GainLoss,
         Kalman,
         NoLearning,
         Trials,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         learner_of,
         take,
     )
+    from .measure import measure_task
     from .models import (
         CLASSIC,
         FEATURES,
@@ -65,11 +67,13 @@ if TYPE_CHECKING:
     )
     from .report import model_table, verdict
     from .simulate import GROUPS, SUBJECTS, SYNTHETIC, cohort, draw_people, simulate_choices, synthetic
+    from .tasks import TASKS, Arms, Task, make_task, set_numbers
 
 _HOME = {
-        "data": ("TASKS", "Choices", "Reading", "Task", "measure_task", "parse_choices", "read_choices"),
-        "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "Kalman", "NoLearning", "Trials", "TwoRates",
-                 "believe", "learner_of", "take"),
+        "tasks": ("TASKS", "Arms", "Task", "make_task", "set_numbers"), "measure": ("measure_task",),
+        "data": ("Choices", "Reading", "parse_choices", "read_choices"),
+        "learners": ("AbstractLearner", "BetaBernoulli", "DeltaRule", "GainLoss", "Kalman", "NoLearning", "Trials",
+                 "TwoRates", "believe", "learner_of", "take"),
         "models": ("CLASSIC", "FEATURES", "KNOWN", "LEAST", "OURS", "PAPER", "ROUNDING", "ChoiceModel", "Link",
                "classic", "columns", "compose", "composed", "exploit", "log_proba", "model_by_name", "weigh"),
         "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),

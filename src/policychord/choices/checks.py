@@ -18,7 +18,7 @@ from ..inference.optimise import Progress
 from ..inference.recovery import Refitted, recover_cohorts
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .compare import Analysis, Plan, Selection, believe_by, borrow, compare_models
-from .data import Choices, Task, measure_task
+from .data import Choices
 from .estimate import (
     AT_ONCE,
     CHANCE,
@@ -31,6 +31,7 @@ from .estimate import (
     natural_rows,
 )
 from .learners import Trials, places_of
+from .measure import mismatches
 from .models import OURS, ChoiceModel, Mixture, log_proba
 from .simulate import design_of, play
 
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 LEAST_GAIN = 0.05  # nats per trial over chance, held out: below it a model hardly explains anything
-SHIFT = 0.5  # deviations of a reward: a mean that is farther off than this is not the task's
 EXPLODES = 1.0  # nats per trial below chance, held out: a person whose score says nothing but that the fit failed
 MOST_NAMED = 8  # people in a warning
-FACTOR = 4.0  # between variances that still belong together
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
 # of (model, number): choices of people, and their coefficients
 Cohort = Callable[[str, int], tuple[Choices, np.ndarray]]
@@ -99,7 +98,7 @@ def examine(choices: Choices, analysis: Analysis, plan: Plan) -> Examination:
         {name: 1.0 - fits[name].log_likelihood / chance for name in accuracy},
         {name: by_person(comparison.score(name).each) / scored for name in accuracy},
     )  # fmt: skip
-    warnings = (*_task_warnings(choices), *_fit_warnings(examined), *_floor_warnings(analysis, plan))
+    warnings = (*mismatches(choices), *_fit_warnings(examined), *_floor_warnings(analysis, plan))
     return examined._replace(warnings=warnings)
 
 
@@ -168,47 +167,6 @@ def folds_of(trials: Trials, folds: int = FOLDS) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------ warnings
-
-
-def fits_task(choices: Choices) -> bool:
-    """Whether the rewards are of the kind that the task says."""
-    return not _task_warnings(choices)
-
-
-def _task_warnings(choices: Choices) -> list[str]:
-    """Where the rewards are not those of the task that the beliefs were made for."""
-    task, seen = choices.task, measure_task(choices)
-    if task.name == "own data":
-        if task == seen:
-            return []
-    else:
-        for arm in np.flatnonzero(np.asarray(task.variance) == 0):
-            paid = choices.reward[(choices.choice == arm) & np.isfinite(choices.reward)]
-            if len(paid) and np.ptp(paid) > 0:
-                return [f"The task says that arm {arm + 1} always pays the same, and it paid {paid.min():g} to "
-                        f"{paid.max():g}: name the arms in the task's order with --arms, or let --experiment auto "
-                        "measure the task. Beliefs, and what follows from them, are wrong as it is."]  # fmt: skip
-    lines = _mismatches(task, seen)
-    return [f"The task does not fit the data: {'; '.join(lines)}. Beliefs, and what follows from them, depend on "
-            "these numbers; --experiment auto measures them."] if lines else []  # fmt: skip
-
-
-def _mismatches(task: Task, seen: Task) -> list[str]:
-    moving = np.asarray(task.variance) > 0
-    variance = float(np.mean(np.asarray(task.variance)[moving]))
-    mean, measured_mean = float(np.mean(task.means[moving])), float(np.mean(seen.means[moving]))
-    lines = []
-    if abs(measured_mean - mean) > SHIFT * np.sqrt(variance + task.noise):
-        lines.append(f"rewards have a mean of {measured_mean:.3g}, and the task says {mean:.3g} (--prior-mean)")
-    for what, declared, measured, option in (
-        ("variance of values", variance, max(seen.variance), "--variance"),
-        ("noise", task.noise, seen.noise, "--noise"),
-    ):
-        if not 1 / FACTOR <= measured / declared <= FACTOR:
-            lines.append(
-                f"the {what} of the rewards is about {measured:.3g}, and the task says {declared:.3g} ({option})"
-            )
-    return lines
 
 
 def _fit_warnings(examined: Examination) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..inference import ModelSelection, select_models
-from .data import Choices, Task
+from .data import Choices
 from .estimate import Fitted, borrow, coefficients_of, fit
 from .learners import AbstractLearner, Trials, believe
 from .models import (
@@ -29,6 +29,7 @@ from .models import (
     schemas_by_name,
     weigh,
 )
+from .tasks import Task
 
 USUAL = (*CLASSIC, OURS)
 

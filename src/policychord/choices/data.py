@@ -1,6 +1,5 @@
 """Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
+from .measure import measure_task, one_for_each_block
+from .offers import name_arms, offered_arms
 from .tables import (
     LONGEST_QUOTE,
     MISSING,
@@ -25,7 +26,9 @@ from .tables import (
     quote,
     read_sidecar,
     read_table,
+    refuse,
 )
+from .tasks import NUMBERS, TASKS, Numbers, Task, each_of
 
 __all__ = ["TASKS", "Choices", "DataError", "Reading", "Task", "as_csv", "as_table", "measure_task", "parse_choices",
            "read_choices"]  # fmt: skip
@@ -39,35 +42,9 @@ MOST_SOURCES, LONGEST_SOURCE = 20, 160  # they are named in every output
 LONGEST_LABEL = 40  # characters of a person's or an arm's name
 SECONDS = 50.0  # a median response time below this is in seconds, not in ms
 _RARE = 3  # an arm number that occurs less often than this in a table with others is taken for a mistake
+_MOST_PEOPLE = 8  # who are left out by name
+_NEW = ("game", "round", "episode")  # names of blocks that begin from nothing
 Doubtful = Literal["learn", "drop", "keep"]
-
-
-class Task(NamedTuple):
-    """What participants were told of the arms: mean and variance of each arm's value, variance of a reward (Table S2).
-
-    `conditions` has other variances for blocks of another kind, by the words of the column `condition`.
-    """
-
-    name: str
-    variance: tuple[float, ...]
-    noise: float = 10.0
-    mean: float | tuple[float, ...] = 0.0
-    conditions: tuple[tuple[str, tuple[float, ...]], ...] = ()
-
-    @property
-    def arms(self) -> int:
-        return len(self.variance)
-
-    @property
-    def means(self) -> np.ndarray:
-        """The mean of each arm's value, (arms)."""
-        return np.broadcast_to(np.asarray(self.mean, dtype=float), (self.arms,))
-
-
-TASKS = {
-    "1": Task("Experiment 1", (10.0, 0.0)),  # the second arm always pays zero
-    "2": Task("Experiment 2", (100.0, 100.0)),
-}
 
 
 class Reading(NamedTuple):
@@ -78,6 +55,8 @@ class Reading(NamedTuple):
     missed: tuple[str, ...] = ()  # words for a missed trial, besides an empty cell and NA
     longest_rt: float = LONGEST_RT  # ms
     doubtful: Doubtful = "learn"  # slow trials and those without RT: learn but do not score, drop, or keep
+    sides: tuple[str, ...] = ()  # what the choice calls the left and the right arm; ("arms",) if it names the arm
+    task: Mapping[str, Numbers] = MappingProxyType({})  # what is known of the task: the rest is measured
 
 
 class Choices(NamedTuple):
@@ -98,6 +77,7 @@ class Choices(NamedTuple):
     group: np.ndarray | None = None  # (trials) text: what kind of person made the choice
     arms: tuple[str, ...] = ()  # what the file calls them
     said: tuple[str, ...] = ()  # how the table was read, in sentences
+    loss: np.ndarray | None = None  # (trials) what was lost, at most 0, where the table has it apart from what was won
 
 
 def read_choices(
@@ -105,8 +85,9 @@ def read_choices(
 ) -> Choices:
     """Read a table, check it, and say in `notes` and `said` what was made of it; a `DataError` lists every problem.
 
-    Separators and names of columns are guessed (see `Reading`), a JSON file beside the table is used. Without a task
-    it is measured from the rewards (`measure_task`). A column `source` is carried along to every output.
+    Separators and names of columns are guessed (see `Reading`), a JSON or TOML file beside the table is used. Without
+    a task it is measured from the rewards (`measure_task`), but for what the reading or that file knows. A column
+    `source` is carried along to every output.
     """
     path = Path(path)
     raw = content(path)
@@ -127,34 +108,23 @@ def parse_choices(
         raise ValueError(f"doubtful = {how.doubtful!r}: use one of {', '.join(get_args(Doubtful))}.")
     name = printable(name, LONGEST_QUOTE)
     table = read_table(raw, name, how.columns, sidecar)
-    cells, problems, said = table.cells, [*table.problems], [*table.said]
+    problems, said = [*table.problems], [*table.said]
     notes: list[str] = []
-    if problems and (not len(cells) or not {"subject", "choice"} <= set(cells)):
+    if problems and (not len(table.cells) or not {"subject", "choice"} <= set(table.cells)):
         raise complaint(name, problems)
-    sources = cells["source"].unique().tolist() if "source" in cells else []
-    if len(sources) > MOST_SOURCES:
-        problems.append(Problem(f"source has {len(sources)} different values, at most {MOST_SOURCES} are allowed"))
-    missed = _missed(cells, how, said)
+    missed = _missed(table.cells, how, said)
+    cells, arms = name_arms(table, ~missed, how.sides, problems, said)
+    table = table._replace(cells=cells)
+    known = _known(task, how, sidecar or {}, said)
     rows = pd.DataFrame(index=cells.index)
     rows["subject"] = _labels(cells["subject"], "subject", problems)
-    rows["choice"], arms = _arms(cells["choice"], missed, task, how, table, problems, said)
-    rows["reward"] = _rewards(table, missed, problems, said)
+    rows["reward"], loss = _rewards(table, missed, problems, said)
+    rows["choice"], arms = _arms(table, missed, rows["reward"], _named(table, task, how, arms), _count(task, known),
+                                 problems, said)  # fmt: skip
     rt = _times(table, problems, said)
-    rows["block"], rows["trial"] = _order(cells, rows["subject"], problems, said, notes)
-    offered = _offered(cells, arms, rows["choice"], problems)
-    if "condition" in cells:
-        rows["condition"] = cells["condition"].map(lambda text: printable(text, LONGEST_LABEL))
-        if task is not None and task.conditions and (odd := ~rows["condition"].isin(list(dict(task.conditions)))).any():
-            where = [(int(at), quote(rows.at[at, "condition"])) for at in rows.index[odd]]
-            problems.append(Problem(f"condition must be one of {', '.join(dict(task.conditions))}", where))
-    elif task is not None and task.conditions:
-        problems.append(Problem("variances by condition need a column condition; name it with --columns condition=..."))
-    if "group" in cells:
-        rows["group"] = cells["group"].map(lambda text: printable(text, LONGEST_LABEL))
-        both = rows.drop_duplicates(["subject", "group"])
-        if (twice := both["subject"].duplicated()).any():
-            where = [(int(at), f"subject {both.at[at, 'subject']}") for at in both.index[twice]]
-            problems.append(Problem("a person belongs to one group", where))
+    rows["block"], rows["trial"] = _order(table, rows["subject"], how, problems, said, notes)
+    offered = offered_arms(cells, arms, rows["choice"], problems)
+    _labelled(cells, rows, _words(task, known), problems)
     if problems:
         raise complaint(name, problems)
     slow = rt >= how.longest_rt if rt is not None else pd.Series(False, index=rows.index)
@@ -162,9 +132,10 @@ def parse_choices(
     doubtful = (slow | timeless) & ~missed
     kept = rows[~missed & ~(doubtful & (how.doubtful == "drop"))]
     kept = kept.sort_values(["subject", "block", "trial"], kind="stable")
+    kept = kept[_enough(name, kept["subject"], doubtful, rows["subject"].unique(), how, notes)]
     scored = ~doubtful[kept.index].to_numpy() | (how.doubtful == "keep")
-    _enough(name, kept["subject"][scored], rows["subject"].unique(), how)
     notes += _notes(missed, slow, timeless, how)
+    sources = cells["source"].unique().tolist() if "source" in cells else []
     told = printable(source or ", ".join([name, *sources]), LONGEST_SOURCE)
     choices = Choices(
         _plain(kept["subject"]), kept["block"].to_numpy(int), kept["trial"].to_numpy(int),
@@ -173,41 +144,86 @@ def parse_choices(
         None if scored.all() else scored,
         None if offered is None else offered[rows.index.get_indexer(kept.index)],
         kept["condition"].to_numpy(str) if "condition" in kept else None,
-        kept["group"].to_numpy(str) if "group" in kept else None, arms, tuple(said),
+        kept["group"].to_numpy(str) if "group" in kept else None, arms,
+        loss=None if loss is None else loss[kept.index].to_numpy(float),
     )  # fmt: skip
-    return choices if task is not None else choices._replace(task=measure_task(choices))
+    if task is None:
+        choices = choices._replace(task=measure_task(choices, **known))
+    return choices._replace(said=(*said, *_about_conditions(choices)))
 
 
-def measure_task(choices: Choices, name: str = "own data", **known: Any) -> Task:
-    """Mean and variance of the arms' values and the noise of rewards, from the rewards themselves (moments).
+def _known(
+    task: Task | None, how: Reading, sidecar: Mapping[str, Any], said: list[str]
+) -> dict[str, Numbers]:  # fmt: skip
+    """What is known of a task that is measured: the sidecar's numbers, and those of the reading before them."""
+    beside = sidecar.get("task", {})
+    if not isinstance(beside, dict) or set(beside) - set(NUMBERS):
+        raise DataError(f"task in the file beside the table is {printable(str(beside), LONGEST_QUOTE)}: it may have "
+                        f"{', '.join(NUMBERS)}.")  # fmt: skip
+    if beside and task is not None:
+        said.append("The task in the file beside the table is not used: another one is given.")
+        return {}
+    if used := [key for key in beside if key not in how.task]:
+        said.append(f"From the file beside the table: {', '.join(used)} of the task.")
+    return {} if task is not None else {**beside, **how.task}
 
-    What an arm pays in a block varies around its value by the noise; the values vary around the mean by the variance.
-    An arm whose reward never changes has no variance. Numbers that are known (`mean`, `variance`, `noise`) stay.
-    """
-    arms = max(len(choices.arms), int(choices.choice.max()) + 1, 2)
-    frame = pd.DataFrame({"s": choices.subject, "b": choices.block, "arm": choices.choice, "r": choices.reward})
-    spread = frame.groupby("arm")["r"].agg(["var", "mean"]).reindex(range(arms))
-    constant = (spread["var"].fillna(0.0) <= 0).to_numpy()
-    if constant.all():
-        raise DataError("reward never changes, so that there is nothing to learn: check the column, or name the right "
-                        "one with --columns reward=...")  # fmt: skip
-    moving = frame[~constant[frame["arm"]]]
-    total = float(moving["r"].var())
-    cell = moving.groupby(["s", "b", "arm"])["r"].agg(["size", "mean", "var"])
-    # each arm of a block counts once: people take good arms more often, so a mean over trials is too high
-    centre = float(cell["mean"].mean())
-    more = cell[cell["size"] > 1]
-    within = float((more["var"] * (more["size"] - 1)).sum() / max((more["size"] - 1).sum(), 1))
-    noise = max(within, 1e-3 * total)
-    between = float(cell["mean"].var()) - noise * float((1 / cell["size"]).mean())
-    variance = max(between if np.isfinite(between) else total, 1e-2 * total)
-    # all digits are kept: rounding would depend on the unit and the zero of the rewards
-    values = tuple(0.0 if c else variance for c in constant)
-    mean: float | tuple[float, ...] = centre
-    if constant.any():
-        mean = tuple(float(m) if c else centre for c, m in zip(constant, spread["mean"].fillna(centre), strict=True))
-    measured: dict[str, Any] = {"variance": values, "noise": noise, "mean": mean}
-    return Task(name, **(measured | known))
+
+def _words(task: Task | None, known: Mapping[str, Numbers]) -> list[str]:
+    """The conditions that the task has numbers for."""
+    given = [part.name for part in task.conditions] if task is not None else []
+    return list(dict.fromkeys([*given, *(word for value in known.values() if isinstance(value, Mapping)
+                                         for word in value)]))  # fmt: skip
+
+
+def _count(task: Task | None, known: Mapping[str, Numbers]) -> int:
+    """How many arms the task has; 0 if that is not known."""
+    if task is not None:
+        return task.arms
+    parts = [part for value in known.values() for part in each_of(value)]
+    return max((len(part) for part in parts if isinstance(part, (list, tuple))), default=0)
+
+
+def _labelled(cells: pd.DataFrame, rows: pd.DataFrame, words: list[str], problems: list[Problem]) -> None:
+    """The columns condition and group, if there are some."""
+    for name in ("condition", "group"):
+        if name in cells:
+            rows[name] = cells[name].map(lambda text: printable(text, LONGEST_LABEL))
+    if words and "condition" not in cells:
+        problems.append(Problem("numbers by condition need a column condition; name it with --columns condition=..."))
+    elif words:
+        odd = ~rows["condition"].isin(words)
+        refuse(cells["condition"], problems, {f"condition must be one of {', '.join(words)}": odd})
+        if unused := sorted(set(words) - set(rows["condition"])):
+            problems.append(Problem(f"no trial has the condition {', '.join(unused)}, for which the task has numbers"))
+        inside = rows["condition"].groupby([rows["subject"], rows["block"]]).transform("nunique") > 1
+        refuse(
+            cells["condition"],
+            problems,
+            {
+                "condition changes within a block, and beliefs begin with a block: "
+                "numbers by condition need blocks of one condition each": inside
+            },
+        )
+    if "group" in rows:
+        both = rows.drop_duplicates(["subject", "group"])
+        if (twice := both["subject"].duplicated()).any():
+            where = [(int(at), f"subject {both.at[at, 'subject']}") for at in both.index[twice]]
+            problems.append(Problem("a person belongs to one group", where))
+    if "source" in cells and (count := cells["source"].nunique()) > MOST_SOURCES:
+        problems.append(Problem(f"source has {count} different values, at most {MOST_SOURCES} are allowed"))
+
+
+def _about_conditions(choices: Choices) -> tuple[str, ...]:
+    """Whether the column condition has an effect."""
+    if choices.condition is None or len(set(choices.condition)) < 2 or choices.task.conditions:
+        return ()
+    how = "--noise, --variance, --prior-mean, --drift and --decay give numbers by condition (--noise risky:36,0;safe:0)"
+    if not choices.task.measured:
+        return (f"The column condition changes nothing: the task is the same in all of them. {how}.",)
+    if not one_for_each_block(choices):
+        return ("The column condition changes nothing: conditions change within blocks, and beliefs begin with a "
+                "block.",)  # fmt: skip
+    return (f"The column condition changes nothing: rewards are alike in all of them (within a factor of 4). {how}.",)
 
 
 def as_table(choices: Choices) -> pd.DataFrame:
@@ -251,18 +267,9 @@ def _plain(labels: pd.Series) -> np.ndarray:
     return labels.to_numpy(int if labels.dtype.kind in "iu" else str)
 
 
-def _refuse(cells: pd.Series, problems: list[Problem], broken: Mapping[str, pd.Series]) -> bool:
-    """Note each kind of broken cells, by what is wrong with them, with their rows; whether there are any."""
-    for text, which in broken.items():
-        if which.any():
-            lines = cells.index[which.to_numpy()]
-            problems.append(Problem(text, [(int(line), quote(cells[line])) for line in lines]))
-    return any(which.any() for which in broken.values())
-
-
 def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
     """Whole numbers where all are, else text."""
-    _refuse(cells, problems, {f"{name} is empty": cells.str.lower().isin(MISSING)})
+    refuse(cells, problems, {f"{name} is empty": cells.str.lower().isin(MISSING)})
     if _whole(numbers := _numbers(cells)).all():
         return numbers.astype(int)
     return cells.map(lambda text: printable(text, LONGEST_LABEL))
@@ -284,21 +291,27 @@ def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
     return missed
 
 
+def _named(table: Table, task: Task | None, how: Reading, offered: tuple[str, ...]) -> tuple[str, ...]:
+    """What the arms are called, if somebody says so: the reading, the sidecar, or the sets that were on offer."""
+    levels = table.sidecar.get("choice", {}).get("Levels")
+    return tuple(how.arms) or (tuple(map(str, levels)) if isinstance(levels, dict) else ()) or offered
+
+
 def _arms(
-    cells: pd.Series, missed: pd.Series, task: Task | None, how: Reading, table: Table, problems: list[Problem],
+    table: Table, missed: pd.Series, reward: pd.Series, known: tuple[str, ...], wanted: int, problems: list[Problem],
     said: list[str],
 ) -> tuple[pd.Series, tuple[str, ...]]:  # fmt: skip
-    """Choices as numbers from 0 (-1 for a missed trial), and what the file calls the arms."""
+    """Choices as numbers from 0 (-1 for a missed trial), and what the file calls the arms: `known`, or guessed."""
+    cells = table.cells["choice"]
     made = cells[~missed]
     if _whole(numbers := _numbers(made)).all():
         made = numbers.astype(int).astype(str)
     whole = pd.to_numeric(made, errors="coerce").mod(1).eq(0)
-    wanted = task.arms if task is not None else 0
-    levels = table.sidecar.get("choice", {}).get("Levels")
-    known = tuple(how.arms) or (tuple(map(str, levels)) if isinstance(levels, dict) else ())
     if not known and whole.mean() > 0.5:  # numbers, from 1 or from 0
         values = pd.to_numeric(made[whole]).astype(int)
         first = 0 if (values == 0).sum() >= _RARE and (not wanted or values.max() < wanted) else 1
+        if not wanted and (asked := _missed_code(values, first, reward)):
+            problems.append(Problem(asked))
         known = tuple(str(k) for k in range(first, first + (wanted or _largest(values, first) - first + 1)))
     elif not known:
         often = made.value_counts()
@@ -311,12 +324,31 @@ def _arms(
     named = f"{known[0]} or {known[1]}" if len(known) == 2 else printable(", ".join(known), 60)
     hint = "; name the arms with --arms, and what stands for a missed trial with --missed"
     text = f"choice must be {named}, an arm that occurs often{hint}"
-    _refuse(cells[made.index], problems, {text: ~made.isin(known)})
+    refuse(cells[made.index], problems, {text: ~made.isin(known)})
     if known[:2] != ("1", "2"):
         pairs = ", ".join(f"{k} = {printable(name, LONGEST_LABEL)}" for k, name in enumerate(known, 1))
         said.append(f"Arms: {pairs}.")
     codes = made.map({name: k for k, name in enumerate(known)}).reindex(cells.index)
     return codes.fillna(-1).astype(int), known
+
+
+def _missed_code(values: pd.Series, first: int, reward: pd.Series) -> str:
+    """A question where a number looks like an arm and may be a missed trial: 0 that always pays the same, or 99."""
+    often = values.value_counts()
+    codes = sorted(often.index[(often >= min(_RARE, often.max())) & (often.index >= first)])
+    last = next(code for code in range(first, first + len(codes) + 1) if code + 1 not in codes)
+    beyond = [code for code in codes if code > last]
+    listed = ", ".join(map(str, codes))
+    if beyond and len(codes) > 2:
+        code, others = beyond[0], [code for code in codes if code not in beyond]
+        arms = ",".join(map(str, codes))
+        return (f"choice has {code} beside {', '.join(map(str, others))}: is it a missed trial (--missed "
+                f"{','.join(map(str, beyond))}) or an arm (--arms {arms}, with all arms in order)?")  # fmt: skip
+    paid = reward[values.index]
+    if first == 0 and len(codes) > 2 and paid[values == 0].nunique() == 1 and paid[values != 0].nunique() > 1:
+        return (f"choice has {listed}, and 0 always pays {paid[values == 0].iloc[0]:g}: is it a missed trial "
+                f"(--missed 0) or an arm (--arms {','.join(map(str, codes))})?")  # fmt: skip
+    return ""
 
 
 def _largest(values: pd.Series, first: int) -> int:
@@ -326,9 +358,11 @@ def _largest(values: pd.Series, first: int) -> int:
     return max(int(usual.max()) if len(usual) else first + 1, first + 1)
 
 
-def _rewards(table: Table, missed: pd.Series, problems: list[Problem], said: list[str]) -> pd.Series:
-    """A column, or gains and losses added; a loss that is written without its sign counts against."""
-    parts = []
+def _rewards(
+    table: Table, missed: pd.Series, problems: list[Problem], said: list[str]
+) -> tuple[pd.Series, pd.Series | None]:
+    """A column, or gains and losses added, and the losses apart; a loss without its sign counts against."""
+    parts, loss = [], None
     for name in ("reward", "gain", "plus", "minus", "loss"):
         if name not in table.cells:
             continue
@@ -336,7 +370,7 @@ def _rewards(table: Table, missed: pd.Series, problems: list[Problem], said: lis
         numbers = _numbers(cells, table.decimal_comma).where(~missed, 0.0)
         shown = "reward" if name in ("plus", "minus") else name
         far = np.isfinite(numbers) & (numbers.abs() > LARGEST_REWARD)
-        _refuse(cells, problems, {
+        refuse(cells, problems, {
             f"{shown} must be a number": numbers.isna(), f"{shown} must be a finite number": np.isinf(numbers),
             f"{shown} lies beyond {LARGEST_REWARD:g}: rescale it": far,
         })  # fmt: skip
@@ -344,11 +378,12 @@ def _rewards(table: Table, missed: pd.Series, problems: list[Problem], said: lis
         if unsigned:
             said.append("Losses have no sign and count against the gains.")
         parts.append(-numbers if unsigned or name == "minus" else numbers)
+        loss = parts[-1] if name in ("minus", "loss") else loss
     if not parts:
-        return pd.Series(0.0, index=table.cells.index)
+        return pd.Series(0.0, index=table.cells.index), None
     if len(parts) > 1 and "loss" in table.cells:
-        said.append("The reward is gain and loss together.")
-    return pd.Series(np.sum(parts, axis=0), index=table.cells.index)
+        said.append("The reward is gain and loss together; --learner gain-loss weighs them apart.")
+    return pd.Series(np.sum(parts, axis=0), index=table.cells.index), loss
 
 
 def _times(table: Table, problems: list[Problem], said: list[str]) -> pd.Series | None:
@@ -361,7 +396,7 @@ def _times(table: Table, problems: list[Problem], said: list[str]) -> pd.Series 
         said.append("The column of response times is empty and not used.")
         return None
     numbers = _numbers(cells, table.decimal_comma)
-    _refuse(
+    refuse(
         cells,
         problems,
         {
@@ -382,18 +417,25 @@ def _times(table: Table, problems: list[Problem], said: list[str]) -> pd.Series 
 
 
 def _order(
-    cells: pd.DataFrame, subject: pd.Series, problems: list[Problem], said: list[str], notes: list[str]
+    source: Table, subject: pd.Series, how: Reading, problems: list[Problem], said: list[str], notes: list[str]
 ) -> tuple[pd.Series, pd.Series]:
     """Block and place in the block of every row; without columns for them, by the order of the rows."""
-    trial = None
+    cells, trial = source.cells, None
     if "trial" in cells:
         trial = _numbers(cells["trial"])
-        if _refuse(cells["trial"], problems, {"trial must be a whole number": ~_whole(trial)}):
+        if refuse(cells["trial"], problems, {"trial must be a whole number": ~_whole(trial)}):
             trial = None
     if "block" in cells:
         block = _labels(cells["block"], "block", problems)
         if block.dtype.kind not in "iu":  # words: in the order in which a person meets them
             block = block.groupby(subject, sort=False).transform(lambda names: pd.factorize(names)[0] + 1)
+        theirs = source.names["block"]
+        if "block" not in how.columns and trial is not None and _runs_on(subject, block, trial, theirs):
+            said.append(f"Trial numbers run on through {theirs}: arms are not new in it, and it is not used (--columns "
+                        f"block={theirs} if they are new).")  # fmt: skip
+            block = pd.Series(1, index=cells.index)
+        elif block.groupby(subject).nunique().max() > 1:
+            said.append(f"Arms are new in every {theirs} (--columns block=none if they are not).")
     else:
         block = pd.Series(1, index=cells.index)
         if trial is not None and pd.DataFrame({"s": subject, "t": trial}).duplicated().any():
@@ -414,7 +456,8 @@ def _order(
     if (twice := table.duplicated()).any():
         where = [(int(row.Index), f"subject {row.s}, block {row.b}, trial {row.t:g}")
                  for row in table[twice].itertuples()]  # fmt: skip
-        problems.append(Problem("the same subject, block and trial occur twice", where))
+        problems.append(Problem("the same subject, block and trial occur twice (if another column tells people apart: "
+                                "--columns subject=...)", where))  # fmt: skip
         return block, place
     first, last = (table.groupby(["s", "b"])["t"].transform(kind) for kind in ("min", "max"))
     size = table.groupby(["s", "b"])["t"].transform("size")
@@ -428,34 +471,32 @@ def _order(
     return block, trial.astype(int)
 
 
-def _offered(
-    cells: pd.DataFrame, arms: tuple[str, ...], choice: pd.Series, problems: list[Problem]
-) -> np.ndarray | None:
-    """(rows, arms): cells such as `1|3` or `left right` name the arms that could be taken; an empty cell: all."""
-    if "offered" not in cells:
-        return None
-    column = cells["offered"]
-    offered = np.ones((len(cells), len(arms)), dtype=bool)
-    odd = pd.Series(False, index=cells.index)
-    for row, (text, taken) in enumerate(zip(column, choice, strict=True)):
-        if text.lower() not in MISSING:
-            names = [part for part in re.split(r"[|/ ;,+&]+", text) if part]
-            offered[row] = [arm in names for arm in arms]
-            odd.iloc[row] = bool(set(names) - set(arms)) or (taken >= 0 and not offered[row, taken])
-    _refuse(column, problems, {"offered must name arms, that of the choice among them, such as 1|3": odd})
-    return None if offered.all() else offered
+def _runs_on(subject: pd.Series, block: pd.Series, trial: pd.Series, name: str) -> bool:
+    """Whether the trials of every person count on from one block to the next; a game is new whatever its trials are."""
+    if bare(name).startswith(_NEW):
+        return False
+    ends = trial.groupby([subject, block]).agg(["min", "max"])
+    before = ends["max"].groupby(level=0).shift()
+    later = before.notna()
+    return bool(later.any() and (ends["min"] > before)[later].all())
 
 
-def _enough(name: str, scored: pd.Series, everybody: np.ndarray, how: Reading) -> None:
-    """Refuse people with hardly any trials."""
-    count = scored.value_counts().reindex(everybody, fill_value=0)
+def _enough(
+    name: str, subject: pd.Series, doubtful: pd.Series, everybody: np.ndarray, how: Reading, notes: list[str]
+) -> np.ndarray:
+    """Whose trials are kept: people with hardly any are left out, by name; if nobody is left the table is refused."""
+    scored = ~doubtful[subject.index] | (how.doubtful == "keep")
+    count = subject[scored].value_counts().reindex(everybody, fill_value=0)
     few = count.index[count < LEAST_TRIALS]
     if len(few):
-        who = ", ".join(str(subject) for subject in few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
-        why = f" (without missed trials and those of {how.longest_rt:g} ms or more, or without RT)"
-        raise complaint(
-            name, [Problem(f"fewer than {LEAST_TRIALS} trials to score{why}, too few to fit: subject {who}")]
-        )
+        who = ", ".join(str(person) for person in few[:_MOST_PEOPLE])
+        who += f" and {len(few) - _MOST_PEOPLE} more" if len(few) > _MOST_PEOPLE else ""
+        why = (f"fewer than {LEAST_TRIALS} trials to score (without missed trials and those of {how.longest_rt:g} ms "
+               "or more, or without RT), too few to fit")  # fmt: skip
+        if len(few) == len(everybody):
+            raise complaint(name, [Problem(f"{why}: subject {who}")])
+        notes.append(f"Left out: subject {who}, with {why}.")
+    return ~subject.isin(few).to_numpy()
 
 
 def _notes(missed: pd.Series, slow: pd.Series, timeless: pd.Series, how: Reading) -> list[str]:

@@ -33,7 +33,7 @@ from ..inference.likelihoods import pointwise
 from ..inference.parameters import FARTHEST, natural, unconstrained
 from ..inference.uncertainty import covariance_of
 from ..worlds.bandit import Belief
-from .learners import AbstractLearner, Trials, places_of, with_parameters
+from .learners import AbstractLearner, Trials, begin, places_of, take_arms, with_parameters
 from .models import (
     EVERY_FEATURE,
     FEATURES,
@@ -47,6 +47,7 @@ from .models import (
     log_proba,
     log_reference,
 )
+from .tasks import Arms
 
 EFFECT = 10.0  # of z = 1
 WEAK = Normal(0.0, 3.0)  # of a coefficient's z
@@ -108,7 +109,8 @@ class Units(NamedTuple):
     reward: np.ndarray
     previous: np.ndarray
     offered: np.ndarray | None  # (blocks, longest, arms)
-    start: Belief  # (blocks, arms)
+    loss: np.ndarray  # what was lost of the reward
+    start: Arms  # (blocks, arms)
     belief: Belief  # (blocks, longest, arms): for models without a learner of their own
     pi: np.ndarray | None = None  # (blocks, longest, arms, primitives): for mixtures that are fitted themselves
 
@@ -121,7 +123,8 @@ def data_of(trials: Trials) -> tuple[Data, np.ndarray]:
     units = Units(
         at.spread(trials.choice), at.spread(trials.reward.astype(float)), at.spread(trials.previous, -1),
         None if trials.offered is None else at.spread(trials.offered, True),
-        Belief(trials.prior.mean[at.first], trials.prior.variance[at.first]),
+        at.spread(np.minimum(trials.reward, 0.0) if trials.loss is None else trials.loss),
+        take_arms(trials.prior, at.first),
         Belief(at.spread(trials.mean), at.spread(trials.variance)),
     )  # fmt: skip
     return Data(units, trials.subject[at.first], trials.block[at.first]), at.spread(trials.counts.astype(float))
@@ -174,13 +177,14 @@ def _log_prob_of(link: Link, learner: AbstractLearner | None, mixing: tuple[floa
 def _beliefs(learner: AbstractLearner, theta: Mapping[str, Any], unit: Units) -> Belief:
     """Before every choice of a block, (trials, arms)."""
     own = with_parameters(learner, {name: theta[name] for name in learner.free})
-    start = own.start(*(jnp.asarray(part) for part in unit.start))
+    start = begin(own, Arms(*map(jnp.asarray, unit.start)))
+    reward = jnp.stack([unit.reward - unit.loss, unit.loss], axis=-1) if learner.apart else unit.reward
 
     def step(belief: Belief, now: Any) -> tuple[Belief, Belief]:
         choice, reward = now
         return own.update(belief, choice, reward, start), belief
 
-    return jax.lax.scan(step, start, (unit.choice, unit.reward))[1]
+    return jax.lax.scan(step, Belief(*start[:2]), (unit.choice, reward))[1]
 
 
 def _parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
@@ -192,6 +196,8 @@ def _parameters_of(model: ChoiceModel, trials: Trials) -> tuple[Parameter, ...]:
     for name, spread in _spreads(model, trials).items():
         if name == "lapse" or kinds.get(name) == "unit":
             declared.append(bounded(name, 0.0, 1.0, 0.05 if name == "lapse" else 0.3, prior=WEAK_RATE))
+        elif kinds.get(name) == "weight":
+            declared.append(positive(name, 1.0, prior=WEAK_RATE))
         elif kinds.get(name) == "positive":
             declared.append(positive(name, typical, usual=typical, prior=WEAK_RATE))
         elif name in kinds:  # a value to start from, in units of the rewards

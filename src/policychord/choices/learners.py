@@ -7,16 +7,19 @@ and counted. Beliefs are `Belief(mean, variance)` of (people, arms), in NumPy or
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from .._types import ArrayLike, namespace
 from ..worlds.bandit import Belief, update_belief
-from .data import Choices, Task
+from .tasks import Arms, Task
 
-Scale = Literal["unit", "positive", "real"]  # what values a parameter may have: (0, 1), above 0, any
+if TYPE_CHECKING:
+    from .data import Choices
+
+Scale = Literal["unit", "positive", "weight", "real"]  # values: (0, 1), above 0 in units of reward^2 or without, any
 
 
 class AbstractLearner(eqx.Module):
@@ -24,25 +27,26 @@ class AbstractLearner(eqx.Module):
 
     free: eqx.AbstractVar[tuple[str, ...]]
     scales: ClassVar[Mapping[str, Scale]]  # every parameter that may be fitted
+    apart: ClassVar[bool] = False  # whether rewards come as gain and loss, on one more axis
 
     @abstractmethod
     def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
         """The belief at the start of a block, from the task's mean and variance of every arm."""
 
     @abstractmethod
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
-        """The belief after a reward; `start` is that at the start of the block."""
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
+        """The belief after a reward; `start` has the mean and variance of `start`, and the task's other numbers."""
 
 
 class Kalman(AbstractLearner):
     """The optimal learner of values that move: `update_belief`, then m -> m0 + decay (m - m0), v -> decay^2 v + drift.
 
-    With `decay = 1` and `drift = 0` values stay, as in the paper. `mean` and `variance` are the task's where None.
+    Numbers are the task's where None. With `decay = 1` and `drift = 0` values stay, as in the paper.
     """
 
-    noise: Any = 10.0
-    drift: Any = 0.0
-    decay: Any = 1.0
+    noise: Any = None
+    drift: Any = None
+    decay: Any = None
     mean: Any = None
     variance: Any = None
     free: tuple[str, ...] = eqx.field(default=(), static=True)
@@ -57,19 +61,17 @@ class Kalman(AbstractLearner):
         spread = variance if self.variance is None else xp.where(xp.asarray(variance) > 0, self.variance, 0.0)
         return Belief(xp.asarray(centre) * xp.ones_like(xp.asarray(spread)), xp.asarray(spread))
 
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
-        after = update_belief(belief, choice, reward, self.noise)
-        if self._still():
-            return after
-        xp = namespace(*after)
-        mean = start.mean + self.decay * (after.mean - start.mean)
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
+        xp = namespace(*belief, choice, reward, start.mean, self.noise, self.drift, self.decay)
+        # an arm whose rewards have no noise keeps none
+        noise = start.noise if self.noise is None else xp.where(xp.asarray(start.noise) > 0, self.noise, 0.0)
+        drift, decay = (getattr(start if getattr(self, name) is None else self, name) for name in ("drift", "decay"))
+        after = update_belief(belief, choice, reward, noise)
+        # where values stay not even rounding may move them
+        mean = xp.where(decay == 1, after.mean, start.mean + decay * (after.mean - start.mean))
         # an arm that the task holds for known stays known
-        variance = xp.where(start.variance == 0, 0.0, self.decay**2 * after.variance + self.drift)
+        variance = xp.where(xp.asarray(start.variance) == 0, 0.0, decay**2 * after.variance + drift)
         return Belief(mean, variance)
-
-    def _still(self) -> bool:
-        """Whether values stay between trials, so that not even rounding may move them."""
-        return not {"drift", "decay"} & set(self.free) and bool(np.all(self.drift == 0) and np.all(self.decay == 1))
 
 
 class DeltaRule(AbstractLearner):
@@ -87,7 +89,7 @@ class DeltaRule(AbstractLearner):
     def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
         return _from_value(self.start_value, mean, variance)
 
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
         return _delta(belief, choice, reward, lambda error, reward: self.rate)
 
 
@@ -110,13 +112,39 @@ class TwoRates(AbstractLearner):
     def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
         return _from_value(self.start_value, mean, variance)
 
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
         xp = namespace(*belief, reward, self.rate_gain, self.rate_loss)
 
         def rate(error: Any, reward: Any) -> Any:
             return xp.where((error if self.by == "error" else reward) >= 0, self.rate_gain, self.rate_loss)
 
         return _delta(belief, choice, reward, rate)
+
+
+class GainLoss(AbstractLearner):
+    """The delta rule on gain + loss_weight loss: a loss may count more than a gain, or less.
+
+    Gains and losses are what the table has in two columns, else the rewards above and below zero.
+    """
+
+    rate: Any = 0.3
+    loss_weight: Any = 1.0
+    start_value: Any = None
+    free: tuple[str, ...] = eqx.field(default=("rate", "loss_weight"), static=True)
+
+    scales: ClassVar[Mapping[str, Scale]] = MappingProxyType(
+        {"rate": "unit", "loss_weight": "weight", "start_value": "real"}
+    )
+    apart: ClassVar[bool] = True
+
+    def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
+        return _from_value(self.start_value, mean, variance)
+
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
+        xp = namespace(*belief, reward, self.loss_weight)
+        gain, loss = xp.asarray(reward)[..., 0], xp.asarray(reward)[..., 1]
+        weight = xp.reshape(xp.asarray(self.loss_weight), xp.shape(self.loss_weight)[:-1])  # (people), or none
+        return _delta(belief, choice, gain + weight * loss, lambda error, reward: self.rate)
 
 
 class BetaBernoulli(AbstractLearner):
@@ -140,7 +168,7 @@ class BetaBernoulli(AbstractLearner):
         flat = xp.zeros_like(xp.asarray(mean) * xp.asarray(variance))
         return _beta(flat + self.wins, flat + self.losses)
 
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
         xp = namespace(*belief, choice, reward)
         mean, variance = belief
         total = mean * (1.0 - mean) / variance - 1.0  # of the counts
@@ -161,25 +189,31 @@ class NoLearning(AbstractLearner):
     def start(self, mean: ArrayLike, variance: ArrayLike) -> Belief:
         return _from_value(None, mean, variance)
 
-    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Belief) -> Belief:
+    def update(self, belief: Belief, choice: ArrayLike, reward: ArrayLike, start: Arms) -> Belief:
         return belief
 
 
 LEARNERS: Mapping[str, type[AbstractLearner]] = MappingProxyType(
-    {"kalman": Kalman, "delta": DeltaRule, "two-rates": TwoRates, "bernoulli": BetaBernoulli, "none": NoLearning}
+    {
+        "kalman": Kalman,
+        "delta": DeltaRule,
+        "two-rates": TwoRates,
+        "gain-loss": GainLoss,
+        "bernoulli": BetaBernoulli,
+        "none": NoLearning,
+    }
 )
 
 
-def learner_of(name: str, task: Task, free: tuple[str, ...] | None = None, **values: Any) -> AbstractLearner:
-    """A learner by name for a task, with the parameters in `free` fitted to each person (its own default if None)."""
+def learner_of(name: str, free: tuple[str, ...] | None = None, **values: Any) -> AbstractLearner:
+    """A learner by name, with the parameters in `free` fitted to each person (its own default if None)."""
     if name not in LEARNERS:
         raise ValueError(f"learner = {name!r}: there are {', '.join(LEARNERS)}.")
     kind = LEARNERS[name]
-    known = ({"noise": task.noise} if kind is Kalman else {}) | values
-    if odd := [key for key in (*known, *(free or ())) if key not in (*kind.scales, "by", "threshold")]:
+    if odd := [key for key in (*values, *(free or ())) if key not in (*kind.scales, "by", "threshold")]:
         has = ", ".join(kind.scales) or "no parameters"
         raise ValueError(f"{odd[0]} is no parameter of the learner {name}: it has {has}.")
-    return kind(**known) if free is None else kind(**known, free=tuple(free))
+    return kind(**values) if free is None else kind(**values, free=tuple(free))
 
 
 def with_parameters(learner: AbstractLearner, values: Mapping[str, Any]) -> AbstractLearner:
@@ -227,9 +261,10 @@ class Trials(NamedTuple):
     variance: np.ndarray  # (trials, arms)
     source: str
     reward: np.ndarray | None = None  # (trials); learners of their own need it
-    prior: Belief | None = None  # (trials, arms) the task's, at the start of the trial's block
+    prior: Arms | None = None  # (trials, arms) what the task says of every arm in the trial's block
     scored: np.ndarray | None = None  # (trials) whether a choice counts in likelihoods; all where None
     offered: np.ndarray | None = None  # (trials, arms) whether an arm could be taken; all where None
+    loss: np.ndarray | None = None  # (trials) the part of the reward that was lost, at most 0
 
     @property
     def arms(self) -> int:
@@ -256,7 +291,7 @@ class Places(NamedTuple):
         return table
 
 
-def places_of(trials: Trials | Choices) -> Places:
+def places_of(trials: "Trials | Choices") -> Places:
     """The consecutive trials of one person and one block are a block."""
     new = np.ones(len(trials.choice), dtype=bool)
     new[1:] = (trials.subject[1:] != trials.subject[:-1]) | (trials.block[1:] != trials.block[:-1])
@@ -264,7 +299,7 @@ def places_of(trials: Trials | Choices) -> Places:
     return Places(block, np.arange(len(block)) - first[block], first)
 
 
-def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] = update_belief) -> Trials:
+def believe(choices: "Choices", learner: AbstractLearner | Callable[..., Belief] | None = None) -> Trials:
     """Beliefs before each choice, from scratch in every block, by a learner.
 
     The default is the Kalman filter with the task's numbers; `update(belief, choice, reward, noise)` will do too.
@@ -285,10 +320,12 @@ def believe(choices: Choices, learner: AbstractLearner | Callable[..., Belief] =
         prior=prior,
         scored=choices.scored,
         offered=choices.offered,
+        loss=np.minimum(choices.reward, 0.0) if choices.loss is None else choices.loss,
     )
-    if isinstance(learner, AbstractLearner):
-        return relearn(trials, learner)
-    return _along(trials, prior, lambda belief, row: learner(belief, *_seen(trials, row), choices.task.noise))
+    if learner is None or isinstance(learner, AbstractLearner):
+        return relearn(trials, learner or Kalman())
+    start, noise = Belief(*prior[:2]), np.asarray(prior.noise)
+    return _along(trials, start, lambda belief, row: learner(belief, *_seen(trials, row), noise[row]))
 
 
 def relearn(trials: Trials, learner: AbstractLearner, rows: Mapping[str, np.ndarray] | None = None) -> Trials:
@@ -296,17 +333,32 @@ def relearn(trials: Trials, learner: AbstractLearner, rows: Mapping[str, np.ndar
     if trials.prior is None or trials.reward is None:
         raise ValueError("trials have no rewards and no prior, so that nothing can be learned: make them by `believe`.")
     values = rows or {}
-    start = Belief(*map(np.asarray, with_parameters(learner, values).start(*trials.prior)))
+    start = begin(with_parameters(learner, values), trials.prior)
 
     def update(belief: Belief, row: np.ndarray) -> Belief:
         here = with_parameters(learner, {name: value[row] for name, value in values.items()})
-        return here.update(belief, *_seen(trials, row), Belief(start.mean[row], start.variance[row]))
+        return here.update(belief, *_seen(trials, row, learner.apart), take_arms(start, row))
 
-    return _along(trials, start, update)
+    return _along(trials, Belief(*start[:2]), update)
 
 
-def _seen(trials: Trials, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return trials.choice[row], np.asarray(trials.reward)[row]
+def begin(learner: AbstractLearner, task: Arms) -> Arms:
+    """What the task says of every arm, with the mean and variance that the learner starts from."""
+    mean, variance = learner.start(task.mean, task.variance)
+    return task._replace(mean=mean, variance=variance)
+
+
+def take_arms(arms: Arms, rows: Any) -> Arms:
+    """Some of the rows."""
+    return Arms(*(np.asarray(part)[rows] for part in arms))
+
+
+def _seen(trials: Trials, row: np.ndarray, apart: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    reward = np.asarray(trials.reward)[row]
+    if apart:
+        loss = np.asarray(trials.loss)[row]
+        reward = np.stack([reward - loss, loss], axis=-1)
+    return trials.choice[row], reward
 
 
 def _along(trials: Trials, start: Belief, update: Callable[[Belief, np.ndarray], Belief]) -> Trials:
@@ -319,26 +371,33 @@ def _along(trials: Trials, start: Belief, update: Callable[[Belief, np.ndarray],
     return trials._replace(mean=mean, variance=variance)
 
 
-def prior_of(choices: Choices) -> Belief:
-    """The task's mean and variance of every arm at every trial, (trials, arms); a condition may have its own."""
-    prior = prior_belief(choices.task, len(choices.choice))
-    if choices.condition is not None:
-        for name, values in choices.task.conditions:
-            prior.variance[choices.condition == name] = values
-    return prior
+def prior_of(choices: "Choices") -> Arms:
+    """What the task says of every arm at every trial, (trials, arms); a condition may have its own."""
+    if choices.condition is None:
+        return prior_belief(choices.task, len(choices.choice))
+    return arms_under(choices.task, choices.condition)
 
 
-def prior_belief(task: Task, count: int) -> Belief:
-    """Mean and variance of every arm before anything is known, for `count` people or blocks."""
-    return Belief(np.tile(task.means, (count, 1)), np.tile(np.asarray(task.variance, dtype=float), (count, 1)))
+def arms_under(task: Task, condition: np.ndarray) -> Arms:
+    """What the task says of every arm under each condition, (conditions, arms)."""
+    every = prior_belief(task, len(condition))
+    for part in task.conditions:
+        for values, own in zip(every, part.numbers, strict=True):
+            np.asarray(values)[condition == part.name] = own
+    return every
+
+
+def prior_belief(task: Task, count: int) -> Arms:
+    """What the task says of every arm before anything is known, for `count` people or blocks."""
+    return Arms(*(np.tile(np.asarray(values), (count, 1)) for values in task.numbers))
 
 
 def take(trials: Trials, which: np.ndarray) -> Trials:
     """Some of the trials, by index or mask."""
 
     def part(value: Any) -> Any:
-        if isinstance(value, Belief):
-            return Belief(value.mean[which], value.variance[which])
+        if isinstance(value, Arms):
+            return take_arms(value, which)
         return value[which] if isinstance(value, np.ndarray) else value
 
     return Trials(*map(part, trials))

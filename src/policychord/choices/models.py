@@ -20,8 +20,8 @@ from .._types import ArrayLike, namespace
 from ..core.equilibrium import solve
 from ..core.objective import problem
 from ..worlds.bandit import Belief
-from .data import TASKS, Task
 from .learners import LEARNERS, AbstractLearner, Trials, learner_of, relearn
+from .tasks import TASKS, Task
 
 # ||w - w*||_1 <= sqrt(2 gap/eps), so a gap of 1e-22 places every weight to 1e-9 or better at eps = 1e-3 and above.
 # Where rounding does not allow as much (very cold, or very sure), the trial's own certificate says what was reached.
@@ -307,8 +307,10 @@ def model_by_name(text: str, task: Task, link: Link = "logit", learner: Abstract
             f"before a model ({', '.join(LEARNERS)}, such as delta:Value or kalman/noise:UCB), and +stickiness or "
             "+lapse after it."
         )
+    if link == "probit" and task.arms != 2:
+        raise ValueError(f"link = 'probit' with {task.arms} arms: use link='logit'.")
     if own:
-        learner = learner_of(own, task, tuple(free) or None)
+        learner = learner_of(own, tuple(free) or None)
     return classic(classic_name, link, learner=learner, stickiness="stickiness" in more, lapse="lapse" in more)
 
 

@@ -13,11 +13,12 @@ from ..inference.findings import no_verdict
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .checks import FOLDS, CrossValidation, Examination, PredictiveCheck
 from .compare import Analysis, Plan, Rival, Rivals, Selection, compare_models, weights_within_block
-from .data import Choices, Task
+from .data import Choices
 from .estimate import CHANCE, Fitted, shrink
 from .learners import LEARNERS, AbstractLearner, Trials
 from .models import OURS, in_unit_of_rewards
 from .simulate import SYNTHETIC
+from .tasks import describe_task
 
 _UNIT = (
     "Primitives: the paper's definitions. Its risk is softmax(-variance), in squared units of the rewards: the same "
@@ -200,22 +201,7 @@ def _probability(p: float) -> str:
 def remarks_on(choices: Choices, plan: Plan, fit: Analysis) -> tuple[str, ...]:
     """About task, learner, table and groups, before any result."""
     unit = (_UNIT,) if plan.composes and in_unit_of_rewards(plan.primitives) else ()
-    return (describe_task(choices.task), describe_learner(plan), *unit, *choices.said, *describe_groups(choices, fit))
-
-
-def describe_task(task: Task) -> str:
-    """What people know of the arms, in a sentence."""
-
-    def numbers(values: Sequence[float]) -> str:
-        return f"{values[0]:g}" if len(set(values)) == 1 else ", ".join(f"{value:g}" for value in values)
-
-    variance = numbers(task.variance)
-    if task.conditions:
-        variance = "; ".join(f"{name} {', '.join(f'{v:g}' for v in values)}" for name, values in task.conditions)
-    return (
-        f"Task: {task.name}, {task.arms} arms, whose values have a mean of {numbers(task.means.tolist())} and a "
-        f"variance of {variance}; variance of a reward around its arm's value: {task.noise:g}."
-    )
+    return (describe_task(choices.task), describe_learner(plan), *choices.said, *unit, *describe_groups(choices, fit))
 
 
 def describe_learner(plan: Plan) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..worlds.bandit import Belief
-from .data import TASKS, Choices, Task
-from .learners import Kalman, Trials, places_of, prior_belief, prior_of, with_parameters
+from .data import Choices
+from .learners import Kalman, Trials, arms_under, begin, places_of, prior_belief, prior_of, take_arms, with_parameters
 from .models import (
     OURS,
     USUAL_PRIMITIVES,
@@ -19,6 +19,7 @@ from .models import (
     model_by_name,
     schemas_by_name,
 )
+from .tasks import TASKS, Arms, Task
 
 SYNTHETIC = "synthetic cohort"
 SUBJECTS = {"1": 45, "2": 44}  # of the public data
@@ -64,9 +65,10 @@ class Design(NamedTuple):
     block: np.ndarray
     length: np.ndarray  # trials of the block
     payoff: np.ndarray  # (blocks, longest, arms)
-    start: Belief  # (blocks, arms)
+    start: Arms  # (blocks, arms)
     offered: np.ndarray | None = None  # (blocks, longest, arms)
     condition: np.ndarray | None = None  # (blocks)
+    loss: np.ndarray | None = None  # of what every arm pays; what is below zero where None
 
 
 def simulate_choices(
@@ -74,18 +76,28 @@ def simulate_choices(
 ) -> Choices:
     """Let people with these coefficients (subjects, coefficients) play: they believe, choose by the model, and learn.
 
-    Values come from N(mean, variance) in every block and rewards from N(value, noise); an arm without variance pays
-    its mean. All arms pay at every trial, though one is seen, so that cohorts that choose differently meet the same
-    noise.
+    Values come from N(mean, variance) in every block, drift and decay from trial to trial, and rewards come from
+    N(value, noise); an arm without variance pays its mean. A person's blocks have the task's conditions in turn. All
+    arms pay at every trial, though one is seen, so that cohorts that choose differently meet the same noise.
     """
     subjects = len(coef)
     rng = np.random.default_rng(seed)
     rows = subjects * blocks
-    deviation = np.sqrt(np.asarray(task.variance))
-    value = task.means + deviation * rng.normal(size=(rows, 1, task.arms))
-    noise = np.sqrt(task.noise) * (deviation > 0) * rng.normal(size=(rows, trials, task.arms))
     subject, block = np.repeat(np.arange(1, subjects + 1), blocks), np.tile(np.arange(1, blocks + 1), subjects)
-    design = Design(subject, block, np.full(rows, trials), value + noise, prior_belief(task, rows))
+    start, condition = prior_belief(task, rows), None
+    if task.conditions:
+        condition = np.array([part.name for part in task.conditions])[(block - 1) % len(task.conditions)]
+        start = arms_under(task, condition)
+    mean, variance, noise, drift, decay = (np.asarray(part)[:, None] for part in start)
+    value = mean + np.sqrt(variance) * rng.normal(size=(rows, 1, task.arms))
+    around = np.sqrt(noise) * (variance > 0) * rng.normal(size=(rows, trials, task.arms))
+    if (drift > 0).any() or (decay < 1).any():
+        steps = np.sqrt(drift) * (variance > 0) * rng.normal(size=(rows, trials - 1, task.arms))
+        walk = [value[:, 0]]
+        for k in range(trials - 1):
+            walk.append(mean[:, 0] + decay[:, 0] * (walk[-1] - mean[:, 0]) + steps[:, k])
+        value = np.stack(walk, axis=1)
+    design = Design(subject, block, np.full(rows, trials), value + around, start, condition=condition)
     return play(design, task, model, np.repeat(np.asarray(coef, dtype=float), blocks, axis=0), rng)
 
 
@@ -95,11 +107,14 @@ def play(design: Design, task: Task, model: ChoiceModel, coef: np.ndarray, rng: 
     uniform = rng.random((rows, longest))
     own = coef[:, : len(model.learned)]
     learner = with_parameters(
-        model.learner or Kalman(noise=task.noise), {name: own[:, k, None] for k, name in enumerate(model.learned)}
+        model.learner or Kalman(), {name: own[:, k, None] for k, name in enumerate(model.learned)}
     )
-    start = belief = Belief(*map(np.asarray, learner.start(*design.start)))
+    start = begin(learner, design.start)
+    belief = Belief(*map(np.asarray, start[:2]))
+    lost = np.minimum(design.payoff, 0.0) if design.loss is None else design.loss
     decide, weighed = model._replace(learner=None), coef[:, own.shape[1] :]
     choice, reward = np.zeros((rows, longest), dtype=int), np.zeros((rows, longest))
+    loss, everybody = np.zeros((rows, longest)), np.arange(rows)
     previous = np.full(rows, -1)
     for k in range(longest):
         mean, variance = map(np.asarray, belief)
@@ -109,13 +124,15 @@ def play(design: Design, task: Task, model: ChoiceModel, coef: np.ndarray, rng: 
         prob = np.exp(log_proba(decide, now, weighed))
         below = np.cumsum(prob, axis=1) <= uniform[:, k, None] * prob.sum(1, keepdims=True)
         choice[:, k] = previous = np.minimum(below.sum(1), arms - 1)
-        reward[:, k] = design.payoff[np.arange(rows), k, previous]
-        belief = learner.update(belief, previous, reward[:, k], start)
+        reward[:, k], loss[:, k] = (paid[everybody, k, previous] for paid in (design.payoff, lost))
+        seen = np.stack([reward[:, k] - loss[:, k], loss[:, k]], axis=-1) if learner.apart else reward[:, k]
+        belief = learner.update(belief, previous, seen, start)
     row, place = np.nonzero(np.arange(longest) < design.length[:, None])
     return Choices(
         design.subject[row], design.block[row], place + 1, choice[row, place], reward[row, place], task, SYNTHETIC,
         offered=None if design.offered is None else design.offered[row, place],
         condition=None if design.condition is None else design.condition[row],
+        loss=None if design.loss is None else loss[row, place],
     )  # fmt: skip
 
 
@@ -128,23 +145,25 @@ def design_of(choices: Choices, seed: Seed = 0) -> Design:
     rng, at = np.random.default_rng(seed), places_of(choices)
     length, arms = np.bincount(at.block), choices.task.arms
     longest = int(length.max())
-    payoff = np.zeros((len(length), longest, arms))
-    for row, (begin, size) in enumerate(zip(at.first, length, strict=True)):
-        choice, reward = choices.choice[begin : begin + size], choices.reward[begin : begin + size]
+    payoff = np.zeros((2, len(length), longest, arms))  # and what is lost of it
+    paid = np.stack([choices.reward, np.minimum(choices.reward, 0.0) if choices.loss is None else choices.loss])
+    for row, (first, size) in enumerate(zip(at.first, length, strict=True)):
+        choice, reward = choices.choice[first : first + size], paid[:, first : first + size]
         for arm in range(arms):
             taken = np.flatnonzero(choice == arm)
             if len(taken) == 0:
-                elsewhere = choices.reward[choices.choice == arm]
-                payoff[row, :, arm] = rng.choice(elsewhere if len(elsewhere) else choices.reward, longest)
+                elsewhere = np.flatnonzero(choices.choice == arm)
+                payoff[:, row, :, arm] = paid[:, rng.choice(elsewhere if len(elsewhere) else len(paid[0]), longest)]
                 continue
             near = np.argsort(np.abs(np.arange(longest)[:, None] - taken), axis=1, kind="stable")[:, :NEAREST]
-            payoff[row, :, arm] = reward[taken][near[np.arange(longest), rng.integers(0, near.shape[1], longest)]]
+            payoff[:, row, :, arm] = reward[:, taken[near[np.arange(longest), rng.integers(0, near.shape[1], longest)]]]
     prior = prior_of(choices)
     return Design(
-        choices.subject[at.first], choices.block[at.first], length, payoff,
-        Belief(prior.mean[at.first], prior.variance[at.first]),
+        choices.subject[at.first], choices.block[at.first], length, payoff[0],
+        take_arms(prior, at.first),
         None if choices.offered is None else at.spread(choices.offered, True),
         None if choices.condition is None else choices.condition[at.first],
+        None if choices.loss is None else payoff[1],
     )  # fmt: skip
 
 
@@ -195,14 +214,14 @@ def cohort(
         raise ValueError(f"coefficients = {tuple(means)}: rates and lapses lie between 0 and 1.")
     normal = np.random.default_rng((seed, task.arms, 0)).normal(size=(subjects, len(names)))
     coef = np.where(bounded, expit(logit(np.where(bounded, centre, 0.5)) + normal / 2), centre * (1.0 + normal / 3))
-    positive = np.array([scales.get(name) == "positive" for name in names])
+    positive = np.array([scales.get(name) in ("positive", "weight") for name in names])
     coef = np.where(positive, np.abs(centre) * np.exp(normal / 3), coef)
     return simulate_choices(task, spec, coef, blocks=blocks, trials=trials, seed=(seed, task.arms, 1)), spec, means
 
 
 def _usual(name: str, task: Task) -> float:
     """A mean over people that makes choices neither random nor certain."""
-    spread = float(np.sqrt(max(task.variance)))
-    known = {"V": 1.5 / spread, "V/TU": 1.0, "RU": 1.0 / spread, "stickiness": 0.5, "lapse": 0.05, "noise": task.noise,
-             "drift": 0.1 * task.noise, "variance": max(task.variance), "decay": 0.9, "memory": 0.9}  # fmt: skip
+    spread, noise = float(np.sqrt(max(task.variance))), float(np.max(task.noise))
+    known = {"V": 1.5 / spread, "V/TU": 1.0, "RU": 1.0 / spread, "stickiness": 0.5, "lapse": 0.05, "noise": noise,
+             "drift": 0.1 * noise, "variance": max(task.variance), "decay": 0.9, "memory": 0.9}  # fmt: skip
     return known.get(name, 0.3 if name.startswith("rate") else 1.0)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,10 +38,30 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "source": ("source",),
     "condition": ("condition", "cond", "blocktype"),
     "offered": ("offered", "available", "choiceset"),
+    "left": ("left", "armleft", "leftarm", "optionleft", "leftoption", "stimleft", "leftstim", "stimulusleft",
+             "leftstimulus"),
+    "right": ("right", "armright", "rightarm", "optionright", "rightoption", "stimright", "rightstim", "stimulusright",
+              "rightstimulus"),
+    "pair": ("pair", "stimuluspair", "stimpair", "type"),
     "group": ("group", "diagnosis"),
 }  # fmt: skip
 # Those that --columns may name. A reward may be a sum: gain+loss, gain-loss.
-NAMES = ("subject", "block", "trial", "choice", "reward", "rt", "source", "condition", "offered", "group")
+NAMES = (
+    "subject",
+    "block",
+    "trial",
+    "choice",
+    "reward",
+    "rt",
+    "source",
+    "condition",
+    "offered",
+    "left",
+    "right",
+    "pair",
+    "group",
+)
+NOTHING = "none"  # as the name of a column: there is none
 NEEDED = ("subject", "choice", "reward")
 
 Rows = Sequence[tuple[int, str]]  # the line in the file (the header is line 1) and what stands there
@@ -65,6 +86,7 @@ class Table(NamedTuple):
     problems: list[Problem]
     decimal_comma: bool
     sidecar: Mapping[str, Mapping[str, Any]]  # what the sidecar says of our columns
+    names: Mapping[str, str]  # what the file calls our columns
 
 
 def content(path: Path) -> bytes:
@@ -119,7 +141,8 @@ def read_table(
     if separator != ",":
         said = [f"Cells are separated by {_SEPARATORS.get(separator, 'spaces')}.", *said]
     about = {ours: notes.get(header[at].lower(), {}) for ours, at in plan.items()}
-    return Table(pd.DataFrame(found, index=index, dtype=str), tuple(said), problems, separator != ",", about)
+    names = {ours: header[at] for ours, at in plan.items()}
+    return Table(pd.DataFrame(found, index=index, dtype=str), tuple(said), problems, separator != ",", about, names)
 
 
 def header_of(raw: bytes, name: str) -> list[str]:
@@ -180,11 +203,13 @@ def _plan(
             continue
         if ours == "reward" and "gain" in given:
             continue
+        if theirs.lower() == NOTHING and ours not in NEEDED and NOTHING not in places:
+            continue
         if theirs.lower() not in places:
             problems.append(Problem(f"--columns says {ours}={_quote(theirs)}, and there are {_listed(header)}"))
             continue
         plan[ours] = places[theirs.lower()]
-        if ours not in given and theirs.lower() != ours:
+        if ours not in given and theirs.lower() != ours and ours != "pair":  # a column `type` may be none
             said.append(f"Read {theirs} as {ours}.")
     if "sign" in given and "loss" in plan:
         plan["minus" if given["sign"] == "-" else "plus"] = plan.pop("loss")
@@ -211,15 +236,20 @@ def bare(name: str) -> str:
 
 
 def read_sidecar(path: Path) -> dict[str, Any]:
-    """The JSON file beside a table: NAME.json as in BIDS, or dataset_description.json as in Psych-DS. {} if none."""
-    for beside in (path.with_suffix(".json"), path.parent / "dataset_description.json",
+    """The file beside a table: NAME.toml, NAME.json as in BIDS, or dataset_description.json as in Psych-DS. {} if none.
+
+    Under `task` it may have the task's numbers, such as {"noise": {"risky": [36, 0], "safe": [0, 0]}, "mean": 0}.
+    """
+    for beside in (path.with_suffix(".toml"), path.with_suffix(".json"), path.parent / "dataset_description.json",
                    path.parent.parent / "dataset_description.json"):  # fmt: skip
         if beside == path or not beside.is_file() or beside.stat().st_size > LARGEST_SIDECAR:
             continue
+        kind = beside.suffix[1:].upper()
         try:
-            found = json.loads(beside.read_text(encoding="utf-8-sig"))
+            text = beside.read_text(encoding="utf-8-sig")
+            found = tomllib.loads(text) if kind == "TOML" else json.loads(text)
         except (ValueError, OSError, RecursionError):
-            raise DataError(f"{beside.name} beside the table is no JSON: correct it, or move it away.") from None
+            raise DataError(f"{beside.name} beside the table is no {kind}: correct it, or move it away.") from None
         if isinstance(found, dict):
             return found
     return {}
@@ -293,6 +323,15 @@ def places(rows: Rows) -> str:
         return ""
     shown = ", ".join(f"row {row}" + (f" ({text})" if text else "") for row, text in rows[:_SHOWN])
     return f": {shown}" + (f" and {len(rows) - _SHOWN} more rows." if len(rows) > _SHOWN else ".")
+
+
+def refuse(cells: pd.Series, problems: list[Problem], broken: Mapping[str, pd.Series]) -> bool:
+    """Note each kind of broken cells, by what is wrong with them, with their rows; whether there are any."""
+    for text, which in broken.items():
+        if which.any():
+            lines = cells.index[which.to_numpy()]
+            problems.append(Problem(text, [(int(line), quote(cells[line])) for line in lines]))
+    return any(which.any() for which in broken.values())
 
 
 def printable(text: str, longest: int) -> str:

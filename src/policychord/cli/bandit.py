@@ -15,7 +15,8 @@ from .output import Json, aside, counted, emit
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..choices import Choices, Plan, Reading, Task
+    from ..choices import Choices, Plan, Reading
+    from ..choices.tasks import Numbers
     from ..runs.choices import ChoiceResult
 
 bandit = typer.Typer(
@@ -55,11 +56,16 @@ class _Table(NamedTuple):
 
     columns: Annotated[str, _of_table(
         "What the table calls our columns, where the guess is wrong: subject, block, trial, choice, reward (a sum "
-        "will do: gain+loss), rt, condition, offered, group. Such as subject=ppt,reward=outcome.", "OURS=THEIRS"
+        "will do: gain+loss), rt, condition, offered, left, right, pair, group; none for a column that is not to be "
+        "used. Such as subject=ppt,reward=outcome,block=none.", "OURS=THEIRS"
     )] = ""  # fmt: skip
     arms: Annotated[str, _of_table("What the table calls the arms, in order.", "NAMES", "as they occur")] = ""
     missed: Annotated[str, _of_table(
         "What stands in the column choice if a trial was missed, besides NA and nothing.", "WORDS"
+    )] = ""  # fmt: skip
+    sides: Annotated[str, _of_table(
+        "With columns left and right, or pair: what the column choice calls the first and the second arm, such as "
+        "0,1; arms if it names the arm itself.", "WORDS", "guessed"
     )] = ""  # fmt: skip
     longest_rt: Annotated[float, _of_table("Trials of this many ms or more are doubtful.", "MS", "20000")] = 20_000.0
     doubtful: Annotated[Literal["learn", "drop", "keep"] | None, _of_table(
@@ -67,57 +73,84 @@ class _Table(NamedTuple):
         "them.", "WHAT", "learn; drop in experiments 1 and 2, as published"
     )] = None  # fmt: skip
 
-    def reading(self, experiment: str) -> "Reading":
+    def reading(self, task: "_Task") -> "Reading":
         """The same for the reader."""
         from ..choices import Reading
         from ..choices.tables import parse_columns
 
         options.require(self.longest_rt > 0, "--longest-rt", self.longest_rt, "must be more than 0")
-        kind = self.doubtful or ("drop" if experiment in ("1", "2") else "learn")
-        return Reading(parse_columns(self.columns), _words(self.arms), _words(self.missed), self.longest_rt, kind)
+        kind = self.doubtful or ("drop" if task.experiment in ("1", "2") else "learn")
+        known = task.numbers() if task.experiment == "auto" else {}
+        return Reading(parse_columns(self.columns), _words(self.arms), _words(self.missed), self.longest_rt, kind,
+                       _words(self.sides), known)  # fmt: skip
+
+
+_EACH = "One for all arms or one for each; by condition risky:36,0;safe:0."
 
 
 class _Task(NamedTuple):
     """What people know of the arms."""
 
     experiment: Annotated[Literal["auto", "1", "2", "custom"], _of_task(
-        "What people know of the arms. auto: measured from the rewards, where not given below; 1 and 2: the tasks of "
-        "Gershman (2018) with their variances (in 1 the second arm always pays zero); custom: as given below.",
-        "TASK", "auto"
+        "What people know of the arms. auto: measured from the rewards, where not given below or in a file beside the "
+        "table; 1 and 2: the tasks of Gershman (2018) with their variances (in 1 the second arm always pays zero); "
+        "custom: as given below.", "TASK", "auto"
     )] = "auto"  # fmt: skip
     variance: Annotated[str, _of_task(
-        "How much each arm's value varies from block to block, one number for each arm, such as 100,100; for each "
-        "condition: risky:16,0;safe:1,0.", "NUMBERS"
+        f"How much an arm's value varies from block to block. {_EACH}", "NUMBERS", "measured"
     )] = ""  # fmt: skip
-    noise: Annotated[float | None, _of_task(
-        "Variance of a reward around its arm's value.", "NUMBER", "measured; 10 if custom"
-    )] = None  # fmt: skip
-    prior_mean: Annotated[float | None, _of_task(
-        "What people expect of an arm at first.", "NUMBER", "measured; 0 if custom"
-    )] = None  # fmt: skip
+    noise: Annotated[str, _of_task(
+        f"Variance of a reward around its arm's value. {_EACH}", "NUMBERS", "measured; 10 if custom"
+    )] = ""  # fmt: skip
+    prior_mean: Annotated[str, _of_task(
+        f"What people expect of an arm at first. {_EACH}", "NUMBERS", "measured; 0 if custom"
+    )] = ""  # fmt: skip
+    drift: Annotated[str, _of_task(
+        f"Variance that a value gains from trial to trial. {_EACH}", "NUMBERS", "measured; 0 if custom"
+    )] = ""  # fmt: skip
+    decay: Annotated[str, _of_task(
+        f"What is left of a value's distance from its mean after a trial, from 0 to 1. {_EACH}", "NUMBERS",
+        "measured; 1 if custom"
+    )] = ""  # fmt: skip
+
+    def numbers(self) -> "dict[str, Numbers]":
+        """What the options say of the task."""
+        from ..choices.tasks import NUMBERS, parse_numbers
+
+        texts = {name: getattr(self, "prior_mean" if name == "mean" else name) for name in NUMBERS}
+        found = {name: parse_numbers(_option(name), text) for name, text in texts.items()}
+        if self.experiment in ("1", "2"):
+            own = f"belongs to --experiment auto or custom; experiment {self.experiment} has its own"
+            for name, text in texts.items():
+                options.require(not text, _option(name), text, own)
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _option(name: str) -> str:
+    return "--prior-mean" if name == "mean" else f"--{name}"
 
 
 class _Models(NamedTuple):
     """What is compared."""
 
-    learner: Annotated[Literal["kalman", "delta", "two-rates", "bernoulli", "none"], _of_models(
-        "How people learn: kalman, delta (a rate), two-rates (for gains and losses), bernoulli (wins and losses "
-        "counted), none.", "NAME", "kalman"
+    learner: Annotated[Literal["kalman", "delta", "two-rates", "gain-loss", "bernoulli", "none"], _of_models(
+        "How people learn: kalman, delta (a rate), two-rates (for gains and losses), gain-loss (a rate, and how much "
+        "a loss counts against a gain), bernoulli (wins and losses counted), none.", "NAME", "kalman"
     )] = "kalman"  # fmt: skip
     free: Annotated[str, _of_models(
         "Parameters of the learner that are fitted to each person, such as noise,drift.", "NAMES",
         "rates of delta and two-rates"
     )] = ""  # fmt: skip
-    drift: Annotated[float, _of_models("kalman: variance that a value gains from trial to trial.", "NUMBER", "0")] = 0.0
-    decay: Annotated[float, _of_models(
-        "kalman: how much of a value is left after a trial, from 0 to 1.", "NUMBER", "1"
-    )] = 1.0  # fmt: skip
     models: Annotated[str | None, _of_models(
         "What is compared, and nothing else but chance: UCB, Thompson, Hybrid, Value, also with +stickiness and "
         "+lapse, or with a learner of its own (delta, two-rates:Value, kalman/noise:UCB); none (chance, in the group "
         "selection as well); Composed.", "NAMES",
-        "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta and two-rates"
+        "UCB,Thompson,Hybrid,Value,Composed; Value,Value+stickiness,Composed for delta, two-rates and gain-loss"
     )] = None  # fmt: skip
+    also: Annotated[str, _of_models(
+        "Compare every classic model also with stickiness, with lapse, or with both (stickiness+lapse); chance is one "
+        "more model.", "NAMES"
+    )] = ""  # fmt: skip
     reference: Annotated[str, _of_models(
         "The model that the composed one comes close to.", "NAME", "Hybrid; Value where it is not there"
     )] = ""  # fmt: skip
@@ -196,16 +229,17 @@ def _fit_command(
 
     The table needs a person, a choice and a reward in every row. Columns, separators and arms are guessed, and the
     guess is printed; block, trial, RT, condition, offered (arms that could be taken) and group are used where they are
-    there, and so is a JSON file beside the table (BIDS, Psych-DS).
+    there, and so is a JSON or TOML file beside the table (BIDS, Psych-DS), which may hold the task's numbers.
     """
-    from ..choices.report import describe_learner, describe_task
+    from ..choices.report import describe_learner
+    from ..choices.tasks import describe_task
     from ..runs.choices import ChoiceChecks, run_choices, write_choices
     from ..runs.compiled import keep_programs
     from ..runs.store import prepare
 
     compared.check()
     # all that is wrong with the table is said before anything is written
-    choices = _read(table, how.reading(task.experiment), task)
+    choices = _read(table, how.reading(task), task)
     plan = _plan(choices, compared)
     arviz = checks.arviz
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
@@ -223,11 +257,12 @@ def _fit_command(
 
 def _read(table: Path, how: "Reading", given: _Task) -> "Choices":
     """The choices with their task, which is measured where it is not given."""
-    from ..choices import measure_task, read_choices
+    from ..choices import TASKS, make_task, read_choices
 
-    arguments = _task_arguments(given)
-    choices = read_choices(table, _task(given.experiment, arguments), how=how)
-    return choices._replace(task=measure_task(choices, **arguments)) if given.experiment == "auto" else choices
+    if given.experiment == "custom":
+        return read_choices(table, make_task("own data", given.numbers()), how=how)
+    given.numbers()  # a setting that nobody reads is an error
+    return read_choices(table, TASKS.get(given.experiment), how=how)
 
 
 def _plan(choices: "Choices", given: _Models) -> "Plan":
@@ -239,25 +274,34 @@ def _plan(choices: "Choices", given: _Models) -> "Plan":
     two = task.arms == 2 and choices.offered is None
     link = given.link or ("probit" if two else "logit")
     options.require(link != "probit" or two, "--link", link, "is for two arms that are always on offer; use logit")
-    dynamics = {"drift": given.drift, "decay": given.decay}
-    if learner != "kalman":
-        for option, value, still in (("--drift", given.drift, 0.0), ("--decay", given.decay, 1.0)):
-            options.require(value == still, option, value, "belongs to --learner kalman")
-        dynamics = {}
-    own = learner_of(learner, task, _words(given.free) or None, **dynamics)
+    own = learner_of(learner, _words(given.free) or None)
     uncertain = learner in ("kalman", "bernoulli")
     usual = ("exploit", "uncertainty", "risk") if uncertain else ("exploit", "repeat", "random")
     wanted: tuple[str, ...] = USUAL if uncertain else ("none+stickiness", OURS) if learner == "none" else (
         "Value", "Value+stickiness", OURS)  # fmt: skip
     if given.models is not None:
         wanted = _words(given.models)
+    wanted = _with_habits(wanted, given.also)
     for option, text in (("--reference", reference), ("--primitives", given.primitives)):
         options.require(not text or OURS in wanted, option, text, f"belongs to {OURS}: name it among --models")
     if OURS in wanted and not reference and "Hybrid" not in wanted and "Value" in wanted:
         reference = "Value"
-    plain = learner == "kalman" and not own.free and not given.drift and given.decay == 1.0
+    plain = learner == "kalman" and not own.free
     return plan_models(task, link, given.eps, _words(given.primitives) or usual, models=wanted, reference=reference,
                        learner=None if plain else own)  # fmt: skip
+
+
+def _with_habits(models: tuple[str, ...], also: str) -> tuple[str, ...]:
+    """The same models, each also with what is named, and chance; the composed one once and last."""
+    from ..choices import OURS
+
+    more = []
+    for habit in _words(also):
+        known = habit == "chance" or not set(habit.split("+")) - {"stickiness", "lapse"}
+        options.require(known, "--also", habit, "there are stickiness, lapse, stickiness+lapse, chance")
+        more += ["none"] if habit == "chance" else [f"{name}+{habit}" for name in models if name != OURS]
+    every = dict.fromkeys([*(name for name in models if name != OURS), *more])
+    return (*every, *(name for name in models if name == OURS))
 
 
 def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
@@ -288,7 +332,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",
         f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: "
-        "--models, such as UCB,UCB+stickiness,UCB+lapse,none (none is chance).",
+        "--also stickiness,lapse,chance adds these to the comparison, --models names others.",
     )
 
 
@@ -324,13 +368,17 @@ class _SimulatedTask(NamedTuple):
     variance: Annotated[str, _of_task(
         "How much each arm's value varies from block to block.", "NUMBERS", "100 for each arm"
     )] = ""  # fmt: skip
-    noise: Annotated[float | None, _of_task("Variance of a reward around its arm's value.", "NUMBER", "10")] = None
-    prior_mean: Annotated[float | None, _of_task("Mean of the arms' values.", "NUMBER", "0")] = None
+    noise: Annotated[str, _of_task(f"Variance of a reward around its arm's value. {_EACH}", "NUMBERS", "10")] = ""
+    prior_mean: Annotated[str, _of_task(f"Mean of the arms' values. {_EACH}", "NUMBERS", "0")] = ""
+    drift: Annotated[str, _of_task(f"Variance that a value gains from trial to trial. {_EACH}", "NUMBERS", "0")] = ""
+    decay: Annotated[str, _of_task(
+        f"What is left of a value's distance from its mean after a trial. {_EACH}", "NUMBERS", "1"
+    )] = ""  # fmt: skip
 
     @property
     def own(self) -> bool:
         """Whether it is none of the known experiments."""
-        return self.experiment == "custom" or self[1:] != (2, "", None, None)
+        return self.experiment == "custom" or self[1:] != (2, "", "", "", "", "")
 
 
 class _People(NamedTuple):
@@ -369,7 +417,7 @@ def _simulate_command(
     """Write the choices of simulated people, to try things on. They are not human data, and every analysis of them says
     so.
     """
-    from ..choices import cohort, synthetic
+    from ..choices import TASKS, cohort, make_task, synthetic
     from ..choices.data import as_csv, as_table
     from ..runs.store import write_text
 
@@ -383,9 +431,9 @@ def _simulate_command(
     if not given.own and people.model == "Hybrid" and not people.coefficients:
         choices = synthetic(experiment, people.subjects, **size)
     else:
-        variance = given.variance or ",".join(["100"] * given.arms) if given.own else ""
-        task = _task(experiment, _task_arguments(_Task(experiment, variance, given.noise, given.prior_mean)))
-        assert task is not None
+        variance = given.variance or ",".join(["100"] * given.arms)
+        numbers = _Task(experiment, variance, *given[3:]).numbers() if given.own else {}
+        task = make_task("own data", numbers) if given.own else TASKS[experiment]
         centre = _numbers("--coefficients", people.coefficients)
         choices, spec, centre = cohort(task, people.model, centre, people.subjects, **size)
         means = dict(zip(spec.coefficients, centre, strict=True))
@@ -440,43 +488,3 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in _words(text))
     except ValueError:
         raise ValueError(f"{name} {text!r}: pass numbers with commas between them.") from None
-
-
-def _task_arguments(given: _Task) -> dict[str, Any]:
-    """What the options say of the task, checked."""
-    (experiment, variance, noise, mean), finite = given, float("inf")
-    if experiment in ("1", "2"):
-        own = f"belongs to --experiment auto or custom; experiment {experiment} has its own"
-        for name, value in (("--variance", variance or None), ("--noise", noise), ("--prior-mean", mean)):
-            options.require(value is None, name, value, own)
-        return {}
-    options.require(noise is None or 0 < noise < finite, "--noise", noise, "must be more than 0")
-    options.require(mean is None or abs(mean) < finite, "--prior-mean", mean, "must be a number")
-    arguments: dict[str, Any] = {} if noise is None else {"noise": noise}
-    arguments |= {} if mean is None else {"mean": mean}
-    if not variance and experiment == "auto":
-        return arguments
-    remedy = "name a number of at least 0 for each of two or more arms, such as 100,100"
-    by_condition: dict[str, tuple[float, ...]] = {}
-    for part in variance.split(";"):
-        name, colon, numbers = part.rpartition(":")
-        try:
-            values = tuple(float(number) for number in numbers.split(","))
-        except ValueError:
-            values = ()
-        right = len(values) >= 2 and all(0 <= v < finite for v in values) and any(values)
-        options.require(right and (bool(colon) or len(by_condition) == 0), "--variance", repr(variance), remedy)
-        by_condition[name.strip()] = values
-    same = len({len(values) for values in by_condition.values()}) == 1
-    options.require(same, "--variance", repr(variance), "every condition has the same number of arms")
-    arguments["variance"] = next(iter(by_condition.values()))
-    return arguments if "" in by_condition else arguments | {"conditions": tuple(by_condition.items())}
-
-
-def _task(experiment: str, arguments: dict[str, Any]) -> "Task | None":
-    """The task, or None if it is to be measured and nothing of it is known."""
-    from ..choices import TASKS, Task
-
-    if experiment in ("1", "2"):
-        return TASKS[experiment]
-    return Task("own data", **({"noise": 10.0} | arguments)) if "variance" in arguments else None

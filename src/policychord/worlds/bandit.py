@@ -83,5 +83,8 @@ def update_belief(belief: Belief, choice: Action, reward: ArrayLike, noise: Arra
     xp = namespace(*belief, choice, reward)
     mean, variance = belief
     chosen = xp.arange(mean.shape[-1]) == xp.asarray(choice)[..., None]
-    gain = xp.where(chosen, variance / (variance + noise), 0.0)
+    total = variance + noise
+    gain = xp.where(
+        chosen & (total > 0), variance / xp.where(total > 0, total, 1.0), 0.0
+    )  # 0: nothing is left to learn
     return Belief(mean + gain * (xp.asarray(reward)[..., None] - mean), variance - gain * variance)

@@ -13,7 +13,6 @@ from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
 from ....choices.report import (
     describe_groups,
-    describe_task,
     model_table,
     remarks_on,
     sections,
@@ -24,6 +23,7 @@ from ....choices.report import (
 )
 from ....choices.simulate import SYNTHETIC
 from ....choices.tables import NAMES, NEEDED, DataError, guess_columns, header_of, parse_columns
+from ....choices.tasks import describe_task
 from ....runs.page import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame

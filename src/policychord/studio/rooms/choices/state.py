@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....choices.checks import fits_task
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
 from ....choices.estimate import Fitted, fit
 from ....choices.learners import Trials
+from ....choices.measure import mismatches
 from ....choices.models import classic
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
@@ -106,7 +106,7 @@ def suited(view: ChoicesView, upload: Upload) -> tuple[ChoicesView, Choices]:
         except DataError as error:
             fault = fault or error
             continue
-        if tried.task is None or fits_task(choices):
+        if tried.task is None or not mismatches(choices):
             return _linked(tried, choices), choices
     assert fault is not None
     raise fault from None

@@ -95,7 +95,7 @@ class ChoicesView(BaseModel):
 
     def plan(self, task: Task) -> Plan:
         """The models of this view for a task."""
-        own = None if self.learner == "kalman" else learner_of(self.learner, task)
+        own = None if self.learner == "kalman" else learner_of(self.learner)
         return plan_models(
             task, self.link, self.eps, self.primitives, models=self.models, reference=self.reference, learner=own
         )
@@ -164,7 +164,7 @@ def choices_snippet(view: ChoicesView, file: str, person: int | str) -> str:
             f'model = pc.choices.classic("Hybrid", {view.link!r})\n'
             f"choices = pc.choices.simulate_choices({task}, model, people, {size}, seed=({view.seed}, 2, 1))"
         )
-    own = "" if view.learner == "kalman" else f", learner=pc.choices.learner_of({view.learner!r}, choices.task)"
+    own = "" if view.learner == "kalman" else f", learner=pc.choices.learner_of({view.learner!r})"
     how = f"{view.link!r}, {view.eps!r}, {view.primitives!r}, models={view.models!r}, reference={view.reference!r}{own}"
     return f"""\
 import policychord as pc
