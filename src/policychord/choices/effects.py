@@ -46,12 +46,12 @@ def groups_of(choices: Choices) -> np.ndarray:
     return groups
 
 
-def _conditions_of(choices: Choices, trials: Trials) -> np.ndarray:
+def conditions_of(choices: Choices) -> np.ndarray:
     """The condition of every block; a ValueError where they cannot be compared within people."""
     if choices.condition is None:
         raise ValueError("effects by condition: the table has no column of conditions; name it with --columns "
                          "condition=...")  # fmt: skip
-    at, condition = places_of(trials), choices.condition.astype(str)
+    at, condition = places_of(choices), choices.condition.astype(str)
     if (mixed := np.flatnonzero(condition != condition[at.first][at.block])).size:
         row = mixed[0]
         raise ValueError(f"effects by condition: it changes within block {choices.block[row]} of person "
@@ -63,12 +63,7 @@ def _conditions_of(choices: Choices, trials: Trials) -> np.ndarray:
     return condition[at.first]
 
 
-def check_effects(choices: Choices, by: tuple[By, ...], trials: Trials | None = None) -> None:
-    """A ValueError where the table does not have what `by` asks for."""
-    if "group" in by:
-        groups_of(choices)
-    if "condition" in by and (trials is not None or choices.condition is None):
-        _conditions_of(choices, trials)  # type: ignore[arg-type]
+CHECKS = {"group": groups_of, "condition": conditions_of}
 
 
 def fit_effects(
@@ -93,7 +88,7 @@ def _effects(name: str, model: ChoiceModel, choices: Choices, trials: Trials, by
     given, about, conditions = choice_likelihood(model, trials), {}, ()
     with jax.enable_x64(True):
         if "condition" in by:
-            block = _conditions_of(choices, trials)
+            block = conditions_of(choices)
             contrasts, conditions = contrasts_of(block), tuple(np.unique(block).tolist())
             varying = [each.name for each in given.parameters if each.transform == "real" and each.name not in
                        (model.learner.scales if model.learner else ())]  # fmt: skip
@@ -104,8 +99,12 @@ def _effects(name: str, model: ChoiceModel, choices: Choices, trials: Trials, by
     effects = effects_of(group, given, () if kinds is None else kinds.names)
     rows = [(effect, *about.get(effect.parameter, (effect.parameter, ""))) for effect in effects]
     contrast = [", ".join(part for part in (within, effect.predictor) if part) or MEAN for effect, _, within in rows]
-    people = {} if groups is None else dict(zip(*map(np.ndarray.tolist, np.unique(groups, return_counts=True)), strict=True))
-    return ModelEffects(name, tuple(row[1] for row in rows), tuple(contrast), effects, people, conditions, group.converged)
+    people = (
+        {} if groups is None else dict(zip(*map(np.ndarray.tolist, np.unique(groups, return_counts=True)), strict=True))
+    )
+    return ModelEffects(
+        name, tuple(row[1] for row in rows), tuple(contrast), effects, people, conditions, group.converged
+    )
 
 
 def effect_table(every: tuple[ModelEffects, ...]) -> pd.DataFrame:

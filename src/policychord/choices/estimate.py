@@ -274,14 +274,17 @@ def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray
         points = np.concatenate([centre[None], _candidates(given.parameters, centre)])[:, None]
     points = np.broadcast_to(points, (len(points), given.groups, len(centre)))
     value = np.stack([_log_likelihood(given, z) for z in points])
-    best = np.argsort(-value, axis=0, kind="stable")[: STARTS // 2]
-    return np.concatenate([np.take_along_axis(points, best[..., None], axis=0), points[: STARTS // 2]])
+    # some of every size of effects: with a lapse each may have a mode, and the best points may all be near one
+    kinds = [np.arange(k, len(points), 4) for k in range(4)]
+    best = [kind[np.argsort(-value[kind], axis=0, kind="stable")[: STARTS // 8]] for kind in kinds]
+    return np.concatenate([*(np.take_along_axis(points, at[..., None], axis=0) for at in best), points[: STARTS // 2]])
 
 
 def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarray:
     """Points that a mode may be near, (CANDIDATES, K): rates of every size, and effects that suit them.
 
     What is learned at a small rate r differs little between arms, about as sqrt(r / (2 - r)): its coefficient is large.
+    A filter that assumes a noise of n times the rewards' variance learns at a rate of about 1 / (1 + n).
     """
     rng = np.random.default_rng(0)
     rates = np.array([parameter.transform == "bounded" and parameter.name != "lapse" for parameter in parameters])
@@ -290,12 +293,14 @@ def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarr
     normal = rng.normal(size=(CANDIDATES, len(parameters)))
     points = centre + np.where(effects, 0.0, 2.0 * normal)
     points[:, rates] = rng.uniform(-7.0, 4.0, (CANDIDATES, 1)) + normal[:, rates]
+    noisy = np.array([parameter.name == "noise" for parameter in parameters])
     learned = np.ones(CANDIDATES)
-    if rates.any():
-        mean = scipy.special.expit(points[:, rates]).mean(axis=1)
+    if (rates | noisy).any():
+        mean = scipy.special.expit(np.where(noisy, -points, points)[:, rates | noisy]).mean(axis=1)
         learned = np.sqrt(mean / (2.0 - mean))
     sizes = np.exp(1.6 * normal) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0) / EFFECT
-    sizes[1::2] = normal[1::2]  # effects of ten: choices that are nearly certain, but for a lapse
+    sizes[1::4] = normal[1::4]  # effects of ten and thirty: choices that are nearly certain, but for a lapse
+    sizes[3::4] = 3.0 * normal[3::4]
     return np.where(effects, sizes / np.where(sticky, 1.0, learned[:, None]), points)
 
 

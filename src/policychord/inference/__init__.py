@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .figures import draw_correlations, draw_differences, draw_estimates, draw_people, draw_recovery, draw_weights
     from .findings import comparison_rows, comparison_table, describe, describe_comparison, sentence_of
     from .fits import Fit, fit, likelihood_of
-    from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
+    from .groups import Effect, GroupFit, ModelFrequencies, effects_of, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
     from .likelihoods import Data, Likelihood, Model, likelihood
     from .optimise import Optimum, estimate, maximise
@@ -70,7 +70,7 @@ _HOME = {
     "search": ("Estimate",),
     "optimise": ("Optimum", "estimate", "maximise"),
     "uncertainty": ("Uncertainty", "Verdict", "verdicts"),
-    "groups": ("GroupFit", "ModelFrequencies", "empirical_bayes", "model_frequencies"),
+    "groups": ("Effect", "GroupFit", "ModelFrequencies", "effects_of", "empirical_bayes", "model_frequencies"),
     "comparison": (
         "Comparison", "Difference", "Estimator", "Score", "compare", "folds_of", "folds_within", "near_duplicates",
         "paired",

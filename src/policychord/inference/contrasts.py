@@ -35,7 +35,9 @@ def contrasts_of(labels: ArrayLike) -> Contrasts:
     return Contrasts(tuple(f"{kind} - {kinds[0]}" for kind in kinds[1:]), values)
 
 
-def by_condition(model: Model, names: Sequence[str], varying: Sequence[str]) -> tuple[Model, dict[str, tuple[str, str]]]:
+def by_condition(
+    model: Model, names: Sequence[str], varying: Sequence[str]
+) -> tuple[Model, dict[str, tuple[str, str]]]:
     """The model with a parameter more for each contrast in `names` and each real parameter in `varying`.
 
     Its units are `InCondition`, and a parameter is theta + sum_c contrast_c theta_c. Answers with the model, and with
