@@ -8,6 +8,7 @@ beside those of real people. What people without any attitude show, too, is no e
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
 
 from ..inference.optimise import Progress, report
@@ -176,9 +177,13 @@ def describe_attitudes(found: Attitudes) -> tuple[str, ...]:
     for k, name in enumerate(found.primitives):
         low, high = found.interval("change")[:, k]
         change = float(found.real.change[k])
+        too = ""
+        if low > 0.0 < change or high < 0.0 > change:
+            too = f" It {'rises' if change > 0 else 'falls'} without any attitude, too."
         lines.append(
             f"From the first half of a block to the second the weight of {name} changes by {change:+.3f}, and by "
             f"{low:+.3f} to {high:+.3f} in people without an attitude to uncertainty: {_follows(found, 'change', k)}."
+            f"{too}"
         )
     apart = [f"{name} {half} ({getattr(found.real, half)[k]:.2f}; {found.interval(half)[0, k]:.2f} to "
              f"{found.interval(half)[1, k]:.2f}), {_follows(found, half, k)}"
@@ -188,6 +193,20 @@ def describe_attitudes(found: Attitudes) -> tuple[str, ...]:
         return (*lines, "No weight of either half differs from those of people without an attitude to uncertainty: on "
                         "this task they show none.")  # fmt: skip
     return (*lines, f"Halves that differ from those of people without an attitude: {'; '.join(apart)}.")
+
+
+def attitude_table(found: Attitudes) -> pd.DataFrame:
+    """One row for real people and for each planted attitude: weights in both halves, means over cohorts."""
+    rows = [{"people": "real", "bonus": np.nan} | _columns(found.primitives, found.real)]
+    for part in found.planted:
+        means = Halves(*(values.mean(axis=0) for values in part.halves))
+        rows.append({"people": part.name, "bonus": part.bonus} | _columns(found.primitives, means))
+    return pd.DataFrame(rows)
+
+
+def _columns(primitives: tuple[str, ...], halves: Halves) -> dict[str, float]:
+    return {f"{half} {name}": float(getattr(halves, half)[k]) for half in ("early", "late")
+            for k, name in enumerate(primitives)}  # fmt: skip
 
 
 def _follows(found: Attitudes, which: str, k: int) -> str:

@@ -5,6 +5,7 @@ condition a person's weights of features may be others. Differences are those of
 likelihood, and beside them the smallest difference that so many people and trials would show.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -63,7 +64,7 @@ def conditions_of(choices: Choices) -> np.ndarray:
     return condition[at.first]
 
 
-CHECKS = {"group": groups_of, "condition": conditions_of}
+CHECKS: dict[By, Callable[[Choices], np.ndarray]] = {"group": groups_of, "condition": conditions_of}
 
 
 def fit_effects(
@@ -85,7 +86,8 @@ def fit_effects(
 def _effects(name: str, model: ChoiceModel, choices: Choices, trials: Trials, by: tuple[By, ...]) -> ModelEffects:
     groups = groups_of(choices) if "group" in by else None
     kinds = contrasts_of(groups) if groups is not None else None
-    given, about, conditions = choice_likelihood(model, trials), {}, ()
+    given, conditions = choice_likelihood(model, trials), ()
+    about: dict[str, tuple[str, str]] = {}
     with jax.enable_x64(True):
         if "condition" in by:
             block = conditions_of(choices)
@@ -116,3 +118,36 @@ def effect_table(every: tuple[ModelEffects, ...]) -> pd.DataFrame:
         for each in every
         for coefficient, contrast, effect in zip(each.coefficients, each.contrasts, each.effects, strict=True)
     ])  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- sentences
+
+
+def describe_effects(each: ModelEffects) -> tuple[str, ...]:
+    """What differs, what does not, and which differences would have been found."""
+    rows = [row for row in zip(each.coefficients, each.contrasts, each.effects, strict=True) if row[1] != MEAN]
+    found, missed = [], []
+    for name, contrast, effect in rows:
+        text = f"{name} ({contrast}: {effect.value:+.3g}, {effect.low:+.3g} to {effect.high:+.3g}"
+        if effect.established:
+            found.append(f"{text})")
+        else:
+            missed.append(f"{text}; {effect.detectable:.3g})")
+    lines = [f"{each.model}, means of coefficients by empirical Bayes, with 95 % intervals."]
+    if each.groups:
+        lines.append("Groups: " + ", ".join(f"{name} ({count} people)" for name, count in each.groups.items()) + ".")
+    if each.conditions:
+        lines.append(f"Conditions within people: {', '.join(each.conditions)}. Learning rates and lapses do not vary "
+                     "with the condition.")  # fmt: skip
+    if found:
+        lines.append(f"Differences whose interval excludes zero: {'; '.join(found)}.")
+    if missed:
+        lines.append("No difference was found in " + "; ".join(missed) + ". The last number is the smallest difference "
+                     "that would have been found with a probability of .8: smaller ones are not excluded.")  # fmt: skip
+    if len(rows) > 1:
+        lines.append(
+            f"These are {len(rows)} intervals: each misses a difference of zero once in twenty times by chance."
+        )
+    if not each.converged:
+        lines.append("The estimates of the group had not settled when the rounds ended.")
+    return tuple(lines)

@@ -358,8 +358,8 @@ def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray 
     unknown = edge | (sd > widest) | (error > BENT * width) | (width > BENT * error)
     effects = [k for k, parameter in enumerate(given.parameters) if parameter.prior == WEAK]
     separated = (np.abs(z[:, effects]) > HELD * WEAK.sd).any(axis=1)
-    ends = (np.where(edge, np.nan, end) for end in (low, high))
-    return Estimates(coef, separated, np.where(unknown, np.nan, error), *ends, z, edge.any(axis=1))
+    low, high = (np.where(edge, np.nan, end) for end in (low, high))
+    return Estimates(coef, separated, np.where(unknown, np.nan, error), low, high, z, np.asarray(edge.any(axis=1)))
 
 
 def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:

@@ -113,6 +113,40 @@ def compare_groups(groups: Mapping[str, ArrayLike], *, tol: float = 1e-6) -> Gro
     )  # fmt: skip
 
 
+def detectable_difference(
+    groups: Mapping[str, ArrayLike],
+    differences: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
+    *,
+    draws: int = 40,
+    seed: int = 0,
+) -> float | None:
+    """The smallest difference in the share of a model that groups of these sizes would show with a probability of .8.
+
+    Groups are drawn with replacement from all people: of every second group a share of (1 + difference)/2, of the
+    others (1 - difference)/2, from those who use the most frequent model, by their responsibilities. They differ where
+    `compare_groups` says so with a probability above .95. None if not even the largest is found.
+    """
+    checked = {name: _checked(evidence) for name, evidence in groups.items()}
+    evidence = np.concatenate(list(checked.values()))
+    selection = select_models(evidence)
+    uses = selection.responsibilities[:, int(selection.expected.argmax())]
+    drawn_by = np.stack([uses + 1e-12, 1.0 - uses + 1e-12])
+    drawn_by /= drawn_by.sum(axis=1, keepdims=True)
+    for difference in differences:
+        found = 0
+        for number in range(draws):
+            rng, drawn = np.random.default_rng((seed, number)), {}
+            for k, (name, part) in enumerate(checked.items()):
+                share = 0.5 * (1.0 + (difference if k % 2 == 0 else -difference))
+                own = rng.choice(len(evidence), round(share * len(part)), p=drawn_by[0])
+                others = rng.choice(len(evidence), len(part) - len(own), p=drawn_by[1])
+                drawn[name] = evidence[np.concatenate([own, others])]
+            found += compare_groups(drawn, tol=1e-3).same < 1.0 - ESTABLISHED
+        if found >= 0.8 * draws:
+            return float(difference)
+    return None
+
+
 class ConditionComparison(NamedTuple):
     """Whether people use the same model in several conditions."""
 
