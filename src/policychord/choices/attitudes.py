@@ -13,16 +13,14 @@ from scipy.special import stdtrit
 
 from ..inference.optimise import Progress, report
 from .compare import Analysis, Plan, believe_by, compare_all, play_by, weights_within_block
-from .data import Choices, measure_task
+from .data import Choices
 from .estimate import Fitted, fit
-from .learners import places_of
-from .simulate import Design, design_of
+from .schedules import schedule_of
 
 BONUS = "RU"  # the coefficient that is an attitude to uncertainty
 STRONG = 90  # percentile over people of its size: an attitude that is strong, and occurs
 REPEATS, FEWER = 8, 4  # cohorts without an attitude, and with one
 WIDTH = 0.95
-STILL = 0.8  # of the variance of an arm's rewards in a block: steps from one to the next are as large, without drift
 NONE, POSITIVE, NEGATIVE = "no attitude", "uncertainty-seeking", "uncertainty-averse"
 
 
@@ -107,46 +105,6 @@ def halves_of(analysis: Analysis) -> Halves:
     mean = weights_within_block(analysis).mean
     half = max(1, len(mean) // 2)
     return Halves(mean[:half].mean(axis=0), mean[half:].mean(axis=0))
-
-
-def schedule_of(choices: Choices, seed: tuple[int, int]) -> Design:
-    """What arms pay to a planted cohort: as `design_of`, and drawn anew where values stay within blocks.
-
-    Then an arm's value is drawn from what its recorded rewards say of it, and its rewards around that, with the mean,
-    variance and noise that are measured from the data: people may believe others. Recorded rewards alone would be
-    those of arms that people liked, and would come back.
-    """
-    design = design_of(choices, seed)
-    if drifts(choices):
-        return design
-    task = measure_task(choices)
-    rng, at = np.random.default_rng((*seed, 11)), places_of(choices)
-    noise = np.broadcast_to(np.asarray(task.noise, dtype=float), (task.arms,))
-    cell, shape = at.block * task.arms + choices.choice, (len(at.first), task.arms)
-    count = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-    total = np.bincount(cell, choices.reward, minlength=shape[0] * shape[1]).reshape(shape)
-    variance, noise = np.asarray(task.variance, dtype=float), np.maximum(noise, 1e-12)
-    share = variance / (variance + noise / np.maximum(count, 1e-12))  # of what was seen; an arm without variance has 0
-    mean = task.means + share * (total / np.maximum(count, 1) - task.means)
-    value = mean + np.sqrt(variance * (1.0 - share)) * rng.normal(size=shape)
-    around = np.sqrt(noise) * (variance > 0) * rng.normal(size=design.payoff.shape)
-    return design._replace(payoff=value[:, None] + around)
-
-
-def drifts(choices: Choices) -> bool:
-    """Whether values move within blocks: successive rewards of an arm are closer than rewards far apart."""
-    at = places_of(choices)
-    order = np.lexsort((at.place, choices.choice, at.block))
-    cell, reward = (at.block * choices.task.arms + choices.choice)[order], np.asarray(choices.reward, float)[order]
-    _, index, count = np.unique(cell, return_inverse=True, return_counts=True)
-    off = reward - (np.bincount(index, reward) / count)[index]
-    enough = count > 2
-    freedom = (count - 1)[enough].sum()
-    if not freedom:
-        return False
-    inside = (off**2)[enough[index]].sum() / freedom
-    pairs = (index[1:] == index[:-1]) & enough[index[1:]]
-    return bool(0.5 * np.mean(np.diff(reward)[pairs] ** 2) < STILL * inside)
 
 
 def _strong(fitted: Fitted) -> float:

@@ -399,21 +399,25 @@ def posterior_tree(model: ChoiceModel, fitted: Fitted, trials: Trials, *, draws:
     """
     import xarray as xr
 
-    from ..inference.export import for_installed_arviz, without_rounding
+    from ..inference.export import CHAINS, for_installed_arviz, without_rounding
 
-    coef = draw_coefficients(model, fitted, trials, draws, seed)  # (draws, people, coefficients)
+    each = max(1, draws // CHAINS)
+    coef = draw_coefficients(model, fitted, trials, CHAINS * each, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
     log_p = without_rounding(np.stack([log_proba(model, trials, draw[who])[row, trials.choice] for draw in coef]))
     kept = trials.counts
-    chain = {"chain": [0], "draw": np.arange(draws)}
+    coef, log_p = (part.reshape(CHAINS, each, *part.shape[1:]) for part in (coef, log_p))
+    chain = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     # a slash in a name would be a path in a tree: V/TU is written V_per_TU
     names = [name.replace("/", "_per_") for name in model.coefficients]
-    posterior = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
+    posterior = {name: (("chain", "draw", "person"), coef[..., k]) for k, name in enumerate(names)}
     made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
-    return for_installed_arviz(xr.DataTree.from_dict({
-        "posterior": xr.Dataset(posterior, coords={**chain, "person": fitted.subjects}),
-        "log_likelihood": xr.Dataset({"choice": (("chain", "draw", "row"), log_p[None][:, :, kept])}, coords=chain),
-        "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
-        "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in made.items()}),
-    }))  # fmt: skip
+    return for_installed_arviz(
+        xr.DataTree.from_dict({
+            "posterior": xr.Dataset(posterior, coords={**chain, "person": fitted.subjects}),
+            "log_likelihood": xr.Dataset({"choice": (("chain", "draw", "row"), log_p[..., kept])}, coords=chain),
+            "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
+            "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in made.items()}),
+        })
+    )  # fmt: skip

@@ -43,7 +43,7 @@ def groups_of(choices: Choices) -> np.ndarray:
         raise ValueError("effects by group: the table has no column of groups; name it with --columns group=...")
     groups = choices.group[np.unique(choices.subject, return_index=True)[1]].astype(str)
     if len(np.unique(groups)) < 2:
-        raise ValueError(f"effects by group: everybody is in the group {groups[0]!r}.")
+        raise ValueError(f"effects by group: everybody is in the group {str(groups[0])!r}.")
     return groups
 
 

@@ -53,7 +53,7 @@ EFFECT = 10.0  # of z = 1
 WEAK = Normal(0.0, 3.0)  # of a coefficient's z
 WEAK_RATE = Normal(0.0, 10.0)  # of the logit of a rate or lapse, of the logarithm of a variance over the rewards'
 HELD = 0.8  # of the prior's deviation: an effect so far out was held by it, an error so wide is the prior's
-BENT = 2.0  # a standard error and a quarter of its interval that differ by more are no normal distribution's
+BENT = 1.0  # error of a logit or logarithm: with a larger one the interval spans a factor of 50, and is all there is
 CERTAIN = 1e-6  # a log-probability so near to 0 may be on its way to certainty
 SEPARATES = 1e-4  # how much standardised features must speak for the choices, beyond what linear programmes round
 CANDIDATES, STARTS = 128, 16  # points that are looked at, and searches that begin: half at the best, half anywhere
@@ -340,8 +340,8 @@ def _separated(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
 def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray | None = None) -> Estimates:
     """Natural values, standard errors and intervals of estimates z, from the curvature unless a covariance is given.
 
-    No standard error is given at a bound, where the data say less than the prior, and where the scale bends so much
-    within the interval that a normal distribution would mislead; the interval is there all the same, but at a bound.
+    No standard error is given at a bound, where the data say less than the prior, and where the interval of a rate or a
+    variance spans a factor of 50; the interval is there all the same, but at a bound.
     """
     edge, far = at_bound(z), FARTHEST - 1e-6
     with jax.enable_x64(True):
@@ -353,9 +353,12 @@ def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray 
         ends = (z, z - NORMAL * sd, z + NORMAL * sd)
         coef, low, high = (natural_rows(given, np.clip(end, -far, far)) for end in ends)
         slope = (natural_rows(given, z + STEP) - natural_rows(given, z - STEP)) / (2 * STEP)
-    error, width = np.abs(slope) * sd, (high - low) / (2 * NORMAL)
-    widest = np.array([HELD * parameter.prior.sd if parameter.prior else np.inf for parameter in given.parameters])
-    unknown = edge | (sd > widest) | (error > BENT * width) | (width > BENT * error)
+    error = np.abs(slope) * sd
+    widest = np.array([
+        min(HELD * parameter.prior.sd if parameter.prior else np.inf, np.inf if parameter.transform == "real" else BENT)
+        for parameter in given.parameters
+    ])  # fmt: skip
+    unknown = edge | (sd > widest)
     effects = [k for k, parameter in enumerate(given.parameters) if parameter.prior == WEAK]
     separated = (np.abs(z[:, effects]) > HELD * WEAK.sd).any(axis=1)
     low, high = (np.where(edge, np.nan, end) for end in (low, high))

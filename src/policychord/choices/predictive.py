@@ -2,8 +2,8 @@
 
 `check_predictions` gives the probability of each choice after the recorded history, at the estimates: a model cannot go
 astray, since history puts it right. `predict_sequences` is a posterior predictive check: parameters are drawn around
-the estimates, people play the whole experiment again, and what they do leads to what they see. Its rewards are given:
-drawn from those that each arm paid to the same person nearest in time.
+the estimates, people play the whole experiment again, and what they do leads to what they see. What arms pay is given:
+it is drawn from what each arm paid to the same person in the same block (`schedule_of`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from .data import Choices
 from .estimate import Fitted, coefficients_of, draw_coefficients
 from .learners import Trials, believe, places_of
 from .models import ChoiceModel, log_proba
-from .simulate import design_of
+from .schedules import schedule_of
 
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
 DRAWS = 40  # experiments of each model
@@ -97,7 +97,7 @@ def predict_sequences(
     nobody = np.zeros((len(np.unique(trials.subject)), 0))
     for r in range(draws):
         report(progress, "simulating whole experiments", r, draws)
-        design = design_of(choices, (seed, r))
+        design = schedule_of(choices, (seed, r))
         for k, (name, model) in enumerate(specs.items()):
             coef = drawn[name][r] if name in drawn else nobody
             again = play_by(plan, model, choices, design, coef, np.random.default_rng((seed, r, k)))

@@ -471,7 +471,7 @@ def _about_check(
         words = (
             f"{check.draws} whole experiments of every model, with parameters drawn around everybody's estimates "
             "(Laplace approximation). What simulated people choose decides what they see. Given are the task and what "
-            "arms pay: rewards are drawn from those that the same person recorded nearest in time. `low` and `high` "
+            "arms pay, which is drawn from what they paid to the same person in the same block. `low` and `high` "
             "hold 95 % of the experiments. The estimates have seen the same data: a measure inside is no evidence for "
             "a model, one outside speaks against it.\n\n"
         )
@@ -505,7 +505,8 @@ def _about_fits(fit: Analysis, group: np.ndarray | None) -> str:
         f"a bound. `local`: of {STARTS} searches no second one came as high, or the search did not settle: there may "
         "be a better optimum.",
         "- No standard error is given for separated people, at a bound, where the data say less than the weak prior, "
-        "and where the interval is so skewed that an error would mislead: look at `low_...` and `high_...` there.",
+        "and where the interval of a rate or variance spans a factor of 50 (of odds, or values): look at `low_...` and "
+        "`high_...` there.",
         *(f"- {name}: of {len(model.subjects)} people {', '.join(counts)}."
           for name, model in fit.models.items()
           if (counts := [f"{int(values.sum())} `{flag}`" for flag, values in flags_of(model).items() if values.any()])),

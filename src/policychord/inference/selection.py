@@ -6,6 +6,7 @@ NeuroImage 84) weighs in the possibility that all models are equally frequent; s
 conditions. Families as in Penny et al. (2010). Power is found by drawing groups from people who were measured.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -117,7 +118,7 @@ def detectable_difference(
     groups: Mapping[str, ArrayLike],
     differences: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
     *,
-    draws: int = 40,
+    draws: int = 30,
     seed: int = 0,
 ) -> float | None:
     """The smallest difference in the share of a model that groups of these sizes would show with a probability of .8.
@@ -130,21 +131,23 @@ def detectable_difference(
     evidence = np.concatenate(list(checked.values()))
     selection = select_models(evidence)
     uses = selection.responsibilities[:, int(selection.expected.argmax())]
-    drawn_by = np.stack([uses + 1e-12, 1.0 - uses + 1e-12])
+    drawn_by = np.stack([uses, 1.0 - uses]) + 1e-12
     drawn_by /= drawn_by.sum(axis=1, keepdims=True)
-    for difference in differences:
-        found = 0
+
+    def found(difference: float) -> bool:
+        count = 0
         for number in range(draws):
             rng, drawn = np.random.default_rng((seed, number)), {}
             for k, (name, part) in enumerate(checked.items()):
-                share = 0.5 * (1.0 + (difference if k % 2 == 0 else -difference))
-                own = rng.choice(len(evidence), round(share * len(part)), p=drawn_by[0])
-                others = rng.choice(len(evidence), len(part) - len(own), p=drawn_by[1])
-                drawn[name] = evidence[np.concatenate([own, others])]
-            found += compare_groups(drawn, tol=1e-3).same < 1.0 - ESTABLISHED
-        if found >= 0.8 * draws:
-            return float(difference)
-    return None
+                own = round(0.5 * (1.0 + (difference if k % 2 == 0 else -difference)) * len(part))
+                rows = [rng.choice(len(evidence), size, p=p) for size, p in zip((own, len(part) - own), drawn_by,
+                                                                                strict=True)]  # fmt: skip
+                drawn[name] = evidence[np.concatenate(rows)]
+            count += compare_groups(drawn, tol=1e-3).same < 1.0 - ESTABLISHED
+        return count >= 0.8 * draws
+
+    place = bisect_left(range(len(differences)), True, key=lambda k: found(differences[k]))  # larger ones are easier
+    return float(differences[place]) if place < len(differences) else None
 
 
 class ConditionComparison(NamedTuple):
