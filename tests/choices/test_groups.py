@@ -180,3 +180,17 @@ def test_a_lead_on_other_people_has_an_error_over_people():
     assert lead.mean == pytest.approx(np.mean(person[:, 0] - person[:, 1]))
     assert lead.error == pytest.approx(np.std(person[:, 0] - person[:, 1], ddof=1) / np.sqrt(3))
     assert CrossValidation(("UCB",), np.zeros((1, 1))).lead("UCB", "UCB") is None
+
+
+def test_units_of_the_rewards_change_no_effect_and_no_flag(conditions):
+    other = Task("own data", (16e4, 16e4), 4e4, (50.0, 50.0))
+    scaled = conditions._replace(reward=100.0 * conditions.reward + 50.0, task=other)
+    (here,) = effects_of(conditions, ("condition",))
+    plan = plan_models(other, models=MODELS)
+    (there,) = fit_effects(scaled, plan, believe_by(plan, scaled), ("condition",))
+    for one, two in zip(here.effects, there.effects, strict=True):
+        assert one.value / one.sd == pytest.approx(two.value / two.sd, rel=1e-6)
+        assert one.value / one.error == pytest.approx(two.value / two.error, rel=1e-6)
+    before, after = (fit(classic("UCB"), believe(rows)) for rows in (conditions, scaled))
+    for flag in ("separated", "at_bound", "local"):
+        np.testing.assert_array_equal(getattr(before, flag), getattr(after, flag))

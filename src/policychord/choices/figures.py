@@ -166,7 +166,7 @@ def predictions(check: PredictiveCheck, source: str) -> Figure:
         curve.plot(check.trial[there], _mean(check.expected_course[k])[0][there], color=shades[name], linewidth=1.1)
     curve.set(xlabel="trial of the block", ylabel="takes the best so far", ylim=(0, 1.02))
     figure.legend(*bars.get_legend_handles_labels(), loc="outside right center", fontsize=8)
-    entitle(figure, "Posterior predictive checks, one step ahead (people: mean and standard error)", source)
+    entitle(figure, "One-step check: given what happened before (people: mean and standard error)", source)
     return figure
 
 
