@@ -23,6 +23,7 @@ from .models import ChoiceModel
 
 By = Literal["group", "condition"]
 MEAN = "mean"
+MOST_TOLD = 6  # differences in a sentence
 
 
 class ModelEffects(NamedTuple):
@@ -140,9 +141,9 @@ def describe_effects(each: ModelEffects) -> tuple[str, ...]:
         lines.append(f"Conditions within people: {', '.join(each.conditions)}. Learning rates and lapses do not vary "
                      "with the condition.")  # fmt: skip
     if found:
-        lines.append(f"Differences whose interval excludes zero: {'; '.join(found)}.")
+        lines.append(f"Differences whose interval excludes zero: {_some(found)}.")
     if missed:
-        lines.append("No difference was found in " + "; ".join(missed) + ". The last number is the smallest difference "
+        lines.append(f"No difference was found in {_some(missed)}. The last number is the smallest difference "
                      "that would have been found with a probability of .8: smaller ones are not excluded.")  # fmt: skip
     if len(rows) > 1:
         lines.append(
@@ -151,3 +152,9 @@ def describe_effects(each: ModelEffects) -> tuple[str, ...]:
     if not each.converged:
         lines.append("The estimates of the group had not settled when the rounds ended.")
     return tuple(lines)
+
+
+def _some(texts: list[str]) -> str:
+    """Not more than a reader takes in; the table has all."""
+    more = f"; and {len(texts) - MOST_TOLD} more, see the table" if len(texts) > MOST_TOLD else ""
+    return "; ".join(texts[:MOST_TOLD]) + more
