@@ -17,7 +17,6 @@ from policychord.choices.checks import (
     CHANCE,
     FOLDS,
     _fit_warnings,
-    check_predictions,
     examine,
     folds_of,
     posterior_tree,
@@ -51,6 +50,7 @@ from policychord.choices.learners import (
 )
 from policychord.choices.measure import mismatches
 from policychord.choices.models import classic, composed, log_proba
+from policychord.choices.predictive import check_predictions
 from policychord.choices.report import _in_pairs, state
 from policychord.choices.simulate import GROUPS, cohort, draw_people, simulate_choices, synthetic
 from policychord.inference import estimate
@@ -430,14 +430,31 @@ def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, c
     from policychord.cli import main
 
     args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value,Composed"]
-    more = ["--empirical-bayes", "--arviz", "Hybrid", "--out", str(two_groups / "out"), "--json"]
+    more = ["--empirical-bayes", "--arviz", "Hybrid", "--effects", "group", "--out", str(two_groups / "out"), "--json"]
     monkeypatch.setattr(sys, "argv", ["policychord", *args, *more])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in (0, None)
-    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
-    assert (two_groups / "out" / "posterior.zarr").is_dir()
+    record = json.loads(capsys.readouterr().out)
+    notes = " ".join(record["notes"])
+    az = pytest.importorskip("arviz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = az.from_netcdf(two_groups / "out" / "posterior.nc")  # as its users open files
+        assert np.isfinite(az.loo(opened).elpd_loo)
+        assert set(az.summary(opened, var_names=["RU"])["r_hat"].notna()) == {True}
     assert "Groups: control (8), patient (8)." in notes
+    people = pd.read_csv(two_groups / "out" / "subjects.csv")
+    assert people.groupby("group")["subject"].nunique().to_dict() == {"control": 8, "patient": 8}
+    assert {"separated", "at_bound", "local"} <= set(people)
+    effects = pd.read_csv(two_groups / "out" / "effects.csv").query("model == 'Hybrid'").set_index("coefficient")
+    bonus = effects.query("contrast == 'patient - control'").loc["RU"]
+    assert bonus["low"] < -0.16 < bonus["high"]  # patients have none
+    assert bonus["detectable"] == pytest.approx(bonus["se"] * (2.1448 + 0.8681), rel=1e-3)  # t of 14
+    summary = (two_groups / "out" / "summary.md").read_text(encoding="utf-8")
+    assert "## What groups and conditions differ in" in summary
+    assert "| Hybrid | RU | patient | 8 |" in summary
+    assert [row["people"] for row in record["results"]["attitudes"]["table"]][:2] == ["real", "no attitude"]
     shrunk = pd.read_csv(two_groups / "out" / "shrunk.csv").query("model == 'Hybrid'").set_index("subject")
     alone = pd.read_csv(two_groups / "out" / "subjects.csv").query("model == 'Hybrid'").set_index("subject")
     assert shrunk["converged"].all()
@@ -475,13 +492,12 @@ def test_arviz_reads_the_draws_of_a_choice_model(cohort):
     model, trials = classic("Hybrid"), cohort["2"]
     fitted = fit(model, trials)
     tree = posterior_tree(model, fitted, trials, draws=60)
-    read = az.InferenceData.from_datatree(tree) if hasattr(az.InferenceData, "from_datatree") else tree
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        summary, loo = az.summary(read), az.loo(read, pointwise=True)
+        summary, loo = az.summary(tree), az.loo(tree, pointwise=True)
     assert summary.filter(like="V_per_TU", axis=0)["mean"].to_numpy() == pytest.approx(fitted.coef[:, 0], abs=0.5)
     assert loo.elpd_loo == pytest.approx(fitted.log_likelihood.sum(), abs=60)
-    log_p = tree["log_likelihood/choice"].to_numpy()[0]
+    log_p = tree["log_likelihood"]["choice"].to_numpy().reshape(60, -1)
     still = np.ptp(log_p, axis=0) == 0
     first = trials.trial[trials.counts] == 1
     assert still[first].all()

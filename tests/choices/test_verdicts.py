@@ -62,7 +62,16 @@ def test_people_whose_score_explodes_are_named(averse):
 def test_scores_of_other_people_that_differ_by_nothing_are_not_told_apart(averse):
     close = CrossValidation(("UCB", "Value"), np.array([[-0.5, -0.5002], [-0.4, -0.4002]]))
     clear = close._replace(score=close.score - np.array([0.0, 0.1]))
-    assert "best in 2 of 2 random splits. UCB and Value are only 0.0002 apart" in describe(
-        averse[0], None, None, (), close
-    )
+    words = describe(averse[0], None, None, (), close)
+    assert "in 2 of 2 random splits of the same people" in words
+    assert "UCB and Value are only 0.0002 apart" in words
     assert "apart: take them" not in describe(averse[0], None, None, (), clear)
+
+
+def test_a_lead_on_other_people_is_judged_by_its_error_over_people(averse):
+    """Best in all splits, and nothing is established: the splits are of the same people."""
+    person = np.array([[-0.5, -0.9], [-0.5, -0.2], [-0.5, -0.6]])
+    others = CrossValidation(("UCB", "Value"), np.full((5, 2), [-0.5, -0.567]), person, np.array([20, 20, 20]))
+    words = describe(averse[0], None, None, (), others)
+    assert "in 5 of 5 random splits" in words
+    assert "Its lead over Value, +0.0667 ± 0.2028 over people, is not established." in words

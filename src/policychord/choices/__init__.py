@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .attitudes import Attitudes, plant_attitudes
     from .checks import (
         CrossValidation,
         Examination,
-        check_predictions,
         examine,
         folds_of_people,
         posterior_tree,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         weights_by_trial,
     )
     from .data import Choices, Reading, parse_choices, read_choices
+    from .effects import ModelEffects, effect_table, fit_effects
     from .estimate import Fitted, borrow, choice_likelihood, coefficients_of, fit, shrink
     from .fetch import data_folder, find_data
     from .figures import colours, draw_course, draw_pxp, entitle, probability_label
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         model_by_name,
         weigh,
     )
+    from .predictive import SequenceCheck, check_predictions, predict_sequences
     from .report import model_table, verdict
     from .simulate import GROUPS, SUBJECTS, SYNTHETIC, cohort, draw_people, simulate_choices, synthetic
     from .tasks import TASKS, Arms, Task, make_task, set_numbers
@@ -79,8 +81,11 @@ _HOME = {
         "estimate": ("Fitted", "borrow", "choice_likelihood", "coefficients_of", "fit", "shrink"),
         "compare": ("Analysis", "Plan", "Rival", "Rivals", "Selection", "analyse", "compare_models",
                 "fit_rivals", "plan_models", "weights_by_trial"),
-        "checks": ("CrossValidation", "Examination", "check_predictions", "examine", "folds_of_people",
+        "checks": ("CrossValidation", "Examination", "examine", "folds_of_people",
                "posterior_tree", "predict_others", "recover", "recover_choices"),
+        "attitudes": ("Attitudes", "plant_attitudes"),
+        "effects": ("ModelEffects", "effect_table", "fit_effects"),
+        "predictive": ("SequenceCheck", "check_predictions", "predict_sequences"),
         "report": ("model_table", "verdict"),
         "simulate": ("GROUPS", "SUBJECTS", "SYNTHETIC", "cohort", "draw_people", "simulate_choices", "synthetic"),
         "fetch": ("data_folder", "find_data"),

@@ -1,23 +1,23 @@
-"""How well models predict and what can be found: held-out trials, warnings, recovery, other people, predictive checks.
+"""How well models predict and what can be found: held-out trials, warnings, recovery, other people, draws for ArviZ.
 
 In `examine` a person's coefficients are estimated without a fold and predict it. Folds are blocks, or stretches of
 trials where there is one block. Beliefs run through everything, because they use the past only.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..inference import Comparison, Model, ModelRecovery, compare
+from ..inference import Comparison, Difference, Model, ModelRecovery, compare, paired
 from ..inference.comparison import Estimator, estimate_without
 from ..inference.findings import no_verdict
 from ..inference.optimise import Progress
 from ..inference.recovery import Refitted, recover_cohorts
 from ..inference.selection import ESTABLISHED, UNDECIDED
-from .compare import Analysis, Plan, Selection, believe_by, borrow, compare_models
+from .compare import Analysis, Plan, Selection, believe_by, borrow, compare_models, play_by
 from .data import Choices
 from .estimate import (
     AT_ONCE,
@@ -33,16 +33,12 @@ from .estimate import (
 from .learners import Trials, places_of
 from .measure import mismatches
 from .models import OURS, ChoiceModel, Mixture, log_proba
-from .simulate import design_of, play
-
-if TYPE_CHECKING:
-    import xarray as xr
+from .simulate import design_of
 
 FOLDS = 5
 LEAST_GAIN = 0.05  # nats per trial over chance, held out: below it a model hardly explains anything
 EXPLODES = 1.0  # nats per trial below chance, held out: a person whose score says nothing but that the fit failed
 MOST_NAMED = 8  # people in a warning
-STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")
 # of (model, number): choices of people, and their coefficients
 Cohort = Callable[[str, int], tuple[Choices, np.ndarray]]
 
@@ -259,10 +255,9 @@ def recover(
     names = tuple(specs)
 
     def again(name: str, number: int) -> tuple[Choices, np.ndarray]:
-        design = design_of(choices, (seed, number))
-        at = np.searchsorted(fits[name].subjects, design.subject)
         rng = np.random.default_rng((seed, number, names.index(name)))
-        return play(design, choices.task, specs[name], fits[name].coef[at], rng), fits[name].coef
+        design, coef = design_of(choices, (seed, number)), fits[name].coef
+        return play_by(plan, specs[name], choices, design, coef, rng), coef
 
     return recover_choices(plan, again, cohorts=cohorts, progress=progress)
 
@@ -296,6 +291,8 @@ class CrossValidation(NamedTuple):
 
     models: tuple[str, ...]
     score: np.ndarray  # (splits, models), mean over folds
+    person: np.ndarray | None = None  # (people, models), mean over trials and splits
+    trials: np.ndarray | None = None  # (people) that are scored
 
     def best_in(self, model: str) -> int:
         """In how many splits the model predicts best."""
@@ -304,6 +301,14 @@ class CrossValidation(NamedTuple):
     def mean(self, model: str) -> float:
         """The mean over splits."""
         return float(self.score[:, self.models.index(model)].mean())
+
+    def lead(self, model: str, other: str) -> Difference | None:
+        """By how much a model predicts better than another, in nats per trial, with its error over people."""
+        if self.person is None or self.trials is None:
+            return None
+        each = np.repeat(self.person, self.trials, axis=0)
+        people = np.repeat(np.arange(len(self.person)), self.trials)
+        return paired(each[:, self.models.index(model)], each[:, self.models.index(other)], people)
 
 
 def predict_others(
@@ -314,7 +319,8 @@ def predict_others(
     specs, first = plan.everything, places_of(trials).first
     pooled = {name: model._replace(pooled=True) for name, model in plan.models.items()}
     fits = {name: fit(model, trials) for name, model in pooled.items()}
-    score = np.zeros((splits, len(specs)))
+    score, scored = np.zeros((splits, len(specs))), np.bincount(who[trials.counts], minlength=len(people))
+    person = np.zeros((len(people), len(specs)))
     for split, fold in enumerate(folds_of_people(len(people), folds, splits, seed)[:, who]):
         if progress is not None:
             progress("predicting other people", split, splits)
@@ -323,7 +329,8 @@ def predict_others(
             base = plan.reference if isinstance(model.change, Mixture) else name
             log_p = _held_out(model, trials, fold, coef[base])
             score[split, column] = np.mean([log_p[(fold == k) & trials.counts].mean() for k in range(folds)])
-    return CrossValidation(tuple(specs), score)
+            person[:, column] += np.bincount(who, np.where(trials.counts, log_p, 0.0)) / np.maximum(scored, 1) / splits
+    return CrossValidation(tuple(specs), score, person, scored)
 
 
 def folds_of_people(people: int, folds: int, splits: int, seed: int = 0) -> np.ndarray:
@@ -338,97 +345,37 @@ def folds_of_people(people: int, folds: int, splits: int, seed: int = 0) -> np.n
     return fold
 
 
-# ------------------------------------------------------------------------------ posterior predictive checks
-
-
-class PredictiveCheck(NamedTuple):
-    """What people did and what the fitted models expect, one step ahead of the recorded history."""
-
-    models: tuple[str, ...]
-    statistics: tuple[str, ...]
-    observed: np.ndarray  # (people, statistics) shares of trials; NaN where a person has no such trial
-    expected: np.ndarray  # (models, people, statistics)
-    trial: np.ndarray  # of a block
-    observed_course: np.ndarray  # (people, trials) share that takes the arm that paid best so far
-    expected_course: np.ndarray  # (models, people, trials)
-
-
-def check_predictions(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitted], trials: Trials) -> PredictiveCheck:
-    """Do fitted models repeat, stay, shift and find the best arm as often as people do?
-
-    Probabilities given what really happened before, so no chance is added: a model that is right differs from people
-    by their own randomness only.
-    """
-    people, who = np.unique(trials.subject, return_inverse=True)
-    numbers, at = np.unique(trials.trial, return_inverse=True)
-    masks = _statistics(trials)
-
-    def shares(prob: np.ndarray, mask: tuple[np.ndarray, np.ndarray], index: np.ndarray, size: int) -> np.ndarray:
-        wanted, asked = mask[0], mask[1] & trials.counts
-        count = np.bincount(index[asked], minlength=size)
-        total = np.bincount(index[asked], (prob * wanted).sum(1)[asked], minlength=size)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-    def measure(prob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        course = shares(prob, masks[-1], who * len(numbers) + at, len(people) * len(numbers))
-        each = np.stack([shares(prob, mask, who, len(people)) for mask in masks], axis=1)
-        return each, course.reshape(len(people), len(numbers))
-
-    observed, course = measure(1.0 * (np.arange(trials.arms) == trials.choice[:, None]))
-    expected = [measure(np.exp(log_proba(model, trials, coefficients_of(fits[name], trials))))
-                for name, model in specs.items()]  # fmt: skip
-    means, courses = map(np.stack, zip(*expected, strict=True))
-    return PredictiveCheck(tuple(specs), STATISTICS, observed, means, numbers, course, courses)
-
-
-def _statistics(trials: Trials) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(arms that count as a hit, trials that are asked), for each of STATISTICS."""
-    reward = np.asarray(trials.reward, dtype=float)
-    again = np.arange(trials.arms) == trials.previous[:, None]
-    later = trials.previous >= 0
-    before = np.concatenate([[0.0], reward[:-1]])  # only read where there is a trial before
-    won = before > np.median(reward) if np.median(reward) < reward.max() else before >= reward.max()
-    count, total = np.zeros(trials.arms), np.zeros(trials.arms)
-    best = np.zeros_like(again)
-    for t in range(len(reward)):
-        if not later[t]:
-            count[:], total[:] = 0.0, 0.0
-        else:
-            count[trials.choice[t - 1]] += 1
-            total[trials.choice[t - 1]] += reward[t - 1]
-        mean = np.where(count > 0, total / np.maximum(count, 1), -np.inf)
-        best[t] = (mean == mean.max()) & (count > 0)
-    return [(again, later), (again, later & won), (~again, later & ~won), (best, later)]
-
-
 # ---------------------------------------------------------------------------------------------- ArviZ
 
 
-def posterior_tree(
-    model: ChoiceModel, fitted: Fitted, trials: Trials, *, draws: int = 200, seed: int = 0
-) -> "xr.DataTree":
-    """An xarray DataTree in ArviZ's groups: posterior (Laplace), log_likelihood by trial, observed and constant data.
+def posterior_tree(model: ChoiceModel, fitted: Fitted, trials: Trials, *, draws: int = 200, seed: int = 0) -> Any:
+    """Posterior (Laplace), log_likelihood by trial, observed and constant data, as the installed ArviZ reads them.
 
-    Draws come from the normal approximation around each person's estimate on the unconstrained scale; for a full
+    An `InferenceData` before ArviZ 1.0, and an `xarray.DataTree` from then on or without ArviZ: `arviz.loo` takes it as
+    it is. Draws come from the normal approximation around each person's estimate on the unconstrained scale; for a full
     posterior see the how-to with NumPyro.
     """
     import xarray as xr
 
-    from ..inference.export import without_rounding
+    from ..inference.export import CHAINS, for_installed_arviz, without_rounding
 
-    coef = draw_coefficients(model, fitted, trials, draws, seed)  # (draws, people, coefficients)
+    each = max(1, draws // CHAINS)
+    coef = draw_coefficients(model, fitted, trials, CHAINS * each, seed)  # (draws, people, coefficients)
     who = np.searchsorted(fitted.subjects, trials.subject)
     row = np.arange(len(who))
     log_p = without_rounding(np.stack([log_proba(model, trials, draw[who])[row, trials.choice] for draw in coef]))
     kept = trials.counts
-    chain = {"chain": [0], "draw": np.arange(draws)}
+    coef, log_p = (part.reshape(CHAINS, each, *part.shape[1:]) for part in (coef, log_p))
+    chain = {"chain": np.arange(CHAINS), "draw": np.arange(each)}
     # a slash in a name would be a path in a tree: V/TU is written V_per_TU
     names = [name.replace("/", "_per_") for name in model.coefficients]
-    posterior = {name: (("chain", "draw", "person"), coef[None, :, :, k]) for k, name in enumerate(names)}
+    posterior = {name: (("chain", "draw", "person"), coef[..., k]) for k, name in enumerate(names)}
     made = {"subject": trials.subject, "block": trials.block, "trial": trials.trial, "reward": trials.reward}
-    return xr.DataTree.from_dict({
-        "posterior": xr.Dataset(posterior, coords={**chain, "person": fitted.subjects}),
-        "log_likelihood": xr.Dataset({"choice": (("chain", "draw", "row"), log_p[None][:, :, kept])}, coords=chain),
-        "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
-        "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in made.items()}),
-    })  # fmt: skip
+    return for_installed_arviz(
+        xr.DataTree.from_dict({
+            "posterior": xr.Dataset(posterior, coords={**chain, "person": fitted.subjects}),
+            "log_likelihood": xr.Dataset({"choice": (("chain", "draw", "row"), log_p[..., kept])}, coords=chain),
+            "observed_data": xr.Dataset({"choice": (("row",), trials.choice[kept] + 1)}),
+            "constant_data": xr.Dataset({name: (("row",), np.asarray(value)[kept]) for name, value in made.items()}),
+        })
+    )  # fmt: skip

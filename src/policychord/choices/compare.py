@@ -29,6 +29,7 @@ from .models import (
     schemas_by_name,
     weigh,
 )
+from .simulate import Design, play
 from .tasks import Task
 
 USUAL = (*CLASSIC, OURS)
@@ -153,6 +154,18 @@ def analyse(
 def believe_by(plan: Plan, choices: Choices) -> Trials:
     """The beliefs of the plan's learner, or of the task's Kalman filter."""
     return believe(choices) if plan.learner is None else believe(choices, plan.learner)
+
+
+def play_by(
+    plan: Plan, model: ChoiceModel, choices: Choices, design: Design, coef: np.ndarray, rng: np.random.Generator
+) -> Choices:
+    """People with coefficients (people, K), in the order of their names, choose in a design of these choices.
+
+    They learn as the model says, or else as the plan does.
+    """
+    learner = plan.learner if model.learner is None else model.learner
+    at = np.searchsorted(np.unique(choices.subject), design.subject)
+    return play(design, choices.task, model._replace(learner=learner), coef[at], rng)
 
 
 def compare_all(choices: Choices, trials: Trials, fits: Mapping[str, Fitted], plan: Plan) -> Analysis:

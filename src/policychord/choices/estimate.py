@@ -30,8 +30,9 @@ from ..inference import (
 )
 from ..inference.groups import GroupFit
 from ..inference.likelihoods import pointwise
-from ..inference.parameters import FARTHEST, natural, unconstrained
-from ..inference.uncertainty import covariance_of
+from ..inference.optimise import objective_of
+from ..inference.parameters import FARTHEST, at_bound, natural, unconstrained
+from ..inference.uncertainty import covariance_of, curvature, draw_laplace, inverse_of
 from ..worlds.bandit import Belief
 from .learners import AbstractLearner, Trials, begin, places_of, take_arms, with_parameters
 from .models import (
@@ -52,7 +53,8 @@ from .tasks import Arms
 EFFECT = 10.0  # of z = 1
 WEAK = Normal(0.0, 3.0)  # of a coefficient's z
 WEAK_RATE = Normal(0.0, 10.0)  # of the logit of a rate or lapse, of the logarithm of a variance over the rewards'
-HELD = 0.8  # of the prior's deviation: an effect so far out was held by it
+HELD = 0.8  # of the prior's deviation: an effect so far out was held by it, an error so wide is the prior's
+BENT = 1.0  # error of a logit or logarithm: with a larger one the interval spans a factor of 50, and is all there is
 CERTAIN = 1e-6  # a log-probability so near to 0 may be on its way to certainty
 SEPARATES = 1e-4  # how much standardised features must speak for the choices, beyond what linear programmes round
 CANDIDATES, STARTS = 128, 16  # points that are looked at, and searches that begin: half at the best, half anywhere
@@ -68,10 +70,12 @@ class Estimates(NamedTuple):
 
     coef: np.ndarray  # on natural scales
     separated: np.ndarray  # (people) no finite coefficients fit best: the weak prior holds them
-    error: np.ndarray | None = None  # standard errors, from the curvature
-    low: np.ndarray | None = None  # their intervals of 95 %
+    error: np.ndarray | None = None  # standard errors, from the curvature; NaN where there is none to give
+    low: np.ndarray | None = None  # their intervals of 95 %; NaN at a bound
     high: np.ndarray | None = None
     z: np.ndarray | None = None  # as `inference` has them
+    at_bound: np.ndarray | None = None  # (people) some coefficient is at the border of its scale
+    local: np.ndarray | None = None  # (people) no second start came as high: there may be a higher mode
 
 
 class Fitted(NamedTuple):
@@ -92,6 +96,8 @@ class Fitted(NamedTuple):
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     z: np.ndarray | None = None
+    at_bound: np.ndarray | None = None
+    local: np.ndarray | None = None
 
     @property
     def estimates(self) -> Estimates:
@@ -248,12 +254,14 @@ def fit(model: ChoiceModel, trials: Trials) -> Fitted:
         return _evaluate(model, trials, Estimates(np.zeros((people, 0)), np.zeros(people, dtype=bool)))
     given = choice_likelihood(base, trials)
     with jax.enable_x64(True):
-        z = estimate(given, starts=_starts(base, given, trials)).z
-    found = describe_estimates(given, z)
+        starts = _starts(base, given, trials)
+        best = estimate(given, starts=starts)
+    found = describe_estimates(given, best.z)
     assert found.error is not None
     separated = found.separated | _separated(base, trials, found.coef)
     error = np.where(separated[:, None], np.nan, found.error)
-    return _evaluate(model, trials, found._replace(separated=separated, error=error))
+    local = ~best.converged | ((best.reached < 2) & (len(starts) > 1))
+    return _evaluate(model, trials, found._replace(separated=separated, error=error, local=local))
 
 
 def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray:
@@ -272,14 +280,17 @@ def _starts(model: ChoiceModel, given: Likelihood, trials: Trials) -> np.ndarray
         points = np.concatenate([centre[None], _candidates(given.parameters, centre)])[:, None]
     points = np.broadcast_to(points, (len(points), given.groups, len(centre)))
     value = np.stack([_log_likelihood(given, z) for z in points])
-    best = np.argsort(-value, axis=0, kind="stable")[: STARTS // 2]
-    return np.concatenate([np.take_along_axis(points, best[..., None], axis=0), points[: STARTS // 2]])
+    # some of every size of effects: with a lapse each may have a mode, and the best points may all be near one
+    kinds = [np.arange(k, len(points), 4) for k in range(4)]
+    best = [kind[np.argsort(-value[kind], axis=0, kind="stable")[: STARTS // 8]] for kind in kinds]
+    return np.concatenate([*(np.take_along_axis(points, at[..., None], axis=0) for at in best), points[: STARTS // 2]])
 
 
 def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarray:
     """Points that a mode may be near, (CANDIDATES, K): rates of every size, and effects that suit them.
 
     What is learned at a small rate r differs little between arms, about as sqrt(r / (2 - r)): its coefficient is large.
+    A filter that assumes a noise of n times the rewards' variance learns at a rate of about 1 / (1 + n).
     """
     rng = np.random.default_rng(0)
     rates = np.array([parameter.transform == "bounded" and parameter.name != "lapse" for parameter in parameters])
@@ -288,12 +299,14 @@ def _candidates(parameters: Sequence[Parameter], centre: np.ndarray) -> np.ndarr
     normal = rng.normal(size=(CANDIDATES, len(parameters)))
     points = centre + np.where(effects, 0.0, 2.0 * normal)
     points[:, rates] = rng.uniform(-7.0, 4.0, (CANDIDATES, 1)) + normal[:, rates]
+    noisy = np.array([parameter.name == "noise" for parameter in parameters])
     learned = np.ones(CANDIDATES)
-    if rates.any():
-        mean = scipy.special.expit(points[:, rates]).mean(axis=1)
+    if (rates | noisy).any():
+        mean = scipy.special.expit(np.where(noisy, -points, points)[:, rates | noisy]).mean(axis=1)
         learned = np.sqrt(mean / (2.0 - mean))
     sizes = np.exp(1.6 * normal) * np.where(rng.random(normal.shape) < 0.8, 1.0, -1.0) / EFFECT
-    sizes[1::2] = normal[1::2]  # effects of ten: choices that are nearly certain, but for a lapse
+    sizes[1::4] = normal[1::4]  # effects of ten and thirty: choices that are nearly certain, but for a lapse
+    sizes[3::4] = 3.0 * normal[3::4]
     return np.where(effects, sizes / np.where(sticky, 1.0, learned[:, None]), points)
 
 
@@ -331,17 +344,31 @@ def _separated(model: ChoiceModel, trials: Trials, coef: np.ndarray) -> np.ndarr
 
 
 def describe_estimates(given: Likelihood, z: np.ndarray, covariance: np.ndarray | None = None) -> Estimates:
-    """Natural values, standard errors and intervals of estimates z, from the curvature unless a covariance is given."""
+    """Natural values, standard errors and intervals of estimates z, from the curvature unless a covariance is given.
+
+    No standard error is given at a bound, where the data say less than the prior, and where the interval of a rate or a
+    variance spans a factor of 50; the interval is there all the same, but at a bound.
+    """
+    edge, far = at_bound(z), FARTHEST - 1e-6
     with jax.enable_x64(True):
-        covariance = covariance_of(given, z) if covariance is None else covariance
+        if covariance is None:  # of the numbers that are not at a bound, given those that are
+            covariance = inverse_of(
+                curvature(objective_of(given, "map"), z) + 1e12 * edge[..., None] * np.eye(z.shape[1])
+            )[0]
         sd = np.sqrt(np.maximum(np.einsum("gii->gi", covariance), 0.0))
-        far = FARTHEST - 1e-6
         ends = (z, z - NORMAL * sd, z + NORMAL * sd)
         coef, low, high = (natural_rows(given, np.clip(end, -far, far)) for end in ends)
         slope = (natural_rows(given, z + STEP) - natural_rows(given, z - STEP)) / (2 * STEP)
+    error = np.abs(slope) * sd
+    widest = np.array([
+        min(HELD * parameter.prior.sd if parameter.prior else np.inf, np.inf if parameter.transform == "real" else BENT)
+        for parameter in given.parameters
+    ])  # fmt: skip
+    unknown = edge | (sd > widest)
     effects = [k for k, parameter in enumerate(given.parameters) if parameter.prior == WEAK]
     separated = (np.abs(z[:, effects]) > HELD * WEAK.sd).any(axis=1)
-    return Estimates(coef, separated, np.abs(slope) * sd, low, high, z)
+    low, high = (np.where(edge, np.nan, end) for end in (low, high))
+    return Estimates(coef, separated, np.where(unknown, np.nan, error), low, high, z, np.asarray(edge.any(axis=1)))
 
 
 def natural_rows(given: Likelihood, z: np.ndarray) -> np.ndarray:
@@ -400,6 +427,5 @@ def draw_coefficients(model: ChoiceModel, fitted: Fitted, trials: Trials, draws:
     assert fitted.z is not None
     given = choice_likelihood(_searched(model), trials)
     with jax.enable_x64(True):
-        root = np.linalg.cholesky(covariance_of(given, fitted.z) + 1e-12 * np.eye(fitted.z.shape[1]))
-        normal = np.random.default_rng(seed).normal(size=(draws, *fitted.z.shape))
-        return natural_rows(given, fitted.z + np.einsum("gij,dgj->dgi", root, normal))
+        points = draw_laplace(fitted.z, covariance_of(given, fitted.z), draws, np.random.default_rng(seed))
+        return natural_rows(given, np.clip(points, -FARTHEST, FARTHEST))

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from .checks import PredictiveCheck
 from .compare import Analysis, Selection, weights_in_course, weights_within_block
+from .effects import MEAN, ModelEffects
 from .models import OURS
+from .predictive import PredictiveCheck
 
 # Okabe-Ito: told apart by colour-blind readers and in print
 _SPARE = ("#0072B2", "#56B4E9", "#E69F00", "#000000")
@@ -124,8 +125,25 @@ def evidence(found: Analysis) -> Figure:
     return figure
 
 
+def effects(each: ModelEffects, source: str) -> Figure:
+    """Differences between groups and conditions with 95% intervals, in standard deviations over people."""
+    rows = [row for row in zip(each.coefficients, each.contrasts, each.effects, strict=True) if row[1] != MEAN]
+    rows = rows or list(zip(each.coefficients, each.contrasts, each.effects, strict=True))
+    places = np.arange(len(rows))[::-1]
+    middle, low, high = (np.array([getattr(row[2], name) / row[2].sd for row in rows])
+                         for name in ("value", "low", "high"))  # fmt: skip
+    figure = Figure(figsize=(5.6, min(1.4 + 0.32 * len(rows), 9.0)), layout="constrained")
+    ax: Any = figure.add_subplot()
+    ax.errorbar(middle, places, xerr=[middle - low, high - middle], fmt="o", color=_SPARE[0], markersize=4, capsize=2)
+    ax.axvline(0.0, color="0.6", linewidth=0.8)
+    ax.set_yticks(places, [f"{name}: {contrast}" for name, contrast, _ in rows])
+    ax.set_xlabel("difference, in standard deviations over people")
+    entitle(figure, f"What differs ({each.model})", source)
+    return figure
+
+
 def predictions(check: PredictiveCheck, source: str) -> Figure:
-    """Posterior predictive checks: what people do, and what the models expect of them."""
+    """One-step checks: what people do, and what the models expect of them given what happened before."""
     figure = Figure(figsize=(7.4, 5.0), layout="constrained")
     bars: Any = figure.add_subplot(2, 1, 1)
     curve: Any = figure.add_subplot(2, 1, 2)
@@ -148,7 +166,7 @@ def predictions(check: PredictiveCheck, source: str) -> Figure:
         curve.plot(check.trial[there], _mean(check.expected_course[k])[0][there], color=shades[name], linewidth=1.1)
     curve.set(xlabel="trial of the block", ylabel="takes the best so far", ylim=(0, 1.02))
     figure.legend(*bars.get_legend_handles_labels(), loc="outside right center", fontsize=8)
-    entitle(figure, "Posterior predictive checks, one step ahead (people: mean and standard error)", source)
+    entitle(figure, "One-step check: given what happened before (people: mean and standard error)", source)
     return figure
 
 

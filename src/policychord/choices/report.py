@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..inference import ModelRecovery, compare_groups, describe_comparison, not_excluded
+from ..inference import ModelRecovery, compare_groups, describe_comparison, detectable_difference, not_excluded
 from ..inference.comparison import ALIKE
 from ..inference.findings import no_verdict
+from ..inference.parameters import FARTHEST
 from ..inference.selection import ESTABLISHED, UNDECIDED
-from .checks import FOLDS, CrossValidation, Examination, PredictiveCheck
+from .attitudes import Attitudes, attitude_table, describe_attitudes
+from .checks import FOLDS, CrossValidation, Examination
 from .compare import Analysis, Plan, Rival, Rivals, Selection, compare_models, weights_within_block
 from .data import Choices
-from .estimate import CHANCE, Fitted, shrink
+from .effects import MEAN, ModelEffects, describe_effects, effect_table
+from .estimate import CHANCE, EFFECT, STARTS, Fitted, shrink
 from .learners import LEARNERS, AbstractLearner, Trials
 from .models import OURS, in_unit_of_rewards
+from .predictive import PredictiveCheck, SequenceCheck, sequence_table
 from .simulate import SYNTHETIC
 from .tasks import describe_task
 
@@ -24,7 +28,7 @@ _UNIT = (
     "Primitives: the paper's definitions. Its risk is softmax(-variance), in squared units of the rewards: the same "
     "rewards in another unit would give other weights and another comparison of the composed model."
 )
-Check = ModelRecovery | CrossValidation | PredictiveCheck | None
+Check = ModelRecovery | CrossValidation | PredictiveCheck | SequenceCheck | ModelEffects | Attitudes | None
 
 
 # ---------------------------------------------------------------------------------------------- tables
@@ -58,12 +62,16 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(certified_distance=composition.distance, data=trials.source)
 
 
-def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.DataFrame:
-    """One row a subject and model: coefficients with errors and 95 % intervals, likelihood, fit quality."""
+def subject_table(fit: Analysis, examined: Examination | None = None, group: np.ndarray | None = None) -> pd.DataFrame:
+    """One row a subject and model: coefficients with errors and 95 % intervals, likelihood, fit quality, flags.
+
+    `group` has everybody's, in the order of their names.
+    """
     every = dict.fromkeys(name for model in fit.models.values() for name in model.names)
     parts = []
     for name, model in fit.models.items():
         columns: dict[str, Any] = {"subject": model.subjects, "model": name}
+        columns |= {} if group is None else {"group": group}
         for label in every:
             for prefix, values in (("coef", model.coef), ("se", model.error), ("low", model.low), ("high", model.high)):
                 known = None if label not in model.names else values
@@ -73,8 +81,38 @@ def subject_table(fit: Analysis, examined: Examination | None = None) -> pd.Data
             columns |= {"trials": examined.trials, "chance": examined.chance / examined.trials,
                         "accuracy": examined.accuracy[name], "R2": examined.r2[name],
                         "held_out": examined.held_out[name]}  # fmt: skip
-        parts.append(pd.DataFrame(columns | {"separated": model.separated}))
+        parts.append(pd.DataFrame(columns | flags_of(model)))
     return pd.concat(parts, ignore_index=True)
+
+
+def flags_of(model: Fitted) -> dict[str, np.ndarray]:
+    """What is to be known of everybody's estimates."""
+    never = np.zeros(len(model.separated), dtype=bool)
+    bound, local = (never if flag is None else flag for flag in (model.at_bound, model.local))
+    return {"separated": model.separated, "at_bound": bound, "local": local}
+
+
+def group_of_people(choices: Choices) -> np.ndarray | None:
+    """Everybody's group, in the order of their names, if the table has some."""
+    if choices.group is None:
+        return None
+    return choices.group[np.unique(choices.subject, return_index=True)[1]].astype(str)
+
+
+def coefficient_table(fit: Analysis, group: np.ndarray | None = None) -> pd.DataFrame:
+    """Mean and standard deviation of every coefficient over people who have a standard error, by group."""
+    rows = []
+    for name, model in fit.models.items():
+        if name == OURS or model.error is None or model.pooled:
+            continue
+        labels = np.full(len(model.coef), "all") if group is None else group
+        for k, label in enumerate(model.names):
+            for part in dict.fromkeys(labels.tolist()):
+                values = model.coef[(labels == part) & np.isfinite(model.error[:, k]), k]
+                mean, sd = (values.mean(), values.std(ddof=1)) if len(values) > 1 else (np.nan, np.nan)
+                row = {"model": name, "coefficient": label} | ({} if group is None else {"group": part})
+                rows.append(row | {"people": len(values), "mean": mean, "sd": sd})
+    return pd.DataFrame(rows)
 
 
 def shrunk_table(plan: Plan, trials: Trials) -> pd.DataFrame:
@@ -230,12 +268,21 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
     if len(names) < 2:
         return ()
     evidence = np.stack([model.log_evidence for model in fit.models.values()], axis=1)
-    same = compare_groups({str(name): evidence[label == name] for name in names}).same
+    by_group = {str(name): evidence[label == name] for name in names}
+    same = compare_groups(by_group).same
     sizes = ", ".join(f"{name} ({count})" for name, count in zip(names, counts, strict=True))
+    if same < 1 - ESTABLISHED:
+        return (f"Groups: {sizes}. They use the models with different frequencies: the probability that they are the "
+                f"same is {_probability(same)}.",)  # fmt: skip
     so = "Whether they use the models with the same frequencies is open"
-    if not 1 - ESTABLISHED <= same <= ESTABLISHED:
-        so = f"They use the models with {'the same' if same > ESTABLISHED else 'different'} frequencies"
-    return (f"Groups: {sizes}. {so}: the probability that they are the same is {_probability(same)}.",)
+    if same > ESTABLISHED:
+        so = "No difference in the frequencies of the models was found"
+    least = detectable_difference(by_group)
+    power = "not even groups that share no model would be told apart with a probability of .8"
+    if least is not None:
+        power = (f"groups of these sizes are told apart with a probability of .8 if the shares of the most frequent "
+                 f"model differ by {least:.1f}, and smaller differences are not excluded")  # fmt: skip
+    return (f"Groups: {sizes}. {so}: the probability that they are the same is {_probability(same)}; {power}.",)
 
 
 # ------------------------------------------------------------------------------------------------ page
@@ -247,9 +294,10 @@ def describe(
     examined: Examination | None = None,
     said: tuple[str, ...] = (),
     *checks: Check,
+    group: np.ndarray | None = None,
 ) -> str:
     """The analysis in plain language, as Markdown; the tables are in files."""
-    (_, data), *rest = sections(fit, rivals, examined, said, *checks)
+    (_, data), *rest = sections(fit, rivals, examined, said, *checks, group=group)
     parts = [f"# {title_of(fit)}\n\n{data}", *(f"## {heading}\n\n{words}" for heading, words in rest)]
     return "\n\n".join(parts) + "\n"
 
@@ -265,16 +313,18 @@ def sections(
     examined: Examination | None = None,
     said: tuple[str, ...] = (),
     *checks: Check,
+    group: np.ndarray | None = None,
 ) -> list[tuple[str, str]]:
-    """Headings and their Markdown."""
+    """Headings and their Markdown. `group` has everybody's, in the order of their names."""
     parts = [("The data", _about_data(fit, said)), ("Which model is the most frequent?", _about_models(fit, examined))]
     if rivals is not None and fit.composed is not None:
         heading = "Is it the primitives, or only a floor under improbable choices?"
         parts.append((heading, _about_rivals(rivals.known(), fit.ours.reference)))
     if fit.composed is not None:
-        parts.append(("How the primitives are weighed", _about_weights(fit)))
-    parts += [_about_check(check) for check in checks if check is not None]
-    return [*parts, ("What to know about the fits", _about_fits(fit))]
+        attitudes = next((check for check in checks if isinstance(check, Attitudes)), None)
+        parts.append(("How the primitives are weighed", _about_weights(fit, attitudes)))
+    parts += [_about_check(check) for check in checks if check is not None and not isinstance(check, Attitudes)]
+    return [*parts, ("What to know about the fits", _about_fits(fit, group))]
 
 
 def _about_data(fit: Analysis, said: tuple[str, ...]) -> str:
@@ -337,7 +387,7 @@ def _about_rivals(rivals: list[Rival], reference: str) -> str:
     ])  # fmt: skip
 
 
-def _about_weights(fit: Analysis) -> str:
+def _about_weights(fit: Analysis, attitudes: Attitudes | None) -> str:
     mean, arms = weights_within_block(fit).mean, fit.trials.arms
     first, last = (fit.ours.primitives[int(mean[at].argmax())] for at in (0, -1))
     start = f"At the first trial of a block {first} weighs most ({mean[0].max():.2f})"
@@ -350,10 +400,35 @@ def _about_weights(fit: Analysis) -> str:
         "\n\nThese weights are what the composed model implies, not what the choices alone show: choices between "
         f"{arms} arms give {arms - 1} {number} a trial, and the model divides {them} among {len(fit.ours.primitives)} "
         "primitives. The certificate proves that the division is the model's optimum, and says nothing about people."
+        + ("" if attitudes is None else _about_attitudes(attitudes, fit.ours.reference))
     )
 
 
-def _about_check(check: ModelRecovery | CrossValidation | PredictiveCheck) -> tuple[str, str]:
+def _about_attitudes(found: Attitudes, reference: str) -> str:
+    none, other = len(found.planted[0].halves.early), len(found.planted[1].halves.early)
+    return "\n".join([
+        "\n\n**May the weights be read as attitudes?** People with a planted attitude to uncertainty played the same "
+        f"task: with the fitted coefficients of {reference}, but for the bonus RU, which was zero ({none} cohorts), or "
+        f"that of the strongest tenth of people, positive or negative ({other} cohorts each). Means of both halves of "
+        "a block:\n",
+        *_markdown(attitude_table(found)), "",
+        *(f"- {line}" for line in describe_attitudes(found)), "",
+        "Intervals are those of one more cohort of as many people; they do not hold the error of the fitted "
+        "coefficients.",
+    ])  # fmt: skip
+
+
+def _about_check(
+    check: ModelRecovery | CrossValidation | PredictiveCheck | SequenceCheck | ModelEffects,
+) -> tuple[str, str]:
+    if isinstance(check, ModelEffects):
+        table = effect_table((check,)).drop(columns=["model", "converged"])
+        lines = "\n".join(f"- {_as_markdown(line)}" for line in describe_effects(check))
+        return "What groups and conditions differ in" if set(check.contrasts) != {MEAN} else "The group", (
+            lines + "\n\n" + "\n".join(_markdown(table)) + "\n\n`detectable`: the smallest difference that would "
+            "have been found with a probability of .8. `sd_people`: of the coefficient over people of the same group. "
+            "Rates and lapses are in logits, variances in logarithms. effects.csv has all models."
+        )
     if isinstance(check, ModelRecovery):
         right = "; ".join(f"{name} {check.people[k, k]:.2f}" for k, name in enumerate(check.models))
         words = (
@@ -367,18 +442,38 @@ def _about_check(check: ModelRecovery | CrossValidation | PredictiveCheck) -> tu
         others = "; ".join(f"{name} {check.mean(name):.4f}" for name in rest)
         lead = check.mean(best) - check.mean(rest[0]) if rest else ALIKE
         close = f" {best} and {rest[0]} are only {lead:.4f} apart: take them as one." if lead < ALIKE else ""
+        gain = check.lead(best, rest[0]) if rest else None
+        if gain is not None:
+            so = "is established" if gain.clear else "is not established"
+            close = f" Its lead over {rest[0]}, {gain.mean:+.4f} ± {gain.error:.4f} over people, {so}.{close}"
         return "Predicting other people", (
-            f"With coefficients from other people, {best} predicts best: {check.mean(best):.4f} nats a trial, best in "
-            f"{check.best_in(best)} of {len(check.score)} random splits.{close} {others}."
+            f"With coefficients from other people, {best} has the highest score: {check.mean(best):.4f} nats a trial. "
+            f"It comes first in {check.best_in(best)} of {len(check.score)} random splits of the same people, which "
+            f"are no independent evidence.{close} {others}."
+        )
+    if isinstance(check, SequenceCheck):
+        outside = [f"{row.name} ({model})" for model, rows in check.predictions.items() for row in rows
+                   if not row.inside]  # fmt: skip
+        words = (
+            f"{check.draws} whole experiments of every model, with parameters drawn around everybody's estimates "
+            "(Laplace approximation). What simulated people choose decides what they see. Given are the task and what "
+            "arms pay, which is drawn from what they paid to the same person in the same block. `low` and `high` "
+            "hold 95 % of the experiments. The estimates have seen the same data: a measure inside is no evidence for "
+            "a model, one outside speaks against it.\n\n"
+        )
+        table = "\n".join(_markdown(sequence_table(check)))
+        return "Posterior predictive check: whole sequences", (
+            f"{words}{table}\n\nOutside: {', '.join(outside) if outside else 'nothing'}."
         )
     words = (
-        "What people did, and what each model expects given what happened before (shares of trials, means over "
-        "people):\n\n"
+        "What people did, and what each model expects at the estimates, given all that really happened before (shares "
+        "of trials, means over people). One step ahead of history a model cannot go astray; for whole sequences see "
+        "the next section.\n\n"
     )
-    return "Posterior predictive check", words + "\n".join(_markdown(check_table(check)))
+    return "One-step check", words + "\n".join(_markdown(check_table(check)))
 
 
-def _about_fits(fit: Analysis) -> str:
+def _about_fits(fit: Analysis, group: np.ndarray | None) -> str:
     certified = "" if fit.composed is None else (
         " Every weight vector (weights.csv) comes with a proof: it lies within "
         f"{fit.ours.composition.distance.max():.1e} of the optimal one (certified_distance, summed over primitives)."
@@ -388,9 +483,23 @@ def _about_fits(fit: Analysis) -> str:
         "matters where there is no maximum, and with standard errors and 95 % intervals from the curvature, named by "
         "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first in "
         f"units of all that is uncertain. The evidence for a model is -BIC/2.{certified}",
-        *(f"{name}: for {int(model.separated.sum())} of {len(model.subjects)} people no finite coefficients fit best "
-          "(`separated`): a weak prior holds them, and no standard errors are given."
-          for name, model in fit.models.items() if model.separated.any()),
+        "",
+        f"- Bounds: a coefficient times the spread of its feature between arms lies within ±{FARTHEST * EFFECT:g}; "
+        f"logits of rates and lapses within ±{FARTHEST:g}; variances within a factor of exp({FARTHEST:g}) of that of "
+        "the rewards.",
+        "- `separated`: no finite coefficients fit best, and the weak prior holds them. `at_bound`: an estimate is at "
+        f"a bound. `local`: of {STARTS} searches no second one came as high, or the search did not settle: there may "
+        "be a better optimum.",
+        "- No standard error is given for separated people, at a bound, where the data say less than the weak prior, "
+        "and where the interval of a rate or variance spans a factor of 50 (of odds, or values): look at `low_...` and "
+        "`high_...` there.",
+        *(f"- {name}: of {len(model.subjects)} people {', '.join(counts)}."
+          for name, model in fit.models.items()
+          if (counts := [f"{int(values.sum())} `{flag}`" for flag, values in flags_of(model).items() if values.any()])),
+        "",
+        "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
+        "errors; `--effects` and `--empirical-bayes` take that away):", "",
+        *_markdown(coefficient_table(fit, group)),
     ])  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from .progress import watching
 
 if TYPE_CHECKING:
     from ..choices import Choices, Plan, Reading
+    from ..choices.effects import By
     from ..choices.tasks import Numbers
     from ..runs.choices import ChoiceResult
 
@@ -190,10 +191,16 @@ class _Checks(NamedTuple):
     )] = False  # fmt: skip
     cross_validate: Annotated[bool, _flag("--cross-validate", "Predict people who were left out.")] = False
     ppc: Annotated[bool, _flag(
-        "--ppc", "Posterior predictive checks: do the models repeat, stay and shift as people do?"
+        "--ppc", "Do the models repeat, stay and shift as people do? One step ahead, and in whole experiments with "
+        "drawn parameters (a posterior predictive check)."
     )] = False  # fmt: skip
+    effects: Annotated[str, _of_checks(
+        "What coefficients may differ with, of the columns group (between people) and condition (within people): "
+        "differences by empirical Bayes, and what could have been found (effects.csv).", "group,condition"
+    )] = ""  # fmt: skip
     arviz: Annotated[str, _of_checks(
-        "Write this model's draws and pointwise log-likelihood for ArviZ (posterior.zarr).", "MODEL"
+        "Write this model's draws and pointwise log-likelihood for ArviZ (posterior.nc, for arviz.from_netcdf).",
+        "MODEL"
     )] = ""  # fmt: skip
     individuals: Annotated[bool, _flag(
         "--individuals", "A line for each person in the figure of the weights.", options.RESULTS
@@ -243,13 +250,14 @@ def _fit_command(
     plan = _plan(choices, compared)
     arviz = checks.arviz
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
+    by = _effects(choices, checks.effects)
     folder = prepare(Path("out") / "bandit-fit" if out is None else out)
     read = (describe_task(choices.task), describe_learner(plan), *choices.said)
     if not json:  # before the fit: a wrong guess is noticed while there is time
         emit(json, {}, *read)
     keep_programs()
     with watching() as watch:
-        result = run_choices(choices, plan, ChoiceChecks(checks.recover, checks.cross_validate, checks.ppc), watch)
+        result = run_choices(choices, plan, ChoiceChecks(checks.recover, checks.cross_validate, checks.ppc, by), watch)
         watch("writing and drawing", 3, 4)
         files = write_choices(result, folder, checks.empirical_bayes, arviz, checks.individuals)
     _tell(result, folder, files, json, already=len(read))
@@ -302,6 +310,16 @@ def _with_habits(models: tuple[str, ...], also: str) -> tuple[str, ...]:
         more += ["none"] if habit == "chance" else [f"{name}+{habit}" for name in models if name != OURS]
     every = dict.fromkeys([*(name for name in models if name != OURS), *more])
     return (*every, *(name for name in models if name == OURS))
+def _effects(choices: "Choices", text: str) -> "tuple[By, ...]":
+    """By what coefficients may differ; wrong words, and a table that lacks it, are errors before anything is fitted."""
+    from ..choices.effects import CHECKS
+
+    by = []
+    for name in _words(text):
+        options.require(name in CHECKS, "--effects", name, f"there are {', '.join(CHECKS)}")
+        by += [kind for kind in CHECKS if kind == name]
+        CHECKS[by[-1]](choices)
+    return tuple(by)
 
 
 def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
@@ -328,6 +346,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
         *(f"Warning: {line}" for line in examined.warnings),
         verdict(result, examined),
         *(line for line in numbers["held_out"] if line not in examined.warnings),
+        *numbers.get("effects", {"notes": []})["notes"],
         "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
         "of trials that the coefficients were not fitted to.",
         f"Wrote {counted(len(files), 'file')} to {out}.",

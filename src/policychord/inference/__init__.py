@@ -23,12 +23,13 @@ if TYPE_CHECKING:
         near_duplicates,
         paired,
     )
+    from .contrasts import Contrasts, by_condition, contrasts_of
     from .decisions import Family, Observations, from_dataset, from_trace, observations
     from .export import to_arviz, to_datatree, to_numpyro
     from .figures import draw_correlations, draw_differences, draw_estimates, draw_people, draw_recovery, draw_weights
     from .findings import comparison_rows, comparison_table, describe, describe_comparison, sentence_of
     from .fits import Fit, fit, likelihood_of
-    from .groups import GroupFit, ModelFrequencies, empirical_bayes, model_frequencies
+    from .groups import Effect, GroupFit, ModelFrequencies, effects_of, empirical_bayes, model_frequencies
     from .learning.objectives import Learned, learn
     from .likelihoods import Data, Likelihood, Model, likelihood
     from .optimise import Optimum, estimate, maximise
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         Power,
         compare_conditions,
         compare_groups,
+        detectable_difference,
         exceedance,
         not_excluded,
         posterior_frequencies,
@@ -70,15 +72,16 @@ _HOME = {
     "search": ("Estimate",),
     "optimise": ("Optimum", "estimate", "maximise"),
     "uncertainty": ("Uncertainty", "Verdict", "verdicts"),
-    "groups": ("GroupFit", "ModelFrequencies", "empirical_bayes", "model_frequencies"),
+    "groups": ("Effect", "GroupFit", "ModelFrequencies", "effects_of", "empirical_bayes", "model_frequencies"),
+    "contrasts": ("Contrasts", "by_condition", "contrasts_of"),
     "comparison": (
         "Comparison", "Difference", "Estimator", "Score", "compare", "folds_of", "folds_within", "near_duplicates",
         "paired",
     ),
     "selection": (
         "ConditionComparison", "Frequencies", "GroupComparison", "ModelSelection", "Power", "compare_conditions",
-        "compare_groups", "exceedance", "not_excluded", "posterior_frequencies", "power", "select_families",
-        "select_models",
+        "compare_groups", "detectable_difference", "exceedance", "not_excluded", "posterior_frequencies", "power",
+        "select_families", "select_models",
     ),
     "decisions": ("Family", "Observations", "from_dataset", "from_trace", "observations"),
     "fits": ("Fit", "fit", "likelihood_of"),

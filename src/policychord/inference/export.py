@@ -44,10 +44,11 @@ def to_arviz(given: Likelihood, fitted: Estimate, *, draws: int = 400, method: s
         "posterior": xr.Dataset(posterior, {"group": np.arange(given.groups), **entries}),
         "log_likelihood": xr.Dataset({given.model.name: (("chain", "draw", "decision"), log_p[:, counted][None])}),
     })  # fmt: skip
-    return _for_installed_arviz(tree)
+    return for_installed_arviz(tree)
 
 
-def _for_installed_arviz(tree: Any) -> Any:
+def for_installed_arviz(tree: Any) -> Any:
+    """A tree as the installed ArviZ takes it: an `InferenceData` before 1.0."""
     try:
         import arviz
     except ImportError:

@@ -72,14 +72,18 @@ def objective_of(given: Likelihood, method: str = "ml", groups: int | None = Non
 
 
 def with_normal_prior(objective: Objective, mean: np.ndarray, precision: np.ndarray) -> Objective:
-    """The objective and ln N(z; mean, precision^-1); numbers without any precision have no prior."""
+    """The objective and ln N(z; mean, precision^-1), with one mean (K) or one for each group (groups, K).
+
+    Numbers without any precision have no prior.
+    """
     some = np.diag(precision) > 0
     constant = 0.5 * (np.linalg.slogdet(precision[np.ix_(some, some)])[1] - some.sum() * np.log(2 * np.pi))
 
     def posterior(z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, ...]:
         value, gradient, *products = objective(z, which)
-        pull = (z - mean) @ precision
-        density = constant - 0.5 * np.einsum("gi,gi->g", z - mean, pull)
+        off = z - (mean if mean.ndim == 1 else mean[which])
+        pull = off @ precision
+        density = constant - 0.5 * np.einsum("gi,gi->g", off, pull)
         return value + density, gradient - pull, *(each + precision for each in products)
 
     return posterior

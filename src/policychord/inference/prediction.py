@@ -6,7 +6,7 @@ the data, such as offers or rewards, is given. The estimates have seen the same 
 is no evidence for a model; one outside speaks against it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,10 +57,13 @@ def predict(
         report(progress, "simulating at the estimates", r, draws)
         again = simulate(given.model, natural(given.parameters, point), seed + r)
         simulated[r] = [measure(again) for measure in measures.values()]
-    predictions = []
-    for (name, measure), values in zip(measures.items(), simulated.T, strict=True):
-        observed = float(measure(data))
-        low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        share = float(np.mean(values >= observed))
-        predictions.append(Prediction(name, observed, float(values.mean()), float(low), float(high), share))
-    return tuple(predictions)
+    observed = np.array([float(measure(data)) for measure in measures.values()])
+    return beside(tuple(measures), observed, simulated)
+
+
+def beside(names: Sequence[str], observed: np.ndarray, simulated: np.ndarray) -> tuple[Prediction, ...]:
+    """Measures of the data (measures) beside those of simulated experiments (experiments, measures)."""
+    low, high = np.quantile(simulated, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    share = np.mean(simulated >= observed, axis=0)
+    rows = zip(names, observed, simulated.mean(axis=0), low, high, share, strict=True)
+    return tuple(Prediction(name, *map(float, numbers)) for name, *numbers in rows)

@@ -31,6 +31,7 @@ DIFFERENCE = 1e-4  # of z, over which gradients are compared for that
 TRIALS = 12  # of the length of a step, each a tenth to a half of the one before
 SNAP = 1e-9  # from the border, where a number is put on it
 SMALLEST = 1e-10  # a step that moves nothing by more is none
+AS_HIGH = 0.05  # nats below the mode, within which a run of FIRST_STEPS has found it
 SAME = 1e-9  # nats by which a mode must be higher to be another one
 ROUNDING = 1e-12  # of a value: by so much a sum may seem to fall
 NOISE = 1e-8  # the same of a value that is made of solved weights
@@ -44,6 +45,7 @@ class Estimate(NamedTuple):
     log_posterior: Float[np.ndarray, " groups"]  # the objective: log-likelihood, and with `map` the log prior's density
     inverse: Float[np.ndarray, "groups K K"]  # about the covariance: what the search collected on its way
     converged: Bool[np.ndarray, " groups"]
+    reached: Int[np.ndarray, " groups"]  # starts from which a run came as high: one alone says little
 
     @property
     def at_bound(self) -> Bool[np.ndarray, "groups K"]:
@@ -66,6 +68,7 @@ class _Runs(NamedTuple):
     renewed: Bool[np.ndarray, " groups"]  # C, since the last step
     steps: Int[np.ndarray, " groups"]  # taken
     waited: Int[np.ndarray, " groups"]  # evaluations since C was measured
+    measured: Int[np.ndarray, " groups"]  # steps taken when C was measured; -1 before
 
 
 def maximise_groups(
@@ -100,8 +103,10 @@ def maximise_groups(
             failed = active[runs.trials[active] >= TRIALS]
             done[failed[runs.fresh[failed]]] = True
             _renew(runs, failed[~runs.fresh[failed]])
-            _measure(objective, runs, active[(runs.waited[active] >= PATIENCE) & ~done[active]])
-    return Estimate(runs.z, runs.value, runs.metric, converged)
+            # without a step since the last time C would be the same, and the run would never be given up
+            slow = (runs.waited[active] >= PATIENCE) & (runs.steps[active] > runs.measured[active]) & ~done[active]
+            _measure(objective, runs, active[slow])
+    return Estimate(runs.z, runs.value, runs.metric, converged, np.ones(len(z), int))
 
 
 def maximise_from_starts(objective: Objective, starts: np.ndarray, *, near: float = NEAR) -> Estimate:
@@ -109,9 +114,10 @@ def maximise_from_starts(objective: Objective, starts: np.ndarray, *, near: floa
 
     Where that is far out, there may be a plateau: one more run begins nearer, and the higher end counts.
     """
-    z, inverse = starts[0], None
+    z, inverse, heights = starts[0], None, []
     if len(starts) > 1:
         first, *others = (maximise_groups(objective, z, steps=FIRST_STEPS, near=max(near, FIRST_NEAR)) for z in starts)
+        heights = [np.array(run.log_posterior) for run in (first, *others)]
         for other in others:
             keep_higher(first, other, np.arange(len(other.z)))
         z, inverse = first.z, first.inverse
@@ -120,6 +126,7 @@ def maximise_from_starts(objective: Objective, starts: np.ndarray, *, near: floa
     if out.size:
         nearer = np.clip(best.z[out], -NEARER, NEARER)
         keep_higher(best, maximise_groups(part_of(objective, out), nearer, near=near), out)
+    best.reached[:] = np.sum([height >= best.log_posterior - AS_HIGH for height in heights], axis=0) if heights else 1
     return best
 
 
@@ -145,6 +152,7 @@ def _begin(objective: Objective, z: np.ndarray, inverse: np.ndarray | None) -> _
         metric=_inverses(products[0]) if scored else metric, far=np.full(count, scored),
         fresh=np.full(count, inverse is None and not scored), length=np.ones(count), trials=np.zeros(count, int),
         renewed=np.zeros(count, bool), steps=np.zeros(count, int), waited=np.zeros(count, int),
+        measured=np.full(count, -1),
     )  # fmt: skip
 
 
@@ -235,6 +243,7 @@ def _measure(objective: Objective, runs: _Runs, groups: np.ndarray) -> None:
     runs.metric[groups[known]] = _inverted(np.abs(values), vectors)
     runs.fresh[groups[known]] = runs.far[groups[known]] = False
     runs.length[groups], runs.trials[groups], runs.waited[groups] = 1.0, 0, 0
+    runs.measured[groups] = runs.steps[groups]
 
 
 def _restart(runs: _Runs, groups: np.ndarray) -> None:

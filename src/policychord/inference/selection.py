@@ -6,6 +6,7 @@ NeuroImage 84) weighs in the possibility that all models are equally frequent; s
 conditions. Families as in Penny et al. (2010). Power is found by drawing groups from people who were measured.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -111,6 +112,42 @@ def compare_groups(groups: Mapping[str, ArrayLike], *, tol: float = 1e-6) -> Gro
         tuple(checked), float(expit(log_same - log_different)), log_same, log_different,
         tuple(group.selection for group in alone), together.selection,
     )  # fmt: skip
+
+
+def detectable_difference(
+    groups: Mapping[str, ArrayLike],
+    differences: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
+    *,
+    draws: int = 30,
+    seed: int = 0,
+) -> float | None:
+    """The smallest difference in the share of a model that groups of these sizes would show with a probability of .8.
+
+    Groups are drawn with replacement from all people: of every second group a share of (1 + difference)/2, of the
+    others (1 - difference)/2, from those who use the most frequent model, by their responsibilities. They differ where
+    `compare_groups` says so with a probability above .95. None if not even the largest is found.
+    """
+    checked = {name: _checked(evidence) for name, evidence in groups.items()}
+    evidence = np.concatenate(list(checked.values()))
+    selection = select_models(evidence)
+    uses = selection.responsibilities[:, int(selection.expected.argmax())]
+    drawn_by = np.stack([uses, 1.0 - uses]) + 1e-12
+    drawn_by /= drawn_by.sum(axis=1, keepdims=True)
+
+    def found(difference: float) -> bool:
+        count = 0
+        for number in range(draws):
+            rng, drawn = np.random.default_rng((seed, number)), {}
+            for k, (name, part) in enumerate(checked.items()):
+                own = round(0.5 * (1.0 + (difference if k % 2 == 0 else -difference)) * len(part))
+                rows = [rng.choice(len(evidence), size, p=p) for size, p in zip((own, len(part) - own), drawn_by,
+                                                                                strict=True)]  # fmt: skip
+                drawn[name] = evidence[np.concatenate(rows)]
+            count += compare_groups(drawn, tol=1e-3).same < 1.0 - ESTABLISHED
+        return count >= 0.8 * draws
+
+    place = bisect_left(range(len(differences)), True, key=lambda k: found(differences[k]))  # larger ones are easier
+    return float(differences[place]) if place < len(differences) else None
 
 
 class ConditionComparison(NamedTuple):

@@ -6,10 +6,19 @@ from typing import Any, NamedTuple
 
 from .._types import Watch
 from ..choices import checks, figures, report
+from ..choices.attitudes import Attitudes, attitude_table, describe_attitudes, plant_attitudes
 from ..choices.compare import Analysis, Plan, Rivals, analyse, fit_rivals
 from ..choices.data import Choices, as_csv
+from ..choices.effects import By, ModelEffects, describe_effects, effect_table, fit_effects
 from ..choices.estimate import CHANCE
 from ..choices.models import OURS
+from ..choices.predictive import (
+    PredictiveCheck,
+    SequenceCheck,
+    check_predictions,
+    predict_sequences,
+    sequence_table,
+)
 from ..drawing import styled
 from ..inference import ModelRecovery, describe_comparison, draw_differences
 from .page import PageFigure, render_page
@@ -22,13 +31,25 @@ CAPTIONS = {
     "weights_in_course": "The same weights along the experiment, blocks one after the other.",
     "coefficients": "Coefficients of every person with their 95% intervals.",
     "evidence": "The evidence for the composed model over its reference, person by person.",
-    "predictions": "What the fitted models do when they are simulated, beside what people did.",
+    "predictions": "What the fitted models expect one step ahead of what happened, beside what people did.",
+    "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
 
-TABLES = ("subjects", "models", "weights", "recovery", "confusion", "predictions", "shrunk")
+TABLES = (
+    "subjects",
+    "models",
+    "weights",
+    "recovery",
+    "confusion",
+    "predictions",
+    "sequences",
+    "effects",
+    "attitudes",
+    "shrunk",
+)
 # all that a fit may write: an earlier one's go first, so that Ctrl-C never leaves files of two runs
 WRITTEN = (
-    "report.html", "summary.md", "posterior.zarr", *(f"{name}.csv" for name in TABLES),
+    "report.html", "summary.md", "posterior.nc", *(f"{name}.csv" for name in TABLES),
     *(f"figures/{name}.{ending}" for name in CAPTIONS for ending in ("svg", "png")),
 )  # fmt: skip
 
@@ -39,6 +60,7 @@ class ChoiceChecks(NamedTuple):
     recover: bool
     cross_validate: bool
     ppc: bool
+    effects: tuple[By, ...] = ()  # by what coefficients may differ
 
 
 class ChoiceResult(NamedTuple):
@@ -51,8 +73,11 @@ class ChoiceResult(NamedTuple):
     rivals: Rivals | None
     recovered: ModelRecovery | None
     others: checks.CrossValidation | None
-    predicted: checks.PredictiveCheck | None
+    predicted: PredictiveCheck | None
     remarks: tuple[str, ...]  # about the data, before any result
+    sequences: SequenceCheck | None = None
+    effects: tuple[ModelEffects, ...] = ()
+    attitudes: Attitudes | None = None
 
 
 def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch) -> ChoiceResult:
@@ -68,15 +93,21 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
         rivals = fit_rivals(result.trials, plan.link, plan.eps, plan=plan, known=known)
     recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
     others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
-    predicted = checks.check_predictions(plan.everything, result.models, result.trials) if asked.ppc else None
+    predicted = sequences = None
+    if asked.ppc:
+        predicted = check_predictions(plan.everything, result.models, result.trials)
+        sequences = predict_sequences(choices, plan, result.models, result.trials, progress=watch)
+    effects = fit_effects(choices, plan, result.trials, asked.effects, watch) if asked.effects else ()
     return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted,
-                        report.remarks_on(choices, plan, result))  # fmt: skip
+                        report.remarks_on(choices, plan, result), sequences, effects,
+                        plant_attitudes(choices, plan, result, progress=watch))  # fmt: skip
 
 
 def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
     """The page, its words as a summary, tables and figures, and the draws of the model `arviz` if it is named."""
-    _, plan, result, examined, rivals, recovered, others, predicted, remarks = fitted
-    tables = {"subjects": report.subject_table(result, examined), "models": report.model_table(result, examined)}
+    choices, plan, result, examined, rivals, recovered, others, predicted, remarks, sequences, effects, planted = fitted
+    group = report.group_of_people(choices)
+    tables = {"subjects": report.subject_table(result, examined, group), "models": report.model_table(result, examined)}
     pictures: dict[str, Any] = {
         "model_comparison": partial(figures.comparison, result),
         "held_out": partial(draw_differences, examined.comparison, CHANCE, "trial"),
@@ -92,10 +123,18 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
     if predicted is not None:
         tables["predictions"] = report.check_table(predicted)
         pictures["predictions"] = partial(figures.predictions, predicted, result.trials.source)
+    if sequences is not None:
+        tables["sequences"] = sequence_table(sequences)
+    best = best_of(effects, examined)
+    if best is not None:
+        tables["effects"] = effect_table(effects)
+        pictures["effects"] = partial(figures.effects, best, result.trials.source)
+    if planted is not None:
+        tables["attitudes"] = attitude_table(planted)
     if shrunk:
         tables["shrunk"] = report.shrunk_table(plan, result.trials)
-    about = (result, rivals, examined, remarks, recovered, others, predicted)
-    summary, sections = report.describe(*about), report.sections(*about)
+    about = (result, rivals, examined, remarks, best, planted, recovered, others, predicted, sequences)
+    summary, sections = report.describe(*about, group=group), report.sections(*about, group=group)
     remove_results(out, WRITTEN)
     files = [write_text(out / "summary.md", summary)]
     files += [write_text(out / f"{name}.csv", as_csv(table)) for name, table in tables.items()]
@@ -107,8 +146,14 @@ def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, ind
     files.insert(0, write_text(out / "report.html", render_page(headline, sections, drawn, out)))
     if arviz:
         tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
-        files.append(write_dataset(out / "posterior.zarr", tree))
+        files.append(write_dataset(out / "posterior.nc", tree))
     return files
+
+
+def best_of(effects: tuple[ModelEffects, ...], examined: checks.Examination) -> ModelEffects | None:
+    """The effects of the model that predicts best among those that have some."""
+    known = {each.model: each for each in effects}
+    return next((known[name] for name in examined.comparison.names if name in known), None)
 
 
 def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, Any]:
@@ -128,6 +173,13 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
             "controls": {rival.name: {key: getattr(rival, key) for key in ("log_likelihood", "pxp", "bor")}
                          for rival in rivals.known()},
         }  # fmt: skip
+    if fitted.attitudes is not None:
+        planted = fitted.attitudes
+        numbers["attitudes"] = {"table": attitude_table(planted).to_dict("records"),
+                                "notes": list(describe_attitudes(planted))}  # fmt: skip
+    if (best := best_of(fitted.effects, examined)) is not None:
+        numbers["effects"] = {"table": effect_table(fitted.effects).to_dict("records"),
+                              "notes": list(describe_effects(best))}  # fmt: skip
     if others is not None:
         numbers["other_people"] = {name: others.mean(name) for name in others.models}
     return numbers

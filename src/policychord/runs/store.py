@@ -172,7 +172,9 @@ def write_table(path: Path, table: Any) -> Path:
 
 
 def write_dataset(path: Path, dataset: Any) -> Path:
-    """An `xarray.Dataset` as a Zarr folder."""
+    """An `xarray.Dataset` or a tree of them as a Zarr folder, or as a netCDF file if the name ends in .nc."""
+    if path.suffix == ".nc":
+        return _whole(path, lambda target: dataset.to_netcdf(target, engine="h5netcdf"), ".nc")
 
     def replace_folder(target: Path) -> None:
         with warnings.catch_warnings():

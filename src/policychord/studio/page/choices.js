@@ -214,7 +214,7 @@ export function mount(root, page) {
   }
 
   function describeChecks(one) {
-    showCheck("ppc", "Predictive checks",
+    showCheck("ppc", "One-step check",
       ["Shares of trials, mean over people: what these people did, and what each fitted model expects one step ahead.",
         tableOf(["", ...one.statistics], one.rows.map((row) => [row.who, ...row.shares.map(two)]))]);
   }

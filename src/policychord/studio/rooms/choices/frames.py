@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ....choices.checks import Examination, check_predictions, examine, recover
+from ....choices.checks import Examination, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
+from ....choices.predictive import check_predictions
 from ....choices.report import (
     describe_groups,
     model_table,
