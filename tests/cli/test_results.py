@@ -78,7 +78,7 @@ def test_bandit_for_programs(here, tmp_path):
     assert "Trials of 20000 ms or more: 1, learned from but not scored." in record["notes"]
     header = (tmp_path / "out" / "subjects.csv").read_text().splitlines()[0]
     assert header.startswith("subject,model,coef_V,se_V,low_V,high_V,coef_RU,")
-    assert header.endswith("log_likelihood,BIC,AIC,trials,chance,accuracy,R2,held_out,separated")
+    assert header.endswith("log_likelihood,BIC,AIC,trials,chance,accuracy,R2,held_out,separated,at_bound,local")
     summary = (tmp_path / "out" / "summary.md").read_text()
     assert "standard error over people" in summary
     assert record["results"]["verdict"] in summary

@@ -35,21 +35,12 @@ CAPTIONS = {
     "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
 
-TABLES = (
-    "subjects",
-    "models",
-    "weights",
-    "recovery",
-    "confusion",
-    "predictions",
-    "sequences",
-    "effects",
-    "attitudes",
-    "shrunk",
-)
+TABLES = ("subjects", "models", "weights", "recovery", "confusion", "predictions", "sequences", "effects", "attitudes",
+          "shrunk")  # fmt: skip
 # all that a fit may write: an earlier one's go first, so that Ctrl-C never leaves files of two runs
 WRITTEN = (
-    "report.html", "summary.md", "posterior.nc", *(f"{name}.csv" for name in TABLES),
+    "report.html", "summary.md", "posterior.nc", "posterior.zarr",  # the last was written by 0.2.0
+    *(f"{name}.csv" for name in TABLES),
     *(f"figures/{name}.{ending}" for name in CAPTIONS for ending in ("svg", "png")),
 )  # fmt: skip
 
