@@ -223,7 +223,9 @@ ATTACKS = {
         for kind in TRACKS
     },
     "optimum of a fit: pickle": Attack(pickled(fit.RECORD), read_runs_of_fit),
-    "optimum of a fit: code": Attack(text(fit.RECORD, '{"plan": "CODE", "optimum": {"z": "PICKLE"}}'), read_runs_of_fit),
+    "optimum of a fit: code": Attack(
+        text(fit.RECORD, '{"plan": "CODE", "optimum": {"z": "PICKLE"}}'), read_runs_of_fit
+    ),
     "environment of a run: pickle": Attack(
         lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read_run
     ),

@@ -15,6 +15,7 @@ from policychord.choices.estimate import EFFECT, WEAK, choice_likelihood, coeffi
 from policychord.choices.learners import Trials, believe
 from policychord.choices.models import classic, features, log_proba, log_reference
 from policychord.choices.simulate import cohort as cohort_of
+from policychord.choices.tasks import Arms
 from policychord.inference import estimate
 from policychord.inference.optimise import log_posterior
 from policychord.worlds.bandit import Belief
@@ -28,7 +29,7 @@ def of_beliefs(mean, variance, choice):
     return Trials(
         subject=np.ones(rows, int), block=np.ones(rows, int), trial=np.arange(1, rows + 1), choice=np.asarray(choice),
         previous=np.full(rows, -1), mean=np.asarray(mean, float), variance=np.asarray(variance, float), source="test",
-        reward=np.zeros(rows), prior=Belief(np.zeros_like(mean), np.ones_like(mean)),
+        reward=np.zeros(rows), prior=Arms(*(value * np.ones_like(mean) for value in (0.0, 1.0, 10.0, 0.0, 1.0))),
     )  # fmt: skip
 
 

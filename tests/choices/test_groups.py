@@ -10,10 +10,11 @@ from policychord.choices.data import Choices, Task
 from policychord.choices.effects import MEAN, describe_effects, effect_table, fit_effects
 from policychord.choices.estimate import fit
 from policychord.choices.learners import believe
+from policychord.choices.measure import measure_task
 from policychord.choices.models import classic, model_by_name
 from policychord.choices.predictive import predict_sequences
 from policychord.choices.report import describe_groups
-from policychord.choices.schedules import drifts, schedule_of
+from policychord.choices.schedules import moves, schedule_of
 from policychord.choices.simulate import simulate_choices
 
 TASK = Task("own data", (16.0, 16.0), 4.0, (0.0, 0.0))
@@ -148,12 +149,12 @@ def test_a_model_without_a_bonus_has_no_control(hybrid):
 def test_simulated_arms_pay_as_the_recorded_ones(hybrid):
     choices = hybrid[0]
     payoff = schedule_of(choices, (0, 1)).payoff
-    assert not drifts(choices)
+    assert not moves(measure_task(choices))
     value = payoff.mean(axis=1)
     assert value.var() == pytest.approx(16.0 + 4.0 / 8, rel=0.25)
     assert (payoff - value[:, None]).var() == pytest.approx(4.0 * 7 / 8, rel=0.2)
     walk = np.cumsum(np.random.default_rng(0).normal(size=len(choices.choice)))
-    assert drifts(choices._replace(reward=walk))
+    assert moves(measure_task(choices._replace(reward=walk)))
 
 
 def test_whole_sequences_hold_what_their_own_model_makes_and_not_what_another_does(hybrid):

@@ -310,6 +310,8 @@ def _with_habits(models: tuple[str, ...], also: str) -> tuple[str, ...]:
         more += ["none"] if habit == "chance" else [f"{name}+{habit}" for name in models if name != OURS]
     every = dict.fromkeys([*(name for name in models if name != OURS), *more])
     return (*every, *(name for name in models if name == OURS))
+
+
 def _effects(choices: "Choices", text: str) -> "tuple[By, ...]":
     """By what coefficients may differ; wrong words, and a table that lacks it, are errors before anything is fitted."""
     from ..choices.effects import CHECKS
