@@ -285,6 +285,8 @@ def test_a_condition_has_an_effect_or_is_said_to_have_none():
     given = read(rows, header, task={"noise": {"a": 2.0, "b": (1.0, 3.0)}})
     np.testing.assert_array_equal(np.asarray(believe(given).prior.noise)[[0, 40]], [[2.0, 2.0], [1.0, 3.0]])
     assert not any("changes nothing" in line for line in given.said)
+    with pytest.raises(ValueError, match="leave out task"):
+        parse_choices(b"subject,choice,reward\n", "t.csv", CONDITIONS, how=Reading(task={"noise": 1.0}))
     with pytest.raises(DataError, match="no trial has the condition c"):
         read(rows, header, task={"noise": {"a": 2.0, "b": 1.0, "c": 1.0}})
     within = [row.replace(",a", ",b" if k % 2 else ",a") for k, row in enumerate(rows)]

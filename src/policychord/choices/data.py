@@ -106,6 +106,8 @@ def parse_choices(
     how = Reading() if how is None else how
     if how.doubtful not in get_args(Doubtful):
         raise ValueError(f"doubtful = {how.doubtful!r}: use one of {', '.join(get_args(Doubtful))}.")
+    if task is not None and how.task:
+        raise ValueError(f"how.task = {dict(how.task)}: belongs to a task that is measured; leave out task.")
     name = printable(name, LONGEST_QUOTE)
     table = read_table(raw, name, how.columns, sidecar)
     problems, said = [*table.problems], [*table.said]
