@@ -123,6 +123,22 @@ class _Robustness(NamedTuple):
     draws: int = 0
 
 
+class JudgedCondition(NamedTuple):
+    """A condition with the limit that applied to this run, and whether what was measured fulfils it."""
+
+    quantity: str
+    relation: Relation
+    limit: float
+    holds: bool
+
+
+class JudgedPart(NamedTuple):
+    """A part of a rule after it was applied."""
+
+    name: str
+    conditions: tuple[JudgedCondition, ...]
+
+
 class JudgedClaim(NamedTuple):
     """A claim after it was measured."""
 
@@ -136,6 +152,8 @@ class JudgedClaim(NamedTuple):
     history: tuple[Revision, ...]
     verdict: Verdict
     robustness: _Robustness = _Robustness(None)
+    context: str = ""  # of the rule
+    parts: tuple[JudgedPart, ...] = ()
 
 
 def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
@@ -198,6 +216,15 @@ def _limit(condition: Condition, measured: Mapping[str, Quantity]) -> float:
 def _holds(condition: Condition, measured: Mapping[str, Quantity]) -> bool:
     value = _value(measured[condition.quantity])
     return bool(RELATIONS[condition.relation](value, _limit(condition, measured)))
+
+
+def _judge(part: _Part, measured: Mapping[str, Quantity]) -> JudgedPart:
+    return JudgedPart(
+        part.name,
+        tuple(
+            JudgedCondition(c.quantity, c.relation, _limit(c, measured), _holds(c, measured)) for c in part.conditions
+        ),
+    )
 
 
 def _parts_that_hold(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
@@ -302,6 +329,8 @@ def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
         history=claim.rule.history,
         verdict=_verdict_of(holds),
         robustness=_Robustness(_nearest_flip(claim.rule, measured)),
+        context=claim.rule.context,
+        parts=tuple(_judge(part, measured) for part in claim.rule.parts),
     )
 
 
@@ -358,7 +387,12 @@ def _short(value: float) -> str:
         digits = f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"
         return _grouped(_trimmed(digits, value), abs(value) >= 9999.5)
     digits = _trimmed(mantissa, value / 10.0**power if power > -300 else float(mantissa))
-    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{str(power).translate(_RAISED)}"
+    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}{raised(power)}"
+
+
+def raised(power: int) -> str:
+    """A power of ten."""
+    return f"10{str(power).translate(_RAISED)}"
 
 
 def _trimmed(digits: str, value: float) -> str:

@@ -1,9 +1,9 @@
-"""The page that a run ends with: one file, nothing fetched, to be read, printed and sent to a colleague."""
+"""The page that a run ends with: one file, nothing fetched. Five pages of it are printed; the rest is its appendix."""
 
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -17,8 +17,6 @@ from policychord.runs import (
     PageFigure,
     duration,
     embedded,
-    inline,
-    markdown,
     page_style,
     page_templates,
     plain,
@@ -26,22 +24,27 @@ from policychord.runs import (
 )
 
 from . import STUDIES, load_study
-from .claim import VERDICTS, JudgedClaim, Quantity, firmness, number, robustness_text
+from .claim import VERDICTS, JudgedClaim, JudgedCondition, Quantity, firmness, number, robustness_text
+from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
-SHOWN = 3  # measured figures in the table; the others are folded away
+FEW = 3  # parts of a rule that are named in the table of verdicts; of more, how many
+WIDEST = 1.5  # cells for each number in a table of measured numbers
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
+NO_NUMBER = "no number given"  # what `reported` begins with where the paper shows or says something only
 # as in CITATION.cff, which a test compares
 PAPER = "An Energy-Based Mechanism for Compositional Behavior"
 AUTHORS = ("Francesca Rossi", "Veronica Centorrino", "Francesco Bullo", "Giovanni Russo")
+# The manuscript names no year, journal or DOI. This preprint is an earlier one by its authors, on the same mechanism.
+PREPRINT, PREPRINTS_YEAR = "Neural Policy Composition from Free Energy Minimization", 2025
+PREPRINTS_LINK = "https://arxiv.org/abs/2512.04745"
 SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 RESERVED = (
-    "top", "summary", "claims", "claims-title", "ledger", "panels", "panels-title", "changes",
-    "changes-title", "run", "run-title",
-    "again", "again-title", "cite", "cite-title", "record", "zoom",
+    "top", "summary", "claims", "claims-title", "ledger", "studies", "studies-title", "method", "method-title", "cite",
+    "cite-title", "appendix", "appendix-title", "panels", "changes", "run", "record", "zoom",
 )  # fmt: skip
 
 
@@ -57,8 +60,16 @@ class _Picture(NamedTuple):
     claims: list[tuple[str, JudgedClaim | None]]  # anchor and claim; no claim where the run does not have it
 
 
+class _Deciding(NamedTuple):
+    """The condition whose limit is nearest to what was measured, among those that could turn the verdict."""
+
+    quantity: str
+    measured: Quantity
+    condition: JudgedCondition
+
+
 class _Line(NamedTuple):
-    """A claim as a line of the table."""
+    """A claim as a line of the table of verdicts."""
 
     anchor: str
     order: int
@@ -66,6 +77,8 @@ class _Line(NamedTuple):
     claim: JudgedClaim
     pictures: list[_Picture]
     counted: bool  # claims about people are not counted where there were no people
+    deciding: _Deciding | None
+    parts: str  # which parts of its rule hold, where not all do
 
 
 class _Setting(NamedTuple):
@@ -91,6 +104,12 @@ class _Section(NamedTuple):
     pictures: list[_Picture]
     settings: list[_Setting]
 
+    @property
+    def shown(self) -> _Picture | None:
+        """The figure that is printed."""
+        named = zip(self.chapter.figures, self.pictures, strict=True)
+        return next((picture for figure, picture in named if figure.name == self.chapter.shown), None)
+
 
 def write_report(report: Report, folder: Path) -> Path:
     """The page beside the files that it was made from."""
@@ -105,7 +124,7 @@ def _render(report: Report, folder: Path) -> str:
     templates = page_templates(__package__)
     templates.filters |= {
         "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
-        "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
+        "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": _table_of, "rest": _rest,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
         sections=sections,
@@ -120,15 +139,68 @@ def _render(report: Report, folder: Path) -> str:
         commands=_commands(report),
         folder=FOLDER if report.environment.choices == "folder" else "",
         steps=sorted(report.environment.steps.items(), key=lambda step: -step[1]),
-        shown=SHOWN,
+        no_number=NO_NUMBER,
         paper=PAPER,
         authors=AUTHORS,
+        preprint=(PREPRINT, PREPRINTS_YEAR, PREPRINTS_LINK),
         citation=_citation(report.environment.policychord, report.environment.started[:4]),
-        style=page_style(),
-        script=Markup((Path(__file__).parent / "templates" / "report.js").read_text(encoding="utf-8")),
+        style=page_style() + _template("report.css"),
+        script=_template("report.js"),
         version=report.environment.policychord,
         record=_record(report),
     )
+
+
+def _template(name: str) -> Markup:
+    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _deciding(claim: JudgedClaim) -> _Deciding | None:
+    """What the verdict hangs on; without a smallest change of limits, the first condition of the rule."""
+    conditions = {c.quantity: c for part in reversed(claim.parts) for c in reversed(part.conditions)}
+    flip = claim.robustness.flip
+    name = flip.moves[0].quantity if flip else next(iter(reversed(conditions)), None)
+    if name not in conditions or name not in claim.measured:
+        return None
+    return _Deciding(name, claim.measured[name], conditions[name])
+
+
+def _parts_of(claim: JudgedClaim) -> str:
+    """Where a rule holds in part, the fewer of the parts that do and do not, by name, or how many."""
+    held = [name for name, holds in claim.holds.items() if holds and name]
+    failed = [name for name, holds in claim.holds.items() if not holds and name]
+    if not held or not failed:
+        return ""
+    if len(failed) <= FEW:
+        return f"not: {', '.join(failed)}"
+    if len(held) <= FEW:
+        return f"only: {', '.join(held)}"
+    return f"{len(held)} of {len(claim.holds)} parts hold"
+
+
+class _Table(NamedTuple):
+    """Measured numbers with rows and columns."""
+
+    columns: list[str]
+    rows: dict[str, list[Quantity | float | None]]
+
+
+def _table_of(measured: Mapping[str, Any]) -> _Table:
+    """Numbers named `quantity, of what`, with a column for each quantity and a row for each thing."""
+    split = [(*name.partition(", ")[::2], value) for name, value in measured.items()]
+    columns = list(dict.fromkeys(quantity for quantity, _, _ in split))
+    rows: dict[str, list[Quantity | float | None]] = {}
+    for quantity, whose, value in split:
+        rows.setdefault(whose, [None] * len(columns))[columns.index(quantity)] = value
+    if len(columns) * len(rows) > WIDEST * len(split):  # most of its cells would be empty
+        return _Table([""], {name: [value] for name, value in measured.items()})
+    return _Table(columns, rows)
+
+
+def _rest(claim: JudgedClaim) -> dict[str, Quantity]:
+    """What was measured besides the quantities of the rule."""
+    judged = {condition.quantity for part in claim.parts for condition in part.conditions}
+    return {name: value for name, value in claim.measured.items() if name not in judged}
 
 
 def _sections(report: Report, folder: Path) -> list[_Section]:
@@ -139,7 +211,10 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
         taken.add(f"{section.anchor}-title")
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
-            section.lines.append(_Line(place, next(order), chapter, claim, [], not simulated(chapter)))
+            counted, deciding = not simulated(chapter), _deciding(claim)
+            section.lines.append(
+                _Line(place, next(order), chapter, claim, [], counted, deciding, _parts_of(claim))
+            )
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
@@ -231,7 +306,8 @@ def _citation(version: str, year: str) -> str:
     return (
         f"@software{{policychord,\n  title = {{{SOFTWARE}}},\n  author = {{{{{MAKERS}}}}},\n"
         f"  version = {{{version}}},\n  year = {{{year}}}\n}}\n\n"
-        f"@article{{compositional-behavior,\n  title = {{{PAPER}}},\n  author = {{{names}}}\n}}"
+        f"@unpublished{{compositional-behavior,\n  title = {{{PAPER}}},\n  author = {{{names}}},\n"
+        f"  note = {{Manuscript. Earlier preprint: {PREPRINT} ({PREPRINTS_YEAR}), {PREPRINTS_LINK}}}\n}}"
     )
 
 

@@ -330,6 +330,8 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
         findings=list(study.findings(settings, evidence)),
         data=data,
         objections=list(study.objections(settings, evidence)),
+        summary=study.summary(settings, evidence),
+        shown=study.shown,
     )
 
 

@@ -87,6 +87,8 @@ class Study(NamedTuple, Generic[S, E]):
     claims: Sequence[Claim[S, E]]
     figures: Mapping[str, StudyFigure[S, E]]
     datasets: "Callable[[S, E], Mapping[str, xr.Dataset]]"  # what is stored as labelled data, by name
+    summary: Callable[[S, E], str] = lambda settings, evidence: ""  # the result in a paragraph (Markdown)
+    shown: str = ""  # the figure that is printed with the summary
     controls: Callable[[S, E], Sequence[Control]] = lambda settings, evidence: ()
     findings: Callable[[S, E], Sequence[Finding]] = lambda settings, evidence: ()
     objections: Callable[[S, E], Sequence[Objection]] = lambda settings, evidence: ()
@@ -111,6 +113,8 @@ class Chapter(NamedTuple):
     findings: list[Finding]
     data: list[str]  # Zarr folders, relative to the run's folder
     objections: Sequence[Objection] = ()
+    summary: str = ""  # Markdown
+    shown: str = ""  # the name of the figure that is printed with it
 
 
 def simulated(chapter: Chapter) -> bool:
