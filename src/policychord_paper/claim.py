@@ -139,6 +139,24 @@ class JudgedPart(NamedTuple):
     conditions: tuple[JudgedCondition, ...]
 
 
+Expected = Literal["rejected", "accepted"]
+
+
+class Check(NamedTuple):
+    """What a rule says where the answer is known: of a null, which it must reject, or of an alternative, to be accepted.
+
+    A null is rejected if its verdict is not "reproduced"; an alternative is accepted if it is.
+    """
+
+    name: str
+    what: str  # how its evidence was made
+    expected: Expected
+    got: Verdict
+    holds: bool  # whether the rule did as expected
+    parts: dict[str, bool]  # which parts of the rule hold there
+    measured: dict[str, Quantity]  # what the rule compares, there
+
+
 class JudgedClaim(NamedTuple):
     """A claim after it was measured."""
 
@@ -154,6 +172,7 @@ class JudgedClaim(NamedTuple):
     robustness: _Robustness = _Robustness(None)
     context: str = ""  # of the rule
     parts: tuple[JudgedPart, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
@@ -311,12 +330,28 @@ def firmness(robustness: _Robustness) -> str:
     return "" if same is None or same == draws else f"{same} of {draws} draws"
 
 
-def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
-    """Measure one claim and apply its rule."""
-    measured = {
+def _measure(claim: Claim[S, E], settings: S, evidence: E) -> dict[str, Quantity]:
+    return {
         name: value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
         for name, value in claim.measure(settings, evidence).items()
     }
+
+
+def check_claim(claim: Claim[S, E], settings: S, evidence: E, name: str, what: str, expected: Expected) -> Check:
+    """Apply a claim's rule to the evidence of a world in which it is known whether the claim holds."""
+    measured = _measure(claim, settings, evidence)
+    parts = _parts_that_hold(claim.rule, measured)
+    got = _verdict_of(parts)
+    compared = {condition.quantity for part in claim.rule.parts for condition in part.conditions}
+    return Check(
+        name, what, expected, got, (got == "reproduced") == (expected == "accepted"), parts,
+        {quantity: value for quantity, value in measured.items() if quantity in compared},
+    )  # fmt: skip
+
+
+def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
+    """Measure one claim and apply its rule."""
+    measured = _measure(claim, settings, evidence)
     holds = _parts_that_hold(claim.rule, measured)
     return JudgedClaim(
         id=claim.id,

@@ -24,7 +24,7 @@ from policychord.runs import (
 )
 
 from . import STUDIES, load_study
-from .claim import VERDICTS, JudgedClaim, JudgedCondition, Quantity, firmness, number, robustness_text
+from .claim import VERDICTS, Check, Expected, JudgedClaim, JudgedCondition, Quantity, firmness, number, robustness_text
 from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
@@ -95,6 +95,15 @@ class _Panel(NamedTuple):
     claims: list[tuple[str, JudgedClaim]]  # anchor and claim
 
 
+class _World(NamedTuple):
+    """A null or an alternative, and what the rules say of it."""
+
+    name: str
+    what: str
+    expected: Expected
+    checks: list[tuple[_Line, Check]]
+
+
 class _Section(NamedTuple):
     """A chapter as the page shows it."""
 
@@ -103,6 +112,16 @@ class _Section(NamedTuple):
     lines: list[_Line]
     pictures: list[_Picture]
     settings: list[_Setting]
+
+    @property
+    def worlds(self) -> list[_World]:
+        """The nulls and alternatives that the rules of the study were applied to."""
+        made: dict[tuple[str, str, Expected], _World] = {}
+        for line in self.lines:
+            for check in line.claim.checks:
+                about = check.name, check.what, check.expected
+                made.setdefault(about, _World(*about, [])).checks.append((line, check))
+        return list(made.values())
 
     @property
     def shown(self) -> _Picture | None:
