@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from policychord.runs import markdown
 
-from .claim import MINUS, TIMES, raised
+from .claim import MINUS, SPACE, TIMES, raised
 
 GREEK = {"eps": "ε", "tau": "τ", "mu": "μ", "rho": "ρ", "pi": "π", "delta": "δ"}
 RELATIONS = {"<=": "≤", ">=": "≥", "<<": "≪", "<": "&lt;", ">": "&gt;", "=": "="}
@@ -186,7 +186,7 @@ def _symbol(text: str, barred: bool) -> str:
     if name == "grad":
         return "<mo>∇</mo>"
     letter = GREEK.get(name, name)
-    if len(name) > 2 and name not in GREEK and name not in FUNCTIONS:
+    if len(name) > 1 and name not in (*GREEK, *FUNCTIONS, *NAMES):
         return f"<mtext>{escape(text)}</mtext>"
     base = f"<mi>{letter}</mi>" if len(letter) == 1 or name in FUNCTIONS else _letters(letter)
     base = f'<mover accent="true">{base}<mo>~</mo></mover>' if accent else base
@@ -205,20 +205,22 @@ def _letters(name: str) -> str:
 
 
 def _number(text: str) -> str:
+    return f"<mn>{_power(text)}</mn>"
+
+
+def _power(text: str) -> str:
+    """1e-7 as a power of ten; other numbers as they are."""
     mantissa, _, power = text.partition("e")
     if not power:
-        return f"<mn>{text}</mn>"
-    sign = MINUS if power.startswith("-") else ""
-    ten = f"<msup><mn>10</mn><mn>{sign}{int(power.lstrip('+-'))}</mn></msup>"
-    return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>{TIMES}</mo>{ten}"
+        return text
+    return raised(int(power)) if mantissa == "1" else f"{mantissa}{SPACE}{TIMES}{SPACE}{raised(int(power))}"
 
 
 def _plain(tokens: Sequence[_Token], at: int) -> str:
     """A piece of a text that is no formula: its signs and powers of ten, as print has them."""
     kind, text = tokens[at]
-    if kind == "number" and "e" in text:
-        mantissa, _, power = text.partition("e")
-        return f"{raised(int(power))}" if mantissa == "1" else f"{mantissa} {TIMES} {raised(int(power))}"
+    if kind == "number":
+        return _power(text)
     if kind == "sign" and text in ("<=", ">=", "<<"):
         return SIGNS[text]
     if text == "-" and (_is(tokens, at + 1, "number", "") or _is(tokens, at - 1, "space", "")):

@@ -33,7 +33,7 @@ WIDEST = 1.5  # cells for each number in a table of measured numbers
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
-NO_NUMBER = "no number given"  # what `reported` begins with where the paper shows or says something only
+NO_NUMBER = "no number given"  # in `reported`, where the paper shows or says something only
 # as in CITATION.cff, which a test compares
 PAPER = "An Energy-Based Mechanism for Compositional Behavior"
 AUTHORS = ("Francesca Rossi", "Veronica Centorrino", "Francesco Bullo", "Giovanni Russo")
@@ -126,8 +126,8 @@ class _Section(NamedTuple):
     @property
     def shown(self) -> _Picture | None:
         """The figure that is printed."""
-        named = zip(self.chapter.figures, self.pictures, strict=True)
-        return next((picture for figure, picture in named if figure.name == self.chapter.shown), None)
+        drawn = zip(self.chapter.figures, self.pictures, strict=True)
+        return next((picture for figure, picture in drawn if figure is _shown(self.chapter)), None)
 
 
 def write_report(report: Report, folder: Path) -> Path:
@@ -191,9 +191,9 @@ def _parts_of(claim: JudgedClaim) -> str:
     if not held or not failed:
         return ""
     if len(failed) <= FEW:
-        return f"not: {', '.join(failed)}"
+        return f"not: {'; '.join(failed)}"
     if len(held) <= FEW:
-        return f"only: {', '.join(held)}"
+        return f"only: {'; '.join(held)}"
     return f"{len(held)} of {len(claim.holds)} parts hold"
 
 
@@ -237,16 +237,22 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
-    numbers = count(1)
+    printed, others = count(1), count(1 + sum(_shown(chapter) is not None for chapter in report.chapters))
     for section in sections:
         for figure in section.chapter.figures:
             place = _anchor(f"figure-{section.chapter.study}-{figure.name}", taken)
-            picture = _picture(figure, place, next(numbers), next(images), lines)
+            number = next(printed if figure is _shown(section.chapter) else others)
+            picture = _picture(figure, place, number, next(images), lines)
             section.pictures.append(picture)
             for name in figure.claims:  # a figure of one study may bear on a claim of another
                 if name in lines:
                     lines[name].pictures.append(picture)
     return sections
+
+
+def _shown(chapter: Chapter) -> PageFigure | None:
+    """The figure of a study that is printed; these have the first numbers."""
+    return next((figure for figure in chapter.figures if figure.name == chapter.shown), None)
 
 
 def _picture(figure: PageFigure, anchor: str, number: int, image: Embedded, lines: dict[str, _Line]) -> _Picture:

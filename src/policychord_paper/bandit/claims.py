@@ -136,6 +136,11 @@ def _with_logit(
 ESTABLISHED = 0.95  # a PXP above it is established, if the Bayes omnibus risk is small as well
 
 
+def is_established(pxp: float, bor: float) -> bool:
+    """Whether a lead is more than chance, by the limits that the rules have."""
+    return pxp > ESTABLISHED and bor <= NOT_SHOWN
+
+
 def _ahead(name: str, lead: Condition, pxp: str, bor: str, history: tuple[Revision, ...]) -> Rule:
     """For each experiment whether a PXP is higher, in the paper's words, and whether that is established."""
     parts: dict[str, tuple[Condition, ...]] = {}

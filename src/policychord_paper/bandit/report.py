@@ -9,7 +9,7 @@ from policychord.choices import OURS, Analysis, weights_by_trial
 from policychord.inference import ModelRecovery
 
 from ..study import Finding, Objection, Recording, Study
-from .claims import CLAIMS, NOT_SHOWN, controls
+from .claims import CLAIMS, ESTABLISHED, NOT_SHOWN, controls, is_established
 from .experiments import EXPERIMENTS, LINKS, RARE, BanditSettings, experiments, study_settings
 from .figures import FIGURES
 from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
@@ -21,6 +21,47 @@ parameter of its own. Here all models are fitted again, person by person, and co
 exceedance probability (PXP) with the Bayes omnibus risk (BOR, the probability that all models are equally common)
 beside it; every weight is an equilibrium with a certificate. **Where the public data are not found, the choices are
 simulated: every figure and table then says "synthetic cohort", and no verdict says anything about people.**"""
+
+
+def _summary(settings: BanditSettings, evidence: Evidence) -> str:
+    """The comparison with the Hybrid, and what it has to survive."""
+    probit = by_experiment(evidence)
+    against = {e: linked.fit.ours.against_reference for e, linked in probit.items()}
+    rows = {
+        "PXP against the Hybrid (BOR)": [
+            f"{_share(compared.pxp(OURS))} ({_share(compared.selection.bor)})" for compared in against.values()
+        ],
+        "PXP against the Hybrid clipped to [.01, .99] (BOR)": [
+            f"{_share(linked.rivals.clipped.pxp)} ({_share(linked.rivals.clipped.bor)})" for linked in probit.values()
+        ],
+        "PXP if one more parameter is counted": [_share(linked.rivals.counted.pxp) for linked in probit.values()],
+        "simulated users of the composed model that are recovered": [
+            f"{experiment.recovery.people[(at := experiment.recovery.models.index(OURS)), at]:.0%}"
+            for experiment in evidence
+        ],
+        "random splits in which it predicts people left out best": [
+            f"{linked.cross_validation.best_in(OURS)} of {len(linked.cross_validation.score)}"
+            for linked in probit.values()
+        ],
+    }
+    table = "\n".join(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())
+    sure = [e for e, compared in against.items() if is_established(compared.pxp(OURS), compared.selection.bor)]
+    floor = [e for e, one in probit.items() if is_established(one.rivals.clipped.pxp, one.rivals.clipped.bor)]
+    counted = [e for e, linked in probit.items() if linked.rivals.counted.pxp < 0.5]
+    text = [
+        "*Simulated choices.*" if settings.synthetic else "",
+        "PXP is the protected exceedance probability of the composed model, BOR the probability that the compared "
+        "models are equally common.",
+        f"A lead counts as established with a PXP above {ESTABLISHED:g} and a BOR of at most {NOT_SHOWN:g}.",
+        f"Over the Hybrid it is established in {_which(sure)}; over the clipped Hybrid, which has the same floor under "
+        f"rare choices and no primitives, in {_which(floor)}.",
+        f"With one more counted parameter the Hybrid is ahead in {_which(counted)}.",
+    ]
+    return f"{' '.join(filter(None, text))}\n\n| | Experiment 1 | Experiment 2 |\n|---|---|---|\n{table}"
+
+
+def _which(experiments: list[str]) -> str:
+    return {0: "neither experiment", 1: f"Experiment {''.join(experiments)} only"}.get(len(experiments), "both experiments")
 
 
 def _findings(settings: BanditSettings, evidence: Evidence) -> list[Finding]:
@@ -338,6 +379,7 @@ OBJECTIONS = (
 
 
 STUDY = Study(
+    summary=_summary, shown="weights_within_block",
     name="bandit", title="Human choices between two arms: the bandit study", introduction=INTRODUCTION,
     settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
     datasets=_datasets, controls=controls, findings=_findings, objections=_objections,

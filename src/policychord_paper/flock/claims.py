@@ -31,6 +31,7 @@ POLARIZED = 0.95  # polarization above which a flock counts as aligned
 SEEDS = 8  # that F1 asks for
 MILLS = 0.8  # milling order parameter above which a flock counts as a mill
 COLD, MIDDLE, HOT = (f"eps {eps:g}" for eps in TEMPERATURES)
+FARTHER = 2.0  # standard errors of the paired seeds from which one temperature counts as farther than another
 LATE = 100  # steps: how long weights settle, and from when polarization is judged at each temperature
 
 # boids move at once, as the text says, or one after another, as the scripts do
@@ -205,7 +206,7 @@ def _temperature(settings: FlockStudySettings, evidence: Evidence) -> Measured:
     uneven = {eps: flight.measured.imbalance.mean() for eps, flight in flights.items()}
     return {
         **{
-            f"standard errors by which {eps} is farther than {MIDDLE}": _standard_errors(near[eps] - near[MIDDLE])
+            f"standard errors by which {eps} is farther than {MIDDLE}": standard_errors(near[eps] - near[MIDDLE])
             for eps in (HOT, COLD)
         },
         **{f"mean nearest distance at {eps}": _metres(distance.mean()) for eps, distance in near.items()},
@@ -225,7 +226,7 @@ def _after(step: int, series: np.ndarray) -> np.ndarray:
     return series[:, min(step, series.shape[1] - 1) :]
 
 
-def _standard_errors(difference: np.ndarray) -> float:
+def standard_errors(difference: np.ndarray) -> float:
     """The mean of differences between paired seeds, in units of its standard error."""
     return float(difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-12))
 
@@ -318,8 +319,8 @@ TEMPERATURE = in_parts({
         Condition(f"arrivals at {HOT} / at {MIDDLE}", "<=", 0.5),
     ),
     "sweet spot between": (
-        Condition(f"standard errors by which {COLD} is farther than {MIDDLE}", ">", 2),
-        Condition(f"standard errors by which {HOT} is farther than {MIDDLE}", ">", 2),
+        Condition(f"standard errors by which {COLD} is farther than {MIDDLE}", ">", FARTHER),
+        Condition(f"standard errors by which {HOT} is farther than {MIDDLE}", ">", FARTHER),
     ),
 }, history=(
     Revision("the same four parts, but the sweet spot had to be nearest to the goal at eps 1 by any distance, and "
