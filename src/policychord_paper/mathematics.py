@@ -15,7 +15,7 @@ from policychord.runs import markdown
 
 from .claim import MINUS, SPACE, TIMES, raised
 
-GREEK = {"eps": "ε", "tau": "τ", "mu": "μ", "rho": "ρ", "pi": "π", "delta": "δ"}
+GREEK = {"eps": "&epsilon;"} | {name: f"&{name};" for name in ("tau", "mu", "rho", "pi", "delta")}
 RELATIONS = {"<=": "≤", ">=": "≥", "<<": "≪", "<": "&lt;", ">": "&gt;", "=": "="}
 SIGNS = RELATIONS | {"-": MINUS, "*": "·", "+": "+", "/": "/", "^": "^", "(": "(", ")": ")", ",": ","}
 FUNCTIONS = ("KL", "exp", "softmax", "argmin", "min", "max", "ln", "S")  # formulas only before a bracket or a symbol
@@ -23,7 +23,7 @@ NAMES = ("w", "V", "F", "S", "h", "p", "q", "d", "n", "m", "r", "s", "t", "x", "
 UNITS = ("m", "s", "h", "d", "p")  # behind a number these are no variables
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?![\w.]*[A-Za-z]))|(?P<bar>\|)"
-    r"|(?P<word>[A-Za-z]+~?(?:_\w+)?\*?(?![\w])(?:'(?!\w))?)|(?P<sign><=|>=|<<|[-<>=+/^(),*])|(?P<other>[\w'’-]+|.)",
+    r"|(?P<word>[A-Za-z]+~?(?:_\w+)?\*?(?![\w])(?:'(?!\w))?)|(?P<sign><=|>=|<<|[-<>=+/^(),*])|(?P<other>[\w'\u2019-]+|.)",
     re.DOTALL,
 )
 _TAGS = re.compile(r"(<code>.*?</code>|<pre>.*?</pre>|<[^>]+>)", re.DOTALL)
@@ -37,7 +37,8 @@ class _Token(NamedTuple):
 def typeset(text: str) -> Markup:
     """Plain text as HTML with its formulas as MathML."""
     tokens = [_Token(match.lastgroup or "other", match.group()) for match in _TOKEN.finditer(text)]
-    pieces, at = [], 0
+    pieces: list[str] = []
+    at = 0
     while at < len(tokens):
         end = _formula(tokens, at)
         pieces += _set(tokens[at:end]) if end > at else [_plain(tokens, at)]
@@ -134,7 +135,8 @@ def _closing(tokens: Sequence[_Token], at: int) -> int:
 
 def _set(tokens: Sequence[_Token]) -> Iterator[str]:
     """A formula, in pieces between which a line may break: behind the signs of its outermost level."""
-    depth, piece, barred = 0, [], False
+    piece: list[_Token] = []
+    depth, barred = 0, False
     for k, (kind, text) in enumerate(tokens):
         barred ^= kind == "bar"
         depth += (text == "(") - (text == ")")
@@ -178,30 +180,23 @@ def _elements(tokens: Sequence[_Token]) -> str:
 def _symbol(text: str, barred: bool) -> str:
     """A letter with its accent, index and star; a word as a word."""
     match = re.fullmatch(r"([A-Za-z]+)(~?)(?:_(\w+?))?([*']?)", text)
-    if match is None:
-        return f"<mtext>{escape(text)}</mtext>"
-    name, accent, index, star = match.groups()
+    name, accent, index, star = match.groups() if match else (text, "", "", "")
     if name == "sum" and barred:
         return "<mo>∑</mo><mi>w</mi>"
     if name == "grad":
         return "<mo>∇</mo>"
-    letter = GREEK.get(name, name)
     if len(name) > 1 and name not in (*GREEK, *FUNCTIONS, *NAMES):
         return f"<mtext>{escape(text)}</mtext>"
-    base = f"<mi>{letter}</mi>" if len(letter) == 1 or name in FUNCTIONS else _letters(letter)
+    whole = name in (*GREEK, *FUNCTIONS)
+    base = "".join(f"<mi>{letter}</mi>" for letter in ([GREEK.get(name, name)] if whole else name))
     base = f'<mover accent="true">{base}<mo>~</mo></mover>' if accent else base
     if index == "hat":
         base, index = f'<mover accent="true">{base}<mo>^</mo></mover>', None
     below = "" if not index else f"<mi>{index}</mi>" if len(index) == 1 else f"<mtext>{escape(index)}</mtext>"
-    above = {"*": "<mo>∗</mo>", "'": "<mo>′</mo>"}.get(star, "")
+    above = {"*": "<mo>&lowast;</mo>", "'": "<mo>&prime;</mo>"}.get(star, "")
     if below and above:
         return f"<msubsup>{base}{below}{above}</msubsup>"
     return f"<msub>{base}{below}</msub>" if below else f"<msup>{base}{above}</msup>" if above else base
-
-
-def _letters(name: str) -> str:
-    """dV, dt: a row of letters."""
-    return "".join(f"<mi>{letter}</mi>" for letter in name)
 
 
 def _number(text: str) -> str:

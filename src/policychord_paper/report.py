@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pydantic import BaseModel
 
 from policychord.runs import (
@@ -24,7 +24,18 @@ from policychord.runs import (
 )
 
 from . import STUDIES, load_study
-from .claim import VERDICTS, Check, Expected, JudgedClaim, JudgedCondition, Quantity, firmness, number, robustness_text
+from .claim import (
+    VERDICTS,
+    Check,
+    Expected,
+    JudgedClaim,
+    JudgedCondition,
+    Quantity,
+    Relation,
+    firmness,
+    number,
+    robustness_text,
+)
 from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
@@ -33,6 +44,7 @@ WIDEST = 1.5  # cells for each number in a table of measured numbers
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
+SIGNS: Mapping[Relation, str] = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 NO_NUMBER = "no number given"  # in `reported`, where the paper shows or says something only
 # as in CITATION.cff, which a test compares
 PAPER = "An Energy-Based Mechanism for Compositional Behavior"
@@ -144,6 +156,7 @@ def _render(report: Report, folder: Path) -> str:
     templates.filters |= {
         "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
         "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": _table_of, "rest": _rest,
+        "numbered": _numbered, "formula": _formula,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
         sections=sections,
@@ -159,6 +172,7 @@ def _render(report: Report, folder: Path) -> str:
         folder=FOLDER if report.environment.choices == "folder" else "",
         steps=sorted(report.environment.steps.items(), key=lambda step: -step[1]),
         no_number=NO_NUMBER,
+        signs=SIGNS,
         paper=PAPER,
         authors=AUTHORS,
         preprint=(PREPRINT, PREPRINTS_YEAR, PREPRINTS_LINK),
@@ -222,6 +236,26 @@ def _rest(claim: JudgedClaim) -> dict[str, Quantity]:
     return {name: value for name, value in claim.measured.items() if name not in judged}
 
 
+def _numbered(claim: JudgedClaim) -> dict[str, int]:
+    """The number that a quantity of the rule has in its formula."""
+    quantities = dict.fromkeys(condition.quantity for part in claim.parts for condition in part.conditions)
+    return {quantity: number for number, quantity in enumerate(quantities, 1)}
+
+
+def _formula(claim: JudgedClaim) -> Markup:
+    """When a claim is reproduced: a conjunction of its conditions, in brackets for each part."""
+    numbers = _numbered(claim)
+
+    def of(condition: JudgedCondition) -> str:
+        name = f"<msub><mi>q</mi><mn>{numbers[condition.quantity]}</mn></msub>"
+        return f"{name}<mo>{escape(SIGNS[condition.relation])}</mo><mn>{number(condition.limit)}</mn>"
+
+    joined = ["<mo>∧</mo>".join(map(of, part.conditions)) for part in claim.parts]
+    if len(joined) > 1:
+        joined = [f"<mo>(</mo>{part}<mo>)</mo>" for part in joined]
+    return Markup(" ∧ ".join(f"<math><mrow>{part}</mrow></math>" for part in joined))
+
+
 def _sections(report: Report, folder: Path) -> list[_Section]:
     taken = set(RESERVED)
     sections, order = [], count()
@@ -231,9 +265,7 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
             counted, deciding = not simulated(chapter), _deciding(claim)
-            section.lines.append(
-                _Line(place, next(order), chapter, claim, [], counted, deciding, _parts_of(claim))
-            )
+            section.lines.append(_Line(place, next(order), chapter, claim, [], counted, deciding, _parts_of(claim)))
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))

@@ -61,13 +61,15 @@ def _summary(settings: BanditSettings, evidence: Evidence) -> str:
 
 
 def _which(experiments: list[str]) -> str:
-    return {0: "neither experiment", 1: f"Experiment {''.join(experiments)} only"}.get(len(experiments), "both experiments")
+    return {0: "neither experiment", 1: f"Experiment {''.join(experiments)} only"}.get(
+        len(experiments), "both experiments"
+    )
 
 
 def _findings(settings: BanditSettings, evidence: Evidence) -> list[Finding]:
     """The paragraphs of the report; with simulated choices each says so."""
     findings = [
-        _floor(evidence), _count(evidence), _chance(evidence), _recovery(settings, evidence),
+        _floor(evidence), _recovery(settings, evidence),
         _others(settings, evidence), _course(evidence), _ties(evidence), _heat(settings, evidence),
     ]  # fmt: skip
     findings += _own_likelihood(evidence)
@@ -115,47 +117,6 @@ def _floor(evidence: Evidence) -> Finding:
         "Exploitation never gives an arm less than .01, and a mixture of the primitives can hardly go below what they "
         f"allow: the composed model is bounded away from certainty and pays little for a slip. {' '.join(lines)} {so} "
         f"{end}",
-    )
-
-
-def _count(evidence: Evidence) -> Finding:
-    plain = {e: lead_over_hybrid(experiment) for e, experiment in by_experiment(evidence).items()}
-    more = {e: experiment.rivals.counted.pxp for e, experiment in by_experiment(evidence).items()}
-    turned = [e for e in more if plain[e] > 0.5 > more[e]]
-    so = "The count does not turn the comparison around."
-    if turned:
-        where = f" in Experiment {turned[0]}" if len(turned) == 1 else ", in both experiments"
-        so = f"The count alone turns the comparison around{where}."
-    elif all(value < 0.5 for value in plain.values()):
-        so = "The Hybrid is ahead however it is counted."
-    each = "; ".join(
-        f"Experiment {e}: {_share(plain[e])} as counted by the paper, {_share(more[e])} with one more" for e in more
-    )
-    return Finding(
-        "One parameter more" if not turned else "One parameter more decides",
-        "The composed model is charged for the Hybrid's two coefficients only; its primitives, their sureness of .99 "
-        f"and the temperature were chosen by hand and are free. PXP against the Hybrid, {each}. {so} (BIC charges the "
-        "parameter to every person, although a constant that all people share would be charged once.)",
-    )
-
-
-def _chance(evidence: Evidence) -> Finding:
-    against = {e: experiment.fit.ours.against_reference for e, experiment in by_experiment(evidence).items()}
-    lines = [
-        f"Experiment {e}: PXP {_share(comparison.pxp(OURS))}, BOR {_share(comparison.selection.bor)}"
-        for e, comparison in against.items()
-    ]
-    open_ones = " and ".join(e for e, comparison in against.items() if comparison.selection.bor > NOT_SHOWN)
-    so = "In both experiments chance is an unlikely explanation of the difference."
-    if open_ones:
-        so = (
-            f"In Experiment {open_ones} the data leave open whether there is any difference: the PXP is then largely "
-            "the even chance that goes into it."
-        )
-    return Finding(
-        "How sure the comparison is",
-        "A protected exceedance probability mixes two cases: that one model is the more common (XP), and that both are "
-        f"equally common (BOR), when each gets one half. Against the Hybrid, {'; '.join(lines)}. {so}",
     )
 
 

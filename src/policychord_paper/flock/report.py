@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 
 from policychord.loops import to_dataset
-from policychord.worlds.flock import ARRIVED, FORCES, FlockFlight
+from policychord.worlds.flock import ARRIVED, FlockFlight
 
 from ..claim import count, judge_claim, label, median, number
 from ..study import Finding, Objection, Recording, Study
 from . import claims
-from .claims import MILLS, POLARIZED, SEEDS, arrive, final_polarization, mill, nearest_distance, polarized_from
+from .claims import MILLS, POLARIZED, arrive, final_polarization, mill, nearest_distance, polarized_from
 from .experiments import (
     FLOWN,
     Evidence,
@@ -122,58 +122,8 @@ def _sweet_spot(evidence: Evidence) -> str:
 def _findings(settings: FlockStudySettings, evidence: Evidence) -> list[Finding]:
     """What a reader who knows the field should know of these flocks."""
     return [
-        _milling(evidence), _balance(evidence), _arrival(evidence), _temperature(settings, evidence),
-        _followers(evidence), _text_and_scripts(evidence), _seeds(settings),
+        _arrival(evidence), _temperature(settings, evidence), _followers(evidence), _text_and_scripts(evidence),
     ]  # fmt: skip
-
-
-def _milling(evidence: Evidence) -> Finding:
-    ring, bare, scattered, _ = map(mill, evidence.milling)
-    text = (
-        "The text obtains milling by adding a collision term to the generative model, and says that boids start at "
-        "random. The released script starts them on a ring that already rotates. From that ring, with the term, "
-        f"m = {median(ring):.2f} (median of the last 50 steps, {(ring > MILLS).sum()} of {len(ring)} seeds above "
-        f"{MILLS:g}); without the term, m = {median(bare):.2f}; with the term but from a random start "
-        f"{(scattered > MILLS).sum()} of {len(scattered)} seeds mill. "
-    )
-    needs_ring, needs_term = not (scattered > MILLS).any(), median(bare) < MILLS
-    if median(ring) < MILLS:
-        text += "In this run the ring does not mill either."
-    elif needs_ring and needs_term:
-        text += "So milling needs both: the term keeps a rotation going and sharpens it, but does not create it."
-    elif needs_term:
-        text += "So the term is needed, and a rotating start makes milling more likely rather than possible."
-    elif needs_ring:
-        text += "So the rotating start is needed, and the term is not."
-    else:
-        text += "So in this run neither the start nor the term was needed."
-    return Finding("Milling: the start and the term", text)
-
-
-def _balance(evidence: Evidence) -> Finding:
-    gated, fixed = evidence.leaderless
-    imbalance = gated.measured.imbalance
-    weights = gated.shown.weights[0, -100:].mean(axis=(0, 1))
-    final, most = final_polarization(fixed), int(np.argmax(weights))
-    text = (
-        "The text links the onset of polarization to weights that become balanced. The largest distance of a weight "
-        f"from 1/3 falls from {imbalance[:, :20].mean():.2f} (first 20 steps) to {imbalance[:, -100:].mean():.2f} "
-        "(last 100). "
-    )
-    if weights[most] - 1 / 3 > 0.02:
-        text += (
-            f"A bias stays: the mean weights at the end are {', '.join(f'{w:.2f}' for w in weights)} "
-            f"({', '.join(FORCES)}), {FORCES[most]} ahead. "
-        )
-    if final > POLARIZED:
-        text += (
-            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too ({final:.3f}, "
-            f"above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate from step "
-            f"{polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not bring it about."
-        )
-    else:
-        text += f"Held at 1/3 from the first step, the flock does not polarize ({final:.2f}), so the gate matters."
-    return Finding("Balance and polarization", text)
 
 
 def _arrival(evidence: Evidence) -> Finding:
@@ -287,31 +237,6 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
         f"for, and the largest certified gap of all decisions is {gap:.0e}."
     )
     return Finding("The text and the released scripts", text)
-
-
-def _seeds(settings: FlockStudySettings) -> Finding:
-    """How many seeds stand behind each claim, and where that is fewer than in a full run."""
-    leaderless, others, heats = settings.seeds, settings.goal_seeds, settings.temperature_seeds
-    few = [
-        f"{what} {seeds} ({source} {usual})"
-        for what, seeds, source, usual in (
-            ("the leaderless flock", leaderless, "its rule asks for", SEEDS),
-            ("milling, leaders and followers of other models", others, "a full run", SEEDS),
-            ("temperatures", heats, "the paper", PAPER_SEEDS),
-        )
-        if seeds < usual
-    ]
-    if few:
-        text = (
-            f"This run used fewer seeds than it might: {'; '.join(few)}. A share of seeds that arrive is coarse then: "
-            f"with {others} seeds a rule of 80% asks for all of them. Use `--full` for the counts above."
-        ) + (f" The leaderless flock has its {leaderless}." if leaderless >= SEEDS else "")
-    else:
-        text = (
-            f"The leaderless flock was flown from {leaderless} starts, milling, leaders and followers of other models "
-            f"from {others}, and each temperature from {heats}, as the rules ask."
-        )
-    return Finding("How many seeds", text)
 
 
 def _objections(settings: FlockStudySettings, evidence: Evidence) -> list[Objection]:

@@ -52,7 +52,9 @@ def _summary(settings: TheorySettings, evidence: Evidence) -> str:
     else:
         text.append(f"With each layer {STATED:g} times faster than the next, no recorded problem is unstable.")
     if off > SAME_WEIGHTS:
-        text.append(f"A bias given through the circuit's input leaves weights up to {off:.2f} from those it should give.")
+        text.append(
+            f"A bias given through the circuit's input leaves weights up to {off:.2f} from those it should give."
+        )
     if excluded := [study for study, least in evidence.support.items() if least <= 0]:
         text.append(f"A primitive excludes an action in: {', '.join(excluded)}. Full support does not hold there.")
     head = f"| recorded in | eps | unstable at ratio {STATED:g} | stable from ratio |\n|---|---|---|---|"
