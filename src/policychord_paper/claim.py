@@ -373,14 +373,13 @@ def robustness_text(robustness: _Robustness) -> str:
     """What would change a verdict, in a sentence or two."""
     sentences = []
     if robustness.same is not None:
-        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} draws of seeds or people.")
+        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} redraws of seeds or people.")
     if robustness.flip is not None:
         moves = robustness.flip.moves
-        listed = " and ".join(
-            f"the limit {move.limit:g} of {move.quantity} moved past {move.past:.4g}" for move in moves[:2]
-        )
-        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
-        sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
+        listed = " and ".join(f"beyond {move.past:.4g} (not {move.limit:g}) for {move.quantity}" for move in moves[:2])
+        more = f", and of {len(moves) - 2} more" if len(moves) > 2 else ""
+        limits = "a limit" if len(moves) == 1 else "limits"
+        sentences.append(f"The verdict would be '{robustness.flip.verdict}' with {limits} {listed}{more}.")
     return " ".join(sentences)
 
 

@@ -168,13 +168,20 @@ def _elements(tokens: Sequence[_Token]) -> str:
             made.append(f'<mo stretchy="false">{SIGNS[text]}</mo>')
         elif kind == "other":
             made.append(f"<mtext>{escape(text)}</mtext>")
-        elif k and (before := tokens[k - 1]).text == "eps" and _is(tokens, k + 1, "number", ""):
-            made.append("<mo>=</mo>")  # `eps 0.1` names a value
-        elif k and before.text != "ln" and k + 1 < len(tokens) and "sign" not in (before.kind, tokens[k + 1].kind):
-            made.append('<mspace width="0.25em"/>')
+        else:
+            made.append(_gap(tokens, k))
         if k and tokens[k - 1].text == "^" and len(made) > 1:
             made[-2:] = [f"<msup>{made[-2]}{made[-1]}</msup>"]
     return "".join(made)
+
+
+def _gap(tokens: Sequence[_Token], at: int) -> str:
+    """A space that is typed is not drawn around signs, and is a sign itself where `eps 0.1` names a value."""
+    before, after = (tokens[k].kind if 0 <= k < len(tokens) else "sign" for k in (at - 1, at + 1))
+    if after == "number" and tokens[at - 1].text == "eps":
+        return " <mo>=</mo> "
+    drawn = "sign" not in (before, after) and tokens[at - 1].text != "ln"
+    return ' <mspace width="0.25em"/>' if drawn else " "
 
 
 def _symbol(text: str, barred: bool) -> str:
@@ -218,6 +225,8 @@ def _plain(tokens: Sequence[_Token], at: int) -> str:
         return _power(text)
     if kind == "sign" and text in ("<=", ">=", "<<"):
         return SIGNS[text]
-    if text == "-" and (_is(tokens, at + 1, "number", "") or _is(tokens, at - 1, "space", "")):
-        return MINUS if _is(tokens, at - 1, "space", "") or at == 0 or _is(tokens, at - 1, "sign", "(") else text
+    before = tokens[at - 1].text[-1] if at else " "
+    spaced = before == " " and _is(tokens, at + 1, "space", "")
+    if text == "-" and (spaced or (_is(tokens, at + 1, "number", "") and not before.isalnum())):
+        return MINUS
     return escape(text, quote=False)

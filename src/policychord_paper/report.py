@@ -25,6 +25,8 @@ from policychord.runs import (
 
 from . import STUDIES, load_study
 from .claim import (
+    SPACE,
+    TIMES,
     VERDICTS,
     Check,
     Expected,
@@ -40,7 +42,10 @@ from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
 FEW = 3  # parts of a rule that are named in the table of verdicts; of more, how many
-WIDEST = 1.5  # cells for each number in a table of measured numbers
+WIDEST, EMPTY = (
+    5,
+    1.5,
+)  # columns, and cells for each number, up to which measured numbers are a table of several columns
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
@@ -156,7 +161,7 @@ def _render(report: Report, folder: Path) -> str:
     templates.filters |= {
         "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
         "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": _table_of, "rest": _rest,
-        "numbered": _numbered, "formula": _formula,
+        "limit": _limit, "numbered": _numbered, "formula": _formula,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
         sections=sections,
@@ -225,7 +230,7 @@ def _table_of(measured: Mapping[str, Any]) -> _Table:
     rows: dict[str, list[Quantity | float | None]] = {}
     for quantity, whose, value in split:
         rows.setdefault(whose, [None] * len(columns))[columns.index(quantity)] = value
-    if len(columns) * len(rows) > WIDEST * len(split):  # most of its cells would be empty
+    if len(columns) > min(WIDEST, len(rows)) or len(columns) * len(rows) > EMPTY * len(split):
         return _Table([""], {name: [value] for name, value in measured.items()})
     return _Table(columns, rows)
 
@@ -248,12 +253,16 @@ def _formula(claim: JudgedClaim) -> Markup:
 
     def of(condition: JudgedCondition) -> str:
         name = f"<msub><mi>q</mi><mn>{numbers[condition.quantity]}</mn></msub>"
-        return f"{name}<mo>{escape(SIGNS[condition.relation])}</mo><mn>{number(condition.limit)}</mn>"
+        sign, limit = escape(SIGNS[condition.relation]), _limit(condition.limit)
+        return f"<math><mrow>{name}<mo>{sign}</mo><mn>{limit}</mn></mrow></math>"
 
-    joined = ["<mo>∧</mo>".join(map(of, part.conditions)) for part in claim.parts]
-    if len(joined) > 1:
-        joined = [f"<mo>(</mo>{part}<mo>)</mo>" for part in joined]
-    return Markup(" ∧ ".join(f"<math><mrow>{part}</mrow></math>" for part in joined))
+    joined = [" ∧ ".join(map(of, part.conditions)) for part in claim.parts]
+    return Markup(" ∧ ".join(f"({part})" for part in joined) if len(joined) > 1 else "".join(joined))
+
+
+def _limit(value: float) -> str:
+    """A limit in short, where a power of ten needs no factor."""
+    return number(value).removeprefix(f"1{SPACE}{TIMES}{SPACE}")
 
 
 def _sections(report: Report, folder: Path) -> list[_Section]:

@@ -135,6 +135,7 @@ def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigu
 def print_page(page: Path) -> Path | None:
     """The page as a PDF beside it, by a browser without a window; None where there is none, or it fails."""
     browser, printed = find_program(BROWSERS), page.with_suffix(".pdf")
+    printed.unlink(missing_ok=True)  # one of an earlier run would be another page
     if browser is None:
         return None
     # a process of root has no sandbox; the page is our own, and fetches nothing
@@ -146,7 +147,6 @@ def print_page(page: Path) -> Path | None:
                 [*command, page.resolve().as_uri()], capture_output=True, timeout=SECONDS_TO_PRINT, check=True
             )
             return write_bytes(printed, (Path(profile) / printed.name).read_bytes())
-    printed.unlink(missing_ok=True)  # one of an earlier run would be another page
     return None
 
 

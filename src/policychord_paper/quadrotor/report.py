@@ -209,7 +209,7 @@ def _useful(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     gains = all(comparison.cheaper for comparison in control.values())
     return Finding(
         "What makes the gate useful" if gains else "What was tried to make the gate useful",
-        f"""A generative model that looks ahead. With the cost-to-go of the LQR, x'Px with P from the Riccati equation,
+        f"""A generative model that looks ahead. With the cost-to-go of the LQR, from the Riccati equation,
 the mean action and eps = {settings.warm_eps:g}, the composition {_against_baseline(base)}; beside the average of its
 two controllers, {_pair(control, "the fixed mixture")}. With forces at the centre of mass it
 {_against_baseline(centre)}.

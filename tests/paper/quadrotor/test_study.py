@@ -218,7 +218,7 @@ def test_settings_that_leave_little_to_see_are_judged_and_drawn(change):
     found = evidence(settings)
     if settings.steps < 150:
         assert judge_claim(CLAIMS[4], settings, found).verdict == "not reproduced"
-    assert len(STUDY.findings(settings, found)) == 9
+    assert len(STUDY.findings(settings, found)) == 8
     assert len(STUDY.controls(settings, found)) == 7
     for figure in FIGURES.values():
         styled(figure.draw, settings, found).canvas.draw()
