@@ -57,6 +57,7 @@ AUTHORS = ("Francesca Rossi", "Veronica Centorrino", "Francesco Bullo", "Giovann
 # The manuscript names no year, journal or DOI. This preprint is an earlier one by its authors, on the same mechanism.
 PREPRINT, PREPRINTS_YEAR = "Neural Policy Composition from Free Energy Minimization", 2025
 PREPRINTS_LINK = "https://arxiv.org/abs/2512.04745"
+PEOPLES_LINK = "https://doi.org/10.1016/j.cognition.2017.12.014"  # of the article with people's choices
 SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 RESERVED = (
@@ -169,6 +170,7 @@ def _render(report: Report, folder: Path) -> str:
         panels=_panels(report, sections),
         judged=judged,
         changed=[line for line in judged if line.claim.history],
+        since=_since([line.claim for line in judged if line.claim.history]),
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,
@@ -180,6 +182,7 @@ def _render(report: Report, folder: Path) -> str:
         signs=SIGNS,
         paper=PAPER,
         authors=AUTHORS,
+        people=PEOPLES_LINK if any(c.source and not simulated(c) for c in report.chapters) else "",
         preprint=(PREPRINT, PREPRINTS_YEAR, PREPRINTS_LINK),
         citation=_citation(report.environment.policychord, report.environment.started[:4]),
         style=page_style() + _template("report.css"),
@@ -214,6 +217,21 @@ def _parts_of(claim: JudgedClaim) -> str:
     if len(held) <= FEW:
         return f"only: {'; '.join(held)}"
     return f"{len(held)} of {len(claim.holds)} parts hold"
+
+
+class _Since(NamedTuple):
+    """How many verdicts are other ones than before the last change of their rule."""
+
+    higher: int
+    lower: int
+    same: int
+    new: int  # nothing judged the statement before
+
+
+def _since(claims: list[JudgedClaim]) -> _Since:
+    judged = [(VERDICTS.index(before), VERDICTS.index(c.verdict)) for c in claims if (before := c.history[-1].verdict)]
+    higher, lower = sum(now < before for before, now in judged), sum(now > before for before, now in judged)
+    return _Since(higher, lower, len(judged) - higher - lower, len(claims) - len(judged))
 
 
 class _Table(NamedTuple):

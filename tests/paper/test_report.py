@@ -17,13 +17,16 @@ from policychord.runs import duration, plain
 from policychord.runs import page as page_module
 from policychord.runs.page import markdown
 from policychord_paper import STUDIES, load_study
-from policychord_paper.claim import MINUS, SPACE, TIMES, VERDICTS, Quantity, _Robustness, number
+from policychord_paper.claim import MINUS, SPACE, TIMES, VERDICTS, Check, Quantity, Revision, _Robustness, number
 from policychord_paper.commands.reproduce import _claims_table
 from policychord_paper.report import (
     AUTHORS,
     MAKERS,
     PAPER,
+    PEOPLES_LINK,
+    PREPRINT,
     PREPRINTS_LINK,
+    PREPRINTS_YEAR,
     SOFTWARE,
     _all_digits,
     _render,
@@ -369,6 +372,48 @@ def test_citation_has_the_facts_of_the_file():
     assert f"- name: {MAKERS}" in facts
     named = re.findall(r"family-names: (\w+)\s+given-names: (\w+)", facts)
     assert tuple(f"{given} {family}" for family, given in named) == AUTHORS
+    one_line = " ".join(facts.split())
+    assert f"{PREPRINT} ({PREPRINTS_YEAR}), arXiv:{PREPRINTS_LINK.rpartition('/')[2]}" in one_line
+
+
+def test_the_article_of_the_choices_is_cited_where_there_are_people(page, folder):
+    assert PEOPLES_LINK not in [node.given.get("href") for node in page.all("a")]
+    human = Page(_render(with_people(a_report(folder)), folder))
+    assert human.all("a", href=PEOPLES_LINK)
+
+
+def test_verdicts_since_the_last_change_of_their_rules(folder):
+    claims = [
+        OTHER[0]._replace(id=name, verdict=now, history=(Revision("a rule", before, "why"),))
+        for name, before, now in (
+            ("A", "partly", "reproduced"), ("B", "reproduced", "partly"), ("C", "reproduced", "not reproduced"),
+            ("D", "partly", "partly"), ("E", None, "partly"),
+        )
+    ]  # fmt: skip
+    report = Report([a_report(folder).chapters[1]._replace(claims=[*claims, OTHER[0]])], ENVIRONMENT)
+    text = words(Page(_render(report, folder)).all("section", id="method")[0])
+    assert "1 of 6 rules were fixed" in text
+    assert "2 verdicts became stricter, 1 kinder and 1 stayed; 1 statement was not judged before" in text
+
+
+def test_nulls_and_alternatives_stand_in_both_layers(folder):
+    null = Check("coins", "Coin flippers.", "rejected", "not reproduced", True, {}, {})
+    passed = Check("people", "Simulated people.", "accepted", "partly", False, {}, {})
+    claim = CLAIMS[1]._replace(checks=(null, passed))
+    first, *rest = a_report(folder).chapters
+    page = Page(_render(Report([first._replace(claims=[CLAIMS[0], claim]), *rest], ENVIRONMENT), folder))
+    marks = [node for node in page.nodes if "tick" in node.given.get("class", "")]
+    ticks = {
+        row.given["data-claim"]: [words(mark) for mark in marks if row in mark.within]
+        for row in page.all("tr")
+        if "data-claim" in row.given
+    }
+    assert ticks["B2"] == ["holds", "does not hold"]
+    assert all("hold" not in mark for mark in ticks["B1"])
+    rows = [words(row) for row in page.inside("bandit", "tr")]
+    assert "coinsCoin flippers. Every rule must reject it.holdsB2" in rows
+    assert "peopleSimulated people. Every rule must accept it.does not holdB2" in rows
+    assert "1 of these checks fails" in words(page.all("section", id="method")[0])
 
 
 @pytest.mark.parametrize(

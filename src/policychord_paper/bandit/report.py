@@ -47,15 +47,17 @@ def _summary(settings: BanditSettings, evidence: Evidence) -> str:
     table = "\n".join(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())
     sure = [e for e, compared in against.items() if is_established(compared.pxp(OURS), compared.selection.bor)]
     floor = [e for e, one in probit.items() if is_established(one.rivals.clipped.pxp, one.rivals.clipped.bor)]
+    people = [str(len(linked.fit.models[OURS].subjects)) for linked in probit.values()]
     counted = [e for e, linked in probit.items() if linked.rivals.counted.pxp < 0.5]
     text = [
         "*Simulated choices.*" if settings.synthetic else "",
-        "PXP is the protected exceedance probability of the composed model, BOR the probability that the compared "
-        "models are equally common.",
+        f"The choices of {' and '.join(people)} people. PXP is the protected exceedance probability of the composed "
+        "model, BOR the probability that the compared models are equally common.",
         f"A lead counts as established with a PXP above {ESTABLISHED:g} and a BOR of at most {NOT_SHOWN:g}.",
-        f"Over the Hybrid it is established in {_which(sure)}; over the clipped Hybrid, which has the same floor under "
-        f"rare choices and no primitives, in {_which(floor)}.",
-        f"With one more counted parameter the Hybrid is ahead in {_which(counted)}.",
+        f"Over the Hybrid it is established in {_which(sure)}; over the clipped Hybrid, which has a floor under rare "
+        f"choices and no primitives, in {_which(floor)}.",
+        "With one more counted parameter, which BIC charges to every person, the Hybrid is ahead in "
+        f"{_which(counted)}.",
     ]
     return f"{' '.join(filter(None, text))}\n\n| | Experiment 1 | Experiment 2 |\n|---|---|---|\n{table}"
 

@@ -92,10 +92,12 @@ def _summary(settings: FlockStudySettings, evidence: Evidence) -> str:
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     text = ["Medians over seeds, each next to the same flock without what is said to matter."]
     if final_polarization(fixed) > POLARIZED:
-        text.append("A flock with fixed weights polarizes too: near-balance accompanies polarization, and the gate is "
+        text.append("Flocks with fixed weights polarize too. Near-balance accompanies polarization, and the gate is "
                     "not needed for it.")  # fmt: skip
     if (ring > MILLS).all() and not (scattered > MILLS).any():
-        text.append("The collision term keeps a rotating ring turning. No random start became a mill.")
+        text.append(
+            f"The collision term keeps a rotating ring turning. None of {len(scattered)} random starts became a mill."
+        )
     text.append(_sweet_spot(evidence))
     return f"{' '.join(text)}\n\n| | measured | control |\n|---|---|---|\n{table}"
 

@@ -85,6 +85,7 @@ def _instead(now: str, before: str) -> str:
 def _summary(settings: QuadrotorSettings, evidence: Evidence) -> str:
     """Costs of both gates against the baselines and of the average against the gate, for both pairs."""
     *_, (low, high) = with_rounding(settings, evidence)
+    seeds = len(evidence.stale_point.pd["baseline"].cost)
     by_row = {
         "released gate": compare_both(settings, evidence.stale_point, RELEASED),
         "optimum, the scripts' forces": compare_both(settings, evidence.stale_point, WRITTEN),
@@ -102,10 +103,10 @@ def _summary(settings: QuadrotorSettings, evidence: Evidence) -> str:
     written = [BASELINE[e] for e, one in by_row["optimum, the scripts' forces"].items() if one.cheaper]
     average = by_row["fixed 50/50 mixture against the released gate"].values()
     text = (
-        "Cliff's delta of the cost of an episode against the baseline (PID for the PD pair, LQR for the LQR pair), "
-        "with its 95% interval; negative is cheaper. The released gate (`one-step gate`) is one undamped step, as in "
-        f"the paper's scripts. The optimum (`{WRITTEN}`) is the minimum that its text defines, with a thrust drawn "
-        f"from the mixture. Under the scripts' forces the optimum is shown to cost less than "
+        f"Cliff's delta of the cost of an episode over {seeds} seeds, against the baseline (PID for the PD pair, LQR "
+        "for the LQR pair), with its 95% interval; negative is cheaper. The released gate (`one-step gate`) is one "
+        f"undamped step, as in the paper's scripts. The optimum (`{WRITTEN}`) is the minimum that its text defines, "
+        "with a thrust drawn from the mixture. Under the scripts' forces the optimum is shown to cost less than "
         f"{' and '.join(written) or 'neither baseline'}. "
     )
     if not any(one.dearer for one in average):

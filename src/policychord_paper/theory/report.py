@@ -45,9 +45,9 @@ def _summary(settings: TheorySettings, evidence: Evidence) -> str:
     ]
     if any(ladders.unstable.values()):
         text.append(
-            "The stated order of the time scales is too weak where the temperature is low: the table counts the "
-            f"recorded problems whose optimum is unstable if each layer is {STATED:g} times faster than the next, and "
-            "the ratio from which all are stable."
+            "The circuit needs more than the stated order of its time scales where the temperature is low. The text "
+            "says much smaller and gives no number; the table counts the recorded problems whose optimum is unstable "
+            f"if each layer is {STATED:g} times faster than the next, and has the ratio from which all are stable."
         )
     else:
         text.append(f"With each layer {STATED:g} times faster than the next, no recorded problem is unstable.")
