@@ -143,7 +143,7 @@ Expected = Literal["rejected", "accepted"]
 
 
 class Check(NamedTuple):
-    """What a rule says where the answer is known: of a null, to be rejected, or of an alternative, to be accepted.
+    """What a rule says where the answer is known: it must reject a null, and accept an alternative.
 
     A null is rejected if its verdict is not "reproduced"; an alternative is accepted if it is.
     """

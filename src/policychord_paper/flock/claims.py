@@ -31,8 +31,9 @@ POLARIZED = 0.95  # polarization above which a flock counts as aligned
 SEEDS = 8  # that F1 asks for
 MILLS = 0.8  # milling order parameter above which a flock counts as a mill
 COLD, MIDDLE, HOT = (f"eps {eps:g}" for eps in TEMPERATURES)
-FARTHER = 2.0  # standard errors of the paired seeds from which one temperature counts as farther than another
 LATE = 100  # steps: how long weights settle, and from when polarization is judged at each temperature
+
+FARTHER = 2.0  # standard errors of the paired seeds from which one temperature counts as farther than another
 
 # boids move at once, as the text says, or one after another, as the scripts do
 AT_ONCE, IN_TURN = READINGS = ("", "in turn")

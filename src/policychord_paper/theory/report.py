@@ -31,7 +31,7 @@ divergence; tau is the time constant of the flow. Of the circuit's layers, a, b 
 
 def _summary(settings: TheorySettings, evidence: Evidence) -> str:
     """What the random and the recorded problems show, and what the circuit needs beyond the text."""
-    ladders, off = evidence.ladders, max(evidence.variants.prior_as_input.values())
+    ladders = evidence.ladders
     studies = sorted(ladders.eps, key=ladders.eps.__getitem__, reverse=True)
     rows = "\n".join(
         f"| {study} | {ladders.eps[study]:g} | {ladders.unstable[study]} of {ladders.tried[study]} | "
@@ -51,10 +51,6 @@ def _summary(settings: TheorySettings, evidence: Evidence) -> str:
         )
     else:
         text.append(f"With each layer {STATED:g} times faster than the next, no recorded problem is unstable.")
-    if off > SAME_WEIGHTS:
-        text.append(
-            f"A bias given through the circuit's input leaves weights up to {off:.2f} from those it should give."
-        )
     if excluded := [study for study, least in evidence.support.items() if least <= 0]:
         text.append(f"A primitive excludes an action in: {', '.join(excluded)}. Full support does not hold there.")
     head = f"| recorded in | eps | unstable at ratio {STATED:g} | stable from ratio |\n|---|---|---|---|"
