@@ -393,7 +393,7 @@ def test_verdicts_since_the_last_change_of_their_rules(folder):
     report = Report([a_report(folder).chapters[1]._replace(claims=[*claims, OTHER[0]])], ENVIRONMENT)
     text = words(Page(_render(report, folder)).all("section", id="method")[0])
     assert "1 of 6 rules were fixed" in text
-    assert "2 verdicts became stricter, 1 kinder and 1 stayed; 1 statement was not judged before" in text
+    assert "2 verdicts are lower, 1 higher and 1 the same; 1 statement had no rule before" in text
 
 
 def test_nulls_and_alternatives_stand_in_both_layers(folder):

@@ -106,9 +106,9 @@ def _summary(settings: QuadrotorSettings, evidence: Evidence) -> str:
         f"Cliff's delta of the cost of an episode over {seeds} seeds, against the baseline (PID for the PD pair, LQR "
         "for the LQR pair), with its 95% interval; negative is cheaper. The released gate (`one-step gate`) is one "
         f"undamped step, as in the paper's scripts. The optimum (`{WRITTEN}`) is the minimum that its text defines, "
-        "with a thrust drawn from the mixture. Under the scripts' forces the optimum is shown to cost less than "
-        f"{' and '.join(written) or 'neither baseline'}. "
+        "with a thrust drawn from the mixture. Under the scripts' forces the optimum is "
     )
+    text += f"shown to cost less than {' and '.join(written)}. " if written else "not shown to cost less than either. "
     if not any(one.dearer for one in average):
         verb = "costs less" if all(one.cheaper for one in average) else "is not shown to cost more"
         text += (

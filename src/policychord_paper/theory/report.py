@@ -52,7 +52,7 @@ def _summary(settings: TheorySettings, evidence: Evidence) -> str:
     else:
         text.append(f"With each layer {STATED:g} times faster than the next, no recorded problem is unstable.")
     if excluded := [study for study, least in evidence.support.items() if least <= 0]:
-        text.append(f"A primitive excludes an action in: {', '.join(excluded)}. Full support does not hold there.")
+        text.append(f"Full support does not hold in {' and '.join(excluded)}: a primitive excludes an action there.")
     head = f"| recorded in | eps | unstable at ratio {STATED:g} | stable from ratio |\n|---|---|---|---|"
     return f"{' '.join(text)}\n\n{head}\n{rows}"
 
