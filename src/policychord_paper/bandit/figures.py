@@ -179,8 +179,8 @@ people, bands their standard deviation, lines break where a block begins and bel
 block, larger. Look for the order of the lines within a block: it is what the claims are about, and it repeats from
 block to block because beliefs start again."""
 _BLOCK = """Weights of the primitives by trial of a block, averaged over people and blocks: solid lines with the probit
-link, dotted with the logit. Where solid and dotted lines lie on each other, the link does not matter. At the first trial of
-Experiment 2 all primitives are alike and all weights are one third."""
+link, dotted with the logit. Where solid and dotted lines lie on each other, the link does not matter. At the first
+trial of Experiment 2 all primitives are alike and all weights are one third."""
 _OTHERS = """How well models predict people whose choices they were not fitted to: mean log-probability of a choice,
 higher is better. Every dot is one random division of the people into folds, the line is the mean; the words say in
 how many divisions a model is the best one. Where the dots of two models overlap, a single division, as in the paper,
