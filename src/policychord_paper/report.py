@@ -3,13 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pydantic import BaseModel
 
 from policychord.runs import (
@@ -25,31 +25,22 @@ from policychord.runs import (
 
 from . import STUDIES, load_study
 from .claim import (
-    SPACE,
-    TIMES,
     VERDICTS,
     Check,
     Expected,
     JudgedClaim,
-    JudgedCondition,
     Quantity,
-    Relation,
     firmness,
     number,
     robustness_text,
 )
+from .claim_view import SIGNS, Deciding, deciding, formula, limit_text, numbered, parts_of, rest, since, table_of
 from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
-FEW = 3  # parts of a rule that are named in the table of verdicts; of more, how many
-WIDEST, EMPTY = (
-    5,
-    1.5,
-)  # columns, and cells for each number, up to which measured numbers are a table of several columns
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
-SIGNS: Mapping[Relation, str] = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 NO_NUMBER = "no number given"  # in `reported`, where the paper shows or says something only
 # as in CITATION.cff, which a test compares
 PAPER = "An Energy-Based Mechanism for Compositional Behavior"
@@ -78,14 +69,6 @@ class _Picture(NamedTuple):
     claims: list[tuple[str, JudgedClaim | None]]  # anchor and claim; no claim where the run does not have it
 
 
-class _Deciding(NamedTuple):
-    """The condition whose limit is nearest to what was measured, among those that could turn the verdict."""
-
-    quantity: str
-    measured: Quantity
-    condition: JudgedCondition
-
-
 class _Line(NamedTuple):
     """A claim as a line of the table of verdicts."""
 
@@ -95,7 +78,7 @@ class _Line(NamedTuple):
     claim: JudgedClaim
     pictures: list[_Picture]
     counted: bool  # claims about people are not counted where there were no people
-    deciding: _Deciding | None
+    deciding: Deciding | None
     parts: str  # which parts of its rule hold, where not all do
 
 
@@ -161,8 +144,8 @@ def _render(report: Report, folder: Path) -> str:
     templates = page_templates(__package__)
     templates.filters |= {
         "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
-        "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": _table_of, "rest": _rest,
-        "limit": _limit, "numbered": _numbered, "formula": _formula,
+        "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": table_of, "rest": rest,
+        "limit": limit_text, "numbered": numbered, "formula": formula,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
         sections=sections,
@@ -170,7 +153,7 @@ def _render(report: Report, folder: Path) -> str:
         panels=_panels(report, sections),
         judged=judged,
         changed=[line for line in judged if line.claim.history],
-        since=_since([line.claim for line in judged if line.claim.history]),
+        since=since([line.claim for line in judged if line.claim.history]),
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,
@@ -196,93 +179,6 @@ def _template(name: str) -> Markup:
     return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _deciding(claim: JudgedClaim) -> _Deciding | None:
-    """What the verdict hangs on; without a smallest change of limits, the first condition of the rule."""
-    conditions = {c.quantity: c for part in reversed(claim.parts) for c in reversed(part.conditions)}
-    flip = claim.robustness.flip
-    name = flip.moves[0].quantity if flip else next(iter(reversed(conditions)), None)
-    if name not in conditions or name not in claim.measured:
-        return None
-    return _Deciding(name, claim.measured[name], conditions[name])
-
-
-def _parts_of(claim: JudgedClaim) -> str:
-    """Where a rule holds in part, the fewer of the parts that do and do not, by name, or how many."""
-    held = [name for name, holds in claim.holds.items() if holds and name]
-    failed = [name for name, holds in claim.holds.items() if not holds and name]
-    if not held or not failed:
-        return ""
-    if len(failed) <= FEW:
-        return f"not: {'; '.join(failed)}"
-    if len(held) <= FEW:
-        return f"only: {'; '.join(held)}"
-    return f"{len(held)} of {len(claim.holds)} parts hold"
-
-
-class _Since(NamedTuple):
-    """How many verdicts are other ones than before the last change of their rule."""
-
-    higher: int
-    lower: int
-    same: int
-    new: int  # nothing judged the statement before
-
-
-def _since(claims: list[JudgedClaim]) -> _Since:
-    judged = [(VERDICTS.index(before), VERDICTS.index(c.verdict)) for c in claims if (before := c.history[-1].verdict)]
-    higher, lower = sum(now < before for before, now in judged), sum(now > before for before, now in judged)
-    return _Since(higher, lower, len(judged) - higher - lower, len(claims) - len(judged))
-
-
-class _Table(NamedTuple):
-    """Measured numbers with rows and columns."""
-
-    columns: list[str]
-    rows: dict[str, list[Quantity | float | None]]
-
-
-def _table_of(measured: Mapping[str, Any]) -> _Table:
-    """Numbers named `quantity, of what`, with a column for each quantity and a row for each thing."""
-    split = [(*name.partition(", ")[::2], value) for name, value in measured.items()]
-    columns = list(dict.fromkeys(quantity for quantity, _, _ in split))
-    rows: dict[str, list[Quantity | float | None]] = {}
-    for quantity, whose, value in split:
-        rows.setdefault(whose, [None] * len(columns))[columns.index(quantity)] = value
-    if len(columns) > min(WIDEST, len(rows)) or len(columns) * len(rows) > EMPTY * len(split):
-        return _Table([""], {name: [value] for name, value in measured.items()})
-    return _Table(columns, rows)
-
-
-def _rest(claim: JudgedClaim) -> dict[str, Quantity]:
-    """What was measured besides the quantities of the rule."""
-    judged = {condition.quantity for part in claim.parts for condition in part.conditions}
-    return {name: value for name, value in claim.measured.items() if name not in judged}
-
-
-def _numbered(claim: JudgedClaim) -> dict[str, int]:
-    """The number that a quantity of the rule has in its formula."""
-    quantities = dict.fromkeys(condition.quantity for part in claim.parts for condition in part.conditions)
-    return {quantity: number for number, quantity in enumerate(quantities, 1)}
-
-
-def _formula(claim: JudgedClaim) -> Markup:
-    """When a claim is reproduced: a conjunction of its conditions, in brackets for each part."""
-    numbers = _numbered(claim)
-
-    def of(condition: JudgedCondition) -> str:
-        name = f"<msub><mi>q</mi><mn>{numbers[condition.quantity]}</mn></msub>"
-        sign, limit = escape(SIGNS[condition.relation]), _limit(condition.limit)
-        return f"<math><mrow>{name}<mo>{sign}</mo><mn>{limit}</mn></mrow></math>"
-
-    joined = [" ∧ ".join(map(of, part.conditions)) for part in claim.parts]
-    return Markup(" ∧ ".join(f"({part})" for part in joined) if len(joined) > 1 else "".join(joined))
-
-
-def _limit(value: float) -> str:
-    """A limit in short, where a power of ten needs no factor."""
-    return number(value).removeprefix(f"1{SPACE}{TIMES}{SPACE}")
-
-
 def _sections(report: Report, folder: Path) -> list[_Section]:
     taken = set(RESERVED)
     sections, order = [], count()
@@ -291,8 +187,10 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
         taken.add(f"{section.anchor}-title")
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
-            counted, deciding = not simulated(chapter), _deciding(claim)
-            section.lines.append(_Line(place, next(order), chapter, claim, [], counted, deciding, _parts_of(claim)))
+            line = _Line(
+                place, next(order), chapter, claim, [], not simulated(chapter), deciding(claim), parts_of(claim)
+            )
+            section.lines.append(line)
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
