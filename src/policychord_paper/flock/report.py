@@ -124,8 +124,35 @@ def _sweet_spot(evidence: Evidence) -> str:
 def _findings(settings: FlockStudySettings, evidence: Evidence) -> list[Finding]:
     """What a reader who knows the field should know of these flocks."""
     return [
-        _arrival(evidence), _temperature(settings, evidence), _followers(evidence), _text_and_scripts(evidence),
+        _balance(evidence), _arrival(evidence), _temperature(settings, evidence),
+        _followers(evidence), _text_and_scripts(evidence),
     ]  # fmt: skip
+
+
+def _balance(evidence: Evidence) -> Finding:
+    gated, fixed = evidence.leaderless
+    imbalance = gated.measured.imbalance
+    weights = gated.shown.weights[0, -100:].mean(axis=(0, 1))
+    final, most = final_polarization(fixed), int(np.argmax(weights))
+    text = (
+        "The text links the onset of polarization to weights that become balanced. The largest distance of a weight "
+        f"from 1/3 falls from {imbalance[:, :20].mean():.2f} (first 20 steps) to {imbalance[:, -100:].mean():.2f} "
+        "(last 100). "
+    )
+    if weights[most] - 1 / 3 > 0.02:
+        text += (
+            f"A bias stays: the mean weights at the end are {', '.join(f'{w:.2f}' for w in weights)} "
+            f"({', '.join(FORCES)}), {FORCES[most]} ahead. "
+        )
+    if final > POLARIZED:
+        text += (
+            f"Balance is not the cause, though: held at 1/3 from the first step, the flock polarizes too ({final:.3f}, "
+            f"above {POLARIZED:g} for good from step {polarized_from(fixed):.0f}, with the gate from step "
+            f"{polarized_from(gated):.0f}). Near-balance accompanies this polarization; it does not bring it about."
+        )
+    else:
+        text += f"Held at 1/3 from the first step, the flock does not polarize ({final:.2f}), so the gate matters."
+    return Finding("Balance and polarization", text)
 
 
 def _arrival(evidence: Evidence) -> Finding:

@@ -39,6 +39,11 @@ def test_fixed_weights():
     assert answer(later, "Fixed weights").startswith("Yes, more slowly")
     assert "no more slowly" in answer(same, "Fixed weights")
     assert answer(never, "Fixed weights").startswith("No:")
+    title = "Balance and polarization"
+    assert "not the cause" in text(later, title)
+    assert "from step 30, with the gate from step 0" in text(later, title)
+    assert "separation ahead" in text(later, title)
+    assert "does not polarize" in text(never, title)
     assert "| 0 | 30 (weights fixed at 1/3) |" in _summary(QUICK, later)
     assert "the gate is not needed for it" in _summary(QUICK, later)
     assert "not needed" not in _summary(QUICK, never)
