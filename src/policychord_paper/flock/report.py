@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from policychord.loops import to_dataset
-from policychord.worlds.flock import ARRIVED, FlockFlight
+from policychord.worlds.flock import ARRIVED, FORCES, FlockFlight
 
 from ..claim import count, judge_claim, label, median, number
 from ..study import Finding, Objection, Recording, Study
