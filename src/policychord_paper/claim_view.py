@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 
 from .claim import SPACE, TIMES, VERDICTS, JudgedClaim, JudgedCondition, Quantity, Relation, number
 
-FEW = 3  # parts of a rule that are named in the table of verdicts; of more, how many
+FEW = 2  # parts of a rule that are named in the table of verdicts; of more, how many
 WIDEST = 5  # columns, up to which measured numbers are a table of several columns,
 EMPTY = 1.5  # and so many cells for each number
 SIGNS: Mapping[Relation, str] = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}

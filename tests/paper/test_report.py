@@ -196,7 +196,7 @@ def test_a_verdict_that_some_draws_change_says_how_firm_it_is(folder):
         return words(Page(_render(report, folder)).inside("ledger", "td")[-1]), told[0]
 
     open_one, told = headline(33)
-    assert open_one.endswith("not reproduced (33 of 50 draws)")
+    assert open_one.endswith("not reproduced (33/50)")
     assert told == "not reproduced\n(33 of 50 draws)"
     for same in (50, None):
         assert headline(same)[0].endswith("not reproduced")
