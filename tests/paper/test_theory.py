@@ -69,6 +69,18 @@ def test_the_command_does_nothing_twice(done):
     assert json.loads((out / "claims.json").read_text()) == record["results"]
 
 
+def test_the_summary_follows_the_numbers(evidence):
+    ladders = evidence.ladders
+    study = min(ladders.eps, key=ladders.eps.__getitem__)
+    row = f"| {study} | {ladders.eps[study]:g} | {ladders.unstable[study]} of {ladders.tried[study]} |"
+    assert row in STUDY.summary(SETTINGS, evidence)
+    assert "needs more than the stated order" in STUDY.summary(SETTINGS, evidence)
+    calm = evidence._replace(ladders=ladders._replace(unstable=dict.fromkeys(ladders.unstable, 0)))
+    assert "no recorded problem is unstable" in STUDY.summary(SETTINGS, calm)
+    assert "Full support does not hold in" in STUDY.summary(SETTINGS, evidence._replace(support={"a study": 0.0}))
+    assert "Full support" not in STUDY.summary(SETTINGS, evidence._replace(support={"a study": 0.1}))
+
+
 def test_all_claims_are_there():
     assert list(BY_ID) == [f"T{k}" for k in range(1, 20)]
     assert all(claim.reported for claim in CLAIMS)
