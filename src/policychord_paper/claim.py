@@ -127,7 +127,7 @@ Expected = Literal["rejected", "accepted"]
 
 
 class Check(NamedTuple):
-    """What a rule says where the answer is known: of a null, which it must reject, or of an alternative, to be accepted.
+    """What a rule says where the answer is known: it must reject a null, and accept an alternative.
 
     A null is rejected if its verdict is not "reproduced"; an alternative is accepted if it is.
     """
@@ -175,6 +175,11 @@ def revised(rule: str, reason: str, verdict: Verdict | None = "reproduced") -> t
 def added(reason: str) -> tuple[Revision, ...]:
     """The history of a claim that the first edition did not have."""
     return revised("", f"new in the second edition, {reason}", None)
+
+
+def third(reason: str) -> tuple[Revision, ...]:
+    """The history of a claim that the first two editions did not have."""
+    return revised("", f"new in the third edition, {reason}", None)
 
 
 def in_readings(rule: Rule, *readings: str) -> Rule:

@@ -51,6 +51,8 @@ from policychord.choices import (
 from policychord.inference import ModelRecovery
 from policychord.worlds import Belief, update_belief
 
+from .attitudes import OnSameTrials, plant_attitudes, weigh_on_same_trials
+
 # The claims compare both experiments of the public data and both links, so neither is a setting.
 EXPERIMENTS = ("1", "2")
 LINKS: tuple[Link, ...] = ("probit", "logit")
@@ -136,9 +138,15 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
             steps[f"rare choices {e} {link}"] = partial(on_trials, _rare_choices, link, eps)
         if settings.durations:
             steps[f"stopped {e}"] = partial(on_trials, _stop_early, eps, settings.tau, settings.durations)
+        steps[f"planted attitudes {e}"] = partial(plant_attitudes, e, eps, settings.seed)
         released = partial(on_trials, _predict_as_released, **sizes)
         steps |= {f"cross-validation as released {e}": released, f"rounding {e}": partial(on_choices, _rounding, eps)}
-    return steps
+    return steps | {f"same trials {link}": partial(_on_same_trials, settings, link) for link in LINKS}
+
+
+def _on_same_trials(settings: BanditSettings, link: Link) -> OnSameTrials:
+    first, second = (_trials_of(settings, e) for e in EXPERIMENTS)
+    return weigh_on_same_trials((first, second), link, settings.eps)
 
 
 def _apply(

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
-from policychord import Problem, TimeScales, circuit, circuit_stability, primitive_cost, problem, time_scales
+from policychord import Problem, TimeScales, circuit, circuit_stability, energy, primitive_cost, problem, time_scales
 
 from ..study import Recorded
 from .flows import _integrate_flow, decay_rate
@@ -20,6 +20,7 @@ from .problems import TheorySettings, exact, join, pick, random_weights
 STATED = 10.0  # "faster" in the paper's ordering of the circuit's layers is measured at this ratio
 PER_TAU = 10  # moments of the circuit that are stored
 SPANS = 40.0  # time constants for which one unit of a circuit is followed
+MOVED = 0.1  # of a weight: more is another composition
 AT_REST = 1e-4  # a distance of which a millionth cannot be told from the integrator's error
 
 
@@ -48,6 +49,15 @@ class HeldUnits(NamedTuple):
     slow_end: float  # largest |w - softmax(y)|
     fast_rate: float  # least fitted rate, in units of eps / tau~_g
     slow_rate: float  # the same, in units of 1 / tau
+    problems: int
+
+
+class Frozen(NamedTuple):
+    """Circuits of one study whose synapses stay at their mean over all contexts, against those that follow these."""
+
+    moved: int  # problems of which a weight is off by more than MOVED
+    median: float  # of the largest |w - w*| of each problem
+    excess: float  # energy that it costs: V - V*, median, nat
     problems: int
 
 
@@ -183,6 +193,19 @@ def _approach(velocity: Callable[..., np.ndarray], first: np.ndarray, target: np
     times = np.linspace(0.0, span, 401)
     path = solve_ivp(velocity, (0.0, span), first, "LSODA", t_eval=times, rtol=1e-11, atol=1e-12)
     return _Unit(times, np.abs(path.y[-target.size :].T - target).max(-1))
+
+
+def freeze_synapses(settings: TheorySettings, recorded: Recorded) -> dict[str, Frozen]:
+    """Each study's circuits with the synapses of an average context; the input s still follows the context."""
+    return {name: frozen(batch) for name, batch in recorded.items()}
+
+
+def frozen(batch: Problem) -> Frozen:
+    """The steady state of a circuit is the optimum of its problem (T11), so it is solved for."""
+    best = exact(batch)
+    kept = exact(batch._replace(pi=np.broadcast_to(batch.pi.mean(axis=0), batch.pi.shape)))
+    off, excess = np.abs(kept - best).max(-1), energy(batch, kept) - energy(batch, best)
+    return Frozen(int((off > MOVED).sum()), float(np.median(off)), float(np.median(excess)), off.size)
 
 
 def oscillate(settings: TheorySettings, recorded: Recorded) -> Oscillation:

@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from policychord import Problem, complexity, energy, flow, gate, primitive_cost, problem, solve
 
-from .flows import Paths, bounded_distances, bounded_gaps, certify_at, within_horizon
+from .flows import Paths, bounded_distances, bounded_gaps, certify_at, fall, within_horizon
 from .problems import (
     SHAPES,
     IndependentOptimum,
@@ -43,8 +43,6 @@ class Identities(NamedTuple):
     anywhere: float  # |w - argmin F|
     residual: float  # |w - S(w)|
     identical: float  # |w - prior| for identical primitives
-    corner: float  # |S(w) - e_i| at a temperature of 1e-3 of the gap between the two lowest entries of the gradient
-    blunt: float  # the same at that gap
     joint: float  # |joint KL - (F + ln Z)| of generative models with a cost
 
 
@@ -55,7 +53,6 @@ def check_identities(settings: TheorySettings) -> Identities:
     gradient, lowest, largest, bounds = zip(*map(_differentiate, batches, points), strict=True)
     hot, cold, least, anywhere = zip(*map(_limits, batches), strict=True)
     residual, identical = np.max([_gates(b) for b in batches], axis=0).tolist()
-    corner, blunt = np.max(list(map(_cool, batches, points)), axis=0).tolist()
     return Identities(
         prox=_map_proximally(settings),
         dissipation=max(float(_dissipation_errors(*pair).max()) for pair in zip(batches, points, strict=True)),
@@ -69,8 +66,6 @@ def check_identities(settings: TheorySettings) -> Identities:
         anywhere=max(anywhere),
         residual=residual,
         identical=identical,
-        corner=corner,
-        blunt=blunt,
         joint=_sum_over_pairs(settings),
     )
 
@@ -99,7 +94,7 @@ def _dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
     response = np.asarray(gate(batch, w))
     with jax.enable_x64(True):
         rate = np.asarray(along(batch, w, response - w))
-    stated = -batch.eps * np.sum((w - response) * np.log(w / response), axis=-1)
+    stated = -fall(batch, w)
     return np.abs(rate - stated) / (np.abs(rate) + 1e-4)
 
 
@@ -145,16 +140,6 @@ def _minimise_complexity(batch: Problem, index: int) -> np.ndarray:
     )
     weights = np.where(weights < 1e-9, 0.0, weights)
     return weights / weights.sum()
-
-
-def _cool(batch: Problem, w: np.ndarray) -> tuple[float, float]:
-    """How far the gate is from the vertex of steepest descent, at 1e-3 and at 1 of the gap between the two lowest."""
-    slope = np.asarray(primitive_cost(batch, w))
-    lowest, second = np.sort(slope, axis=-1)[:, :2].T
-    vertex = np.eye(slope.shape[-1])[np.argmin(slope, axis=-1)]
-    cooled = (gate(batch._replace(eps=share * (second - lowest)), w) for share in (1e-3, 1.0))
-    near, far = (float(np.linalg.norm(response - vertex, axis=-1).max()) for response in cooled)
-    return near, far
 
 
 def _gates(batch: Problem) -> tuple[float, float]:

@@ -96,7 +96,7 @@ The slowest mode of these problems has the rate {np.median(slowest[known]):.2f}/
 
 def _constants(evidence: Evidence) -> str:
     curved, variants = evidence.identities, evidence.variants
-    loose, off = paths_beyond_bound(variants.excess_default), max(variants.prior_as_input.values())
+    loose, off = paths_beyond_bound(variants.excess_default), max(evidence.limits.any_prior.values())
     smooth = "holds" if curved.largest_eigenvalue <= SMOOTH.limit else "does not hold"
     iterated = (
         f"fails to settle on {variants.stuck} of {variants.tried} random problems (the linearisation predicts "

@@ -24,7 +24,7 @@ def made(
 
     usual = {
         "polarization": 0.97, "milling": 0.05, "goal_distance": 19.0, "pair_distance": 0.3, "spread": 2.0,
-        "imbalance": 0.1, "leader_imbalance": 0.5, "follower_imbalance": np.where(np.arange(steps) < 20, 0.4, 0.1),
+        "imbalance": 0.1, "balanced": 0.9, "leader_imbalance": 0.5, "follower_imbalance": np.where(np.arange(steps) < 20, 0.4, 0.1),
     }  # fmt: skip
     by_boid = {
         "leader_sd": leader_sd, "follower_sd": follower_sd, "leader_sd_before": leader_sd,
