@@ -261,8 +261,8 @@ def _owes_to_stabiliser(settings: QuadrotorSettings, evidence: Evidence) -> Meas
 
 TWO_SAMPLES = (
     "the paper's delta is of a sample as ours is, so the difference of both is judged by both errors; and a p follows "
-    "from a delta and a number of seeds, so asking for the paper's p asked for its size twice: now the difference has to "
-    "be established"
+    "from a delta and a number of seeds, so asking for the paper's p asked for its size twice: now the difference has "
+    "to be established"
 )
 BY_CHANCE = "between two samples of the same flights one of the two is smaller: the difference is now to be established"
 MANN_WHITNEY = "costs against the baseline's, p by the Mann-Whitney test"
@@ -314,10 +314,10 @@ CLAIMS: tuple[Claim[QuadrotorSettings, Evidence], ...] = (
                                         "optimum's", None),
                                *revised("a rise of the mean weight by at least 0.001 from the second before to the "
                                         "second after the impulse, in 80% of the flights", "a rise goes with a "
-                                        "recovery and does not show that it causes it, and its share depends on the window (77% "
-                                        "over 1 s, 83% over 0.5 s, 87% over 0.2 s); now the weight is clamped and the "
-                                        "flights are flown again. No clamped flight had been flown before the rule was "
-                                        "written", "not reproduced"))),
+                                        "recovery and does not show that it causes it, and its share depends on the "
+                                        "window (77% over 1 s, 83% over 0.5 s, 87% over 0.2 s); now the weight "
+                                        "is clamped and the flights are flown again. No clamped flight had been flown "
+                                        "before the rule was written", "not reproduced"))),
           _owes_to_stabiliser, "no number given: stated in words"),
     Claim("Q7", "the composed LQR pair makes a smaller excursion after the impulse than LQR", "Supplement, Sec. 5",
           _in_every_reading({"": (HIGHER, PEAKS_DIFFER)}, context="largest distance from the path in the second after "

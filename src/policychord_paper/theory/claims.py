@@ -44,7 +44,7 @@ def _bound_weights(settings: TheorySettings, evidence: Evidence) -> Measured:
 
 
 def _certify(settings: TheorySettings, evidence: Evidence) -> Measured:
-    off, above, below = evidence.certificates
+    off, above, below = evidence.certificates[:3]
     return {
         "largest (V - V*) - eps KL(w,S)": Quantity(float((off - above).max()), "nat"),
         "largest eps KL(w,w*) - (V - V*)": Quantity(float((below - off).max()), "nat"),
@@ -327,8 +327,8 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
                        "written when it was known that weights differ where there are fewer actions than primitives"
                    ) + revised(
                        "d >= n and d < n as parts, with the least-squares change of s", "the condition is that ln "
-                       "prior lies in the range of Pi^T, which it can where there are fewer actions than primitives; and "
-                       "the least-squares change is not the best one", "partly")),
+                       "prior lies in the range of Pi^T, which it can where there are fewer actions than primitives; "
+                       "and the least-squares change is not the best one", "partly")),
           _bias_by_input, "no number given: stated in words"),
     Claim("T17", "the cost form of the generative model differs by a constant", "Results",
           all_of(*_at_most(1e-12, "largest |joint KL - (F + ln Z)|"),

@@ -23,6 +23,7 @@ from .flows import Certificates, Paths, Starts, Variants, certify_weights, follo
 from .identities import Identities, OtherComplexity, check_identities, check_others
 from .limits import Limits, check_limits
 from .problems import TheorySettings, judge_optima
+from .worlds import know, know_recorded
 
 # Steps that share a compiled program: flows and circuits by the number of primitives.
 FLOWS = {"flow, three primitives": 3, "flow, six primitives": 6}
@@ -34,12 +35,14 @@ ALONE: Mapping[str, Callable[[TheorySettings], Any]] = {
     "judged optima": judge_optima,
     "certificates": certify_weights,
     "limits": check_limits,
+    "nulls and alternatives": know,
 }
 ON_RECORDED: Mapping[str, Callable[[TheorySettings, Recorded], Any]] = {
     "ladders": compare_ladders,
     "oscillation": oscillate,
     "units": hold_units,
     "frozen synapses": freeze_synapses,
+    "nulls on recorded problems": know_recorded,
     # the least probability that a primitive gives an action, by study
     "support": lambda settings, recorded: {name: float(batch.pi.min()) for name, batch in recorded.items()},
 }
@@ -63,6 +66,7 @@ class Evidence(NamedTuple):
     oscillation: Oscillation
     support: dict[str, float]  # by study: least probability of an action under a primitive
     variants: Variants
+    known: dict[str, dict[str, Any]]  # by world, what it has in the place of the fields above
 
 
 def experiments(settings: TheorySettings) -> Mapping[str, Callable[[], Any]]:
@@ -97,4 +101,5 @@ def gather(settings: TheorySettings, results: Mapping[str, Any]) -> Evidence:
         oscillation=results["oscillation"],
         support=results["support"],
         variants=results["variants"],
+        known=results["nulls and alternatives"] | results["nulls on recorded problems"],
     )

@@ -12,6 +12,7 @@ from .experiments import Evidence, experiments, gather, on_recorded
 from .figures import FIGURES
 from .flows import Paths, decay_rate, distances, gaps
 from .problems import TheorySettings, study_settings
+from .worlds import WORLDS
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
 energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random
@@ -185,6 +186,6 @@ OBJECTIONS = (
 STUDY = Study(
     name="theory", title="Theory: one energy, one flow, one circuit", introduction=INTRODUCTION,
     settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
-    datasets=_datasets, controls=controls, findings=_findings,
+    datasets=_datasets, controls=controls, worlds=WORLDS, findings=_findings,
     objections=lambda settings, evidence: OBJECTIONS, on_recorded=on_recorded,
 )  # fmt: skip
