@@ -24,7 +24,8 @@ from policychord.choices import (
 from policychord.inference import ModelRecovery, select_models
 
 from .attitudes import Planted, neutral_weights
-from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .experiments import EXPERIMENTS, LINKS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .known import KNOWN
 
 
 class LinkEvidence(NamedTuple):
@@ -48,6 +49,8 @@ class _ExperimentEvidence(NamedTuple):
     rounding: Rounding
     recovery: ModelRecovery
     planted: Planted
+    known: dict[str, dict[Link, LinkEvidence]]  # simulated people of whom the answer is known
+    alike: dict[Link, Sweep]  # temperatures of a model whose primitives are the same, on coin flippers
     stopped: Stopped | None = None  # None in a quick run
 
 
@@ -58,13 +61,23 @@ class Evidence(NamedTuple):
     second: _ExperimentEvidence
 
 
+STEPS = ("fit", "rivals", "cross-validation", "temperature", "rare choices")  # of an experiment with one link
+
+
 def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
     """The evidence from the results of the steps."""
 
+    def same(e: str, link: Link, whose: str = "") -> np.ndarray:
+        weights: np.ndarray = results[f"{whose} same trials {link}".strip()][EXPERIMENTS.index(e)]
+        return weights
+
     def of_link(e: str, link: Link) -> LinkEvidence:
-        steps = ("fit", "rivals", "cross-validation", "temperature", "rare choices")
-        found = [results[f"{step} {e} {link}"] for step in steps]
-        return LinkEvidence(*found, neutral_weights(found[0]), results[f"same trials {link}"][EXPERIMENTS.index(e)])
+        found = [results[f"{step} {e} {link}"] for step in STEPS]
+        return LinkEvidence._make([*found, neutral_weights(found[0]), same(e, link)])
+
+    def of_known(name: str, e: str, link: Link) -> LinkEvidence:
+        found = results[f"{name} {e} {link}"][: len(STEPS)]
+        return LinkEvidence._make([*found, neutral_weights(found[0]), same(e, link, name)])
 
     def of_experiment(e: str) -> _ExperimentEvidence:
         return _ExperimentEvidence(
@@ -74,6 +87,8 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
             rounding=results[f"rounding {e}"],
             recovery=results[f"recovery {e}"],
             planted=results[f"planted attitudes {e}"],
+            known={name: {link: of_known(name, e, link) for link in LINKS} for name in KNOWN},
+            alike={link: results[f"coin flippers {e} {link}"].alike for link in LINKS},
             stopped=results.get(f"stopped {e}"),
         )
 

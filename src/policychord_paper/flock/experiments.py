@@ -112,7 +112,7 @@ class _Known(NamedTuple, Generic[T]):
 
     scattered: T  # 4 leaders and 36 others, so far apart that nobody sees anybody
     no_strength: T  # the ring with a collision term without strength
-    strong: T  # the ring with a collision term ten times as strong
+    strong: T  # the ring with a collision term twice as strong
 
 
 class _Flocks(NamedTuple, Generic[T]):
@@ -191,7 +191,7 @@ def _plan(settings: FlockStudySettings) -> _Flocks[FlockSettings]:
     couzin, cucker_smale, vicsek = (followers(model) for model in ("couzin", "cucker-smale", "vicsek"))
     known = _Known(
         plan_flight("leaders", min(settings.goal_seeds, KNOWN_SEEDS), start_size=SCATTERED),
-        *(plan_flight("milling", 1, collision_strength=strength) for strength in (0.0, 20.0)),
+        *(plan_flight("milling", 1, collision_strength=strength) for strength in (0.0, 4.0)),
     )
     return _Flocks(*composed(), couzin, cucker_smale, vicsek, composed(update="sequential"), known)
 

@@ -91,6 +91,7 @@ def fly_clamped(settings: QuadrotorSettings, name: str) -> Clamped:
     how = roster(settings)[name]
     assert how is not None
     agent, world = agent_and_world(settings, "lqr", name, how)
+    watching: Any = _Watching(world)  # flies as the world that it watches
     decisions = jnp.asarray(round(CLAMPED_FOR / settings.dt))
 
     def fly(level: float, active: bool) -> Flight:
@@ -98,8 +99,7 @@ def fly_clamped(settings: QuadrotorSettings, name: str) -> Clamped:
         clamped = agent.replace(eps=clamp.temperature, prior=clamp.prior)  # type: ignore[union-attr]
         size = min(settings.seeds, BATCH)
         batches = [
-            fly_episodes(settings, clamped, _Watching(world), range(k, k + size))
-            for k in range(0, settings.seeds, size)
+            fly_episodes(settings, clamped, watching, range(k, k + size)) for k in range(0, settings.seeds, size)
         ]
         return Flight(*(np.concatenate(parts)[: settings.seeds] for parts in zip(*batches, strict=True)))
 

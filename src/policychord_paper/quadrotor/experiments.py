@@ -154,7 +154,7 @@ def _plan(settings: QuadrotorSettings) -> dict[str, list[_Leg]]:
     return steps
 
 
-def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]]) -> Evidence:
+def gather(settings: QuadrotorSettings, results: Mapping[str, Any]) -> Evidence:
     """The evidence, whatever steps the flights were made in."""
     by_key = {
         leg.key: flight
@@ -177,7 +177,8 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]])
         world: Pairs(*(flights(series, e, ("baseline",)) for e in get_args(Experiment)))
         for world, series in (("", "other"), ("accelerations", "other accelerations"))
     }
-    return Evidence(stale, centre, text, *others, *by_eps, clamped, other)
+    one_step, ahead = by_eps
+    return Evidence(stale, centre, text, *others, one_step, ahead, clamped, other)
 
 
 JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import iqr, mannwhitneyu, norm, wilcoxon
+from scipy.stats import iqr, norm, wilcoxon
 
 from policychord.effect_size import EffectSize, Spread, effect_size, spread
 from policychord.worlds.quadrotor import Experiment, Flight, Flights, QuadrotorSettings
@@ -113,11 +113,6 @@ def expected_p(delta: float, count: int) -> float:
     return float(2 * norm.sf(abs(delta) / standard_error(count)))
 
 
-def p_of(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Of the Mann-Whitney test; 1 where there is nothing to compare. An infinite time is the longest."""
-    return float(mannwhitneyu(ours, theirs).pvalue) if ours.size and theirs.size else 1.0
-
-
 def p_of_more(differences: np.ndarray) -> float:
     """Of Wilcoxon's signed-rank test that paired differences are not positive; 1 where all are zero."""
     return float(wilcoxon(differences, alternative="greater").pvalue) if np.any(differences) else 1.0
@@ -138,9 +133,8 @@ def decisions_in(settings: QuadrotorSettings, seconds: float) -> int:
 def recovery(settings: QuadrotorSettings, flight: Flight) -> _AfterImpulse:
     """Time from the impulse until the drone, past the peak of its excursion, is within the radius again."""
     dt, (look, follow) = settings.dt, (decisions_in(settings, time) for time in (LOOK_FOR_PEAK, FOLLOW_FOR))
-    chosen = np.flatnonzero(flight.impulse_time + follow <= settings.steps)
     times, errors, peaks = [], [], []
-    for episode in chosen:
+    for episode in can_be_followed(settings, flight):
         after = flight.distance[episode, flight.impulse_time[episode] :]
         peak = int(np.argmax(after[: look + 1]))
         back = np.flatnonzero(after[peak:] <= settings.recovered)
@@ -149,6 +143,11 @@ def recovery(settings: QuadrotorSettings, flight: Flight) -> _AfterImpulse:
         errors.append(dt * after[: follow + 1].sum())
         peaks.append(after[peak])
     return _AfterImpulse(np.array(times), np.array(errors), np.array(peaks))
+
+
+def can_be_followed(settings: QuadrotorSettings, flight: Flight) -> np.ndarray:
+    """The episodes whose impulse leaves the time over which the error is summed up."""
+    return np.flatnonzero(flight.impulse_time + decisions_in(settings, FOLLOW_FOR) <= settings.steps)
 
 
 def share_near(settings: QuadrotorSettings, flight: Flight) -> Quantity:

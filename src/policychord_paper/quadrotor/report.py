@@ -31,6 +31,7 @@ from .measures import (
     expected_p,
     recovery,
 )
+from .worlds import WORLDS
 
 INTRODUCTION = f"""\
 The paper lets a small drone follow a figure of eight in gusts with two controllers of which neither can do
@@ -349,6 +350,6 @@ OBJECTIONS = (
 STUDY = Study(
     name="quadrotor", title="A drone and two controllers: the layered-control study",
     introduction=INTRODUCTION, settings=study_settings, experiments=experiments, evidence=gather,
-    claims=CLAIMS, figures=FIGURES, datasets=_datasets, controls=controls, findings=_findings,
+    claims=CLAIMS, figures=FIGURES, datasets=_datasets, controls=controls, worlds=WORLDS, findings=_findings,
     objections=_objections, recording=Recording(recorded_steps, recorded), redraw=redraw,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from .circuits import STATED
 from .experiments import Evidence
 from .flows import Bounded, bounded_distances, bounded_gaps, within_horizon
 from .limits import COLD as COLD_FLOWS
-from .problems import TheorySettings
+from .problems import SHAPES, TheorySettings
 
 
 def _stay_on_simplex(settings: TheorySettings, evidence: Evidence) -> Measured:
@@ -137,14 +137,20 @@ def _lose_by_freezing(settings: TheorySettings, evidence: Evidence) -> Measured:
 
 
 def _follow_frank_wolfe(settings: TheorySettings, evidence: Evidence) -> Measured:
+    """How far the coldest flow is from Frank-Wolfe, with enough actions and without."""
+    few = {f"{d} actions, {n} primitives" for d, n in SHAPES if d < n}
     beside = evidence.limits.beside
-    falls = np.diff(beside, axis=1).max(axis=1) < 0
+    sides = {
+        side: np.concatenate([off for shape, off in beside.items() if (shape in few) is fewer])
+        for side, fewer in ((ENOUGH, False), (TOO_FEW, True))
+    }
     return {
-        COLDEST: float(beside[:, -1].max()),
-        "problems on which the distance falls with each temperature": count(falls),
+        **{f"{side}: {COLDEST}": float(off[:, -1].max()) for side, off in sides.items()},
+        **{f"{side}: {FALLS}": count(np.diff(off, axis=1).max(axis=1) < 0) for side, off in sides.items()},
         **{
-            f"eps {eps:g}: largest distance": float(off)
-            for eps, off in zip(COLD_FLOWS, beside.max(axis=0), strict=True)
+            f"{side}, eps {eps:g}: median distance": float(far)
+            for side, off in sides.items()
+            for eps, far in zip(COLD_FLOWS, np.median(off, axis=0), strict=True)
         },
     }
 
@@ -221,7 +227,9 @@ IN_RANGE = "ln prior in the range of Pi^T: largest |w - w of the prior|"
 ANY = "any prior: largest |w - w of the prior|"
 NEAR_VERTEX, AT_VERTEX = "at random weights: largest |S(w) - e_i*|", "at the optimum: problems with a weight > 0.99"
 FREEZES = "share of problems of which freezing moves a weight by more than 0.1"
-COLDEST = "eps 0.001: largest distance of the flow from Frank-Wolfe, t <= 5"
+COLDEST = "eps 0.001, largest distance of the flow from Frank-Wolfe, t <= 5"
+FALLS = "problems on which the distance falls with each temperature"
+ENOUGH, TOO_FEW = "d >= n", "d < n"
 RISES, SLOWEST = "largest rise of V between two moments", "least (-dV/dt) / (V - V*) away from the optimum"
 REST, LEAST = "largest |dV/dt| at the optimum", "largest |V| at the optimum"
 NEW = added("written after the first had been measured")
@@ -357,10 +365,14 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
           history=third("before any circuit was frozen; 0.1 of a weight and half of the problems were chosen by us")),
           _lose_by_freezing, "no number given: a principled computational necessity"),
     Claim("T21", "as eps goes to 0 the flow becomes w' = e_i* - w, a path like that of Frank and Wolfe", "Sec. 3",
-          all_of(Condition(COLDEST, "<=", 0.05),
-                 Condition("problems on which the distance falls with each temperature", ">=", 0.95),
-                 context="both from equal weights; Frank-Wolfe in steps of 0.001 tau",
-                 history=third("before any of these paths was integrated")),
+          in_parts({side: (Condition(f"{side}: {COLDEST}", "<=", 0.05), Condition(f"{side}: {FALLS}", ">=", 0.95))
+                    for side in (ENOUGH, TOO_FEW)},
+                   "both from equal weights; Frank-Wolfe in steps of 0.001 tau",
+                   history=third("before any of these paths was integrated") + revised(
+                       "the same two conditions over all problems", "the first run, on fresh seeds, found a distance "
+                       "of 0.37, all of it where there are fewer actions than primitives: F has flat directions there, "
+                       "on which the steepest vertex is tied and either path may go another way. It is a part of its "
+                       "own now", "not reproduced")),
           _follow_frank_wolfe, "no number given: reminiscent of Frank-Wolfe"),
     Claim("T22", "the energy decreases along trajectories and vanishes only at the equilibrium", "Supplement Sec. 2",
           in_parts({"it decreases": _at_most(1e-10, RISES),

@@ -181,7 +181,8 @@ def certify_weights(settings: TheorySettings) -> Certificates:
         for w in (random_weights(settings.seed + k, batch), 0.999 * best + 0.001 * random_weights(k, batch)):
             rows.append((*certify_at(batch, best, w), fall(batch, w)))
         rest.append(fall(batch, best))
-    return Certificates(*(np.concatenate(column) for column in zip(*rows, strict=True)), np.concatenate(rest))
+    off, above, below, falls = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Certificates(off, above, below, falls, np.concatenate(rest))
 
 
 def fall(batch: Problem, w: np.ndarray) -> np.ndarray:

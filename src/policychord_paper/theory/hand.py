@@ -26,7 +26,7 @@ class Hand(NamedTuple):
 
     @classmethod
     def of(cls, batch: Problem) -> "Hand":
-        return cls(batch.action_cost, batch.eps[:, None], batch.log_prior)
+        return cls(np.asarray(batch.action_cost), np.asarray(batch.eps)[:, None], np.asarray(batch.log_prior))
 
     def optimum(self) -> np.ndarray:
         """w* = softmax((eps ln prior - c) / (1 + eps))."""
@@ -75,8 +75,8 @@ def closed_form(settings: TheorySettings) -> ByHand:
     along = Hand(*(field[:, None] for field in hand))
     paths = Paths(batch, times, weights, along.energy(weights), best, hand.energy(best), np.empty(0))
     near = 0.999 * best + 0.001 * w
-    bounds = zip(*(_certify(hand, at, best) for at in (w, near)), strict=True)
-    certificates = Certificates(*map(np.concatenate, bounds), _fall(hand, best))
+    off, above, below, fall = map(np.concatenate, zip(*(_certify(hand, at, best) for at in (w, near)), strict=True))
+    certificates = Certificates(off, above, below, fall, _fall(hand, best))
     rate = hand.energy(w + 1e-30j * hand.velocity(w)).imag / 1e-30  # a complex step: exact to rounding
     error = float((np.abs(rate + _fall(hand, w)) / (np.abs(rate) + 1e-4)).max())
     few = Hand(*(np.repeat(field[:4], 3 + settings.starts, axis=0) for field in hand))
@@ -152,13 +152,13 @@ def _check_one(f: Velocity, slope: Velocity, sign: float, settings: TheorySettin
         return eps[:, 0] * np.sum((w - np.exp(log_gate(w))) * (np.log(w) - log_gate(w)), axis=-1)
 
     times, path = follow_by_hand(lambda w: np.exp(log_gate(w)) - w, w, 2 * settings.horizon)
-    judged = [
-        minimise_with_entropy(
-            lambda w, i=i: float(k[i] @ f(w) + c[i] @ w), lambda w, i=i: k[i] * slope(w) + c[i], float(eps[i, 0]),
-            log_prior[i],
+
+    def minimise(i: int) -> IndependentOptimum:
+        return minimise_with_entropy(
+            lambda w: float(k[i] @ f(w) + c[i] @ w), lambda w: k[i] * slope(w) + c[i], float(eps[i, 0]), log_prior[i]
         )
-        for i in range(count)
-    ]  # fmt: skip
+
+    judged = list(map(minimise, range(count)))
     best = np.stack([optimum.weights for optimum in judged])
     gap = energy(path, tuple(a[:, None] for a in (k, c, eps, log_prior))) - energy(best)[:, None]
     early = times <= settings.horizon

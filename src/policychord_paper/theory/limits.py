@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     """As the temperature falls; and the bias as an input."""
 
     cooled: Cooled
-    beside: np.ndarray  # (problem, temperature): largest distance of the flow from Frank-Wolfe, t <= 5
+    beside: dict[str, np.ndarray]  # by shape, (problem, temperature): largest distance from Frank-Wolfe, t <= 5
     any_prior: dict[str, float]  # by shape: |w - w of the prior| after the best change of s
     in_range: dict[str, float]  # the same for priors with ln prior in the range of Pi^T
 
@@ -41,7 +41,7 @@ def check_limits(settings: TheorySettings) -> Limits:
     points = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
     return Limits(
         cool(batches, points),
-        np.concatenate([beside_frank_wolfe(pick(b, np.s_[: FOLLOWED // len(SHAPES)]), COLD) for b in batches]),
+        {_shape(b): beside_frank_wolfe(pick(b, np.s_[: FOLLOWED // len(SHAPES)]), COLD) for b in batches},
         {_shape(batch): move_prior(batch) for batch in batches},
         {_shape(batch): move_prior(with_prior_in_range(batch, settings.seed)) for batch in batches},
     )
@@ -54,18 +54,20 @@ def _shape(batch: Problem) -> str:
 
 def cool(batches: list[Problem], points: list[np.ndarray], share: float = 1e-3, eps: float = 1e-4) -> Cooled:
     """The gate at a share of the gap between the two lowest entries of the gradient, and its optimum at eps."""
-    near, far, at_vertex = [], [], []
+    near: list[float] = []
+    far: list[float] = []
+    at_vertex: list[np.ndarray] = []
     for batch, w in zip(batches, points, strict=True):
         slope = np.asarray(primitive_cost(batch, w))
         lowest, second = np.sort(slope, axis=-1)[:, :2].T
         vertex = np.eye(slope.shape[-1])[np.argmin(slope, axis=-1)]
         for part, distance in ((share, near), (1.0, far)):
             response = gate(batch._replace(eps=part * (second - lowest)), w)
-            distance.append(np.linalg.norm(response - vertex, axis=-1).max())
+            distance.append(float(np.linalg.norm(response - vertex, axis=-1).max()))
         optimum = solve(batch._replace(eps=np.full_like(batch.eps, eps))).weights
         at_vertex.append(np.asarray(optimum).max(-1) > AT_A_VERTEX)
     ends = np.concatenate(at_vertex)
-    return Cooled(float(max(near)), float(max(far)), int(ends.sum()), ends.size)
+    return Cooled(max(near), max(far), int(ends.sum()), ends.size)
 
 
 def frank_wolfe(posed: Problem, start: np.ndarray, times: np.ndarray, step: float = SMALL_STEP) -> np.ndarray:
