@@ -72,7 +72,7 @@ def polarized_from(flight: FlockFlight) -> float:
     return median(_ordered_from(flight.measured.polarization, POLARIZED))
 
 
-def _ordered_from(order: np.ndarray, limit: float) -> np.ndarray:
+def _ordered_from(order: np.ndarray, limit: float | np.ndarray) -> np.ndarray:
     """The step from which each episode's order stays above the limit, or its length if it does not."""
     above = order > limit
     return above.shape[1] - np.cumprod(above[:, ::-1], axis=1).sum(axis=1)
@@ -132,7 +132,7 @@ def _links_balance(settings: FlockStudySettings, evidence: Evidence) -> Measured
     measured = evidence.leaderless.gated.measured
     halved = 0.5 * measured.imbalance[:, :20].mean(axis=1, keepdims=True)
     balanced, polarized = _ordered_from(-measured.imbalance, -halved), _ordered_from(measured.polarization, POLARIZED)
-    together = [spearmanr(*pair).statistic for pair in zip(measured.imbalance, measured.polarization, strict=True)]
+    together = [_rank_correlation(*pair) for pair in zip(measured.imbalance, measured.polarization, strict=True)]
     return {
         NO_LATER: count(balanced <= polarized),
         TOGETHER: median(np.array(together)),
@@ -140,6 +140,11 @@ def _links_balance(settings: FlockStudySettings, evidence: Evidence) -> Measured
         "polarized for good from step (median)": median(polarized),
         "steps from polarized to balanced (median)": median(balanced - polarized),
     }
+
+
+def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's, and zero where a series does not change."""
+    return float(spearmanr(first, second).statistic) if np.ptp(first) and np.ptp(second) else 0.0
 
 
 def _act_like_followers(settings: FlockStudySettings, evidence: Evidence) -> Measured:

@@ -303,8 +303,8 @@ OBJECTIONS = (
               "random, so a random start is the other part: it asks whether the collision term creates a mill, and "
               "not only whether it sustains one."),
     Objection(("F9", "F10"), "author", "*Guide toward the goal* does not say *arrive*.",
-              "That the distance at least halves is a part of its own, and counts. The first edition judged that "
-              "part alone; a flock that stays farther than 3 m has not been brought to the goal."),
+              "So towards the goal is a part of its own for each form, and counts: the distance at least halves. That "
+              "a flock arrives, within 3 m, is another part, named as ours."),
     Objection(("F8",), "author", "A sweet spot was suggested, not claimed.",
               "So the other three parts are judged apart from it. A best range has a lower side and an upper side, "
               "and its part asks for both."),
