@@ -195,6 +195,11 @@ def added(reason: str) -> tuple[Revision, ...]:
     return revised("", f"new in the second edition, {reason}", None)
 
 
+def third(reason: str) -> tuple[Revision, ...]:
+    """The history of a claim that the first two editions did not have."""
+    return revised("", f"new in the third edition, {reason}", None)
+
+
 def in_readings(rule: Rule, *readings: str) -> Rule:
     """The rule for several readings of the paper: each part once for each of them.
 

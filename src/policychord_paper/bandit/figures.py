@@ -199,7 +199,7 @@ row, that of the composed model. Bottom: how well the coefficients are found aga
 FIGURES: dict[str, StudyFigure[BanditSettings, Evidence]] = {
     "model_comparison": StudyFigure(_comparison, _COMPARISON, ("B1", "B2"), {"4b": ("B1", "B2")}),
     "controls": StudyFigure(_controls, _CONTROLS, ("B1",)),
-    "weights": StudyFigure(_weights, _COURSE, ("B3", "B4", "B11"), {"4c": ("B3", "B4", "B11")}),
+    "weights": StudyFigure(_weights, _COURSE, ("B3", "B4", "B11", "B12"), {"4c": ("B3", "B4", "B11", "B12")}),
     "weights_within_block": StudyFigure(_within_block, _BLOCK, ("B3", "B4", "B8")),
     "cross_validation": StudyFigure(_cross_validation, _OTHERS, ("B5", "B9"), {"S5a": ("B5",), "S6c": ("B9",)}),
     "temperature": StudyFigure(_temperature, _HEAT, ("B6", "B10"), {"S5b": ("B6",), "S6d": ("B10",)}),

@@ -13,6 +13,7 @@ from .claims import CLAIMS, ESTABLISHED, NOT_SHOWN, controls, is_established
 from .experiments import EXPERIMENTS, LINKS, RARE, BanditSettings, experiments, study_settings
 from .figures import FIGURES
 from .measures import FITTED, Evidence, by_experiment, gather, lead_over_hybrid, recorded, redraw
+from .worlds import WORLDS
 
 INTRODUCTION = """The paper explains how people choose between two arms (Gershman's public data, two experiments) by
 composing three simple policies: exploit the better arm, seek the uncertain one, avoid it. Its generative model is the
@@ -345,6 +346,6 @@ STUDY = Study(
     summary=_summary, shown="weights_within_block",
     name="bandit", title="Human choices between two arms: the bandit study", introduction=INTRODUCTION,
     settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
-    datasets=_datasets, controls=controls, findings=_findings, objections=_objections,
+    datasets=_datasets, controls=controls, worlds=WORLDS, findings=_findings, objections=_objections,
     recording=Recording(lambda settings: FITTED, recorded), redraw=redraw,
 )  # fmt: skip

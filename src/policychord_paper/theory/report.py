@@ -12,6 +12,7 @@ from .experiments import Evidence, experiments, gather, on_recorded
 from .figures import FIGURES
 from .flows import Paths, decay_rate, distances, gaps
 from .problems import TheorySettings, study_settings
+from .worlds import WORLDS
 
 INTRODUCTION = """The paper derives a softmax gate from one variational problem, shows that a flow computes it while an
 energy only falls, and writes the flow as a neural circuit of six layers. Its statements are checked here on 240 random
@@ -124,7 +125,7 @@ The slowest mode of these problems has the rate {np.median(slowest[known]):.2f}/
 
 def _constants(evidence: Evidence) -> str:
     curved, variants = evidence.identities, evidence.variants
-    loose, off = paths_beyond_bound(variants.excess_default), max(variants.prior_as_input.values())
+    loose, off = paths_beyond_bound(variants.excess_default), max(evidence.limits.any_prior.values())
     smooth = "holds" if curved.largest_eigenvalue <= SMOOTH.limit else "does not hold"
     iterated = (
         f"fails to settle on {variants.stuck} of {variants.tried} random problems (the linearisation predicts "
@@ -214,6 +215,6 @@ STUDY = Study(
     summary=_summary, shown="bounds",
     name="theory", title="Theory: one energy, one flow, one circuit", introduction=INTRODUCTION,
     settings=study_settings, experiments=experiments, evidence=gather, claims=CLAIMS, figures=FIGURES,
-    datasets=_datasets, controls=controls, findings=_findings,
+    datasets=_datasets, controls=controls, worlds=WORLDS, findings=_findings,
     objections=lambda settings, evidence: OBJECTIONS, on_recorded=on_recorded,
 )  # fmt: skip

@@ -121,7 +121,7 @@ def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
     two = made(2, 2)
     tiny = put(tiny, "temperatures", cold=two, middle=two, hot=two)  # settings ask for two there
     settings = FlockStudySettings(seeds=seeds, goal_seeds=seeds, temperature_seeds=2, shorten=0.001)
-    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 13
+    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 16
     assert controls(settings, tiny)
     assert _findings(settings, tiny)
     assert _summary(settings, tiny)
