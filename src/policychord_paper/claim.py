@@ -123,6 +123,40 @@ class _Robustness(NamedTuple):
     draws: int = 0
 
 
+class JudgedCondition(NamedTuple):
+    """A condition with the limit that applied to this run, and whether what was measured fulfils it."""
+
+    quantity: str
+    relation: Relation
+    limit: float
+    holds: bool
+
+
+class JudgedPart(NamedTuple):
+    """A part of a rule after it was applied."""
+
+    name: str
+    conditions: tuple[JudgedCondition, ...]
+
+
+Expected = Literal["rejected", "accepted"]
+
+
+class Check(NamedTuple):
+    """What a rule says where the answer is known: it must reject a null, and accept an alternative.
+
+    A null is rejected if its verdict is not "reproduced"; an alternative is accepted if it is.
+    """
+
+    name: str
+    what: str  # how its evidence was made
+    expected: Expected
+    got: Verdict
+    holds: bool  # whether the rule did as expected
+    parts: dict[str, bool]  # which parts of the rule hold there
+    measured: dict[str, Quantity]  # what the rule compares, there
+
+
 class JudgedClaim(NamedTuple):
     """A claim after it was measured."""
 
@@ -136,6 +170,9 @@ class JudgedClaim(NamedTuple):
     history: tuple[Revision, ...]
     verdict: Verdict
     robustness: _Robustness = _Robustness(None)
+    context: str = ""  # of the rule
+    parts: tuple[JudgedPart, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 def all_of(*conditions: Condition, context: str = "", history: tuple[Revision, ...] = ()) -> Rule:
@@ -156,6 +193,11 @@ def revised(rule: str, reason: str, verdict: Verdict | None = "reproduced") -> t
 def added(reason: str) -> tuple[Revision, ...]:
     """The history of a claim that the first edition did not have."""
     return revised("", f"new in the second edition, {reason}", None)
+
+
+def third(reason: str) -> tuple[Revision, ...]:
+    """The history of a claim that the first two editions did not have."""
+    return revised("", f"new in the third edition, {reason}", None)
 
 
 def in_readings(rule: Rule, *readings: str) -> Rule:
@@ -198,6 +240,15 @@ def _limit(condition: Condition, measured: Mapping[str, Quantity]) -> float:
 def _holds(condition: Condition, measured: Mapping[str, Quantity]) -> bool:
     value = _value(measured[condition.quantity])
     return bool(RELATIONS[condition.relation](value, _limit(condition, measured)))
+
+
+def _judge(part: _Part, measured: Mapping[str, Quantity]) -> JudgedPart:
+    return JudgedPart(
+        part.name,
+        tuple(
+            JudgedCondition(c.quantity, c.relation, _limit(c, measured), _holds(c, measured)) for c in part.conditions
+        ),
+    )
 
 
 def _parts_that_hold(rule: Rule, measured: Mapping[str, Quantity]) -> dict[str, bool]:
@@ -284,12 +335,28 @@ def firmness(robustness: _Robustness) -> str:
     return "" if same is None or same == draws else f"{same} of {draws} draws"
 
 
-def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
-    """Measure one claim and apply its rule."""
-    measured = {
+def _measure(claim: Claim[S, E], settings: S, evidence: E) -> dict[str, Quantity]:
+    return {
         name: value if isinstance(value, Quantity) else Quantity(np.asarray(value).item())
         for name, value in claim.measure(settings, evidence).items()
     }
+
+
+def check_claim(claim: Claim[S, E], settings: S, evidence: E, name: str, what: str, expected: Expected) -> Check:
+    """Apply a claim's rule to the evidence of a world in which it is known whether the claim holds."""
+    measured = _measure(claim, settings, evidence)
+    parts = _parts_that_hold(claim.rule, measured)
+    got = _verdict_of(parts)
+    compared = {condition.quantity for part in claim.rule.parts for condition in part.conditions}
+    return Check(
+        name, what, expected, got, (got == "reproduced") == (expected == "accepted"), parts,
+        {quantity: value for quantity, value in measured.items() if quantity in compared},
+    )  # fmt: skip
+
+
+def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
+    """Measure one claim and apply its rule."""
+    measured = _measure(claim, settings, evidence)
     holds = _parts_that_hold(claim.rule, measured)
     return JudgedClaim(
         id=claim.id,
@@ -302,6 +369,8 @@ def judge_claim(claim: Claim[S, E], settings: S, evidence: E) -> JudgedClaim:
         history=claim.rule.history,
         verdict=_verdict_of(holds),
         robustness=_Robustness(_nearest_flip(claim.rule, measured)),
+        context=claim.rule.context,
+        parts=tuple(_judge(part, measured) for part in claim.rule.parts),
     )
 
 
@@ -309,14 +378,13 @@ def robustness_text(robustness: _Robustness) -> str:
     """What would change a verdict, in a sentence or two."""
     sentences = []
     if robustness.same is not None:
-        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} draws of seeds or people.")
+        sentences.append(f"Same verdict in {robustness.same} of {robustness.draws} redraws of seeds or people.")
     if robustness.flip is not None:
         moves = robustness.flip.moves
-        listed = " and ".join(
-            f"the limit {move.limit:g} of {move.quantity} moved past {move.past:.4g}" for move in moves[:2]
-        )
-        more = f", and {len(moves) - 2} more" if len(moves) > 2 else ""
-        sentences.append(f"{robustness.flip.verdict.capitalize()} if {listed}{more}.")
+        listed = " and ".join(f"beyond {move.past:.4g} (not {move.limit:g}) for {move.quantity}" for move in moves[:2])
+        more = f", and of {len(moves) - 2} more" if len(moves) > 2 else ""
+        limits = "a limit" if len(moves) == 1 else "limits"
+        sentences.append(f"The verdict would be '{robustness.flip.verdict}' with {limits} {listed}{more}.")
     return " ".join(sentences)
 
 
@@ -358,7 +426,12 @@ def _short(value: float) -> str:
         digits = f"{value:.{max(0, SIGNIFICANT - 1 - power)}f}"
         return _grouped(_trimmed(digits, value), abs(value) >= 9999.5)
     digits = _trimmed(mantissa, value / 10.0**power if power > -300 else float(mantissa))
-    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}10{str(power).translate(_RAISED)}"
+    return f"{digits.replace('-', MINUS)}{SPACE}{TIMES}{SPACE}{raised(power)}"
+
+
+def raised(power: int) -> str:
+    """A power of ten."""
+    return f"10{str(power).translate(_RAISED)}"
 
 
 def _trimmed(digits: str, value: float) -> str:

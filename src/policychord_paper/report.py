@@ -1,4 +1,4 @@
-"""The page that a run ends with: one file, nothing fetched, to be read, printed and sent to a colleague."""
+"""The page that a run ends with: one file, nothing fetched. Five pages of it are printed; the rest is its appendix."""
 
 import json
 import re
@@ -17,8 +17,6 @@ from policychord.runs import (
     PageFigure,
     duration,
     embedded,
-    inline,
-    markdown,
     page_style,
     page_templates,
     plain,
@@ -26,22 +24,36 @@ from policychord.runs import (
 )
 
 from . import STUDIES, load_study
-from .claim import VERDICTS, JudgedClaim, Quantity, firmness, number, robustness_text
+from .claim import (
+    VERDICTS,
+    Check,
+    Expected,
+    JudgedClaim,
+    Quantity,
+    firmness,
+    number,
+    robustness_text,
+)
+from .claim_view import SIGNS, Deciding, deciding, formula, limit_text, numbered, parts_of, rest, since, table_of
+from .mathematics import prose, typeset
 from .study import PANELS, Chapter, Report, claim_records, simulated
 
-SHOWN = 3  # measured figures in the table; the others are folded away
 PANORAMA = 1.9  # figures wider than this times their height have their caption below,
 FOLDER = "FOLDER"  # stands for a path in commands
 BROAD = 720  # and so have those that were drawn wider than this, in CSS pixels
+NO_NUMBER = "no number given"  # in `reported`, where the paper shows or says something only
 # as in CITATION.cff, which a test compares
 PAPER = "An Energy-Based Mechanism for Compositional Behavior"
 AUTHORS = ("Francesca Rossi", "Veronica Centorrino", "Francesco Bullo", "Giovanni Russo")
+# The manuscript names no year, journal or DOI. This preprint is an earlier one by its authors, on the same mechanism.
+PREPRINT, PREPRINTS_YEAR = "Neural Policy Composition from Free Energy Minimization", 2025
+PREPRINTS_LINK = "https://arxiv.org/abs/2512.04745"
+PEOPLES_LINK = "https://doi.org/10.1016/j.cognition.2017.12.014"  # of the article with people's choices
 SOFTWARE = "Policychord: composing reusable behaviours with certified weights"
 MAKERS = "The Policychord developers"
 RESERVED = (
-    "top", "summary", "claims", "claims-title", "ledger", "panels", "panels-title", "changes",
-    "changes-title", "run", "run-title",
-    "again", "again-title", "cite", "cite-title", "record", "zoom",
+    "top", "summary", "claims", "claims-title", "ledger", "studies", "studies-title", "method", "method-title", "cite",
+    "cite-title", "appendix", "appendix-title", "panels", "changes", "run", "record", "zoom",
 )  # fmt: skip
 
 
@@ -58,7 +70,7 @@ class _Picture(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A claim as a line of the table."""
+    """A claim as a line of the table of verdicts."""
 
     anchor: str
     order: int
@@ -66,6 +78,8 @@ class _Line(NamedTuple):
     claim: JudgedClaim
     pictures: list[_Picture]
     counted: bool  # claims about people are not counted where there were no people
+    deciding: Deciding | None
+    parts: str  # which parts of its rule hold, where not all do
 
 
 class _Setting(NamedTuple):
@@ -82,6 +96,15 @@ class _Panel(NamedTuple):
     claims: list[tuple[str, JudgedClaim]]  # anchor and claim
 
 
+class _World(NamedTuple):
+    """A null or an alternative, and what the rules say of it."""
+
+    name: str
+    what: str
+    expected: Expected
+    checks: list[tuple[_Line, Check]]
+
+
 class _Section(NamedTuple):
     """A chapter as the page shows it."""
 
@@ -90,6 +113,22 @@ class _Section(NamedTuple):
     lines: list[_Line]
     pictures: list[_Picture]
     settings: list[_Setting]
+
+    @property
+    def worlds(self) -> list[_World]:
+        """The nulls and alternatives that the rules of the study were applied to."""
+        made: dict[tuple[str, str, Expected], _World] = {}
+        for line in self.lines:
+            for check in line.claim.checks:
+                about = check.name, check.what, check.expected
+                made.setdefault(about, _World(*about, [])).checks.append((line, check))
+        return list(made.values())
+
+    @property
+    def shown(self) -> _Picture | None:
+        """The figure that is printed."""
+        drawn = zip(self.chapter.figures, self.pictures, strict=True)
+        return next((picture for figure, picture in drawn if figure is _shown(self.chapter)), None)
 
 
 def write_report(report: Report, folder: Path) -> Path:
@@ -105,7 +144,8 @@ def _render(report: Report, folder: Path) -> str:
     templates = page_templates(__package__)
     templates.filters |= {
         "number": number, "exact": _all_digits, "robustness": robustness_text, "firmness": firmness,
-        "duration": duration, "markdown": markdown, "inline": inline, "day": _day,
+        "duration": duration, "prose": prose, "typeset": typeset, "day": _day, "table": table_of, "rest": rest,
+        "limit": limit_text, "numbered": numbered, "formula": formula,
     }  # fmt: skip
     return templates.get_template("report.html.j2").render(
         sections=sections,
@@ -113,6 +153,7 @@ def _render(report: Report, folder: Path) -> str:
         panels=_panels(report, sections),
         judged=judged,
         changed=[line for line in judged if line.claim.history],
+        since=since([line.claim for line in judged if line.claim.history]),
         counts={verdict: sum(line.claim.verdict == verdict for line in judged) for verdict in VERDICTS},
         verdicts=VERDICTS,
         environment=report.environment,
@@ -120,15 +161,22 @@ def _render(report: Report, folder: Path) -> str:
         commands=_commands(report),
         folder=FOLDER if report.environment.choices == "folder" else "",
         steps=sorted(report.environment.steps.items(), key=lambda step: -step[1]),
-        shown=SHOWN,
+        no_number=NO_NUMBER,
+        signs=SIGNS,
         paper=PAPER,
         authors=AUTHORS,
+        people=PEOPLES_LINK if any(c.source and not simulated(c) for c in report.chapters) else "",
+        preprint=(PREPRINT, PREPRINTS_YEAR, PREPRINTS_LINK),
         citation=_citation(report.environment.policychord, report.environment.started[:4]),
-        style=page_style(),
-        script=Markup((Path(__file__).parent / "templates" / "report.js").read_text(encoding="utf-8")),
+        style=page_style() + _template("report.css"),
+        script=_template("report.js"),
         version=report.environment.policychord,
         record=_record(report),
     )
+
+
+def _template(name: str) -> Markup:
+    return Markup((Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _sections(report: Report, folder: Path) -> list[_Section]:
@@ -139,20 +187,29 @@ def _sections(report: Report, folder: Path) -> list[_Section]:
         taken.add(f"{section.anchor}-title")
         for claim in chapter.claims:
             place = _anchor(claim.id, taken)
-            section.lines.append(_Line(place, next(order), chapter, claim, [], not simulated(chapter)))
+            line = _Line(
+                place, next(order), chapter, claim, [], not simulated(chapter), deciding(claim), parts_of(claim)
+            )
+            section.lines.append(line)
         sections.append(section)
     lines = {line.claim.id: line for section in sections for line in section.lines}
     images = iter(embedded([figure for chapter in report.chapters for figure in chapter.figures], folder))
-    numbers = count(1)
+    printed, others = count(1), count(1 + sum(_shown(chapter) is not None for chapter in report.chapters))
     for section in sections:
         for figure in section.chapter.figures:
             place = _anchor(f"figure-{section.chapter.study}-{figure.name}", taken)
-            picture = _picture(figure, place, next(numbers), next(images), lines)
+            number = next(printed if figure is _shown(section.chapter) else others)
+            picture = _picture(figure, place, number, next(images), lines)
             section.pictures.append(picture)
             for name in figure.claims:  # a figure of one study may bear on a claim of another
                 if name in lines:
                     lines[name].pictures.append(picture)
     return sections
+
+
+def _shown(chapter: Chapter) -> PageFigure | None:
+    """The figure of a study that is printed; these have the first numbers."""
+    return next((figure for figure in chapter.figures if figure.name == chapter.shown), None)
 
 
 def _picture(figure: PageFigure, anchor: str, number: int, image: Embedded, lines: dict[str, _Line]) -> _Picture:
@@ -231,7 +288,8 @@ def _citation(version: str, year: str) -> str:
     return (
         f"@software{{policychord,\n  title = {{{SOFTWARE}}},\n  author = {{{{{MAKERS}}}}},\n"
         f"  version = {{{version}}},\n  year = {{{year}}}\n}}\n\n"
-        f"@article{{compositional-behavior,\n  title = {{{PAPER}}},\n  author = {{{names}}}\n}}"
+        f"@unpublished{{compositional-behavior,\n  title = {{{PAPER}}},\n  author = {{{names}}},\n"
+        f"  note = {{Manuscript. Earlier preprint: {PREPRINT} ({PREPRINTS_YEAR}), {PREPRINTS_LINK}}}\n}}"
     )
 
 

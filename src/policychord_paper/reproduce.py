@@ -35,7 +35,7 @@ from policychord.runs import (
     write_dataset,
 )
 
-from .claim import JudgedClaim, judge_claim
+from .claim import Check, JudgedClaim, check_claim, judge_claim
 from .study import Chapter, Choices, Environment, Recorded, Study
 
 FINISH = "judge, draw, write"
@@ -109,6 +109,7 @@ def _modules_of(study: Study[Any, Any]) -> tuple[str, ...]:
     """The modules that the functions of a study are from."""
     functions = [
         *study,
+        *(world.evidence for world in study.worlds),
         *(claim.measure for claim in study.claims),
         *(figure.draw for figure in study.figures.values()),
     ]
@@ -303,9 +304,23 @@ def _judge_again(
     return [c._replace(robustness=c.robustness._replace(same=int(same[c.id]), draws=DRAWS)) for c in claims]
 
 
+def _check_rules(
+    study: Study[Any, Any], settings: Any, evidence: Any, claims: Sequence[JudgedClaim]
+) -> list[JudgedClaim]:
+    """The claims with what their rules say of the study's nulls and alternatives."""
+    checks: dict[str, list[Check]] = {claim.id: [] for claim in claims}
+    by_id = {claim.id: claim for claim in study.claims}
+    for world in study.worlds:
+        known = world.evidence(settings, evidence)
+        for name in world.claims:
+            checks[name].append(check_claim(by_id[name], *known, world.name, world.what, world.expected))
+    return [claim._replace(checks=tuple(checks[claim.id])) for claim in claims]
+
+
 def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path) -> Chapter:
     """Judge, draw and write."""
-    claims = _judge_again(study, settings, evidence, [judge_claim(claim, settings, evidence) for claim in study.claims])
+    judged = [judge_claim(claim, settings, evidence) for claim in study.claims]
+    claims = _check_rules(study, settings, evidence, _judge_again(study, settings, evidence, judged))
     figures = []
     for name, figure in study.figures.items():
         stem = out / "figures" / study.name / name
@@ -330,6 +345,8 @@ def _chapter_of(study: Study[Any, Any], settings: Any, evidence: Any, out: Path)
         findings=list(study.findings(settings, evidence)),
         data=data,
         objections=list(study.objections(settings, evidence)),
+        summary=study.summary(settings, evidence),
+        shown=study.shown,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 from policychord import Problem
 from policychord.runs import PageFigure
 
-from .claim import Claim, E, JudgedClaim, Measured, S
+from .claim import Claim, E, Expected, JudgedClaim, Measured, S
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,6 +37,20 @@ class Control(NamedTuple):
     question: str
     measured: Measured
     answer: str
+
+
+class World(NamedTuple, Generic[S, E]):
+    """Evidence for which it is known what rules must say: they reject a null, and accept an alternative.
+
+    `evidence(settings, evidence)` is the study's own evidence with the parts replaced that the named claims read, and
+    the settings that go with it. What costs time to simulate is a step of the study.
+    """
+
+    name: str
+    what: str  # how it is made
+    expected: Expected
+    claims: tuple[str, ...]
+    evidence: Callable[[S, E], tuple[S, E]]
 
 
 class Finding(NamedTuple):
@@ -87,7 +101,10 @@ class Study(NamedTuple, Generic[S, E]):
     claims: Sequence[Claim[S, E]]
     figures: Mapping[str, StudyFigure[S, E]]
     datasets: "Callable[[S, E], Mapping[str, xr.Dataset]]"  # what is stored as labelled data, by name
+    summary: Callable[[S, E], str] = lambda settings, evidence: ""  # the result in a paragraph (Markdown)
+    shown: str = ""  # the figure that is printed with the summary
     controls: Callable[[S, E], Sequence[Control]] = lambda settings, evidence: ()
+    worlds: Sequence[World[S, E]] = ()  # nulls and alternatives; every claim has at least one of each
     findings: Callable[[S, E], Sequence[Finding]] = lambda settings, evidence: ()
     objections: Callable[[S, E], Sequence[Objection]] = lambda settings, evidence: ()
     recording: Recording[S] | None = None
@@ -111,6 +128,8 @@ class Chapter(NamedTuple):
     findings: list[Finding]
     data: list[str]  # Zarr folders, relative to the run's folder
     objections: Sequence[Objection] = ()
+    summary: str = ""  # Markdown
+    shown: str = ""  # the name of the figure that is printed with it
 
 
 def simulated(chapter: Chapter) -> bool:

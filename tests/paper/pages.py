@@ -5,7 +5,7 @@ from pathlib import Path
 from policychord.drawing import blank, styled
 from policychord.runs.page import PageFigure
 from policychord.runs.store import save_figure, write_json
-from policychord_paper.claim import JudgedClaim, Quantity, Revision
+from policychord_paper.claim import JudgedClaim, JudgedCondition, JudgedPart, Quantity, Revision
 from policychord_paper.report import write_report
 from policychord_paper.study import Chapter, Control, Environment, Finding, Objection, Report, claim_records
 
@@ -24,9 +24,13 @@ CLAIMS = [
         "many": Quantity(123456), "whole": Quantity(240.0, "nat <"), "settled": Quantity(174, of=200),
         "share": Quantity(0.189468, "share"), "odd": Quantity(float("nan")),
     }, "a <= b & c; later: d > 1", {"first <": True, "later": True}, (), "reproduced"),
-    JudgedClaim("B2", "no figure in the paper", "Fig. 5", "", {"only": Quantity(1.0)}, "only > 0; other > 0",
+    JudgedClaim("B2", "no figure in the paper", "Fig. 5", "", {"only": Quantity(1.0), "other": Quantity(-1.0)},
+                "only > 0; other > 0",
                 {"early": True, "late": False}, (Revision("only > <2>", "not reproduced", "2 was a guess."),),
-                "partly"),
+                "partly", parts=(
+                    JudgedPart("early", (JudgedCondition("only", ">", 0.0, True),)),
+                    JudgedPart("late", (JudgedCondition("other", ">", 0.0, False),)),
+                )),
 ]  # fmt: skip
 OTHER = [JudgedClaim("F1", "a flock " * 60, "Lemma", "", {}, "none", {"": False}, (), "not reproduced")]
 
@@ -56,6 +60,7 @@ def a_report(folder: Path) -> Report:
         {"seed": 3, "eps": 0.01, "deep": {"a": [1, 2]}, "empty": {}}, ENVIRONMENT.data, CLAIMS, figures,
         [Control("clipped", "Is 1 < 2?", {"PXP": 0.123456}, "Yes & `no`.")], [Finding("A floor & its effect", passage)],
         ["data/bandit/weights.zarr"], [Objection(("B1",), "author", "It is *more* than that.", "Then 1 < 2.")],
+        "**All** of it at eps 0.1.", "costs",
     )  # fmt: skip
     bare = Chapter("flock", "", "", {}, "", OTHER, [], [], [], [])
     return Report([full, bare], ENVIRONMENT)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from policychord_paper import STUDIES, load_study
 from policychord_paper.claim import (
+    Claim,
     Condition,
     Fewer,
     Quantity,
@@ -14,6 +16,7 @@ from policychord_paper.claim import (
     _parts_that_hold,
     _verdict_of,
     all_of,
+    check_claim,
     history_text,
     in_parts,
     in_readings,
@@ -123,3 +126,35 @@ def test_paired_flights_are_drawn_together():
     rows = [np.argmax(before["baseline"].cost == cost) for cost in after["baseline"].cost]
     for name, flight in after.items():
         np.testing.assert_array_equal(flight.cost, before[name].cost[rows])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_claim_has_a_null_and_an_alternative(name):
+    study = load_study(name)
+    kinds = {claim.id: set() for claim in study.claims}
+    for world in study.worlds:
+        for claim in world.claims:
+            kinds[claim].add(world.expected)
+    assert kinds == {claim: {"rejected", "accepted"} for claim in kinds}
+
+
+def test_a_rule_that_its_null_passes_is_seen():
+    """A null is rejected by any verdict but reproduced; an alternative is accepted by that one alone."""
+    claim = Claim("X", "x is large", "", TWO, lambda settings, evidence: evidence)
+    for values, got in (((2.0, 9.0), "reproduced"), ((2.0, 99.0), "partly"), ((0.0, 99.0), "not reproduced")):
+        evidence = {"x": values[0], "y": values[1], "z": 0.9, "shown": 1.0}
+        null, other = (check_claim(claim, None, evidence, "w", "", kind) for kind in ("rejected", "accepted"))
+        assert (null.got, null.holds, other.holds) == (got, got != "reproduced", got == "reproduced")
+        assert set(null.measured) == {"x", "y", "z"}
+
+
+def test_flights_that_are_made_have_the_answers_that_are_known():
+    """Worlds of the flock on invented flights: those that are made and not flown are accepted."""
+    evidence = as_claimed()
+    claims = {claim.id: claim for claim in FLOCK.claims}
+    for world in FLOCK.worlds:
+        if world.name.startswith(("a straight flight", "a wheel", "a sweet spot", "balance with order", "one temp")):
+            for name in world.claims:
+                known = world.evidence(STUDY_SIZE, evidence)
+                check = check_claim(claims[name], *known, world.name, world.what, world.expected)
+                assert check.holds, (world.name, name, check.measured)

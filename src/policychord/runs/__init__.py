@@ -15,10 +15,10 @@ if TYPE_CHECKING:
         PageFigure,
         duration,
         embedded,
-        inline,
         markdown,
         page_style,
         page_templates,
+        print_page,
         render_page,  # fmt: skip
     )
     from .store import (
@@ -38,8 +38,8 @@ _HOME = {
     "compiled": ("keep_programs",),
     "doctor": ("devices", "hardware", "packages"),
     "engine": ("available_cores", "processes"),
-    "page": ("Embedded", "PageFigure", "duration", "embedded", "inline", "markdown", "page_style", "page_templates",
-             "render_page"),
+    "page": ("Embedded", "PageFigure", "duration", "embedded", "markdown", "page_style", "page_templates",
+             "print_page", "render_page"),
     "._types": ("Watch",),
     "versions": ("code_version",),
     "store": ("note_earlier", "plain", "prepare", "save_animation", "save_figure", "write_dataset", "write_json",

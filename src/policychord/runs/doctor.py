@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -145,10 +145,15 @@ def _tools() -> Iterator[Check]:
     yield _compile_cache()
     for name, names, use in (
         ("ffmpeg", ("ffmpeg",), "only for films as MP4; GIFs need nothing"),
-        ("chromium", BROWSERS, "only for pictures of the report; any browser opens it"),
+        ("chromium", BROWSERS, "only for the report as a PDF; any browser opens and prints it"),
     ):
-        path = next(filter(None, map(shutil.which, names)), None)
+        path = find_program(names)
         yield _check(name, path, path or "not found", f"install it ({use})", other="missing")
+
+
+def find_program(names: Iterable[str]) -> str | None:
+    """The first of these programs that is on the PATH."""
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def _compile_cache() -> Check:

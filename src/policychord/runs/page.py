@@ -2,9 +2,13 @@
 
 import base64
 import math
+import os
 import re
 import struct
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +18,8 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from .. import __version__
-from .store import save_figure, write_text
+from .doctor import BROWSERS, find_program
+from .store import save_figure, write_bytes, write_text
 
 Picture = tuple[Callable[..., Any], tuple[Any, ...], str]  # a drawing function, its arguments, the caption
 
@@ -33,6 +38,7 @@ class PageFigure(NamedTuple):
 TEMPLATES = Path(__file__).parent / "templates"
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
 LARGEST_PAGE = 7_500_000  # bytes for all figures, as they stand in the page
+SECONDS_TO_PRINT = 120
 SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -55,11 +61,6 @@ def markdown(text: str) -> Markup:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 4)}"
     return Markup(_READER.renderer.render(tokens, _READER.options, {}))
-
-
-def inline(text: str) -> Markup:
-    """A line of Markdown as HTML."""
-    return Markup(_READER.renderInline(text))
 
 
 def duration(seconds: float) -> str:
@@ -121,7 +122,7 @@ def page_style() -> Markup:
 def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigure], folder: Path) -> str:
     """One self-contained page of sections (heading and Markdown) and figures."""
     templates = page_templates()
-    templates.filters |= {"markdown": markdown, "inline": inline}
+    templates.filters |= {"markdown": markdown}
     shown = [
         {"name": figure.name.replace("_", " "), "image": image, "caption": figure.caption}
         for figure, image in zip(figures, embedded(figures, folder), strict=True)
@@ -129,6 +130,28 @@ def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigu
     return templates.get_template("page.html.j2").render(
         title=title, words=words, figures=shown, version=__version__, style=page_style()
     )
+
+
+def print_page(page: Path) -> Path | None:
+    """The page as a PDF beside it, by a browser without a window; None where there is none, or it fails."""
+    browser, printed = find_program(BROWSERS), page.with_suffix(".pdf")
+    printed.unlink(missing_ok=True)  # one of an earlier run would be another page
+    if browser is None:
+        return None
+    # a process of root has no sandbox; the page is our own, and fetches nothing
+    options = ["--headless", "--disable-gpu", "--no-pdf-header-footer", *(["--no-sandbox"] if _is_root() else [])]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [browser, *options, f"--user-data-dir={profile}", f"--print-to-pdf={Path(profile) / printed.name}"]
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                [*command, page.resolve().as_uri()], capture_output=True, timeout=SECONDS_TO_PRINT, check=True
+            )
+            return write_bytes(printed, (Path(profile) / printed.name).read_bytes())
+    return None
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def write_page(out: Path, title: str, words: list[tuple[str, str]], pictures: Mapping[str, Picture]) -> list[Path]:

@@ -19,10 +19,12 @@ from policychord.choices import (
     SUBJECTS,
     SYNTHETIC,
     TASKS,
+    Analysis,
     Choices,
     CrossValidation,
     Link,
     Reading,
+    Rivals,
     Trials,
     analyse,
     believe,
@@ -50,6 +52,9 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery
 from policychord.worlds import Belief, update_belief
+
+from .attitudes import OnSameTrials, plant_attitudes, weigh_on_same_trials
+from .known import KNOWN, SPLITS, known_choices
 
 # The claims compare both experiments of the public data and both links, so neither is a setting.
 EXPERIMENTS = ("1", "2")
@@ -136,9 +141,53 @@ def experiments(settings: BanditSettings) -> Mapping[str, Callable[[], Any]]:
             steps[f"rare choices {e} {link}"] = partial(on_trials, _rare_choices, link, eps)
         if settings.durations:
             steps[f"stopped {e}"] = partial(on_trials, _stop_early, eps, settings.tau, settings.durations)
+        steps[f"planted attitudes {e}"] = partial(plant_attitudes, e, eps, settings.seed)
         released = partial(on_trials, _predict_as_released, **sizes)
         steps |= {f"cross-validation as released {e}": released, f"rounding {e}": partial(on_choices, _rounding, eps)}
-    return steps
+    for name in ("", *KNOWN):
+        for link in LINKS:
+            steps[f"{name} same trials {link}".strip()] = partial(_on_same_trials, settings, link, name)
+    known = {f"{name} {e} {link}": (e, link, name) for name in KNOWN for e in EXPERIMENTS for link in LINKS}
+    return steps | {step: partial(_know, settings, *which) for step, which in known.items()}
+
+
+def _on_same_trials(settings: BanditSettings, link: Link, name: str) -> OnSameTrials:
+    """People's weights on the same trials, or those of known people."""
+    read = partial(_known_trials, settings, name) if name else partial(_trials_of, settings)
+    first, second = map(read, EXPERIMENTS)
+    return weigh_on_same_trials((first, second), link, settings.eps)
+
+
+def _known_trials(settings: BanditSettings, name: str, e: str) -> Trials:
+    return believe(known_choices(name, e, settings.blocks, settings.trials, settings.seed))
+
+
+class KnownFit(NamedTuple):
+    """What is found about known people; only weights where models are not compared on their choices."""
+
+    fit: Analysis
+    rivals: Rivals | None
+    cross_validation: CrossValidation | None
+    temperature: "Sweep | None"
+    gain: "Gain | None"
+    alike: "Sweep | None"  # temperatures of a model whose primitives are the same
+
+
+def _know(settings: BanditSettings, e: str, link: Link, name: str) -> KnownFit:
+    """The same steps as for people, with fewer splits and temperatures."""
+    choices, eps = known_choices(name, e, settings.blocks, settings.trials, settings.seed), settings.eps
+    trials, fitted = believe(choices), analyse(choices, link, eps)
+    if not KNOWN[name].compared:
+        return KnownFit(fitted, None, None, None, None, None)
+    both = (eps, max(settings.temperatures))
+    return KnownFit(
+        fitted,
+        fit_rivals(trials, link, eps),
+        _predict_others(trials, e, link, eps=eps, folds=settings.folds, splits=SPLITS, seed=settings.seed),
+        _sweep(trials, link, both),
+        _rare_choices(trials, link, eps),
+        _sweep(trials, link, both, dict.fromkeys(("first", "second", "third"), exploit)),
+    )
 
 
 def _apply(
@@ -189,12 +238,12 @@ class Sweep(NamedTuple):
     log_evidence: np.ndarray  # (temperatures, people, models): the Hybrid's and ours
 
 
-def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...]) -> Sweep:
+def _sweep(trials: Trials, link: Link, temperatures: tuple[float, ...], primitives: Mapping[str, Any] = PAPER) -> Sweep:
     """Refit nothing but the temperature."""
     hybrid = fit(classic("Hybrid", link), trials)
     pxp, evidence = [], []
     for eps in temperatures:
-        ours = borrow(composed(PAPER, link=link, eps=eps), trials, hybrid)
+        ours = borrow(composed(primitives, link=link, eps=eps), trials, hybrid)
         evidence.append(np.stack([hybrid.log_evidence, ours.log_evidence], axis=1))
         pxp.append(compare_models({"Hybrid": hybrid, OURS: ours}, ("Hybrid", OURS)).pxp(OURS))
     return Sweep(temperatures, np.array(pxp), np.stack(evidence))

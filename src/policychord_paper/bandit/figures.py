@@ -178,9 +178,9 @@ _COURSE = """Weights of the three primitives along the experiment, blocks one af
 people, bands their standard deviation, lines break where a block begins and beliefs are reset. On the right the first
 block, larger. Look for the order of the lines within a block: it is what the claims are about, and it repeats from
 block to block because beliefs start again."""
-_BLOCK = """The same weights by trial of a block, averaged over people and blocks: solid lines with the probit link,
-dotted with the logit. Where solid and dotted lines lie on each other, the link does not matter. At the first trial of
-Experiment 2 all primitives are alike and all weights are one third."""
+_BLOCK = """Weights of the primitives by trial of a block, averaged over people and blocks: solid lines with the probit
+link, dotted with the logit. Where solid and dotted lines lie on each other, the link does not matter. At the first
+trial of Experiment 2 all primitives are alike and all weights are one third."""
 _OTHERS = """How well models predict people whose choices they were not fitted to: mean log-probability of a choice,
 higher is better. Every dot is one random division of the people into folds, the line is the mean; the words say in
 how many divisions a model is the best one. Where the dots of two models overlap, a single division, as in the paper,
@@ -199,7 +199,7 @@ row, that of the composed model. Bottom: how well the coefficients are found aga
 FIGURES: dict[str, StudyFigure[BanditSettings, Evidence]] = {
     "model_comparison": StudyFigure(_comparison, _COMPARISON, ("B1", "B2"), {"4b": ("B1", "B2")}),
     "controls": StudyFigure(_controls, _CONTROLS, ("B1",)),
-    "weights": StudyFigure(_weights, _COURSE, ("B3", "B4", "B11"), {"4c": ("B3", "B4", "B11")}),
+    "weights": StudyFigure(_weights, _COURSE, ("B3", "B4", "B11", "B12"), {"4c": ("B3", "B4", "B11", "B12")}),
     "weights_within_block": StudyFigure(_within_block, _BLOCK, ("B3", "B4", "B8")),
     "cross_validation": StudyFigure(_cross_validation, _OTHERS, ("B5", "B9"), {"S5a": ("B5",), "S6c": ("B9",)}),
     "temperature": StudyFigure(_temperature, _HEAT, ("B6", "B10"), {"S5b": ("B6",), "S6d": ("B10",)}),

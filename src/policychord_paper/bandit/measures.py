@@ -23,7 +23,9 @@ from policychord.choices import (
 )
 from policychord.inference import ModelRecovery, select_models
 
-from .experiments import EXPERIMENTS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .attitudes import Planted, neutral_weights
+from .experiments import EXPERIMENTS, LINKS, BanditSettings, Gain, Rounding, Stopped, Sweep
+from .known import KNOWN
 
 
 class LinkEvidence(NamedTuple):
@@ -34,6 +36,8 @@ class LinkEvidence(NamedTuple):
     cross_validation: CrossValidation
     temperature: Sweep
     gain: Gain
+    neutral: np.ndarray  # weights at every trial without an attitude to uncertainty, (trials, primitives)
+    same: np.ndarray  # everybody's mean weights on the same trials, (people, experiment of the trials, primitives)
 
 
 class _ExperimentEvidence(NamedTuple):
@@ -44,6 +48,9 @@ class _ExperimentEvidence(NamedTuple):
     as_released: CrossValidation  # the cross-validation as the released script reads
     rounding: Rounding
     recovery: ModelRecovery
+    planted: Planted
+    known: dict[str, dict[Link, LinkEvidence]]  # simulated people of whom the answer is known
+    alike: dict[Link, Sweep]  # temperatures of a model whose primitives are the same, on coin flippers
     stopped: Stopped | None = None  # None in a quick run
 
 
@@ -54,12 +61,23 @@ class Evidence(NamedTuple):
     second: _ExperimentEvidence
 
 
+STEPS = ("fit", "rivals", "cross-validation", "temperature", "rare choices")  # of an experiment with one link
+
+
 def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
     """The evidence from the results of the steps."""
 
+    def same(e: str, link: Link, whose: str = "") -> np.ndarray:
+        weights: np.ndarray = results[f"{whose} same trials {link}".strip()][EXPERIMENTS.index(e)]
+        return weights
+
     def of_link(e: str, link: Link) -> LinkEvidence:
-        steps = ("fit", "rivals", "cross-validation", "temperature", "rare choices")
-        return LinkEvidence(*(results[f"{step} {e} {link}"] for step in steps))
+        found = [results[f"{step} {e} {link}"] for step in STEPS]
+        return LinkEvidence._make([*found, neutral_weights(found[0]), same(e, link)])
+
+    def of_known(name: str, e: str, link: Link) -> LinkEvidence:
+        found = results[f"{name} {e} {link}"][: len(STEPS)]
+        return LinkEvidence._make([*found, neutral_weights(found[0]), same(e, link, name)])
 
     def of_experiment(e: str) -> _ExperimentEvidence:
         return _ExperimentEvidence(
@@ -68,6 +86,9 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
             as_released=results[f"cross-validation as released {e}"],
             rounding=results[f"rounding {e}"],
             recovery=results[f"recovery {e}"],
+            planted=results[f"planted attitudes {e}"],
+            known={name: {link: of_known(name, e, link) for link in LINKS} for name in KNOWN},
+            alike={link: results[f"coin flippers {e} {link}"].alike for link in LINKS},
             stopped=results.get(f"stopped {e}"),
         )
 
@@ -103,6 +124,8 @@ def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[B
         )
         return linked._replace(
             fit=fit,
+            neutral=linked.neutral[chosen],
+            same=linked.same[people],
             cross_validation=validated._replace(score=validated.score[splits]),
             temperature=swept._replace(pxp=pxp),
         )
@@ -166,29 +189,54 @@ def mean_weights(linked: LinkEvidence) -> np.ndarray:
 class _Permuted(NamedTuple):
     """The distance of two groups' mean weights, and what people dealt to groups at random give."""
 
-    means: tuple[np.ndarray, np.ndarray]
     distance: float  # largest difference of a mean weight
     largest: float  # of all permutations
     p: float
 
 
-def _weights_by_person(linked: LinkEvidence) -> np.ndarray:
-    """Mean weights of each person, (people, primitives)."""
-    subject = linked.fit.trials.subject
-    return np.stack(
-        [linked.fit.ours.composition.weights[subject == person].mean(axis=0) for person in np.unique(subject)]
-    )
+def weights_by_person(linked: LinkEvidence, weights: np.ndarray | None = None) -> np.ndarray:
+    """Mean weights of each person, (people, primitives): those of the fit, or others of the same trials."""
+    subject, own = linked.fit.trials.subject, linked.fit.ours.composition.weights if weights is None else weights
+    return np.stack([own[subject == person].mean(axis=0) for person in np.unique(subject)])
 
 
-def permute_people(first: LinkEvidence, second: LinkEvidence, permutations: int, seed: int) -> _Permuted:
-    """Whether the mean weights of two groups of people differ more than by chance, p = (1 + larger)/(1 + all)."""
-    weights, other = _weights_by_person(first), _weights_by_person(second)
-    everybody, size = np.concatenate([weights, other]), len(weights)
+def permute_people(first: np.ndarray, second: np.ndarray, permutations: int, seed: int) -> _Permuted:
+    """Whether the means of two groups, (people, ...), differ more than by chance, p = (1 + larger)/(1 + all)."""
+    everybody, size = np.concatenate([first, second]), len(first)
 
     def distance(people: np.ndarray) -> float:
         return float(np.abs(people[:size].mean(axis=0) - people[size:].mean(axis=0)).max())
 
     rng, own = np.random.default_rng((seed, 11)), distance(everybody)
     dealt = np.array([distance(everybody[rng.permutation(len(everybody))]) for _ in range(permutations)])
-    p = (1 + (dealt >= own).sum()) / (1 + permutations)
-    return _Permuted((weights.mean(axis=0), other.mean(axis=0)), own, float(dealt.max()), float(p))
+    return _Permuted(own, float(dealt.max()), float((1 + (dealt >= own).sum()) / (1 + permutations)))
+
+
+class _Beyond(NamedTuple):
+    """By how much the courses of Experiment 2 are more marked than they would be without an attitude to uncertainty."""
+
+    mean: np.ndarray  # of exploitation early, of the rise of risk-aversion, of uncertainty-seeking late (downwards)
+    p: np.ndarray  # of each, one-sided, signs of people dealt at random
+
+
+def beyond_the_task(linked: LinkEvidence, permutations: int, seed: int) -> _Beyond:
+    """Person by person, the course of the weights against that of the same person with a neutral attitude."""
+    trial = linked.fit.trials.trial
+    early = trial <= trial.max() // 2
+    own, neutral = linked.fit.ours.composition.weights, linked.neutral
+
+    def course(weights: np.ndarray) -> np.ndarray:
+        """Of each person: exploitation early, the rise of risk-aversion, minus uncertainty-seeking late."""
+        first, second = (_by_person(linked, weights, half) for half in (early, ~early))
+        return np.stack([first[:, 0], second[:, 2] - first[:, 2], -second[:, 1]], axis=1)
+
+    more = course(own) - course(neutral)
+    signs = np.random.default_rng((seed, 13)).choice([-1.0, 1.0], size=(permutations, len(more)))
+    chance = signs @ more / len(more)
+    mean = more.mean(axis=0)
+    return _Beyond(mean, (1 + (chance >= mean).sum(axis=0)) / (1 + permutations))
+
+
+def _by_person(linked: LinkEvidence, weights: np.ndarray, which: np.ndarray) -> np.ndarray:
+    subject = linked.fit.trials.subject
+    return np.stack([weights[which & (subject == person)].mean(axis=0) for person in np.unique(subject)])

@@ -75,10 +75,11 @@ def _reproduce_command(
 ) -> None:
     """Check the paper's claims by measurement: each gets numbers, a rule and a verdict.
 
-    It writes report.html, one self-contained page. A run that was stopped continues when the same
+    It writes report.html, one self-contained page, and its five printed pages as report.pdf where Chromium or Chrome
+    is installed. A run that was stopped continues when the same
     command is given again.
     """
-    from policychord.runs import available_cores, write_json
+    from policychord.runs import available_cores, print_page, write_json
 
     from ..report import write_report
     from ..reproduce import environment, tasks_of
@@ -104,16 +105,19 @@ def _reproduce_command(
     )  # fmt: skip
     report = Report([by_study[c.study.name] for c in chosen], around)
     claims = claim_records(report)
+    page = write_report(report, out)
+    pdf = print_page(page)
     files = [
         write_json(out / "claims.json", claims),
         write_json(out / "environment.json", around._asdict()),
-        write_report(report, out),
+        page,
+        *([pdf] if pdf else []),
     ]
     notes = [SIMULATED.format(chapter.study) for chapter in report.chapters if simulated(chapter)]
     judged = [claim for chapter in report.chapters if not simulated(chapter) for claim in chapter.claims]
     results = {"study": study, "results": claims, "out": out, "files": files}
     record = results | {"notes": notes, "seconds": around.seconds}
-    emit(json, record, _claims_table(report), _counts(judged), *notes, *_closing(out, report))
+    emit(json, record, _claims_table(report), _counts(judged), *notes, *_closing(out, report, pdf))
 
 
 def _chosen(name: str, quick: bool, seed: int, data: Path | None) -> "list[Chosen]":
@@ -218,9 +222,10 @@ def _counts(claims: "list[JudgedClaim]") -> Text:
     return Text.assemble(f"Of {len(claims)} claims: ", Text(", ").join(parts))
 
 
-def _closing(out: Path, report: "Report") -> list[str]:
+def _closing(out: Path, report: "Report", pdf: Path | None) -> list[str]:
     around = report.environment
     kept = f", {around.reused} of {len(around.steps)} steps from an earlier run" if around.reused else ""
-    wrote = f"Wrote {out / 'report.html'}, claims.json, environment.json, figures/ and data/"
+    pages = f"{out / 'report.html'}, {'report.pdf, ' if pdf else ''}"
+    wrote = f"Wrote {pages}claims.json, environment.json, figures/ and data/"
     more = "; for the paper's counts add --full" if around.quick else ""
     return [f"{wrote} ({around.seconds:.0f} s{kept}).", f"Next: open {out / 'report.html'} in a browser{more}."]

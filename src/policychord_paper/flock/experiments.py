@@ -31,7 +31,10 @@ from policychord.worlds.flock import (
 
 T = TypeVar("T")
 TEMPERATURES = (0.1, 1.0, 10.0)  # Fig. S3c
+SCATTERED = 400.0  # m, half width of a start from which nobody sees anybody
+KNOWN_SEEDS = 2
 MOMENTS = 20  # of a flight, at which the collision term is weighed
+FLOWN = ("flocks with leaders", "milling flocks")  # the steps that recorded problems are read from
 AT_ONCE = 10  # seeds of three temperatures that fit into one batch
 
 
@@ -104,6 +107,14 @@ class _Composed(NamedTuple, Generic[T]):
     temperatures: _Temperatures[T]
 
 
+class _Known(NamedTuple, Generic[T]):
+    """Flights of which it is known what rules must say."""
+
+    scattered: T  # 4 leaders and 36 others, so far apart that nobody sees anybody
+    no_strength: T  # the ring with a collision term without strength
+    strong: T  # the ring with a collision term twice as strong
+
+
 class _Flocks(NamedTuple, Generic[T]):
     """All flights of the study by theme; T is what is known of a flight: its settings, or what it gave."""
 
@@ -115,6 +126,7 @@ class _Flocks(NamedTuple, Generic[T]):
     cucker_smale: Forms[T]
     vicsek: Forms[T]
     in_turn: _Composed[T]  # the first four themes with boids that move one after another, as in the scripts
+    known: _Known[T]
 
 
 Evidence = _Flocks[FlockFlight]
@@ -134,7 +146,8 @@ NAMES = (
         for alone in ("", "-no-leaders")
     ),
     *(f"{name}-in-turn" for name in COMPOSED),
-)
+    "scattered", "milling-term-without-strength", "milling-strong-term",
+)  # fmt: skip
 
 
 def by_model(flocks: _Flocks[T]) -> dict[str, Forms[T]]:
@@ -176,12 +189,15 @@ def _plan(settings: FlockStudySettings) -> _Flocks[FlockSettings]:
         )
 
     couzin, cucker_smale, vicsek = (followers(model) for model in ("couzin", "cucker-smale", "vicsek"))
-    return _Flocks(*composed(), couzin, cucker_smale, vicsek, composed(update="sequential"))
+    known = _Known(
+        plan_flight("leaders", min(settings.goal_seeds, KNOWN_SEEDS), start_size=SCATTERED),
+        *(plan_flight("milling", 1, collision_strength=strength) for strength in (0.0, 4.0)),
+    )
+    return _Flocks(*composed(), couzin, cucker_smale, vicsek, composed(update="sequential"), known)
 
 
-def _groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
-    """The plan in groups that share a compiled program, in the order of the plan."""
-    planned = _plan(settings)
+def _groups(settings: FlockStudySettings, planned: _Flocks[FlockSettings]) -> dict[str, list[FlockSettings]]:
+    """The plan in groups that share a compiled program."""
 
     def composed(
         flocks: _Flocks[FlockSettings] | _Composed[FlockSettings], order: str
@@ -197,11 +213,14 @@ def _groups(settings: FlockStudySettings) -> dict[str, list[FlockSettings]]:
             **(together if settings.temperature_seeds <= AT_ONCE else each),
         }
 
-    return {
+    groups = {
         **composed(planned, ""),
         **{f"{name} followers": jax.tree_util.tree_leaves(forms) for name, forms in by_model(planned).items()},
         **composed(planned.in_turn, ", in turn"),
     }
+    groups[FLOWN[0]].append(planned.known.scattered)
+    groups[FLOWN[1]] += [planned.known.no_strength, planned.known.strong]
+    return groups
 
 
 Result = tuple[Measures, Trace]
@@ -209,7 +228,7 @@ Result = tuple[Measures, Trace]
 
 def experiments(settings: FlockStudySettings) -> Mapping[str, Callable[[], list[Result]]]:
     """A step for each group of flights, the longest first."""
-    return {name: partial(_fly_group, flights) for name, flights in _groups(settings).items()}
+    return {name: partial(_fly_group, flights) for name, flights in _groups(settings, _plan(settings)).items()}
 
 
 def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
@@ -225,9 +244,15 @@ def _fly_group(flights: Sequence[FlockSettings]) -> list[Result]:
 
 def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> Evidence:
     """The results of all steps as the record that claims and figures read."""
-    planned, structure = jax.tree_util.tree_flatten(_plan(settings))
-    in_order = [result for name in _groups(settings) for result in results[name]]
-    flights = [FlockFlight(flight, *result) for flight, result in zip(planned, in_order, strict=True)]
+    plan = _plan(settings)
+    planned, structure = jax.tree_util.tree_flatten(plan)
+    # two flights may have equal settings, so the plan's own records tell them apart
+    flown = {
+        id(flight): result
+        for name, group in _groups(settings, plan).items()
+        for flight, result in zip(group, results[name], strict=True)
+    }
+    flights = [FlockFlight(flight, *flown[id(flight)]) for flight in planned]
     evidence: Evidence = jax.tree_util.tree_unflatten(structure, flights)
     return evidence
 
@@ -288,7 +313,6 @@ def _raise_separation(settings: FlockSettings, trace: Trace) -> np.ndarray:
 
 
 RECORDED = 200  # problems of a study's own runs
-FLOWN = ("flocks with leaders", "milling flocks")  # the steps that they are read from
 
 
 def recorded(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]) -> dict[str, Problem]:

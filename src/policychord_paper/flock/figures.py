@@ -188,8 +188,9 @@ FIGURES: Mapping[str, StudyFigure[FlockStudySettings, Evidence]] = {
     "behaviours": StudyFigure(_behaviours, """\
 Paths of one seed, colour is time: crosses mark the start, dots the end (leaders orange), the star is the goal.
 Below, the weights of one boid in time on the simplex of the three forces; the orange cross is the balanced mixture.
-Compare how far a follower's dots and a leader's keep from the cross.""", ("F1", "F2", "F3", "F4", "F5", "F12", "F13"),
-        {"3b": ("F1", "F2"), "3c": ("F3", "F12"), "3d": ("F4", "F5", "F13")}),
+Compare how far a follower's dots and a leader's keep from the cross.""",
+        ("F1", "F2", "F3", "F4", "F5", "F12", "F13", "F14"),
+        {"3b": ("F1", "F2", "F14"), "3c": ("F3", "F12"), "3d": ("F4", "F5", "F13")}),
     "weights_of_all": StudyFigure(
         lambda settings, evidence: all_weights(evidence.leaderless.gated), """\
 The weights of every boid of the leaderless flock, one triangle each: top is separation, left alignment, right
@@ -209,13 +210,13 @@ flock without leaders (grey), and the weights of one informed and, where there i
 Left: polarization and distance to the goal at three temperatures, mean and one standard deviation over the seeds;
 dashed, the mean of flocks whose boids move one after another. Right: the weights of one leader (orange) and one
 follower (blue). The hotter, the flatter the weights; where the leader's curve lies on the follower's, the leaders do
-not lead.""", ("F8",), {"S3c": ("F8",)}),
+not lead.""", ("F8", "F15"), {"S3c": ("F8", "F15")}),
     "followers": StudyFigure(
         lambda settings, evidence: _guided({name: two.released for name, two in by_model(evidence).items()}), """\
 Six leaders of the paper's model among followers of three models of the literature, with the constants of the
 released scripts: paths of one seed, order and distance over all seeds against the same followers without leaders
-(grey), and the weights of one leader.""", ("F9", "F10", "F11", "F13"),
-        {"S4a": ("F9", "F13"), "S4b": ("F10", "F13"), "S4c": ("F11", "F13")}),
+(grey), and the weights of one leader.""", ("F9", "F10", "F11", "F13", "F16"),
+        {"S4a": ("F9", "F13", "F16"), "S4b": ("F10", "F13", "F16"), "S4c": ("F11", "F13", "F16")}),
     "forms": StudyFigure(_forms, """\
 How near the flock's centre comes to the goal, one dot for each seed and a bar at their median: followers with the
 released constants and in the form of the original papers, with six leaders (colour) and with none (grey). Below the

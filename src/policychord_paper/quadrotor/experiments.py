@@ -30,6 +30,8 @@ from policychord.worlds.quadrotor import (
     roster,
 )
 
+from .ablation import Clamped, fly_clamped
+
 T = TypeVar("T")
 QUICK_SEEDS = 60
 WORLDS: tuple[Disturbance, ...] = ("stale-point", "centre")  # the paper's first
@@ -43,6 +45,15 @@ PUSHED = ("baseline", "equilibrium, sample")
 # PID and the PD primitives fly chaotically: a start that differs in the last digit leads to another flight. How far
 # that moves what is said about all flights is measured by flying them twice.
 ROUNDING = 1e-15  # m
+OTHER_SEED = 1_000_003
+# the steps that fly with a clamped weight: by reading, whether it is the text's world, and the gate
+CLAMPED: Mapping[str, Mapping[str, tuple[bool, str]]] = {
+    "clamped, one-step": {"one-step gate": (False, "one-step gate")},
+    "clamped, equilibrium": {
+        "equilibrium, sample": (False, "equilibrium, sample"),
+        "accelerations: equilibrium, sample": (True, "equilibrium, sample"),
+    },
+}
 TWICE = ("baseline", "one-step gate")
 
 
@@ -69,13 +80,15 @@ class Evidence(NamedTuple):
     beside: Flights  # PD pair, from a start that differs by rounding alone
     one_step: Mapping[float, Flight]  # PD pair by temperature: mean action, wide grid, cost of one step
     cost_to_go: Mapping[float, Flight]  # the same with the cost-to-go
+    clamped: Mapping[str, Clamped]  # LQR pair, stabilising weight clamped after the impulse; by reading
+    other_weather: Mapping[str, Pairs]  # the baselines alone under other random numbers, by world; a null
 
 
 class _FlightKey(NamedTuple):
     """Which flight of the study."""
 
     series: Literal[
-        Disturbance, "accelerations", "script's weight", "weak push", "beside", Horizon
+        Disturbance, "accelerations", "script's weight", "weak push", "beside", Horizon, "other", "other accelerations"
     ]  # a Literal in another is flattened
     experiment: Experiment
     controller: str = ""  # by its name in the roster
@@ -97,7 +110,26 @@ class _Leg(NamedTuple):
 
 def experiments(settings: QuadrotorSettings) -> dict[str, Any]:
     """The steps of work, by name."""
-    return {step: partial(_fly_legs, legs) for step, legs in _plan(settings).items()}
+    flights = {step: partial(_fly_legs, legs) for step, legs in _plan(settings).items()}
+    clamped = {step: partial(_fly_clamped, settings, readings) for step, readings in CLAMPED.items()}
+    return flights | clamped
+
+
+def _fly_clamped(settings: QuadrotorSettings, readings: Mapping[str, tuple[bool, str]]) -> dict[str, Clamped]:
+    fewer = _fewer(settings)
+    return {
+        reading: fly_clamped(fewer.model_copy(update=_as_in_text(settings)) if text else fewer, gate)
+        for reading, (text, gate) in readings.items()
+    }
+
+
+def _as_in_text(settings: QuadrotorSettings) -> dict[str, Any]:
+    """The text adds disturbances to the accelerations, at the centre of mass.
+
+    Its table gives the impulse no unit; as an acceleration it would change a speed by 2 cm/s and push nothing, so that
+    it stays a force here, and is an acceleration in flights that judge nothing.
+    """
+    return {"force_sd": settings.force_sd * MASS, "disturbance": "centre"}
 
 
 def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
@@ -111,6 +143,7 @@ def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[st
 def _plan(settings: QuadrotorSettings) -> dict[str, list[_Leg]]:
     """All legs, by step: what shares a program is one step, cut where that would be too long."""
     legs = [*_everybody(settings), *_temperatures(settings), *_disputed(settings), *_beside(settings)]
+    legs += _other_weather(settings)
     groups = by_program((leg, leg.how) for leg in legs)
     steps: dict[str, list[_Leg]] = {}
     # the longest first: two workers then end at about the same time
@@ -121,7 +154,7 @@ def _plan(settings: QuadrotorSettings) -> dict[str, list[_Leg]]:
     return steps
 
 
-def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]]) -> Evidence:
+def gather(settings: QuadrotorSettings, results: Mapping[str, Any]) -> Evidence:
     """The evidence, whatever steps the flights were made in."""
     by_key = {
         leg.key: flight
@@ -139,7 +172,13 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Sequence[Flight]])
     others = (
         flights("script's weight", "lqr", DISPUTED), flights("weak push", "lqr", PUSHED), flights("beside", "pd", TWICE)
     )  # fmt: skip
-    return Evidence(stale, centre, text, *others, *by_eps)
+    clamped = {reading: found for step in CLAMPED for reading, found in results[step].items()}
+    other = {
+        world: Pairs(*(flights(series, e, ("baseline",)) for e in get_args(Experiment)))
+        for world, series in (("", "other"), ("accelerations", "other accelerations"))
+    }
+    one_step, ahead = by_eps
+    return Evidence(stale, centre, text, *others, one_step, ahead, clamped, other)
 
 
 JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")
@@ -154,7 +193,10 @@ def redraw(settings: QuadrotorSettings, evidence: Evidence, number: int) -> tupl
 
     stale, centre, text = (Pairs(*map(drawn, pairs)) for pairs in evidence[:3])
     fewer = settings.model_copy(update={"resamples": min(settings.resamples, FEWER_RESAMPLES)})
-    return fewer, evidence._replace(stale_point=stale, centre=centre, accelerations=text, beside=drawn(evidence.beside))
+    clamped = {reading: Clamped(*(_drawn(f, number) for f in flights)) for reading, flights in evidence.clamped.items()}
+    return fewer, evidence._replace(
+        stale_point=stale, centre=centre, accelerations=text, beside=drawn(evidence.beside), clamped=clamped
+    )
 
 
 def _drawn(flight: Flight, number: int) -> Flight:
@@ -218,9 +260,7 @@ def _temperatures(settings: QuadrotorSettings) -> Iterator[_Leg]:
 
 def _disputed(settings: QuadrotorSettings) -> Iterator[_Leg]:
     fewer, who = _fewer(settings), roster(settings)
-    # the table gives the impulse no unit; as an acceleration it would change a speed by 2 cm/s and push nothing, so
-    # that it stays a force here, and is an acceleration in flights that judge nothing
-    change = {"force_sd": settings.force_sd * MASS, "disturbance": "centre"}
+    change = _as_in_text(settings)
     # what is judged under them has as many seeds as under the scripts' forces
     text, text_fewer = (sizes.model_copy(update=change) for sizes in (settings, fewer))
     first, _, *others = settings.lqr_stabilise.state
@@ -239,6 +279,13 @@ def _beside(settings: QuadrotorSettings) -> Iterator[_Leg]:
     x, *rest = settings.start
     there = settings.model_copy(update={"disturbance": WORLDS[0], "start": (x + ROUNDING, *rest)})
     yield from (_Leg(_FlightKey("beside", "pd", name), there, roster(settings)[name]) for name in TWICE)
+
+
+def _other_weather(settings: QuadrotorSettings) -> Iterator[_Leg]:
+    there = settings.model_copy(update={"disturbance": WORLDS[0], "seed": settings.seed + OTHER_SEED})
+    for series, world in (("other", there), ("other accelerations", there.model_copy(update=_as_in_text(settings)))):
+        for experiment in get_args(Experiment):
+            yield _Leg(_FlightKey(series, experiment, "baseline"), world, None)  # type: ignore[arg-type]
 
 
 def _fewer(settings: QuadrotorSettings) -> QuadrotorSettings:

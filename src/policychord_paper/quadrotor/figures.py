@@ -187,6 +187,6 @@ def _temperature(settings: QuadrotorSettings, evidence: Evidence) -> Figure:
 FIGURES = {
     "trajectories": StudyFigure(_trajectories, _TRAJECTORIES, ("Q1", "Q5"), {"5b": ("Q1",), "S7a": ("Q5", "Q6")}),
     "costs": StudyFigure(_costs, _COSTS, ("Q1", "Q2", "Q3", "Q4"), {"5c": ("Q2", "Q3"), "S7b": ("Q4",)}),
-    "impulse": StudyFigure(_impulse, _IMPULSE, ("Q5", "Q6"), {"S7a": ("Q5", "Q6")}),
+    "impulse": StudyFigure(_impulse, _IMPULSE, ("Q5", "Q6", "Q7"), {"S7a": ("Q5", "Q6", "Q7")}),
     "temperature": StudyFigure(_temperature, _TEMPERATURE, ("Q2",)),
 }

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm, wilcoxon
+from scipy.stats import iqr, norm, wilcoxon
 
 from policychord.effect_size import EffectSize, Spread, effect_size, spread
 from policychord.worlds.quadrotor import Experiment, Flight, Flights, QuadrotorSettings
@@ -103,9 +103,26 @@ def quantities(label: str, comparison: CostComparison) -> dict[str, Quantity]:
     }
 
 
+def standard_error(count: int) -> float:
+    """Of a delta between two samples of this size where there is no difference: sqrt((2n + 1)/(3 n^2))."""
+    return float(np.sqrt((2 * count + 1) / (3 * count**2)))
+
+
 def expected_p(delta: float, count: int) -> float:
-    """The Mann-Whitney p-value of a delta between two samples of this size: z = delta / sqrt((2n + 1)/(3 n^2))."""
-    return float(2 * norm.sf(abs(delta) / np.sqrt((2 * count + 1) / (3 * count**2))))
+    """The Mann-Whitney p-value of a delta between two samples of this size."""
+    return float(2 * norm.sf(abs(delta) / standard_error(count)))
+
+
+def p_of_more(differences: np.ndarray) -> float:
+    """Of Wilcoxon's signed-rank test that paired differences are not positive; 1 where all are zero."""
+    return float(wilcoxon(differences, alternative="greater").pvalue) if np.any(differences) else 1.0
+
+
+def range_above(settings: QuadrotorSettings, cost: np.ndarray, base: np.ndarray) -> tuple[float, float]:
+    """By how much an inter-quartile range exceeds another, and the upper end of 95% over seeds drawn anew in pairs."""
+    rows = np.random.default_rng((settings.seed, 17)).integers(len(cost), size=(settings.resamples, len(cost)))
+    drawn = iqr(cost[rows], axis=1) - iqr(base[: len(cost)][rows], axis=1)
+    return spread(cost).range - spread(base).range, float(np.quantile(drawn, 0.975))
 
 
 def decisions_in(settings: QuadrotorSettings, seconds: float) -> int:
@@ -116,9 +133,8 @@ def decisions_in(settings: QuadrotorSettings, seconds: float) -> int:
 def recovery(settings: QuadrotorSettings, flight: Flight) -> _AfterImpulse:
     """Time from the impulse until the drone, past the peak of its excursion, is within the radius again."""
     dt, (look, follow) = settings.dt, (decisions_in(settings, time) for time in (LOOK_FOR_PEAK, FOLLOW_FOR))
-    chosen = np.flatnonzero(flight.impulse_time + follow <= settings.steps)
     times, errors, peaks = [], [], []
-    for episode in chosen:
+    for episode in can_be_followed(settings, flight):
         after = flight.distance[episode, flight.impulse_time[episode] :]
         peak = int(np.argmax(after[: look + 1]))
         back = np.flatnonzero(after[peak:] <= settings.recovered)
@@ -127,6 +143,11 @@ def recovery(settings: QuadrotorSettings, flight: Flight) -> _AfterImpulse:
         errors.append(dt * after[: follow + 1].sum())
         peaks.append(after[peak])
     return _AfterImpulse(np.array(times), np.array(errors), np.array(peaks))
+
+
+def can_be_followed(settings: QuadrotorSettings, flight: Flight) -> np.ndarray:
+    """The episodes whose impulse leaves the time over which the error is summed up."""
+    return np.flatnonzero(flight.impulse_time + decisions_in(settings, FOLLOW_FOR) <= settings.steps)
 
 
 def share_near(settings: QuadrotorSettings, flight: Flight) -> Quantity:

@@ -17,14 +17,14 @@
   if (system.addEventListener) system.addEventListener("change", say);
   say();
 
-  // the table of claims
+  // the table of verdicts
   var form = one(".controls"), body = one("#ledger > tbody"), rows = all("#ledger > tbody > tr");
   var heads = all("#ledger > thead th[data-sort]"), worst = ["not reproduced", "partly", "reproduced"];
   var sorted = { by: "order", down: false };
   function key(row, by) {
     if (by === "order") return Number(row.dataset.order);
     if (by === "verdict") return worst.indexOf(row.dataset.verdict);
-    return one(by === "paper" ? ".c-paper" : ".c-claim", row).textContent.trim().toLowerCase();
+    return one(".c-claim", row).textContent.trim().toLowerCase();
   }
   function compare(a, b) {
     var x = key(a, sorted.by), y = key(b, sorted.by);
@@ -38,7 +38,6 @@
       if (head.dataset.sort === by) head.setAttribute("aria-sort", down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    form.elements.order.value = by;
   }
   function chosen(name) { return all("input[name=" + name + "]:checked", form).map(function (box) { return box.value; }); }
   function filter() {
@@ -67,10 +66,7 @@
     });
   });
   form.hidden = false;
-  form.addEventListener("input", function (event) {
-    if (event.target.name === "order") sort(event.target.value, false);
-    else filter();
-  });
+  form.addEventListener("input", filter);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function () { setTimeout(function () { sort("order", false); filter(); }); });
   all("[data-pick]").forEach(function (link) {
@@ -79,16 +75,20 @@
       filter();
     });
   });
-  // a link to a claim shows it, whatever the filters say
+  filter();
+
+  // a link to a place that is folded away unfolds it
   function reveal() {
-    var name = location.hash.slice(1), row = name && document.getElementById(name);
-    if (!row || rows.indexOf(row) < 0 || !row.hidden) return;
-    form.reset();
-    rows.forEach(function (other) { other.hidden = false; });
-    row.scrollIntoView();
+    var place = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!place) return;
+    for (var fold = place; fold; fold = fold.parentElement) if (fold.tagName === "DETAILS") fold.open = true;
+    place.scrollIntoView();
   }
   window.addEventListener("hashchange", reveal);
-  filter();
+  all('a[href^="#"]').forEach(function (link) {
+    link.addEventListener("click", function () { if (link.hash === location.hash) reveal(); });
+  });
+  reveal();
 
   // where the reader is
   var links = all(".contents li a"), places = links.map(function (link) { return one(link.getAttribute("href")); });
@@ -142,11 +142,18 @@
     });
   });
 
-  // on paper nothing is folded away
-  var closed = [];
-  window.addEventListener("beforeprint", function () {
-    closed = all("details:not([open])");
+  // on paper the appendix is left out, unless it is asked for; then nothing of it is folded away
+  var whole = one(".whole"), closed = [];
+  whole.hidden = false;
+  whole.addEventListener("click", function () {
+    root.classList.add("all");
+    closed = all("#appendix details:not([open])");
     closed.forEach(function (fold) { fold.open = true; });
+    window.print();
   });
-  window.addEventListener("afterprint", function () { closed.forEach(function (fold) { fold.open = false; }); });
+  window.addEventListener("afterprint", function () {
+    root.classList.remove("all");
+    closed.forEach(function (fold) { fold.open = false; });
+    closed = [];
+  });
 })();

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
-from policychord import Problem, TimeScales, circuit, circuit_stability, primitive_cost, problem, time_scales
+from policychord import Problem, TimeScales, circuit, circuit_stability, energy, primitive_cost, problem, time_scales
 
 from ..study import Recorded
 from .flows import _integrate_flow, decay_rate
@@ -20,6 +20,7 @@ from .problems import TheorySettings, exact, join, pick, random_weights
 STATED = 10.0  # "faster" in the paper's ordering of the circuit's layers is measured at this ratio
 PER_TAU = 10  # moments of the circuit that are stored
 SPANS = 40.0  # time constants for which one unit of a circuit is followed
+MOVED = 0.1  # of a weight: more is another composition
 AT_REST = 1e-4  # a distance of which a millionth cannot be told from the integrator's error
 
 
@@ -48,6 +49,15 @@ class HeldUnits(NamedTuple):
     slow_end: float  # largest |w - softmax(y)|
     fast_rate: float  # least fitted rate, in units of eps / tau~_g
     slow_rate: float  # the same, in units of 1 / tau
+    problems: int
+
+
+class Frozen(NamedTuple):
+    """Circuits of one study whose synapses stay at their mean over all contexts, against those that follow these."""
+
+    moved: int  # problems of which a weight is off by more than MOVED
+    median: float  # of the largest |w - w*| of each problem
+    excess: float  # energy that it costs: V - V*, median, nat
     problems: int
 
 
@@ -112,18 +122,20 @@ def _settled(batch: Problem, times: np.ndarray, weights: np.ndarray) -> Settling
 
 def hold_units(settings: TheorySettings, recorded: Recorded) -> dict[str, HeldUnits]:
     """Each unit of recorded circuits with the other held: where it goes, and how fast."""
-    return {name: _units(_take_evenly(batch, settings.circuits), settings.seed) for name, batch in recorded.items()}
+    return {name: units(_take_evenly(batch, settings.circuits), settings.seed) for name, batch in recorded.items()}
 
 
-def _units(batch: Problem, seed: int) -> HeldUnits:
+def units(batch: Problem, seed: int, swapped: bool = False) -> HeldUnits:
+    """Both units of these problems; `swapped` expects each where the next problem's weights would send it."""
     held, rows = random_weights(seed, batch), []
-    for i, weights in enumerate(held):
+    aims = np.roll(held, 1, axis=0) if swapped else held
+    for i, (weights, aim) in enumerate(zip(held, aims, strict=True)):
         posed = pick(batch, i)
         scales = time_scales(posed.eps)
         leak = float(scales.gradient / posed.eps)
-        y = np.asarray(posed.log_prior - primitive_cost(posed, weights) / posed.eps)
-        fast = _integrate_fast_unit(posed, scales, weights, SPANS * leak)
-        slow = _integrate_slow_unit(posed, scales, y, SPANS * float(scales.weights))
+        y, aimed = (np.asarray(posed.log_prior - primitive_cost(posed, w) / posed.eps) for w in (weights, aim))
+        fast = _integrate_fast_unit(posed, scales, weights, aimed, SPANS * leak)
+        slow = _integrate_slow_unit(posed, scales, y, softmax(aimed), SPANS * float(scales.weights))
         rates = (_fall(unit, constant) for unit, constant in ((fast, leak), (slow, float(scales.weights))))
         rows.append((fast.distance[-1], slow.distance[-1], *rates))
     fast_end, slow_end, fast_rate, slow_rate = (np.array(column) for column in zip(*rows, strict=True))
@@ -138,7 +150,9 @@ def _fall(unit: _Unit, constant: float) -> float:
     return float(decay_rate(unit.times, unit.distance[None], 1e-2, 1e-6)[0]) * constant
 
 
-def _integrate_fast_unit(posed: Problem, scales: TimeScales, held: np.ndarray, span: float) -> _Unit:
+def _integrate_fast_unit(
+    posed: Problem, scales: TimeScales, held: np.ndarray, target: np.ndarray, span: float
+) -> _Unit:
     """Layers a, b and y with the weights held, from rest at uniform weights: does y go to -grad F/eps + ln prior?
 
     a = Pi v and y hears b through Pi^T b alone, so v and Pi^T b stand for both (an exact reduction).
@@ -157,10 +171,12 @@ def _integrate_fast_unit(posed: Problem, scales: TimeScales, held: np.ndarray, s
 
     even = np.full(n, 1.0 / n)
     first = np.concatenate([even, heard(even), log_prior - (heard(even) + s @ pi) / eps])
-    return _approach(velocity, first, log_prior - (heard(held) + s @ pi) / eps, span)
+    return _approach(velocity, first, target, span)
 
 
-def _integrate_slow_unit(posed: Problem, scales: TimeScales, held: np.ndarray, span: float) -> _Unit:
+def _integrate_slow_unit(
+    posed: Problem, scales: TimeScales, held: np.ndarray, target: np.ndarray, span: float
+) -> _Unit:
     """Layers m, r and w with y held, from rest at uniform weights: does w go to softmax(y)?
 
     m is taken in units of exp(max y), since y does not change.
@@ -175,7 +191,7 @@ def _integrate_slow_unit(posed: Problem, scales: TimeScales, held: np.ndarray, s
         ])  # fmt: skip
 
     first = np.concatenate([[float(n)], np.full(n, -np.log(n)), np.full(n, 1.0 / n)])
-    return _approach(velocity, first, softmax(y), span)
+    return _approach(velocity, first, target, span)
 
 
 def _approach(velocity: Callable[..., np.ndarray], first: np.ndarray, target: np.ndarray, span: float) -> _Unit:
@@ -183,6 +199,19 @@ def _approach(velocity: Callable[..., np.ndarray], first: np.ndarray, target: np
     times = np.linspace(0.0, span, 401)
     path = solve_ivp(velocity, (0.0, span), first, "LSODA", t_eval=times, rtol=1e-11, atol=1e-12)
     return _Unit(times, np.abs(path.y[-target.size :].T - target).max(-1))
+
+
+def freeze_synapses(settings: TheorySettings, recorded: Recorded) -> dict[str, Frozen]:
+    """Each study's circuits with the synapses of an average context; the input s still follows the context."""
+    return {name: frozen(batch) for name, batch in recorded.items()}
+
+
+def frozen(batch: Problem) -> Frozen:
+    """The steady state of a circuit is the optimum of its problem (T11), so it is solved for."""
+    best = exact(batch)
+    kept = exact(batch._replace(pi=np.broadcast_to(batch.pi.mean(axis=0), batch.pi.shape)))
+    off, excess = np.abs(kept - best).max(-1), energy(batch, kept) - energy(batch, best)
+    return Frozen(int((off > MOVED).sum()), float(np.median(off)), float(np.median(excess)), off.size)
 
 
 def oscillate(settings: TheorySettings, recorded: Recorded) -> Oscillation:
@@ -195,12 +224,12 @@ def oscillate(settings: TheorySettings, recorded: Recorded) -> Oscillation:
     posed = pick(recorded[worst], int(np.argmax(growth[worst])))
     times = np.linspace(0.0, 100.0, 100 * PER_TAU + 1)
     stated, corrected = (
-        _integrate_circuit(posed, scales, times) for scales in (_geometric_ladder(STATED), time_scales(posed.eps))
+        integrate_circuit(posed, scales, times) for scales in (_geometric_ladder(STATED), time_scales(posed.eps))
     )
     return Oscillation(worst, exact(posed), times, stated, corrected)
 
 
-def _integrate_circuit(posed: Problem, scales: TimeScales, times: np.ndarray) -> np.ndarray:
+def integrate_circuit(posed: Problem, scales: TimeScales, times: np.ndarray) -> np.ndarray:
     """Weights of the circuit, all 2d + 3n + 1 neurons as the paper writes them (m as its logarithm)."""
     pi, s, eps, log_prior = (np.asarray(field) for field in posed)
     d, n = pi.shape
@@ -233,7 +262,7 @@ def _integrate_circuit(posed: Problem, scales: TimeScales, times: np.ndarray) ->
 def compare_ladders(settings: TheorySettings, recorded: Recorded) -> Ladders:
     """Count the circuits that settle, without integrating anything."""
     stated = {name: circuit_stability(batch, _geometric_ladder(STATED)) for name, batch in recorded.items()}
-    circuits = _random_circuits(settings.seed, settings.stability_draws)
+    circuits = random_circuits(settings.seed, settings.stability_draws)
     eps, ratio = np.logspace(-3, 1, 81), np.logspace(0.3, 3, 73)
     coldest = min(recorded, key=lambda name: recorded[name].eps.min())
     few = _take_evenly(recorded[coldest], 8)
@@ -241,7 +270,7 @@ def compare_ladders(settings: TheorySettings, recorded: Recorded) -> Ladders:
         eps={name: float(np.median(batch.eps)) for name, batch in recorded.items()},
         tried={name: batch.eps.size for name, batch in recorded.items()},
         unstable={name: int((~stability.stable).sum()) for name, stability in stated.items()},
-        ratio={name: _ratio_that_settles(batch) for name, batch in recorded.items()},
+        ratio={name: ratio_that_settles(batch) for name, batch in recorded.items()},
         growth=max(float(stability.growth.max()) for stability in stated.values()),
         corrected={name: int((~circuit_stability(batch).stable).sum()) for name, batch in recorded.items()},
         failures=int((~circuit_stability(circuits, time_scales(circuits.eps)).stable).sum()),
@@ -258,7 +287,7 @@ def _geometric_ladder(ratio: float | np.ndarray, tau: float = 1.0) -> TimeScales
     return TimeScales(tau / ratio**3, tau / ratio**2, tau / ratio, np.full_like(ratio, tau))
 
 
-def _random_circuits(seed: int, count: int) -> Problem:
+def random_circuits(seed: int, count: int) -> Problem:
     """Problems for the stability of the circuit: nearly deterministic to flat primitives, eps from .001 to 10."""
     rng = np.random.default_rng(seed)
     pi = rng.gamma(10 ** rng.uniform(-1, 1, (count, 1, 1)), size=(count, 8, 4)) + 1e-9
@@ -269,7 +298,7 @@ def _random_circuits(seed: int, count: int) -> Problem:
     )
 
 
-def _ratio_that_settles(batch: Problem) -> float:
+def ratio_that_settles(batch: Problem) -> float:
     """The ratio of time scales beyond which the stated ordering is stable for every problem of a batch."""
     ratios = np.logspace(0.05, 4, 159)
     stable = circuit_stability(pick(batch, np.s_[:, None]), _geometric_ladder(ratios)).stable

@@ -1,14 +1,15 @@
-"""Claims T1 to T19 with their rules, and the controls that say how much they are worth."""
+"""Claims T1 to T22 with their rules, and the controls that say how much they are worth."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..claim import Claim, Condition, Measured, Quantity, Revision, added, all_of, count, in_parts, revised
+from ..claim import Claim, Condition, Measured, Quantity, Revision, added, all_of, count, in_parts, revised, third
 from ..study import Control
 from .circuits import STATED
 from .experiments import Evidence
 from .flows import Bounded, bounded_distances, bounded_gaps, within_horizon
+from .limits import COLD as COLD_FLOWS
 from .problems import SHAPES, TheorySettings
 
 
@@ -43,7 +44,7 @@ def _bound_weights(settings: TheorySettings, evidence: Evidence) -> Measured:
 
 
 def _certify(settings: TheorySettings, evidence: Evidence) -> Measured:
-    off, above, below = evidence.certificates
+    off, above, below = evidence.certificates[:3]
     return {
         "largest (V - V*) - eps KL(w,S)": Quantity(float((off - above).max()), "nat"),
         "largest eps KL(w,w*) - (V - V*)": Quantity(float((below - off).max()), "nat"),
@@ -102,13 +103,66 @@ def _start_anywhere(settings: TheorySettings, evidence: Evidence) -> Measured:
     }
 
 
-def _bias_by_input(settings: TheorySettings, evidence: Evidence) -> Measured:
-    """The largest distance from the weights of the prior-weighted gate, with enough actions and without."""
-    moved = evidence.variants.prior_as_input
-    few = {f"{d} actions, {n} primitives" for d, n in SHAPES if d < n}
+def _cool(settings: TheorySettings, evidence: Evidence) -> Measured:
+    cooled = evidence.limits.cooled
     return {
-        ENOUGH: max(off for shape, off in moved.items() if shape not in few),
-        TOO_FEW: max(off for shape, off in moved.items() if shape in few),
+        NEAR_VERTEX: cooled.corner,
+        AT_VERTEX: Quantity(cooled.at_vertex, of=cooled.tried),
+        "at random weights, eps = gap: the same": cooled.blunt,
+    }
+
+
+def _bias_by_input(settings: TheorySettings, evidence: Evidence) -> Measured:
+    """The largest distance from the weights of the prior-weighted gate, for priors of both kinds."""
+    limits = evidence.limits
+    return {
+        IN_RANGE: max(limits.in_range.values()),
+        ANY: max(limits.any_prior.values()),
+        **{f"{shape}, any prior: |w - w of the prior|": off for shape, off in limits.any_prior.items()},
+    }
+
+
+def _lose_by_freezing(settings: TheorySettings, evidence: Evidence) -> Measured:
+    frozen = evidence.frozen
+    least = {name: [f for study, f in frozen.items() if study.startswith(name)] for name in STUDIED}
+    return {
+        **{
+            f"{name}: {FREEZES}": Quantity(min(f.moved / f.problems for f in some), "share")
+            for name, some in least.items()
+            if some
+        },
+        **{f"{study}: median of the largest change": f.median for study, f in frozen.items()},
+        **{f"{study}: energy lost, median": Quantity(f.excess, "nat") for study, f in frozen.items()},
+    }
+
+
+def _follow_frank_wolfe(settings: TheorySettings, evidence: Evidence) -> Measured:
+    """How far the coldest flow is from Frank-Wolfe, with enough actions and without."""
+    few = {f"{d} actions, {n} primitives" for d, n in SHAPES if d < n}
+    beside = evidence.limits.beside
+    sides = {
+        side: np.concatenate([off for shape, off in beside.items() if (shape in few) is fewer])
+        for side, fewer in ((ENOUGH, False), (TOO_FEW, True))
+    }
+    return {
+        **{f"{side}: {COLDEST}": float(off[:, -1].max()) for side, off in sides.items()},
+        **{f"{side}: {FALLS}": count(np.diff(off, axis=1).max(axis=1) < 0) for side, off in sides.items()},
+        **{
+            f"{side}, eps {eps:g}: median distance": float(far)
+            for side, off in sides.items()
+            for eps, far in zip(COLD_FLOWS, np.median(off, axis=0), strict=True)
+        },
+    }
+
+
+def _vanish(settings: TheorySettings, evidence: Evidence) -> Measured:
+    fall, off = evidence.certificates.fall, evidence.certificates.suboptimality
+    away = off > 1e-9  # nearer, rounding decides the quotient
+    return {
+        RISES: Quantity(max(float(np.diff(paths.energy, axis=1).max()) for paths in evidence.paths), "nat"),
+        SLOWEST: float((fall[away] / off[away]).min()),
+        REST: Quantity(float(np.abs(evidence.certificates.rest).max()), "nat/tau"),
+        LEAST: Quantity(max(float(np.abs(paths.least).max()) for paths in evidence.paths), "nat"),
     }
 
 
@@ -169,7 +223,15 @@ OTHERS = {
     "largest eps KL(w,w*) - (V - V*)": "below",
 }
 COLD, NOT_BELOW = "largest (F - min F)/(eps ln n) at eps 1e-4", "least F - min F at eps 1e-4"
-ENOUGH, TOO_FEW = "d >= n: largest |w - w of the prior|", "d < n: largest |w - w of the prior|"
+IN_RANGE = "ln prior in the range of Pi^T: largest |w - w of the prior|"
+ANY = "any prior: largest |w - w of the prior|"
+NEAR_VERTEX, AT_VERTEX = "at random weights: largest |S(w) - e_i*|", "at the optimum: problems with a weight > 0.99"
+FREEZES = "share of problems of which freezing moves a weight by more than 0.1"
+COLDEST = "eps 0.001, largest distance of the flow from Frank-Wolfe, t <= 5"
+FALLS = "problems on which the distance falls with each temperature"
+ENOUGH, TOO_FEW = "d >= n", "d < n"
+RISES, SLOWEST = "largest rise of V between two moments", "least (-dV/dt) / (V - V*) away from the optimum"
+REST, LEAST = "largest |dV/dt| at the optimum", "largest |V| at the optimum"
 NEW = added("written after the first had been measured")
 LIMITS = (
     Revision(
@@ -256,18 +318,25 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
                  context="from every vertex and from random points, half of them on the border", history=NEW),
           _start_anywhere, PROVED),
     Claim("T15", "as eps goes to 0 the gate tends to the vertex of steepest descent", "Sec. 3",
-          all_of(Condition("largest |S(w) - e_i*|", "<", 1e-3),
-                 context="eps = 1e-3 of the gap between the two lowest entries of the gradient", history=NEW),
-          lambda settings, evidence: {
-              "largest |S(w) - e_i*|": evidence.identities.corner,
-              "the same at eps = gap": evidence.identities.blunt,
-              "points": _problems(evidence),
-          }, "no number given: stated in words"),
+          in_parts({"at random weights": (Condition(NEAR_VERTEX, "<", 1e-3),),
+                    "at the optimum": (Condition(AT_VERTEX, ">=", 0.95),)},
+                   "at weights that are held, eps = 1e-3 of the gap between the two lowest entries of the gradient; at "
+                   "the optimum, where the gradient moves with eps, eps = 1e-4",
+                   history=NEW + revised(
+                       "the gate at random weights only, within 1e-3 of the vertex at eps = 1e-3 of the gap",
+                       "at weights that are held this is exp(-1000) and cannot fail; an independent reading found "
+                       "one primitive above 0.99 at the optimum of 77 of the 240 problems at eps 1e-4, which is now a "
+                       "part")),
+          _cool, "no number given: stated in words"),
     Claim("T16", "a bias can be given through the circuit's input s", "Sec. 4 (biases)",
-          in_parts({"d >= n": _at_most(1e-6, ENOUGH), "d < n": _at_most(1e-6, TOO_FEW)},
-                   "the best change of s against the prior-weighted gate",
-                   history=added("written when it was known that weights differ where there are fewer actions than "
-                                 "primitives")),
+          in_parts({"ln prior in the range of Pi^T": _at_most(1e-6, IN_RANGE), "any prior": _at_most(1e-6, ANY)},
+                   "the best change of s, by a convex programme, against the prior-weighted gate",
+                   history=added(
+                       "written when it was known that weights differ where there are fewer actions than primitives"
+                   ) + revised(
+                       "d >= n and d < n as parts, with the least-squares change of s", "the condition is that ln "
+                       "prior lies in the range of Pi^T, which it can where there are fewer actions than primitives; "
+                       "and the least-squares change is not the best one", "partly")),
           _bias_by_input, "no number given: stated in words"),
     Claim("T17", "the cost form of the generative model differs by a constant", "Results",
           all_of(*_at_most(1e-12, "largest |joint KL - (F + ln Z)|"),
@@ -286,8 +355,33 @@ CLAIMS: tuple[Claim[TheorySettings, Evidence], ...] = (
                           "slow unit: largest |w - softmax(y)|"),
                  *(Condition(f"{unit} unit: least rate", ">", 0.0) for unit in ("fast", "slow")),
                  context="problems recorded in the studies' runs; rates fitted between 1e-2 and 1e-6 of the first "
-                 "distance", history=NEW),
-          _hold_units, "exponentially stable, with a proof"),
+                 "distance", history=NEW + revised(
+                     "the same; the record said that the paper has a proof", "the paper states it without a proof; the "
+                     "rule, which asks for what is stated, is the same")),
+          _hold_units, "exponentially stable: stated, without a proof"),
+    Claim("T20", "context-dependent synapses are necessary: with synapses that stay, the circuit composes otherwise",
+          "Discussion", in_parts({name: (Condition(f"{name}: {FREEZES}", ">=", 0.5),) for name in STUDIED},
+          "problems recorded in the studies' runs; Pi stays at its mean over them, and s follows the context",
+          history=third("before any circuit was frozen; 0.1 of a weight and half of the problems were chosen by us")),
+          _lose_by_freezing, "no number given: a principled computational necessity"),
+    Claim("T21", "as eps goes to 0 the flow becomes w' = e_i* - w, a path like that of Frank and Wolfe", "Sec. 3",
+          in_parts({side: (Condition(f"{side}: {COLDEST}", "<=", 0.05), Condition(f"{side}: {FALLS}", ">=", 0.95))
+                    for side in (ENOUGH, TOO_FEW)},
+                   "both from equal weights; Frank-Wolfe in steps of 0.001 tau",
+                   history=third("before any of these paths was integrated") + revised(
+                       "the same two conditions over all problems", "the first run, on fresh seeds, found a distance "
+                       "of 0.37, all of it where there are fewer actions than primitives: F has flat directions there, "
+                       "on which the steepest vertex is tied and either path may go another way. It is a part of its "
+                       "own now", "not reproduced")),
+          _follow_frank_wolfe, "no number given: reminiscent of Frank-Wolfe"),
+    Claim("T22", "the energy decreases along trajectories and vanishes only at the equilibrium", "Supplement Sec. 2",
+          in_parts({"it decreases": _at_most(1e-10, RISES),
+                    "its rate vanishes at the equilibrium only": (
+                        Condition(SLOWEST, ">=", 1 - 1e-6), *_at_most(1e-12, REST)),
+                    "it vanishes at the equilibrium": _at_most(1e-9, LEAST)},
+                   history=third("when it was known that V* is not zero; that its rate vanishes is the reading that "
+                                 "the theorem supports")),
+          _vanish, "no number given: stated in words"),
 )  # fmt: skip
 
 

@@ -136,6 +136,7 @@ LABELS = {
     "T13": "any convex F: the worst of T1 to T7", "T14": "flow from any start, after 40 tau",
     "T15": "cold gate against the best vertex", "T16": "a prior as an input of the circuit",
     "T17": "joint divergence against F + ln Z", "T19": "units of the circuit, the other held",
+    "T21": "cold flow against Frank-Wolfe", "T22": "what vanishes at the equilibrium",
 }  # fmt: skip
 
 
@@ -354,7 +355,7 @@ reached.""", tuple(LABELS)),
 The circuit as it is integrated here. Each column is a layer, named with what it holds at rest. Arrows
 excite, bars inhibit, and broad lines are the synapses that carry the primitives. The fast unit (blue) turns weights
 into the gradient, the slow one (green) turns the gradient into weights, which go back to the first layer.""",
-        ("T11", "T12", "T16", "T19"), {"2c": ("T11", "T12", "T16", "T19")}),
+        ("T11", "T12", "T16", "T19", "T20"), {"2c": ("T11", "T12", "T16", "T19", "T20")}),
     "circuit_and_flow": StudyFigure(_circuit_and_flow, """\
 Weights in time on one recorded problem of each of the paper's experiments: the flow (broad, pale) and
 the circuit with time scales that suit its temperature (dashed). The circuit trails the flow a little where weights

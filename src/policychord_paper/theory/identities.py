@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from policychord import Problem, complexity, energy, flow, gate, primitive_cost, problem, solve
 
-from .flows import Paths, bounded_distances, bounded_gaps, certify_at, within_horizon
+from .flows import Paths, bounded_distances, bounded_gaps, certify_at, fall, within_horizon
 from .problems import (
     SHAPES,
     IndependentOptimum,
@@ -43,8 +43,6 @@ class Identities(NamedTuple):
     anywhere: float  # |w - argmin F|
     residual: float  # |w - S(w)|
     identical: float  # |w - prior| for identical primitives
-    corner: float  # |S(w) - e_i| at a temperature of 1e-3 of the gap between the two lowest entries of the gradient
-    blunt: float  # the same at that gap
     joint: float  # |joint KL - (F + ln Z)| of generative models with a cost
 
 
@@ -52,12 +50,11 @@ def check_identities(settings: TheorySettings) -> Identities:
     """Statements that need no path, against automatic differentiation and generic optimisers."""
     batches = random_problems(settings.seed, settings.problems)
     points = [random_weights(settings.seed + k, batch) for k, batch in enumerate(batches)]
-    gradient, lowest, largest, bounds = zip(*map(_differentiate, batches, points), strict=True)
-    hot, cold, least, anywhere = zip(*map(_limits, batches), strict=True)
+    gradient, lowest, largest, bounds = zip(*map(differentiate, batches, points), strict=True)
+    hot, cold, least, anywhere = zip(*map(limits_of, batches), strict=True)
     residual, identical = np.max([_gates(b) for b in batches], axis=0).tolist()
-    corner, blunt = np.max(list(map(_cool, batches, points)), axis=0).tolist()
     return Identities(
-        prox=_map_proximally(settings),
+        prox=map_proximally(settings),
         dissipation=max(float(_dissipation_errors(*pair).max()) for pair in zip(batches, points, strict=True)),
         gradient=max(gradient),
         smallest_eigenvalue=min(lowest),
@@ -69,24 +66,22 @@ def check_identities(settings: TheorySettings) -> Identities:
         anywhere=max(anywhere),
         residual=residual,
         identical=identical,
-        corner=corner,
-        blunt=blunt,
-        joint=_sum_over_pairs(settings),
+        joint=sum_over_pairs(settings),
     )
 
 
-def _map_proximally(settings: TheorySettings) -> float:
-    """argmin_z sum z ln z - |z|^2/2 + |x - z|^2/2 over the simplex against softmax(x)."""
+def map_proximally(settings: TheorySettings, barrier: float = 1.0) -> float:
+    """argmin_z barrier (sum z ln z) - |z|^2/2 + |x - z|^2/2 over the simplex against softmax(x)."""
     rng = np.random.default_rng(settings.seed)
     furthest = 0.0
     for _ in range(settings.judged):
         x = rng.normal(scale=1.5, size=rng.integers(2, 7))
 
         def value(z: np.ndarray, x: np.ndarray = x) -> float:
-            return float(np.sum(z * np.log(z)) - z @ z / 2 + (x - z) @ (x - z) / 2)
+            return float(barrier * (np.sum(z * np.log(z)) - z @ z / 2) + (x - z) @ (x - z) / 2)
 
         def slope(z: np.ndarray, x: np.ndarray = x) -> np.ndarray:
-            return np.log(z) + 1.0 - z - (x - z)
+            return barrier * (np.log(z) + 1.0 - z) - (x - z)
 
         weights = minimise_on_simplex(value, slope, np.full(x.size, 1.0 / x.size))
         furthest = max(furthest, float(np.abs(weights - np.exp(x - logsumexp(x))).max()))
@@ -99,15 +94,15 @@ def _dissipation_errors(batch: Any, w: np.ndarray) -> np.ndarray:
     response = np.asarray(gate(batch, w))
     with jax.enable_x64(True):
         rate = np.asarray(along(batch, w, response - w))
-    stated = -batch.eps * np.sum((w - response) * np.log(w / response), axis=-1)
+    stated = -fall(batch, w)
     return np.abs(rate - stated) / (np.abs(rate) + 1e-4)
 
 
-def _differentiate(batch: Problem, w: np.ndarray) -> tuple[float, float, float, np.ndarray]:
+def differentiate(
+    batch: Problem, w: np.ndarray, value: Callable[..., Any] = complexity
+) -> tuple[float, float, float, np.ndarray]:
     """(error of the gradient of F, least eigenvalue of its Hessian, largest in units of L_F, L_F)."""
-    both = jax.vmap(
-        lambda posed, w: (jax.grad(complexity, argnums=1)(posed, w), jax.hessian(complexity, argnums=1)(posed, w))
-    )
+    both = jax.vmap(lambda posed, w: (jax.grad(value, argnums=1)(posed, w), jax.hessian(value, argnums=1)(posed, w)))
     with jax.enable_x64(True):
         slope, bend = (np.asarray(a) for a in jax.jit(both)(batch, w))
     eigenvalues = np.linalg.eigvalsh(bend)
@@ -116,17 +111,20 @@ def _differentiate(batch: Problem, w: np.ndarray) -> tuple[float, float, float, 
     return error, float(eigenvalues.min()), float((eigenvalues[:, -1] / bound).max()), bound
 
 
-def _limits(batch: Problem) -> tuple[float, float, float, float]:
+HOT_EPS, COLD_EPS = 1e4, 1e-4
+
+
+def limits_of(batch: Problem, temperatures: tuple[float, float] = (HOT_EPS, COLD_EPS)) -> tuple[float, ...]:
     """Hot: uniform. Cold: the minimiser of F, since 0 <= F(w_eps) - min F <= eps ln n; in weights it is only shown."""
-    n, cold_eps = batch.log_prior.shape[-1], 1e-4
+    n = batch.log_prior.shape[-1]
     uniform = np.full_like(batch.log_prior, -np.log(n))
     hot, cold = (
-        solve(batch._replace(eps=np.full_like(batch.eps, eps), log_prior=uniform)).weights for eps in (1e4, cold_eps)
+        solve(batch._replace(eps=np.full_like(batch.eps, eps), log_prior=uniform)).weights for eps in temperatures
     )
     judged = np.stack([_minimise_complexity(batch, i) for i in range(batch.eps.size)])
     above = np.asarray(complexity(batch, cold) - complexity(batch, judged))
     return (
-        float(np.abs(hot - np.exp(uniform)).max()), float(above.max() / (cold_eps * np.log(n))), float(above.min()),
+        float(np.abs(hot - np.exp(uniform)).max()), float(above.max() / (COLD_EPS * np.log(n))), float(above.min()),
         float(np.abs(cold - judged).max()),
     )  # fmt: skip
 
@@ -147,16 +145,6 @@ def _minimise_complexity(batch: Problem, index: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _cool(batch: Problem, w: np.ndarray) -> tuple[float, float]:
-    """How far the gate is from the vertex of steepest descent, at 1e-3 and at 1 of the gap between the two lowest."""
-    slope = np.asarray(primitive_cost(batch, w))
-    lowest, second = np.sort(slope, axis=-1)[:, :2].T
-    vertex = np.eye(slope.shape[-1])[np.argmin(slope, axis=-1)]
-    cooled = (gate(batch._replace(eps=share * (second - lowest)), w) for share in (1e-3, 1.0))
-    near, far = (float(np.linalg.norm(response - vertex, axis=-1).max()) for response in cooled)
-    return near, far
-
-
 def _gates(batch: Problem) -> tuple[float, float]:
     """How far optima are from fixed points of the prior-weighted softmax, and from the prior of equal primitives."""
     w = exact(batch, 1e-24)
@@ -164,10 +152,11 @@ def _gates(batch: Problem) -> tuple[float, float]:
     return float(np.abs(w - gate(batch, w)).max()), float(np.abs(solve(same).weights - np.exp(same.log_prior)).max())
 
 
-def _sum_over_pairs(settings: TheorySettings) -> float:
+def sum_over_pairs(settings: TheorySettings, by_action: bool = False, value: Callable[..., Any] = complexity) -> float:
     """|KL - (F + ln Z)|, KL of p(x|u) policy(u) from q(x|u) q(u) exp(-c(x, u))/Z, summed over all pairs.
 
-    Generative models of five states with a cost c are drawn at random; rows are actions.
+    Generative models of five states with a cost c are drawn at random; rows are actions. `by_action` gives each action
+    a constant of its own, as if the model of the next state were normalised alone.
     """
     rng, worst = np.random.default_rng(settings.seed), 0.0
     for k in range(settings.judged):
@@ -179,10 +168,12 @@ def _sum_over_pairs(settings: TheorySettings) -> float:
             action_cost=np.sum(p * (np.log(p / q) + cost), axis=-1) - np.log(prior),
         )  # fmt: skip
         twisted = q * prior[:, None] * np.exp(-cost)
+        if by_action:
+            twisted *= (prior / twisted.sum(1))[:, None]
         for w in rng.dirichlet(np.ones(n), 3):
             joint = p * (posed.pi @ w)[:, None]
             divergence = float(np.sum(joint * np.log(joint * twisted.sum() / twisted)))
-            worst = max(worst, abs(divergence - float(complexity(posed, w)) - float(np.log(twisted.sum()))))
+            worst = max(worst, abs(divergence - float(value(posed, w)) - float(np.log(twisted.sum()))))
     return worst
 
 

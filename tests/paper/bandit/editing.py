@@ -1,5 +1,7 @@
 """The same evidence with other outcomes, to see what follows from them."""
 
+import numpy as np
+
 from policychord.choices.models import OURS
 
 
@@ -32,12 +34,17 @@ def with_pxp(found, against, ours, bor=0.01):
     return found._replace(fit=found.fit._replace(composed=found.fit.ours._replace(**{against: changed})))
 
 
-def with_weights(found, mean):
-    """A `LinkEvidence` whose weights at trial k of every block are row k - 1 of `mean`."""
+def with_weights(found, mean, beyond=0.05):
+    """A `LinkEvidence` whose weights at trial k of every block are row k - 1 of `mean`.
+
+    Without an attitude to uncertainty the course that B4 claims is less marked, by `beyond`.
+    """
     weights = mean[found.fit.trials.trial - 1]
+    early = found.fit.trials.trial <= found.fit.trials.trial.max() // 2
+    neutral = weights - beyond * np.where(early[:, None], [1.0, 0.0, -1.0], [0.0, -1.0, 1.0])
     ours = found.fit.ours
     changed = ours._replace(composition=ours.composition._replace(weights=weights))
-    return found._replace(fit=found.fit._replace(composed=changed))
+    return found._replace(fit=found.fit._replace(composed=changed), neutral=neutral)
 
 
 def with_scores(found, ours, others):

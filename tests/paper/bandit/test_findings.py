@@ -75,14 +75,25 @@ def test_the_floor_follows_the_figures(small, evidence):
     assert "no gain over the Hybrid" in nothing
 
 
-def test_the_count_follows_the_figures(small, evidence):
+def test_the_summary_follows_the_figures(small, evidence):
+    human = BanditSettings(**(small.model_dump() | HUMAN))
+    ahead = with_links(evidence, lambda found: with_pxp(found, "against_reference", 0.99))
+    won = STUDY.summary(human, with_rival(with_rival(ahead, "counted", 0.8), "clipped", 0.99))
+    assert "| PXP against the Hybrid (BOR) | 0.990 (0.010) | 0.990 (0.010) |" in won
+    assert "Over the Hybrid it is established in both experiments" in won
+    assert "no primitives, in both experiments" in won
+    assert "the Hybrid is ahead in neither experiment" in won
+    lost = STUDY.summary(human, with_rival(with_rival(ahead, "counted", 0.1), "clipped", 0.99, bor=0.5))
+    assert "no primitives, in neither experiment" in lost
+    assert "the Hybrid is ahead in both experiments" in lost
+    first = ahead._replace(second=with_rival(evidence, "clipped", 0.4, bor=0.5).second)
+    assert "established in Experiment 1 only" in STUDY.summary(human, first)
+    assert "Simulated" not in won
+    assert STUDY.summary(small, ahead).startswith("*Simulated choices.*")
+
+
+def test_ties_follow_the_figures(small, evidence):
     won = with_links(evidence, lambda found: with_pxp(found, "against_reference", 0.9))
-    turned = findings(small, with_rival(won, "counted", 0.0001))["One parameter more decides"]
-    assert "0.900 as counted by the paper, below 0.001 with one more" in turned
-    assert "turns the comparison around, in both" in turned
-    kept = findings(small, with_rival(won, "counted", 0.8))
-    assert "does not turn the comparison around" in kept["One parameter more"]
-    assert "chance is an unlikely explanation" in kept["How sure the comparison is"]
     tied = findings(small, with_rival(won, "tied", 0.1))["Ties, and the order of a subtraction"]
     assert "Taking ties as ties changes which model is ahead" in tied
 

@@ -10,6 +10,7 @@ from policychord.worlds.flock.settings import scenario
 from policychord_paper.flock.experiments import FlockStudySettings, Forms, _plan
 
 STEPS, EVERY = 200, 20
+ORDERED = np.where(np.arange(STEPS) < 20, 0.5, 0.99)  # polarized from the step on at which weights are balanced
 STUDY_SIZE = FlockStudySettings(goal_seeds=2, temperature_seeds=2, shorten=0.1)
 
 
@@ -24,7 +25,8 @@ def made(
 
     usual = {
         "polarization": 0.97, "milling": 0.05, "goal_distance": 19.0, "pair_distance": 0.3, "spread": 2.0,
-        "imbalance": 0.1, "leader_imbalance": 0.5, "follower_imbalance": np.where(np.arange(steps) < 20, 0.4, 0.1),
+        "imbalance": 0.1, "balanced": 0.9, "leader_imbalance": 0.5,
+        "follower_imbalance": np.where(np.arange(steps) < 20, 0.4, 0.1),
     }  # fmt: skip
     by_boid = {
         "leader_sd": leader_sd, "follower_sd": follower_sd, "leader_sd_before": leader_sd,
@@ -61,12 +63,12 @@ def as_claimed():
     near, far = made(goal_distance=1.0), made()
     settling = np.where(np.arange(STEPS) < 20, 0.4, 0.1)
     evidence = everywhere(far)
-    evidence = put(evidence, "leaderless", gated=made(polarization=0.99, imbalance=settling))
+    evidence = put(evidence, "leaderless", gated=made(polarization=ORDERED, imbalance=settling))
     mill = made(milling=0.95, polarization=0.1)
     evidence = put(evidence, "milling", ring=mill, random_start=mill)
     evidence = put(evidence, "leaders", tenth=near, fifth=near, everyone=near)
     cold, middle, hot = (
-        made(goal_distance=distance + spread * np.arange(8.0), imbalance=imbalance)
+        made(goal_distance=distance + spread * np.arange(8.0), imbalance=imbalance, leader_imbalance=0.1)
         for distance, spread, imbalance in ((9.0, 0.0, 0.2), (1.0, 0.1, 0.1), (14.0, 0.0, 0.02))
     )
     evidence = put(evidence, "temperatures", cold=cold, middle=middle, hot=hot)

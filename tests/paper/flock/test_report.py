@@ -5,7 +5,7 @@ import pytest
 
 from policychord_paper.flock.claims import CLAIMS, controls
 from policychord_paper.flock.experiments import FlockStudySettings, Forms
-from policychord_paper.flock.report import STUDY, _findings
+from policychord_paper.flock.report import STUDY, _findings, _summary
 
 from .flights import STEPS, as_claimed, everywhere, made, put
 
@@ -35,33 +35,35 @@ def test_controls_measure_numbers():
 def test_fixed_weights():
     ordered, lost = made(polarization=0.99), made(polarization=0.2)
     slow = made(polarization=np.where(np.arange(STEPS) < 30, 0.1, 0.99))
-    title = "Balance and polarization"
     later, same, never = (put(as_claimed(), "leaderless", gated=ordered, fixed=one) for one in (slow, ordered, lost))
     assert answer(later, "Fixed weights").startswith("Yes, more slowly")
     assert "no more slowly" in answer(same, "Fixed weights")
     assert answer(never, "Fixed weights").startswith("No:")
+    title = "Balance and polarization"
     assert "not the cause" in text(later, title)
     assert "from step 30, with the gate from step 0" in text(later, title)
     assert "separation ahead" in text(later, title)
     assert "does not polarize" in text(never, title)
+    assert "| 0 | 30 (weights fixed at 1/3) |" in _summary(QUICK, later)
+    assert "the gate is not needed for it" in _summary(QUICK, later)
+    assert "not needed" not in _summary(QUICK, never)
 
 
 def test_milling():
     mill, line = made(milling=0.95, polarization=0.1), made(milling=0.05, polarization=0.98)
-    title = "Milling: the start and the term"
     usual = put(as_claimed(), "milling", ring=mill, no_term=line, random_start=line)
-    assert "needs both" in text(usual, title)
+    assert "None of 8 random starts became a mill" in _summary(QUICK, usual)
+    assert "| 0.95 | 0.05 (no collision term) |" in _summary(QUICK, usual)
     assert "polarized flock" in answer(usual, "No collision term")
     assert answer(usual, "A random start").startswith("No.")
     anywhere = put(usual, "milling", random_start=mill)
-    assert "the term is needed" in text(anywhere, title)
+    assert "random starts became" not in _summary(QUICK, anywhere)
+    assert "| 8 of 8 |  |" in _summary(QUICK, anywhere)
     assert answer(anywhere, "A random start").startswith("Yes")
     sometimes = put(usual, "milling", random_start=made(milling=np.where(np.arange(8) < 2, 0.95, 0.05)))
     assert answer(sometimes, "A random start").startswith("In some seeds")
     bare = put(usual, "milling", no_term=mill)
-    assert "the term is not" in text(bare, title)
     assert answer(bare, "No collision term").startswith("Yes")
-    assert "does not mill either" in text(put(usual, "milling", ring=line), title)
     assert "does not mill either" in answer(put(usual, "milling", ring=line), "No collision term")
 
 
@@ -93,6 +95,10 @@ def test_temperatures():
     assert "So both sides are worse" in text(heated(9.0, 1.0, 14.0), title)
     assert "sweet spot between: its rule holds" in text(heated(9.0, 1.0, 14.0), title)
     assert "do not tell" in text(heated(1.0, 1.05, 1.0), title)
+    assert "at eps 10 stay farther" in _summary(QUICK, heated(1.0, 1.05, 14.0))
+    assert "neither is a sweet spot" in _summary(QUICK, heated(1.0, 1.05, 14.0))
+    assert "Both eps 0.1 and eps 10 end farther" in _summary(QUICK, heated(9.0, 1.0, 14.0))
+    assert "do not separate" in _summary(QUICK, heated(1.0, 1.05, 1.0))
 
 
 def test_followers():
@@ -107,15 +113,6 @@ def test_followers():
     assert "| Couzin | 1.0 m, 100% | 19.0 m | 1.0 m, 100% | 19.0 m |" in text(both, title)
 
 
-def test_the_report_says_where_seeds_are_few():
-    quick, full = (text(as_claimed(), "How many seeds", settings) for settings in (QUICK, FULL))
-    assert "fewer seeds" in quick
-    assert f"followers of other models {QUICK.goal_seeds} (a full run 8)" in quick
-    assert f"temperatures {QUICK.temperature_seeds} (the paper 30)" in quick
-    assert "as the rules ask" in full
-    assert "its rule asks for 8" in text(as_claimed(), "How many seeds", FlockStudySettings(seeds=4))
-
-
 @pytest.mark.parametrize("seeds", [1, 2])
 @pytest.mark.filterwarnings("error")
 def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
@@ -124,9 +121,10 @@ def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
     two = made(2, 2)
     tiny = put(tiny, "temperatures", cold=two, middle=two, hot=two)  # settings ask for two there
     settings = FlockStudySettings(seeds=seeds, goal_seeds=seeds, temperature_seeds=2, shorten=0.001)
-    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 13
+    assert len([claim.measure(settings, tiny) for claim in CLAIMS]) == 16
     assert controls(settings, tiny)
     assert _findings(settings, tiny)
+    assert _summary(settings, tiny)
 
 
 @pytest.mark.parametrize(("settings", "said"), [(QUICK, "; the paper has 30."), (FULL, ", as in the paper.")])

@@ -5,7 +5,9 @@ import numpy as np
 from policychord.worlds.quadrotor.agents import roster
 from policychord.worlds.quadrotor.flights import Flight
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
-from policychord_paper.quadrotor.experiments import DISPUTED, PUSHED, TWICE, Evidence, Pairs
+from policychord_paper.quadrotor.ablation import Clamped
+from policychord_paper.quadrotor.claims import TEXT
+from policychord_paper.quadrotor.experiments import CLAMPED, DISPUTED, PUSHED, TWICE, Evidence, Pairs
 
 SMALL = QuadrotorSettings(seeds=40, resamples=200)
 
@@ -55,4 +57,10 @@ def evidence(settings=SMALL, **levels):
     by_eps = {eps: invented(90.0 - 10 * i, i, settings=settings) for i, eps in enumerate(settings.temperatures)}
     beside = {name: stale.pd[name] for name in TWICE}  # as if rounding moved nothing
     weak = flights("lqr, weak push", PUSHED)
-    return Evidence(stale, centre, text, flights("script's weight", DISPUTED), weak, beside, by_eps, by_eps)
+    clamped = {
+        reading: Clamped(*(invented(90.0, 7, error=error, settings=settings) for error in (0.1, 0.3, 0.2)))
+        for step in CLAMPED.values() for reading in step
+    }  # fmt: skip
+    other = {world: Pairs(*({"baseline": invented(100.0, 8, settings=settings)} for _ in "ab")) for world in ("", TEXT)}
+    script = flights("script's weight", DISPUTED)
+    return Evidence(stale, centre, text, script, weak, beside, by_eps, by_eps, clamped, other)

@@ -10,6 +10,7 @@ from policychord.worlds.quadrotor.agents import roster
 from policychord.worlds.quadrotor.flights import BATCH, Flight, fly_controller, program  # fmt: skip
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.quadrotor.experiments import (
+    CLAMPED,
     DISPUTED,
     LONGEST,
     PUSHED,
@@ -32,7 +33,9 @@ def legs_of(settings):
 def test_every_flight_is_in_one_step(quick):
     settings = STUDY.settings(quick=quick)
     keys = [leg.key for leg in legs_of(settings)]
-    flown = 4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED) + len(PUSHED) + len(TWICE)
+    flown = (
+        4 * len(roster(settings)) + 2 * len(settings.temperatures) + 3 * len(DISPUTED) + len(PUSHED) + len(TWICE) + 4
+    )
     assert len(keys) == len(set(keys)) == flown
     seeds = {leg.key: leg.settings.seeds for leg in legs_of(settings)}
     assert seeds[_FlightKey("stale-point", "pd", "track")] == settings.seeds
@@ -79,13 +82,14 @@ def test_flights_are_found_again(results):
 def test_temperatures_that_look_alike_in_print_are_two():
     near = TINY.model_copy(update={"temperatures": (0.05, 0.05 + 1e-9)})
     marks = {step: [np.array(leg.key.eps) for leg in legs] for step, legs in _plan(near).items()}
+    marks |= {step: dict(readings) for step, readings in CLAMPED.items()}
     assert list(gather(near, marks).one_step.values()) == list(near.temperatures)
 
 
 def test_steps_give_the_same_in_any_order(results):
     """To the last bit, and through a file."""
     again = {name: step() for name, step in reversed(experiments(TINY).items())}
-    assert all(type(flight) is Flight for flights in results.values() for flight in flights)
+    assert all(type(flight) is Flight for step in _plan(TINY) for flight in results[step])
     jax.tree.map(np.testing.assert_array_equal, pickle.loads(pickle.dumps(results)), again)
 
 

@@ -19,6 +19,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 ARRIVED = 3.0  # m: nearer than this the flock counts as having reached the goal
 LAST_STEPS = 50  # steps that count as the end
+BALANCED = 0.05
 
 
 class Measures(NamedTuple):
@@ -44,6 +45,7 @@ class Measures(NamedTuple):
     follower_weights: Weights  # of the first follower
     largest_gap: float  # the worst certificate
     raised: Numbers  # (episode, 2): boids too close to another, and those whose separation the collision term raises
+    balanced: Series  # share of boids of which every weight is within BALANCED of 1/n
 
 
 def measure(settings: FlockSettings, trace: Trace, every: int = 20) -> Measures:
@@ -59,7 +61,7 @@ def measure(settings: FlockSettings, trace: Trace, every: int = 20) -> Measures:
         _imbalance(weights), _imbalance(weights[:, :, :leaders]), _imbalance(weights[:, :, leaders:]),
         sd[:, :leaders], sd[:, leaders:], before[:, :leaders], before[:, leaders:],
         weights[:, :, :leaders][:, :, :1], weights[:, :, leaders:][:, :, :1], float(trace.gap.max(initial=0.0)),
-        np.zeros((len(weights), 2)),
+        np.zeros((len(weights), 2)), (_off_balance(weights) <= BALANCED).mean(axis=2),
     )  # fmt: skip
 
 
@@ -130,7 +132,11 @@ def _imbalance(weights: Weights) -> Series:
     """max_a |w_a - 1/n|, averaged over boids; zero if there are none."""
     if weights.shape[2] == 0:
         return np.zeros(weights.shape[:2])
-    return np.abs(weights - 1.0 / weights.shape[-1]).max(axis=-1).mean(axis=2)
+    return _off_balance(weights).mean(axis=2)
+
+
+def _off_balance(weights: Weights) -> Float[np.ndarray, "episode time agent"]:
+    return np.abs(weights - 1.0 / weights.shape[-1]).max(axis=-1)
 
 
 def _from_centre(position: Moving) -> Moving:
