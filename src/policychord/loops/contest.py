@@ -14,6 +14,7 @@ from ..models import Cost, simulated_steps
 from .single import Alone, Unpriced, can_act_alone
 
 OURS = "composed"
+BLIND = ("sample", "mean", "mode", "dither")  # selections that do not look at the cost
 
 
 class _Row(NamedTuple):
@@ -90,12 +91,14 @@ def controls(composer: Composer) -> dict[str, Any]:
     cost of one action drawn from it, with all that the model counts after that action.
     """
     plain: dict[str, Any] = {"regulariser": None, "combine": "mixture"}
+    blind = composer.selection if composer.selection in BLIND else "sample"
     agents: dict[str, Any] = {}
     for name, primitive in zip(composer.names, composer.primitives, strict=True):
         if can_act_alone(primitive, composer.actions):
             agents[f"{name} alone"] = Alone(name, primitive, composer.actions)
         else:
-            agents[f"{name} alone"] = _unpriced(composer.replace(primitives={name: primitive}, gate="prior", **plain))
+            single = composer.replace(primitives={name: primitive}, gate="prior", selection=blind, **plain)
+            agents[f"{name} alone"] = _unpriced(single)
     agents["fixed mixture"] = _unpriced(composer.replace(gate="prior"))
     agents["cheapest"] = composer.replace(gate="cheapest", **plain)
     return {**agents, OURS: composer}
@@ -103,7 +106,7 @@ def controls(composer: Composer) -> dict[str, Any]:
 
 def _unpriced(composer: Composer) -> Any:
     """The agent without its model, unless it selects by the cost: its weights do not depend on it."""
-    if composer.selection not in ("sample", "mean", "mode", "dither"):
+    if composer.selection not in BLIND:
         return composer
     return Unpriced(composer.replace(model=Cost(lambda x, u, k: 0.0)))
 

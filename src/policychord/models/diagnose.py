@@ -114,7 +114,7 @@ def diagnose(
     if tried and not diagnosis.flat:
         every = np.unique(np.linspace(0, len(where) - 1, tried).astype(int))
         begin = jax.tree_util.tree_map(lambda a: a[every], met)
-        diagnosis = diagnosis._replace(trials=try_changes(agent, begin, k))
+        diagnosis = diagnosis._replace(trials=try_changes(agent, begin, k, _hollow(agent, diagnosis)))
     same = float(np.max(look.apart)) <= ALIKE
     return diagnosis._replace(warnings=_warnings(agent, diagnosis, same))
 
@@ -162,7 +162,7 @@ def _improvements(agent: Any, diagnosis: Diagnosis) -> list[str]:
         change = "Raise" if float(name.split()[0]) > 1 else "Lower"
         found.append(f"the spread of the primitives costs: with {name} the model's own cost falls by {spreads[name]}. "
                      f"{change} sd.")  # fmt: skip
-    if agent.selection == "mean" and diagnosis.hollow > OFTEN and diagnosis.cost_of["mode"] < diagnosis.cost_of["mean"]:
+    if _hollow(agent, diagnosis) and ("mode" in helps or not diagnosis.trials):
         found.append(
             f"in {diagnosis.hollow:.0%} of the states the mean of the mixture is an action that no primitive wants, "
             "and by the model it costs more: use selection='mode', or 'sample'."
@@ -174,6 +174,12 @@ def _improvements(agent: Any, diagnosis: Diagnosis) -> list[str]:
             f"its own cost falls by {trial}. {check}If the model is right, use selection='posterior', or a plan."
         )
     return found
+
+
+def _hollow(agent: Any, diagnosis: Diagnosis) -> bool:
+    """Whether the agent acts by a mean that is often an improbable action, and costs more than the mode."""
+    dear = diagnosis.cost_of["mode"] < diagnosis.cost_of.get("mean", -np.inf)
+    return agent.selection == "mean" and diagnosis.hollow > OFTEN and dear
 
 
 class _Scaled(AbstractModel):

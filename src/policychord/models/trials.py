@@ -49,10 +49,10 @@ class _World(NamedTuple):
     last: Callable[[Observation, Time], Array] | None
 
 
-def try_changes(agent: Any, states: Observation, k: int) -> dict[str, Trial]:
-    """What these changes save: a horizon or a longer one, another spread, the posterior. Empty if it cannot be tried.
+def try_changes(agent: Any, states: Observation, k: int, hollow: bool = False) -> dict[str, Trial]:
+    """What these changes save: a horizon or a longer one, another spread, the mode for a `hollow` mean, the posterior.
 
-    Worlds with chance and costs that are a list of numbers are left out.
+    Empty if nothing can be tried: worlds with chance and costs that are a list of numbers are left out.
     """
     world, horizon = _world_of(agent.model), _horizon(agent)
     if world is None:
@@ -60,7 +60,8 @@ def try_changes(agent: Any, states: Observation, k: int) -> dict[str, Trial]:
     steps = 1 if world.predict is None else max(SHORT, 2 * (horizon or 0))
     begun = jnp.asarray(k)
     usual = _costs(agent, world, states, begun, steps, False)
-    tried = {name: _costs(other, world, states, begun, steps, False) for name, other in _changes(agent).items()}
+    changes = _changes(agent) | ({"mode": agent.replace(selection="mode")} if hollow else {})
+    tried = {name: _costs(other, world, states, begun, steps, False) for name, other in changes.items()}
     if agent.combine == "mixture" and agent.selection in ("sample", "mean", "mode", "dither"):
         tried["posterior"] = _costs(agent, world, states, begun, steps, True)
     return {name: _compare(usual, costs) for name, costs in tried.items()}
