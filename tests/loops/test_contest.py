@@ -105,7 +105,15 @@ def test_what_cannot_be_done_is_cut_and_a_disc_keeps_all_digits():
     np.testing.assert_array_equal(wants.decide(KEY, SEEN[0]).action, [1.0, -0.3])
     disc = Grid([-0.3, 0.1], [1.7, 2.1], 9, radius=1.0)
     inside = np.array([0.7123456789012345, 1.3000000000000007])
-    np.testing.assert_array_equal(Alone("a", lambda x: jnp.asarray(inside), disc).decide(KEY, SEEN[0]).action, inside)
+    for controller in (lambda x: jnp.asarray(inside), Gaussian(inside, 0.3), Policy(lambda x: inside, 0.3)):
+        np.testing.assert_array_equal(Alone("a", controller, disc).decide(KEY, SEEN[0]).action, inside)
+
+    def mutates(x):  # which no tracer can
+        own = np.zeros(2)
+        own[0] += x[0]
+        return own
+
+    np.testing.assert_array_equal(Alone("a", mutates, PLANE).decide(KEY, SEEN[0]).action, [0.5, 0.0])
     labels = Alone("pick", lambda x: 2 if x[0] > 0 else 0, Finite(3))
     assert [int(labels.decide(KEY, x).action) for x in SEEN] == [2, 0, 2]
 

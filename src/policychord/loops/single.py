@@ -16,6 +16,7 @@ from ..core.equilibrium import Outcome
 from ..core.objective import Certificate
 from ..models import AbstractModel, action_cost, simulated_steps
 from ..primitives import AbstractPrimitive, Gaussian, Policy
+from ..primitives.policy import Identified
 
 NOT_OPTIMISED = int(Outcome.NOT_OPTIMISED)
 ROUNDING = 1e-12  # of a command, by which the nearest action that is allowed may differ from it
@@ -34,8 +35,8 @@ class Alone(eqx.Module):
     with jax.numpy is compiled, any other one runs as ordinary Python.
     """
 
-    controller: AbstractPrimitive | None
-    function: Callable[..., Any] | None = eqx.field(static=True)
+    controller: AbstractPrimitive
+    function: Identified | None = eqx.field(static=True)
     actions: AbstractActions
     names: tuple[str, ...] = eqx.field(static=True)
 
@@ -44,7 +45,7 @@ class Alone(eqx.Module):
             raise ValueError(f"controller is a {type(controller).__name__}, which has no command on these actions.")
         self.function = None
         if not isinstance(controller, AbstractPrimitive):
-            self.function = None if hasattr(controller, "predict") else controller
+            self.function = None if hasattr(controller, "predict") else Identified(controller)
             controller = Policy(controller, 0.5)  # a spread that is never looked at
         self.controller, self.actions, self.names = controller, actions, (name,)
 
@@ -59,15 +60,17 @@ class Alone(eqx.Module):
 
     def decide(self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: tuple[()] = ()) -> Decision:
         """The controller's command, with the only weight that there is."""
-        controller: Any = self.controller
-        if self.function is not None and _is_jax(self.function, observation, k):
-            own = jnp.asarray(call_at("the controller", self.function, observation, k))
-            controller = Gaussian(lambda x, k: own, 1.0, outside="tail")
+        controller = self.controller
+        if self.function is not None and _is_jax(self.function.value, observation, k):
+            own = call_at("the controller", self.function.value, observation, k)
+            controller = Gaussian(lambda x, k: own, 1.0)
         return _single(command(controller, self.actions, observation, k), memory)
 
 
 def command(controller: Any, actions: AbstractActions, observation: Observation, k: Time) -> Action:
     """What a controller asks for, to the digit where it can be done, else what comes nearest."""
+    if isinstance(controller, Gaussian):  # before it moves its mean to the border itself
+        controller = Gaussian(controller.mean, 1.0, outside="tail")
     own = controller.centre(actions, observation, k)
     if actions.labels:
         return own.astype(actions.points.dtype)
@@ -78,13 +81,11 @@ def command(controller: Any, actions: AbstractActions, observation: Observation,
 
 
 def _is_jax(function: Callable[..., Any], observation: Observation, k: Time) -> bool:
-    """Whether JAX can trace a function, or it needs numbers."""
+    """Whether JAX can trace a function; any that it cannot is run as ordinary Python, and says there what is wrong."""
     try:
         jax.eval_shape(lambda x, k: call_at("the controller", function, x, k), observation, jnp.asarray(k))
-    except PartError as error:
-        if isinstance(error.__cause__, jax.errors.TracerArrayConversionError | jax.errors.ConcretizationTypeError):
-            return False
-        raise
+    except PartError:
+        return False
     return True
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from .._calls import PartError, call
+from .._calls import PartError, call, check_hashable
 from .._types import Action, ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions
 from .base import AbstractModel, Terms
@@ -184,6 +184,7 @@ class Cost(AbstractModel):
     def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
         here = jax.tree_util.tree_leaves((self, actions, observation, k))
         if isinstance(self.cost_to_go, eqx.Module) and not is_traced(*here):
+            check_hashable("a part of the model", self)
             return _compiled_terms(self, actions, *jax.tree_util.tree_map(jnp.asarray, (observation, k)))
         return self._terms(actions, observation, k)
 

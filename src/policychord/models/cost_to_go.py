@@ -20,7 +20,7 @@ from ..actions import AbstractActions, Grid, Sampled
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.columns import drawable
 from ..primitives.policy import Policy
-from .base import AbstractModel, Reference, Sum
+from .base import AbstractModel, Reference, Scaled, Sum
 from .cost import BlackBox, Cost, Random, Tabular, as_price
 from .gaussian import GaussianTarget
 
@@ -229,6 +229,8 @@ def simulated_steps(model: AbstractModel, actions: int) -> int | None:
 
     Of the model of an agent with n primitives and d actions and `Rollouts` of m steps: d (1 + n m).
     """
+    if isinstance(model, Scaled):
+        return simulated_steps(model.model, actions)
     if isinstance(model, Sum):
         parts = [simulated_steps(part, actions) for part in model.models.values()]
         return None if None in parts else sum(part for part in parts if part is not None)

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .._types import Observation, Time, in_native_order
-from ..actions import AbstractActions, Grid
+from .._types import Observation, in_native_order
+from ..actions import Grid
 from ..primitives.gaussian import Gaussian
-from .base import AbstractModel, Terms, action_cost
+from .base import Scaled, action_cost
 from .trials import Trial, longer, try_changes
 
 MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves too much
@@ -182,19 +182,9 @@ def _hollow(agent: Any, diagnosis: Diagnosis) -> bool:
     return agent.selection == "mean" and diagnosis.hollow > OFTEN and dear
 
 
-class _Scaled(AbstractModel):
-    """A model's costs times a factor."""
-
-    model: AbstractModel
-    factor: Array
-
-    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
-        return {name: self.factor * term for name, term in self.model.terms(actions, observation, k).items()}
-
-
 def _moved_by_cost(agent: Any, states: Observation, k: int, contrast: float) -> tuple[float, float | None]:
     """(how far the cost moves the optimal weights, the least factor with which it moves them enough if it does not)."""
-    deciding = agent.replace(gate="equilibrium", model=_Scaled(agent.model, jnp.ones(())))
+    deciding = agent.replace(gate="equilibrium", model=Scaled(agent.model, 1.0))
     weigh = eqx.filter_jit(
         lambda composer, factor, x: (
             jax.vmap(eqx.tree_at(lambda tree: tree.model.factor, composer, factor).weigh, in_axes=(0, None))(
