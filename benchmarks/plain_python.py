@@ -13,8 +13,6 @@ from . import unicycle
 from .report import Parts, Target, report
 from .timing import Contender, Record, take_turns
 
-pc.enable_x64()
-
 NAME = "decide, unicycle, 117 actions, 4 habits, 20 steps"
 TARGETS = [Target(NAME, "bare NumPy", 0.5)]  # at most twice as slow
 

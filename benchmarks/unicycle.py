@@ -13,6 +13,8 @@ from gymnasium import spaces
 import policychord as pc
 from policychord.models import BlackBox
 
+pc.enable_x64()  # before the grid is made
+
 DT, SPREAD, STEPS = 0.1, 0.2, 20
 GOAL, RADIUS = np.array([6.0, 0.0]), 0.45
 OBSTACLES = np.array([[1.5, 0.1], [3.0, -0.6], [3.2, 0.9], [4.6, 0.0]])
@@ -78,7 +80,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=30)
     episodes = parser.parse_args().episodes
-    pc.enable_x64()
     agent = composer()
     trace = pc.gym.play(agent, Unicycle, seeds=range(1000, 1004), steps=80)
     met = trace.state.observation[trace.alive][::8]
