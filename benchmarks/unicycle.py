@@ -76,7 +76,7 @@ class Unicycle(gymnasium.Env):
 
 
 def main():
-    """A diagnosis and a contest on episodes that set nothing."""
+    """A diagnosis, and a contest with the changes that it asks for, in other episodes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=30)
     episodes = parser.parse_args().episodes
@@ -88,7 +88,9 @@ def main():
     def play(one):
         return pc.gym.play(one, Unicycle, seeds=episodes, steps=80).total_reward
 
-    print(pc.contest(agent, play, rivals={"a narrow spread": composer(spread=0.05)}))
+    asked_for = {"mode": agent.replace(selection="mode"), "40 steps": composer(steps=40),
+                 "twice the spread": composer(spread=2 * SPREAD)}  # fmt: skip
+    print(pc.contest(agent, play, rivals=asked_for))
 
 
 if __name__ == "__main__":
