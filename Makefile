@@ -95,6 +95,7 @@ bench-studies: install  ## speed of the three studies against what the paper's s
 
 bench-agents: install  ## speed of agents alone
 	$(BIN)/python -m benchmarks.agents --out build/bench-agents.json
+	$(BIN)/python -m benchmarks.plain_python --out build/bench-plain.json
 
 stress: install  ## random and hostile problems, thousands of their certificates judged in many digits; about 5 minutes
 	$(BIN)/python -m benchmarks.stress --out build/stress.json

@@ -32,7 +32,7 @@ ALLOWED = {
     "models": {"_types", "_calls", "actions", "primitives"},
     "agent": BELOW,
     "population": {"_types", "core", "agent"},
-    "loops": {"_types", "agent", "population"},
+    "loops": BELOW | {"agent", "population"},
     "worlds": LIBRARY | {"_lazy", "drawing", "effect_size"},
     "gym": {"_types", "_calls", "actions", "agent", "loops", "worlds"},
     "pettingzoo": {"_types", "agent", "loops", "gym"},
@@ -59,7 +59,7 @@ KEPT = {
     "optimistix": {"core/circuit.py", "inference/learning/local.py"},
     "gymnasium": {"gym.py", "pettingzoo.py"},
     "pettingzoo": {"pettingzoo.py"},
-    "torch": {"torch.py", "primitives/policy.py"},
+    "torch": {"torch.py", "models/value.py", "primitives/policy.py"},
     "xarray": {
         "choices/checks.py",
         "inference/export.py",

@@ -71,8 +71,17 @@ def test_a_network_behind_it_learns():
 
 def test_single_precision_comes_back_as_it_was():
     given = [a.float().requires_grad_() for a in drawn(2)]
-    found = solve(*given)
-    assert found.weights.dtype == torch.float64
+    found, exact = solve(*given), solve(*(a.detach().double() for a in given))
+    assert found.weights.dtype == found.log_weights.dtype == torch.float32
+    assert exact.weights.dtype == torch.float64
+    torch.testing.assert_close(found.weights, exact.weights.float(), atol=1e-7, rtol=1e-7)
+    assert found.certificate.gap.dtype == torch.float64  # and below what single precision could say
+    assert float(found.certificate.gap.max()) < 1e-9
+    single, double = (decide(composer(), {"at": AT.to(kind), "goal": torch.zeros(2, dtype=kind)})
+                      for kind in (torch.float32, torch.float64))  # fmt: skip
+    assert single.action.dtype == single.weights.dtype == torch.float32
+    assert double.action.dtype == double.weights.dtype == torch.float64
+    torch.testing.assert_close(single.action.double(), double.action, atol=1e-6, rtol=1e-6)
     found.weights[:, 0].sum().backward()
     assert all(a.grad.dtype == torch.float32 and bool(a.grad.isfinite().all()) for a in given)
 

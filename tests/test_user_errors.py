@@ -39,8 +39,8 @@ def failing(policy_observation):
         (lambda: agent(lambda x, u, k: x @ jnp.ones((3, 3))), r"predict failed \(TypeError.*shape \(1,\)", TypeError),
         (lambda: agent(lambda x, u: x), "predict is called with 3 arguments, which it does not accept", TypeError),
         (
-            lambda: agent(primitive=Gaussian(lambda x: x, 0.3)),
-            r"^primitives\['primitive 0'\]: mean is called with 2 arguments",
+            lambda: agent(primitive=Gaussian(lambda: 0.0, 0.3)),
+            r"^primitives\['primitive 0'\]: mean is called with 1 arguments",
             TypeError,
         ),
         (

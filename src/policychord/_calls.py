@@ -1,4 +1,7 @@
-"""`call`: functions that users wrote, and a sentence about which part failed and what to do if they do."""
+"""`call`: functions that users wrote, and a sentence about which part failed and what to do if they do.
+
+`call_at` calls a controller, which may be a function of the observation alone.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -29,8 +32,29 @@ def call(part: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise PartError(f"{part} {_remedy(part, function, error, arguments)}") from error
 
 
+def call_at(part: str, function: Callable[..., Any], observation: Any, k: Any) -> Any:
+    """What a controller answers at step k: function(observation, k), or function(observation) if it takes no k."""
+    return call(part, function, *((observation, k) if takes_step(function) else (observation,)))
+
+
+def takes_step(function: Callable[..., Any], otherwise: bool = True, place: int = 1) -> bool:
+    """Whether a function takes k, after as many arguments as `place`; `otherwise` if its signature does not tell.
+
+    An argument with a default is k only if that is its name, so that lambda x, gain=2.0: ... keeps its gain.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return otherwise
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return otherwise
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return any(each.default is each.empty or each.name == "k" for each in positional[place : place + 1])
+
+
 def _remedy(part: str, function: Callable[..., Any], error: Exception, arguments: tuple[Any, ...]) -> str:
-    box = "models.BlackBox" if part in ("predict", "action_cost", "state_cost", "stage_cost") else "primitives.Policy"
+    priced = ("predict", "action_cost", "state_cost", "cost_to_go", "stage_cost")
+    box = "models.BlackBox" if part in priced else "primitives.Policy"
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return (
             "uses NumPy or plain Python on numbers that JAX has not computed yet: write it with jax.numpy, or wrap it "

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from ._types import ArrayLike, in_native_order
 
+MANY = 16  # points from which on they come in four scrambles: each then has four
 MOST_CELLS = 10_000_000  # 80 MB for one primitive; beyond it a grid is a typing error more often than a wish
 
 
@@ -154,10 +155,11 @@ class Sampled(AbstractActions):
 
     `Sampled(low, high)` are the actions of a box, `Sampled(dim=6)` all vectors. Of `count` points each primitive gives
     an equal share, by the quantiles of scrambled Sobol points; primitives need `sample` and `log_density`, as Gaussian
-    has. The points come in `scrambles` independent sets, and what these disagree about is the `standard_error` of a
-    decision; `agent.interval(decision)` makes intervals of it. It is statistical and stands beside the certificate,
-    which is of the problem on the points. `benchmarks/sampled.py` measures both. In a box a Gaussian is cut at the
-    sides; with `squash` its axes are squeezed into the box by tanh instead, u = g(y), and primitives speak of y.
+    has. The points come in `scrambles` independent sets (4, and 2 if there are fewer than 16 points), and what these
+    disagree about is the `standard_error` of a decision; `agent.interval(decision)` makes intervals of it. It is
+    statistical and stands beside the certificate, which is of the problem on the points. `benchmarks/sampled.py`
+    measures both. In a box a Gaussian is cut at the sides; with `squash` its axes are squeezed into the box by tanh
+    instead, u = g(y), and primitives speak of y.
     """
 
     points: Float[Array, "d dim"]  # the middle, until an observation says where the primitives are
@@ -174,7 +176,7 @@ class Sampled(AbstractActions):
         *,
         dim: int | None = None,
         count: int = 256,
-        scrambles: int = 4,
+        scrambles: int | None = None,
         squash: bool = False,
         seed: int = 0,
     ):
@@ -187,9 +189,10 @@ class Sampled(AbstractActions):
             )
         if squash and not np.all(np.isfinite(low) & np.isfinite(high)):
             raise ValueError("squash needs a box: pass finite low and high.")
-        if not (scrambles >= 2 and count >= 4 * scrambles):
+        scrambles = (4 if count >= MANY else 2) if scrambles is None else scrambles
+        if not (scrambles >= 2 and count >= 2 * scrambles):
             raise ValueError(
-                f"count = {count}, scrambles = {scrambles}: at least 2 scrambles, and 4 points for each of them."
+                f"count = {count}, scrambles = {scrambles}: at least 2 scrambles, and 2 points for each of them."
             )
         share = count // scrambles
         self.uniforms = jnp.asarray(np.stack([_sobol_points(share, *shape, seed, i) for i in range(scrambles)]))

@@ -25,7 +25,7 @@ from gymnasium.vector.utils import batch_space
 from ._calls import call
 from ._types import Action, Array, ArrayLike, Observation, State, Time, in_native_order
 from .actions import Finite
-from .agent import Composer, Decision, Memory
+from .agent import Agent, Composer, Decision, Memory
 from .loops.environment import AbstractEnv, Box, Discrete, Step, Variable
 from .loops.rollout import episode_numbers
 from .loops.step import NO_STREAMS, Carry, Record, step, streams_of
@@ -339,7 +339,7 @@ class Predictor:
         return (action if seen.ndim > self.ndim else action[0]), state
 
 
-def beginning(agent: Composer, count: int) -> PredictState:
+def beginning(agent: Agent, count: int) -> PredictState:
     """The state of so many environments at the start of their episodes."""
     start = jax.tree_util.tree_map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), agent.start())
     return PredictState(start, jnp.zeros(count, dtype=int))
@@ -392,19 +392,21 @@ Worlds = str | Callable[[], gymnasium.Env | VectorEnv] | VectorEnv
 
 
 def play(
-    agent: Composer,
+    agent: Agent,
     env: Worlds,
     *,
     seeds: int | Iterable[int] = 1,
     steps: int | None = None,
     observe: Callable[[Any], Any] | None = None,
 ) -> Trace:
-    """Run a Composer in any Gymnasium environment, one episode for each seed, all side by side.
+    """Run an agent in any Gymnasium environment, one episode for each seed, all side by side.
 
     `env` is a registered name, a function that makes an environment, or a vector of environments with one for each
-    seed (or a function that makes it). The composer's model predicts what an action will bring about; the environment
-    says what it did. `observe(observation)`, written with jax.numpy, makes the state that the composer's parts expect;
-    observations may be dicts and tuples. The same seed gives the same start and the same random numbers to every agent.
+    seed (or a function that makes it). An agent is a Composer, or anything with `names`, `start()` and `decide(...)`;
+    if it has `actions`, they are checked against the environment. A composer's model predicts what an action will
+    bring about; the environment says what it did. `observe(observation)`, written with jax.numpy, makes the state that
+    the agent's parts expect; observations may be dicts and tuples. The same seed gives the same start and the same
+    random numbers to every agent.
 
     Labels are the environment's own; quantities beyond its limits are cut to them, as an actuator would. The trace
     ends with the longest episode, or after `steps`. However it ends, by an error or Ctrl-C too, all environments are
@@ -438,7 +440,7 @@ def traced(names: tuple[str, ...], numbers: np.ndarray, records: list[Record], f
 class _SideBySide(NamedTuple):
     """One agent in several environments, each with a random stream of its own; it answers in NumPy."""
 
-    agent: Composer
+    agent: Agent
     to_observation: Observe | None
     keys: jax.Array
 
@@ -514,15 +516,13 @@ class _Vector:
 
 
 @eqx.filter_jit
-def _start_all(agent: Composer, numbers: Array) -> tuple[jax.Array, Memory]:
+def _start_all(agent: Agent, numbers: Array) -> tuple[jax.Array, Memory]:
     keys = jax.vmap(lambda number: streams_of(jax.random.key(0), number).agent)(jnp.asarray(numbers))
     return keys, beginning(agent, len(numbers)).memory
 
 
 @eqx.filter_jit
-def decide_all(
-    agent: Composer, observe: Observe | None, keys: jax.Array, seen: Any, k: Time, memory: Memory
-) -> Decision:
+def decide_all(agent: Agent, observe: Observe | None, keys: jax.Array, seen: Any, k: Time, memory: Memory) -> Decision:
     """The decisions of one agent on several observations, each with a random stream and a memory of its own."""
 
     def decide_row(key: jax.Array, observation: Any, memory: Memory) -> Decision:
@@ -595,11 +595,16 @@ def put(batch: Any, i: int, observation: Any) -> None:
     jax.tree_util.tree_map(write, batch, observation)
 
 
-def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.ndarray], Any]:
-    """From one of the composer's actions to one that the environment takes, or why there is none."""
-    points = np.asarray(agent.actions.points)
+def translator(agent: Agent, space: gymnasium.Space[Any]) -> Callable[[np.ndarray], Any]:
+    """From one of the agent's actions to one that the environment takes, or why there is none."""
+    actions = getattr(agent, "actions", None)
+    if actions is None:  # an agent that does not say what it may do
+        if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+            return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
+        return lambda action: int(action) if space.shape == () else action.astype(space.dtype)
+    points = np.asarray(actions.points)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        if agent.actions.labels:
+        if actions.labels:
             raise ValueError(
                 f"the composer's actions are labels, but the environment takes {space}: use a Grid, or numbers with a "
                 "point, Finite([[-1.0], [1.0]])."
@@ -611,7 +616,7 @@ def translator(agent: Composer, space: gymnasium.Space[Any]) -> Callable[[np.nda
         return lambda action: np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)
     if not isinstance(space, ARRAYS):
         raise ValueError(f"the environment takes {space}, which no action set of ours describes: wrap it.")
-    listed = agent.actions.labels if space.shape == () else isinstance(agent.actions, Finite)
+    listed = actions.labels if space.shape == () else isinstance(actions, Finite)
     whole = points.astype(space.dtype)
     if not (listed and np.array_equal(whole, points) and all(point in space for point in whole)):
         example = f"Finite({space.n})" if isinstance(space, spaces.Discrete) and space.start == 0 else "Finite([...])"

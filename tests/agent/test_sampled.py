@@ -174,6 +174,19 @@ def test_a_primitive_that_is_not_a_number_is_left_out():
     np.testing.assert_allclose(found.weights, [1.0, 0.0], atol=1e-12)
 
 
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_a_few_points_serve(count):
+    """Rollouts from every point are dear; with few points the standard error is large and says so."""
+    actions = Sampled(dim=1, count=count)
+    assert actions.size == count
+    assert len(actions.uniforms) == (4 if count == 16 else 2)
+    found = weigh(Composer(TWO, bumpy, actions, 0.3), jnp.zeros(1))
+    many = weigh(Composer(TWO, bumpy, Sampled(dim=1, count=1024), 0.3), jnp.zeros(1))
+    assert np.all(np.isfinite(found.standard_error))
+    assert np.all(np.asarray(many.standard_error) < np.asarray(found.standard_error))
+    np.testing.assert_allclose(found.weights, many.weights, atol=0.3)
+
+
 def test_complaints():
     with pytest.raises(ValueError, match=r"primitives\['table'\] is a Table, from which no actions can be drawn"):
         Composer({"table": Table(np.full(256, 1 / 256))}, bumpy, Sampled(dim=1), 0.3)
@@ -181,6 +194,8 @@ def test_complaints():
         Sampled(dim=2, squash=True)
     with pytest.raises(ValueError, match="at least 2 scrambles"):
         Sampled(dim=2, scrambles=1)
+    with pytest.raises(ValueError, match="2 scrambles of 2 points do not suffice for 3 primitives: pass count=6"):
+        Composer([TWO["low"]] * 3, bumpy, Sampled(dim=1, count=4), 0.3).weigh(jnp.zeros(1))
     with pytest.raises(ValueError, match="low < high"):
         Sampled(1.0, -1.0)
     tilted = Gaussian([0.0, 0.0], covariance=[[1.0, 0.5], [0.5, 1.0]])

@@ -7,7 +7,7 @@ import numpy as np
 
 from policychord import Composer
 from policychord.actions import AbstractActions, Finite, Grid
-from policychord.models import Cost, GaussianTarget, Reference, Sum
+from policychord.models import BlackBox, Cost, GaussianTarget, Reference, Scaled, Sum, Value
 from policychord.primitives import Categorical, Gaussian, Policy, Table
 from policychord.tracks.gating import HeavyTailed
 from policychord.worlds import AbstractEnv, Bandit, Crazyflie, Flock, Pendulum, Vicsek, in_ring
@@ -87,6 +87,10 @@ MODELS: dict[str, Case] = {
     "cost of states": Case(Cost(predict=moved, state_cost=lambda x, k: jnp.sum(jnp.abs(x))), BOX),
     "cost, matrix": Case(Cost(predict=moved, state_cost=np.diag([1.0, 2.0]), target=[1.0, 0.0]), DISC),
     "cost to go": Case(Cost(lambda x, u, k: u[0] ** 2, predict=moved, cost_to_go=np.eye(2)), BOX),
+    "cost in numpy": Case(Cost(BlackBox(lambda x, u, k: np.sum(u**2, axis=-1) + 0.1 * k)), BOX),
+    "value of states": Case(Cost(predict=moved, cost_to_go=Value(lambda x: -np.sum(np.abs(x), axis=-1))), BOX),
+    "scaled": Case(Scaled(Cost(lambda x, u, k: jnp.sum(u**2)), 5.0), BOX),
+    "value of actions": Case(Cost(Value(lambda x, u, k: -np.sum((x - u) ** 2, axis=-1))), BOX),
     "gaussian target": Case(GaussianTarget(moved, [0.0, 1.0], 0.1, TILTED), BOX),
     "gaussian target, as wide": Case(GaussianTarget(moved, lambda x, k: 0.5 * x, [0.1, 0.2]), DISC),
     "reference": Case(Reference(HABIT), LABELS),

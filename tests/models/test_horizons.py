@@ -7,7 +7,8 @@ import pytest
 
 from policychord import Composer
 from policychord.actions import Grid
-from policychord.models import Cost, Rollouts, diagnose, fit_cost_to_go, linearise, riccati
+from policychord.models import Cost, Random, Rollouts, diagnose, fit_cost_to_go, linearise, riccati
+from policychord.models.trials import tilted
 from policychord.primitives import Gaussian
 
 A, B = np.array([[1.0, 0.3], [0.0, 1.0]]), np.array([[0.0], [0.3]])
@@ -74,13 +75,116 @@ def test_diagnose_tells_a_short_horizon_from_a_long_one(rng):
     states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
     short = diagnose(pushed(1, lambda x, u, k: 100 * x[0] ** 2), states)  # a push shows two steps later
     assert short.moved > 0.1
+    assert short.trials["twice the steps"].helps
     assert any("1 steps are too few" in one for one in short.warnings)
     assert "weights move by" in str(short)
     ends = diagnose(pushed(20, lambda x, u, k: jnp.where(k < 4, 5 * x[0] ** 2, 0.0)), states)
     assert ends.moved < 1e-6
     assert not any("too few" in one for one in ends.warnings)
-    near = Composer(PUSHES, Cost(predict=predict, state_cost=lambda x, k: x[0] ** 2), LINE, 0.05)
-    assert any("one step" in one for one in diagnose(near, states).warnings)
+    ways = {"home": Gaussian(lambda x: -x[:1] - 1.5 * x[1:], 0.15), "stay": Gaussian([0.0], 0.15)}
+    price = Cost(predict=predict, state_cost=lambda x, k: 100 * x[0] ** 2)
+    near = Composer(ways, price, LINE, 0.05, selection="mean")
+    found = diagnose(near, jnp.asarray(rng.uniform(-1, 1, (40, 2))), tried=40)
+    assert any("one step" in one for one in found.warnings)
+    assert found.trials["rollouts"].helps
+
+
+def test_more_steps_are_not_asked_for_where_the_models_own_cost_does_not_fall(rng):
+    """Steps far away cost at random, so a longer horizon moves the weights and saves nothing."""
+
+    def stage(x, u, k):
+        return jnp.where(k < 2, 5 * (x[0] - u[0]) ** 2, 40.0 * jnp.sin(1e4 * (x[0] + 3 * x[1]) + k))
+
+    states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
+    found = diagnose(pushed(2, stage), states)
+    assert found.moved > 0.1
+    assert not found.trials["twice the steps"].helps
+    assert not any("Raise steps" in one for one in found.warnings)
+
+
+def test_states_in_which_nothing_differs_do_not_count(rng):
+    """Where all primitives do the same, or all that they do costs the same, weights say nothing about the cost."""
+
+    def agent(unit=1.0):
+        ways = {"left": Gaussian(lambda x: -0.8 * x[1:], 0.15), "right": Gaussian(lambda x: 0.8 * x[1:], 0.15)}
+        return Composer(ways, Cost(lambda x, u, k: unit * x[1] * (x[0] - u[0]) ** 2), LINE, 0.05)
+
+    x = rng.uniform(0.5, 1, 10)
+    differ, same = np.stack([x, np.ones(10)], axis=1), np.stack([np.tile(x, 9), np.zeros(90)], axis=1)
+    alone, together = (diagnose(agent(), jnp.asarray(s)) for s in (differ, np.concatenate([differ, same])))
+    assert alone.counts == 1.0
+    assert together.counts == pytest.approx(0.1)
+    assert together.contrast == pytest.approx(alone.contrast)
+    assert together.moved_by_cost == pytest.approx(alone.moved_by_cost)
+    assert together.moved_by_cost > 0.1
+    assert not any("hardly counts" in one for one in together.warnings)
+    nowhere = diagnose(agent(), jnp.asarray(same))
+    assert nowhere.counts == 0.0
+    assert any("do the same in all of these states" in one for one in nowhere.warnings)
+
+
+def test_every_change_that_diagnose_asks_for_does_what_it_says(rng):
+    """Applied, the warning is gone or the model's own cost is lower."""
+    states = jnp.asarray(rng.uniform(-1, 1, (12, 2)))
+
+    def flat(unit):
+        return Composer(PUSHES, Cost(lambda x, u, k: unit * (x[0] - u[0]) ** 2), LINE, 0.5)
+
+    before = diagnose(flat(0.3), states)
+    assert f"Multiply all costs by about {before.unit:.0f}." in before.warnings[0]
+    assert before.unit > 1
+    assert "not known until the cost counts" in str(before)
+    assert not before.trials  # and nothing else is asked for
+    assert len(before.warnings) == 1
+    assert not any("hardly counts" in one for one in diagnose(flat(0.3 * before.unit), states).warnings)
+
+    def loose(sd):
+        ways = {"follow": Gaussian(lambda x: 0.9 * x[:1], sd), "lag": Gaussian(lambda x: 0.1 * x[:1], sd)}
+        return Composer(ways, Cost(lambda x, u, k: 20 * (x[0] - u[0]) ** 2), Grid(-2.0, 2.0, 201), 0.05)
+
+    states = jnp.asarray(rng.uniform(-1, 1, (60, 2)))
+    wide = diagnose(loose(0.3), states, tried=60)
+    assert any("with 0.25 times the spread" in one and "Lower sd" in one for one in wide.warnings)
+    narrow = diagnose(loose(0.3 * 0.25), states, tried=60)
+    saved = wide.trials["0.25 times the spread"]
+    assert saved.cost - saved.saved == pytest.approx(next(iter(narrow.trials.values())).cost)  # as was promised
+    assert saved.saved > 0
+
+
+def test_where_the_primitives_are_the_limit_the_posterior_is_named_and_the_model_asked_for(rng):
+    """Both pushes are too strong, and their narrow spreads leave little between them."""
+    ways = {"left": Gaussian([-0.8], 0.3), "far left": Gaussian([-0.5], 0.3)}
+
+    def agent(predict=predict):
+        model = Cost(predict=predict, state_cost=lambda x, k: 30 * (x[0] + x[1]) ** 2)
+        return Composer(ways, model, Grid(-2.0, 2.0, 81), 0.05, selection="mean")
+
+    states = jnp.asarray(rng.uniform(-1, 0, (12, 2)))
+    found = diagnose(agent(), states)
+    assert found.trials["posterior"].helps
+    assert any("Check the model first" in one and "selection='posterior'" in one for one in found.warnings)
+    actions = rng.uniform(-1, 1, (12, 1))
+    after = jax.vmap(lambda x, u: predict(x, u, 0))(states, jnp.asarray(actions))
+    checked = diagnose(agent(), states, actions=actions, following=after)
+    assert any("selection='posterior'" in one for one in checked.warnings)
+    assert not any("Check the model first" in one for one in checked.warnings)
+    wrong = diagnose(agent(lambda x, u, k: predict(x, -u, k)), states, actions=actions, following=after)
+    assert any("model is off" in one for one in wrong.warnings)
+    assert not any("posterior" in one for one in wrong.warnings)
+
+
+def test_tilting_never_costs_more_by_the_model(rng):
+    for _ in range(20):
+        prob, cost = rng.dirichlet(np.ones(7)), rng.normal(0, 3, 7)
+        assert float(tilted(jnp.asarray(prob), jnp.asarray(cost)) @ cost) <= prob @ cost + 1e-12
+
+
+def test_a_world_with_chance_is_looked_at_and_nothing_is_tried_in_it(rng):
+    model = Cost(predict=Random(lambda x, u, k, key: predict(x, u, k) + 0.1 * jax.random.normal(key, (2,)), samples=4),
+                 state_cost=lambda x, k: 10 * x[1] ** 2)  # fmt: skip
+    found = diagnose(Composer(PUSHES, model, LINE, 0.05), jnp.asarray(rng.uniform(-1, 1, (12, 2))))
+    assert found.trials == {}
+    assert found.contrast > 0
 
 
 def test_diagnose_says_when_a_cost_is_too_flat_to_count(rng):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from policychord.actions import Finite, Grid
-from policychord.models import Cost, Reference, Sum, action_cost
+from policychord.models import Cost, Reference, Scaled, Sum, action_cost
 from policychord.primitives import Categorical, Gaussian, Table
 
 LABELS = Finite(3)
@@ -46,11 +46,18 @@ def test_a_sum_names_its_parts_and_adds_them():
     np.testing.assert_allclose(action_cost(both, LABELS, None, 0), expected, rtol=1e-15)
 
 
+def test_a_scaled_model_costs_so_many_times_as_much():
+    many = Scaled(Cost([1.0, 2.0, 3.0]), 5.0)
+    assert {name: cost.tolist() for name, cost in many.terms(LABELS, None, 0).items()} == {"action": [5.0, 10.0, 15.0]}
+
+
 COMPLAINTS = {
     "no policy": (lambda: Reference(np.ones(3)), "policy is a ndarray: pass a primitive"),
     "floor": (lambda: Reference(Table([1.0]), floor=0.0), "floor = 0.0: a probability between 0 and 1"),
     "nan floor": (lambda: Reference(Table([1.0]), floor=np.nan), "floor = nan"),
     "empty sum": (lambda: Sum(), "a sum needs at least one model"),
+    "no factor": (lambda: Scaled(Cost([1.0]), -1.0), "factor = -1.0: pass a number of at least 0"),
+    "nothing scaled": (lambda: Scaled(Table([1.0]), 2.0), "model is a Table: pass a generative model"),
     "no model": (lambda: Sum(goal=Table([1.0])), "goal is a Table: pass generative models"),
 }
 

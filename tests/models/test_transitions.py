@@ -58,7 +58,7 @@ def test_a_simulator_in_numpy_is_the_same_as_a_formula_in_a_compiled_loop():
     ours, theirs = (jax.jit(partial(lambda m, x: action_cost(m, LINE, x, 0), model))(x) for model in models)
     np.testing.assert_allclose(theirs, ours, rtol=1e-12)
     assert seen[0] == ((5, 1), (5, 1), (5,))  # one call for all actions
-    stage = BlackBox(lambda x, u, k: np.sum(x**2, axis=-1), number=True)
+    stage = BlackBox(lambda x, u, k: np.sum(x**2, axis=-1))
     followed = [Gaussian(lambda x, k: -x, 0.1)]
     later = [
         Rollouts(followed, LINE, p, s, steps=4)(x, 0) for p, s in ((formula, lambda x, u, k: price(x, k)), (box, stage))

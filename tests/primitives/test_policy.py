@@ -84,6 +84,33 @@ def test_answers_outside_the_grid_are_clipped():
     np.testing.assert_allclose(found, Gaussian(2.0, 0.3).log_prob(LINE, None, 0), atol=1e-12)
 
 
+@pytest.mark.parametrize("outside", ["clip", "tail"])
+def test_outside_is_that_of_a_gaussian(outside):
+    found = Policy(lambda seen: np.array([2.2]), 0.3, outside=outside).log_prob(LINE, jnp.zeros(2), 0)
+    expected = Gaussian([2.2], 0.3, outside=outside).log_prob(LINE, None, 0)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+FORMS = {
+    "of the observation": (lambda x: x[:1], 0.5),
+    "and of the step": (lambda x, k: x[:1] + k, 3.5),
+    "with a default": (lambda x, gain=2.0: gain * x[:1], 1.0),
+    "with the step as a default": (lambda x, k=0: x[:1] + k, 3.5),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_policies_and_gaussians_call_functions_alike(form):
+    function, expected = FORMS[form]
+    wide, seen = Grid(-5.0, 5.0, 41), jnp.array([0.5, 1.0])
+    for primitive in (Policy(function, 0.3), Gaussian(function, 0.3)):
+        assert float(primitive.centre(wide, seen, 3)[0]) == expected
+    rows = Policy(lambda x, k: x[:, :1] + k[:, None], 0.3, batched=True)
+    found = jax.jit(jax.vmap(lambda x, k: rows.log_prob(wide, x, k)))(SEEN, jnp.arange(3))
+    ours = [Gaussian([x[0] + k], 0.3).log_prob(wide, None, 0) for k, x in enumerate(SEEN)]
+    np.testing.assert_allclose(found, ours, atol=1e-9)
+
+
 def test_a_label_that_is_not_in_the_list_is_not_a_number():
     assert np.isnan(Policy(lambda seen: 4, 0.3).log_prob(LABELS, jnp.zeros(2), 0)).all()
 
@@ -134,6 +161,8 @@ COMPLAINTS = {
     "no policy": (lambda: Policy("a.zip", 0.1), r"policy is a str: pass an object with predict\(observation, ...\)"),
     "no spread": (lambda: Policy(steer, 0.0), "spread = 0.0: pass a positive number"),
     "certainty": (lambda: Policy(pick, 1.0).log_prob(LABELS, jnp.zeros(2), 0), "spread = 1.0: with labels"),
+    "rows of predict": (lambda: Policy(Trained(steer), 0.1, batched=True), "batched belongs to a function"),
+    "nowhere": (lambda: Policy(steer, 0.1, outside="cut"), "outside = 'cut': use 'clip'"),
     "many": (lambda: Policy(pick, [0.1, 0.2]).log_prob(LABELS, jnp.zeros(2), 0), "spread = .*one probability"),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import Observation, Time
+from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions
 from ..primitives.base import AbstractPrimitive
 
@@ -66,3 +66,20 @@ class Sum(AbstractModel):
             for name, model in self.models.items()
             for term, cost in model.terms(actions, observation, k).items()
         }
+
+
+class Scaled(AbstractModel):
+    """s(u) = factor times the costs of another model: a change of their unit."""
+
+    model: AbstractModel
+    factor: Float[Array, ""]
+
+    def __init__(self, model: AbstractModel, factor: ArrayLike):
+        if not isinstance(model, AbstractModel):
+            raise ValueError(f"model is a {type(model).__name__}: pass a generative model.")
+        if not is_traced(factor) and not (np.ndim(factor) == 0 and np.isfinite(factor) and factor >= 0):
+            raise ValueError(f"factor = {factor!r}: pass a number of at least 0.")
+        self.model, self.factor = model, jnp.asarray(factor, dtype=float)
+
+    def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+        return {name: self.factor * term for name, term in self.model.terms(actions, observation, k).items()}

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -11,8 +12,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from .._calls import PartError, call
-from .._types import Action, ArrayLike, Observation, Time
+from .._calls import PartError, call, check_hashable
+from .._types import Action, ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions
 from .base import AbstractModel, Terms
 
@@ -72,11 +73,13 @@ class Tabular(AbstractOutcomes):
 
 
 class BlackBox(eqx.Module):
-    """Any simulator as `predict` or as a cost: `function(observations, actions, k)` over NumPy batches.
+    """Any simulator as `predict`, and any price in ordinary Python, over NumPy batches (MuJoCo, a look-up, torch).
 
-    It is given arrays with a leading axis, one row for each action that is tried, and k, the step of each row. It runs
-    as ordinary Python (NumPy, MuJoCo, a look-up) and cannot be differentiated. As `predict` it answers with the next
-    observations, in the form of those it was given; with `number=True` it answers with a number for each row.
+    The function is given what the part in its place is given, as arrays with a leading axis, one row for each action
+    or state that is tried: `predict` and `action_cost` (observations, actions, k), `state_cost` and `cost_to_go`
+    (states, k), with the step of each row in k. As `predict` it answers with the next observations, in the form of
+    those it was given; where a price is expected, with a number for each row. In a function of your own that calls it
+    say which: `number=True` is a price. It cannot be differentiated.
     """
 
     function: Callable[..., Any] = eqx.field(static=True)
@@ -87,30 +90,47 @@ class BlackBox(eqx.Module):
             raise ValueError(f"function is a {type(function).__name__}: pass a function of (observations, actions, k).")
         self.function, self.number = function, number
 
-    def __call__(self, observation: Observation, action: Action, k: Time) -> Any:
-        arguments = jax.tree_util.tree_map(jnp.asarray, (observation, action, k))
+    def __call__(self, observation: Any, *rest: Any) -> Any:
+        arguments = jax.tree_util.tree_map(jnp.asarray, (observation, *rest))
         like = jnp.zeros(()) if self.number else jax.tree_util.tree_map(lambda a: a.astype(float), arguments[0])
         shape = jax.tree_util.tree_map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), like)
-        ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
-
-        def ask(*batch: Any) -> Any:
-            arrays = jax.tree_util.tree_map(np.asarray, batch)
-            first, axes = (jax.tree_util.tree_leaves(tree)[0] for tree in (arrays, ndim))
-            lead = first.shape[: first.ndim - axes]
-            rows = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arrays, ndim)
-            try:
-                answer = self.function(*rows)
-                return jax.tree_util.tree_map(
-                    lambda a, s: np.asarray(a, dtype=s.dtype).reshape((*lead, *s.shape)), answer, shape
-                )
-            except Exception as error:  # other people's code may raise anything
-                raise PartError(
-                    f"the function of BlackBox failed on {len(jax.tree_util.tree_leaves(rows)[0])} rows "
-                    f"({type(error).__name__}: {error}): it is given (observations, actions, k), each with a leading "
-                    f"axis, and answers with {'a number' if self.number else 'an observation'} for each row."
-                ) from error
-
+        ask = partial(_in_rows, self, jax.tree_util.tree_map(jnp.ndim, arguments), shape)
         return jax.pure_callback(ask, shape, *arguments, vmap_method="broadcast_all")
+
+    def answer(self, *rows: Any) -> Any:
+        """What the function says of NumPy rows, or which function failed."""
+        try:
+            return self.function(*rows)
+        except Exception as error:  # other people's code may raise anything
+            raise self._failed(rows, error) from error
+
+    def _failed(self, rows: Any, error: Exception) -> PartError:
+        given = "(observations, actions, k)" if len(rows) == 3 else "(states, k)"
+        return PartError(
+            f"the function of BlackBox failed on {len(jax.tree_util.tree_leaves(rows)[0])} rows "
+            f"({type(error).__name__}: {error}): it is given {given}, each with a leading axis, and answers with "
+            f"{'a number' if self.number else 'an observation'} for each row."
+        )
+
+
+def _in_rows(box: BlackBox, ndim: Any, shape: Any, *batch: Any) -> Any:
+    """The answers to a batch with any number of leading axes, which the function sees as one."""
+    arrays = jax.tree_util.tree_map(np.asarray, batch)
+    first, axes = (jax.tree_util.tree_leaves(tree)[0] for tree in (arrays, ndim))
+    lead = first.shape[: first.ndim - axes]
+    rows = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arrays, ndim)
+    answer = box.answer(*rows)
+    try:
+        return jax.tree_util.tree_map(
+            lambda a, s: np.asarray(a, dtype=s.dtype).reshape((*lead, *s.shape)), answer, shape
+        )
+    except (TypeError, ValueError) as error:
+        raise box._failed(rows, error) from error
+
+
+def as_price(cost: Any) -> Any:
+    """A `BlackBox` where a price is expected answers with numbers; anything else is as it is."""
+    return BlackBox(cost.function, number=True) if isinstance(cost, BlackBox) else cost
 
 
 class Cost(AbstractModel):
@@ -120,7 +140,9 @@ class Cost(AbstractModel):
     - `predict`: a function of (observation, action, k) that gives the next one; `Random` or `Tabular` for chance (the
       cost is then the expected one), `BlackBox` for a simulator.
     - `state_cost`: a function of (next state, its time k + 1).
-    - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term.
+    - `cost_to_go`: in its place, what the state will cost from there on: a receding horizon in one term; `Value` makes
+      it of a critic.
+    - Any of them in NumPy or other Python: `BlackBox(function)`.
 
     State costs may be square matrices M instead of functions: (x' - r)^T M (x' - r), with r = target(k + 1) (zero
     unless given); a state of several fields is one vector then, in the order of its fields. The terms are `action`, and
@@ -160,6 +182,13 @@ class Cost(AbstractModel):
         self.target = _function_or("target", target, 1)
 
     def terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+        here = jax.tree_util.tree_leaves((self, actions, observation, k))
+        if isinstance(self.cost_to_go, eqx.Module) and not is_traced(*here):
+            check_hashable("a part of the model", self)
+            return _compiled_terms(self, actions, *jax.tree_util.tree_map(jnp.asarray, (observation, k)))
+        return self._terms(actions, observation, k)
+
+    def _terms(self, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
         terms = {}
         price, predict = self.action_cost, self.predict
         if callable(price):
@@ -203,10 +232,16 @@ class Cost(AbstractModel):
         return jnp.sum((offset @ pricing) * offset, axis=-1)
 
 
+@eqx.filter_jit
+def _compiled_terms(cost: Cost, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
+    """The same for decisions outside compiled programs: rollouts would be compiled anew for each of them."""
+    return cost._terms(actions, observation, k)
+
+
 def _function_or(name: str, value: Any, ndim: int) -> Any:
     """A function as it is, numbers as an array with this many axes."""
     if value is None or callable(value):
-        return value
+        return as_price(value)
     array = jnp.asarray(value, dtype=float)
     if array.ndim != ndim or (ndim == 2 and array.shape[0] != array.shape[1]):
         wanted = "a square matrix" if ndim == 2 else "a vector"

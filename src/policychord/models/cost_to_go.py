@@ -16,10 +16,13 @@ from scipy.linalg import solve_discrete_are
 
 from .._calls import call
 from .._types import Action, ArrayLike, Observation, Time, in_native_order
-from ..actions import AbstractActions, Sampled
+from ..actions import AbstractActions, Grid, Sampled
 from ..primitives.base import AbstractPrimitive, Draws
 from ..primitives.columns import drawable
-from .cost import Random, Tabular
+from ..primitives.policy import Policy
+from .base import AbstractModel, Reference, Scaled, Sum
+from .cost import BlackBox, Cost, Random, Tabular, as_price
+from .gaussian import GaussianTarget
 
 Matrix = Float[np.ndarray, "_ _"]
 
@@ -112,7 +115,7 @@ class Rollouts(eqx.Module):
         if reduce not in ("min", "softmin"):
             raise ValueError(f"reduce = {reduce!r}: use 'min' or 'softmin'.")
         self.primitives = tuple(primitives.values() if isinstance(primitives, Mapping) else primitives)
-        self.actions, self.predict, self.stage_cost = actions, predict, stage_cost
+        self.actions, self.predict, self.stage_cost = actions, predict, as_price(stage_cost)
         self.steps, self.follow, self.reduce = int(steps), follow, reduce
         if follow == "prior" and self.actions.labels:
             raise ValueError('follow = "prior" mixes means, and the mean of labels is not an action: use "each".')
@@ -127,9 +130,32 @@ class Rollouts(eqx.Module):
         def mean(x: Observation, t: Time) -> Array:
             return jnp.mean(jnp.stack([self._act(p, x, t) for p in self.primitives]), axis=0)
 
+        plain = self._in_numpy(observation, k)
+        if plain is not None:
+            return plain
         if self.follow == "prior":
             return self._cost(mean, observation, k)[None]
         return jnp.stack([self._cost(partial(self._act, p), observation, k) for p in self.primitives])
+
+    def _in_numpy(self, observation: Observation, k: Time) -> Float[Array, " followed"] | None:
+        """The same in one call of ordinary Python for all states and primitives, if no part of it needs JAX."""
+        actions, predict, stage = self.actions, self.predict, self.stage_cost
+        asked = [p.in_rows(actions) if isinstance(p, Policy) else None for p in self.primitives]
+        if not (isinstance(predict, BlackBox) and isinstance(stage, BlackBox)) or any(ask is None for ask in asked):
+            return None
+        sides: tuple[Any, Any] = (-jnp.inf, jnp.inf)
+        if not actions.labels:
+            box = actions.radius is None if isinstance(actions, Grid) else not getattr(actions, "squash", True)
+            if not (box and isinstance(actions, Grid | Sampled)):
+                return None
+            sides = actions.low, actions.high
+        floats = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
+        arguments = jax.tree_util.tree_map(jnp.asarray, (floats, k, *sides))
+        ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
+        followed = 1 if self.follow == "prior" else len(asked)
+        follow = partial(_follow_rows, asked, predict, stage, self.steps, followed, ndim)
+        shape = jax.ShapeDtypeStruct((followed,), jnp.result_type(float))
+        return jax.pure_callback(follow, shape, *arguments, vmap_method="broadcast_all")
 
     def _cost(self, act: Callable[[Observation, Time], Array], observation: Observation, k: Time) -> Float[Array, ""]:
         def advance(number: Array | int, x: Observation, i: Array) -> tuple[Observation, Array]:
@@ -171,6 +197,54 @@ class Rollouts(eqx.Module):
             return actions.at_points(primitive.sample(middle, actions, observation, k)).points[0]
         log_prob = primitive.log_prob(actions, observation, k)
         return actions.at(jnp.argmax(log_prob)) if self.actions.labels else actions.mean(jnp.exp(log_prob))
+
+
+def _follow_rows(
+    asked: list[Any], predict: BlackBox, stage: BlackBox, steps: int, followed: int, ndim: Any, *batch: Any
+) -> Float[np.ndarray, "... followed"]:
+    """The cost of following each of the policies, or the mean of all, from each state of a batch, in NumPy."""
+    arrays = jax.tree_util.tree_map(np.asarray, batch)
+    rows = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arrays, ndim)
+    # all futures side by side, policy after policy
+    x, k, low, high = jax.tree_util.tree_map(lambda a: np.concatenate([a] * followed), rows)
+    each, count = followed == len(asked), len(k) // followed
+    parts = [slice(i * count, (i + 1) * count) if each else slice(None) for i in range(len(asked))]
+    price, move = stage.answer, predict.answer
+    total = np.zeros(len(k))
+    for _ in range(steps):
+        questions = [(jax.tree_util.tree_map(lambda a, part=part: a[part], x), k[part]) for part in parts]
+        answers = [ask(*question) for ask, question in zip(asked, questions, strict=True)]
+        if low.ndim > 1:  # of labels there are no sides
+            answers = [np.clip(answer, low[part], high[part]) for answer, part in zip(answers, parts, strict=True)]
+        action = np.concatenate(answers) if each else np.mean(answers, axis=0)
+        total += np.asarray(price(x, action, k), dtype=float).reshape(len(k))
+        following = move(x, action, k)
+        x = jax.tree_util.tree_map(lambda new, old: np.asarray(new, dtype=old.dtype).reshape(old.shape), following, x)
+        k = k + 1
+    return np.moveaxis(total.reshape(followed, *arrays[1].shape), 0, -1)
+
+
+def simulated_steps(model: AbstractModel, actions: int) -> int | None:
+    """How many steps of the world a model simulates to price so many actions; None for a model that it does not know.
+
+    Of the model of an agent with n primitives and d actions and `Rollouts` of m steps: d (1 + n m).
+    """
+    if isinstance(model, Scaled):
+        return simulated_steps(model.model, actions)
+    if isinstance(model, Sum):
+        parts = [simulated_steps(part, actions) for part in model.models.values()]
+        return None if None in parts else sum(part for part in parts if part is not None)
+    if isinstance(model, Reference | GaussianTarget):
+        return actions if isinstance(model, GaussianTarget) else 0
+    if not isinstance(model, Cost):
+        return None
+    if model.predict is None:
+        return 0
+    futures, later, to_go = model.predict.samples if isinstance(model.predict, Random) else 1, 0, model.cost_to_go
+    if isinstance(to_go, Rollouts):
+        followed = 1 if to_go.follow == "prior" else len(to_go.primitives)
+        later = followed * to_go.steps * (to_go.predict.samples if isinstance(to_go.predict, Random) else 1)
+    return actions * futures * (1 + later)
 
 
 LEARNING_RATE, TRAINING = 0.01, 3000  # of the network: Adam, steps over all states at once

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._calls import call
+from .._calls import call_at
 from .._types import ArrayLike, Observation, Time
 from ..actions import AbstractActions, Sampled
 
@@ -94,7 +94,7 @@ class Table(AbstractPrimitive):
 
 
 class Categorical(AbstractPrimitive):
-    """pi(u | x) = softmax(logits(observation, k)); -inf forbids an action."""
+    """pi(u | x) = softmax(logits(observation, k)), or of logits(observation); -inf forbids an action."""
 
     logits: Callable[[Observation, Time], ArrayLike]
 
@@ -105,7 +105,7 @@ class Categorical(AbstractPrimitive):
             )
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
-        logits = jnp.asarray(call("logits", self.logits, observation, k), dtype=float)
+        logits = jnp.asarray(call_at("logits", self.logits, observation, k), dtype=float)
         if logits.shape != (actions.size,):
             raise ValueError(
                 f"logits(observation, k) has shape {logits.shape}: one for each of the {actions.size} actions."

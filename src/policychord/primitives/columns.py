@@ -126,7 +126,9 @@ def draw_columns(
     n, (scrambles, share, dim) = len(primitives), actions.uniforms.shape
     each = share // n
     if each < 1:
-        raise ValueError(f"{scrambles} scrambles of {share} points do not suffice for {n} primitives: raise count.")
+        raise ValueError(
+            f"{scrambles} scrambles of {share} points do not suffice for {n} primitives: pass count={scrambles * n}."
+        )
     blocks = [actions.uniforms[:, i * each : (i + 1) * each].reshape(-1, dim) for i in range(n)]
     parts = [p for p in primitives if isinstance(p, Draws)]
     own = [[p.sample(u, actions, observation, k)] for p, u in zip(parts, blocks, strict=True)]

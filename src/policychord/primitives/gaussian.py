@@ -11,7 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from jaxtyping import Array, Bool, Float
 
-from .._calls import call, check_hashable
+from .._calls import call_at, check_hashable
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive, Moments
@@ -26,10 +26,10 @@ MOVED, LOST = 0.25, 0.2  # a grid is too coarse if it moves means by so many sd,
 class Gaussian(AbstractPrimitive):
     """pi(u | x) proportional to exp( -(u - m)^T C^-1 (u - m) / 2 ) on the points of the action set.
 
-    m = mean(observation, k). Give the spread as `sd` (a number, one for each axis, or a function of (observation, k)
-    that gives either) or as `covariance` (a matrix). A mean outside the set is moved to the nearest action that is
-    allowed, as a saturating actuator would (`outside="clip"`), or kept where it is, so that the points carry the
-    Gaussian's tail (`outside="tail"`; far out, the nearest point takes it all).
+    m = mean(observation, k), or mean(observation). Give the spread as `sd` (a number, one for each axis, or a function
+    of the same that gives either) or as `covariance` (a matrix). A mean outside the set is moved to the nearest action
+    that is allowed, as a saturating actuator would (`outside="clip"`), or kept where it is, so that the points carry
+    the Gaussian's tail (`outside="tail"`; far out, the nearest point takes it all).
     Both are computed in log space and never underflow to nothing. Near the border either is narrower than a Gaussian
     and has less entropy, which by itself moves the weights: extend the grid past the limits if that matters.
     """
@@ -61,14 +61,14 @@ class Gaussian(AbstractPrimitive):
         """The same primitive with the spread that it has for this observation; one that is not positive is NaN."""
         if not callable(self.sd):
             return self
-        sd = jnp.asarray(call("sd", self.sd, observation, k), dtype=float)
+        sd = jnp.asarray(call_at("sd", self.sd, observation, k), dtype=float)
         whole = jnp.where(jnp.all(jnp.isfinite(sd) & (sd > 0)), sd, jnp.nan)
         return eqx.tree_at(lambda gaussian: gaussian.sd, self, whole)
 
     def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
         """The mean for this observation, where it will be used: of squashed actions before they are squashed."""
         dim = actions.points.shape[1:]
-        mean = jnp.asarray(call("mean", self.mean, observation, k), dtype=float)
+        mean = jnp.asarray(call_at("mean", self.mean, observation, k), dtype=float)
         if mean.size == 1 and mean.ndim <= 1 and dim in ((), (1,)):
             mean = mean.reshape(dim)  # one number is one number
         if mean.shape != dim:

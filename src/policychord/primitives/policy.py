@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._calls import call
+from .._calls import call, takes_step
 from .._types import ArrayLike, Observation, Time, is_traced
 from ..actions import AbstractActions, Grid, Sampled
 from .base import AbstractPrimitive
@@ -166,12 +166,14 @@ class Policy(AbstractPrimitive):
     """Whatever `predict(observation)` answers, with a spread around it; or the policy's own distribution.
 
     `policy` is an object with Stable-Baselines3's `predict(observation, state=None, episode_start=None,
-    deterministic=False)`, or a callable from one observation to one action. `predict` is given a batch of observations
-    and answers with a batch of actions, as Stable-Baselines3 does; a callable is given one observation at a time. Both
-    run as ordinary Python (torch, NumPy, a look-up), outside the compiled loop.
+    deterministic=False)`, or a function of (observation) or (observation, k) that gives an action. `predict` is given a
+    batch of observations and answers with a batch of actions, as Stable-Baselines3 does; a function is given one
+    observation at a time, or with `batched=True` many at once, with a leading axis, and k for each. Both run as
+    ordinary Python (torch, NumPy, a look-up), outside the compiled loop.
 
     - `spread`: on a grid, the standard deviation of a Gaussian around the answer. On a list of labels, the probability
       shared by the other actions.
+    - `outside`: where an answer beyond the action set goes, "clip" or "tail", as in `Gaussian`.
     - `observe(observation, k)` makes what the policy sees of what the agent sees; without it they are the same.
     - `distribution="own"`, in place of a spread, takes the distribution of a Stable-Baselines3 policy: PPO's and A2C's
       categorical or Gaussian, SAC's squashed Gaussian, the softmax of DQN's values (`spread` is its temperature then,
@@ -182,9 +184,12 @@ class Policy(AbstractPrimitive):
       axis second, as those of sb3-contrib.
     """
 
-    policy: "_Same" = eqx.field(static=True)
+    policy: "Identified" = eqx.field(static=True)
     spread: Float[Array, "..."] | None
     own: bool = eqx.field(static=True)
+    outside: Literal["clip", "tail"] = eqx.field(static=True)
+    batched: bool = eqx.field(static=True)
+    stepped: bool = eqx.field(static=True)  # whether it is a function of k, too
     observe: Callable[[Observation, Time], Any] | None
     state: Callable[[Observation, Time], Any] | None
 
@@ -196,6 +201,8 @@ class Policy(AbstractPrimitive):
         *,
         distribution: Literal["spread", "own"] = "spread",
         state: Callable[[Observation, Time], Any] | None = None,
+        outside: Literal["clip", "tail"] | None = None,
+        batched: bool = False,
     ):
         if not (callable(getattr(policy, "predict", None)) or callable(policy)):
             raise ValueError(
@@ -205,6 +212,13 @@ class Policy(AbstractPrimitive):
             raise ValueError(f"distribution = {distribution!r}: use 'spread' (around its answer) or 'own'.")
         if state is not None and not hasattr(policy, "predict"):
             raise ValueError("state belongs to a policy with predict; a function can look at the observation itself.")
+        if batched and hasattr(policy, "predict"):
+            raise ValueError("batched belongs to a function; an object with predict is given batches anyway.")
+        if outside not in (None, "clip", "tail") or (outside is not None and distribution == "own"):
+            raise ValueError(
+                f"outside = {outside!r}: use 'clip' (move the answer to the border) or 'tail' (leave it), and nothing "
+                "with distribution='own', which says itself what lies beyond the limits."
+            )
         if distribution == "spread" or spread is not None:
             values = np.asarray(np.nan if spread is None else spread, dtype=float)
             if not np.all(np.isfinite(values) & (values > 0)):
@@ -218,7 +232,9 @@ class Policy(AbstractPrimitive):
                 f"spread = {spread!r}: {type(policy).__name__} has a distribution of its own; only one with values "
                 "(DQN) needs a spread, as the temperature of their softmax. Leave it out."
             )
-        self.policy, self.observe, self.state = _Same(policy), observe, state
+        self.policy, self.observe, self.state = Identified(policy), observe, state
+        self.outside, self.batched = outside or "clip", batched
+        self.stepped = not hasattr(policy, "predict") and takes_step(policy, otherwise=False)
         self.spread = None if spread is None else jnp.asarray(values)
 
     def log_prob(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, " d"]:
@@ -237,14 +253,14 @@ class Policy(AbstractPrimitive):
             log_prob = jnp.where(chosen, jnp.log1p(-shared), others)
             return jnp.where(jnp.any(chosen), log_prob, jnp.nan)
         answer = self._ask(observation, k, actions.points.shape[1:], np.dtype(actions.points.dtype))
-        return Gaussian(lambda _, k: answer, sd=spread).log_prob(actions, observation, k)
+        return Gaussian(lambda _, k: answer, sd=spread, outside=self.outside).log_prob(actions, observation, k)
 
     def gaussian(self, actions: Sampled, observation: Observation, k: Time) -> Gaussian:
         """What it would do here, as the Gaussian that `Sampled` actions are drawn from."""
         self.check_drawn(actions)
         if not self.own:
             answer, spread = self._ask(observation, k, actions.low.shape, np.dtype(float)), self.spread
-            return Gaussian(lambda x, k: answer, lambda x, k: spread)
+            return Gaussian(lambda x, k: answer, lambda x, k: spread, outside=self.outside)
         own = _own_distribution(self.policy.value)
         mean, sd = self._ask(observation, k, own.shape, np.dtype(float), own)
         return Gaussian(lambda x, k: mean, lambda x, k: sd, outside="tail")
@@ -259,6 +275,20 @@ class Policy(AbstractPrimitive):
                 "leave squash out, or use distribution='own' with a policy that squashes (SAC)."
             )
 
+    def centre(self, actions: AbstractActions, observation: Observation, k: Time) -> Float[Array, "..."]:
+        """What the policy answers, without any spread."""
+        return self._ask(observation, k, actions.points.shape[1:], np.dtype(actions.points.dtype))
+
+    def in_rows(self, actions: AbstractActions) -> Callable[[Any, np.ndarray], np.ndarray] | None:
+        """The same for NumPy batches of (observations, k), without JAX; None if `observe` or `state` are needed."""
+        if self.observe is not None or self.state is not None:
+            return None
+        shape, dtype = actions.points.shape[1:], np.dtype(actions.points.dtype)
+        return partial(_answer_rows, self._questions(None, shape, dtype), None)
+
+    def _questions(self, own: _OwnDistribution | None, shape: tuple[int, ...], dtype: np.dtype) -> "_Questions":
+        return _Questions(self.policy.value, own, self.batched, self.stepped, shape, dtype)
+
     def _ask(
         self,
         observation: Observation,
@@ -270,62 +300,82 @@ class Policy(AbstractPrimitive):
         """The policy's answer: an action, or the numbers of its own distribution."""
         seen = observation if self.observe is None else self.observe(observation, k)
         state = None if self.state is None else tuple(self.state(observation, k))
-        arguments = jax.tree_util.tree_map(jnp.asarray, (seen, state))
+        arguments = jax.tree_util.tree_map(jnp.asarray, (seen, state, k))
         ndim = jax.tree_util.tree_map(jnp.ndim, arguments)
-        ask = partial(_answer, self.policy.value, own, ndim, shape, dtype)
+        ask = partial(_answer, self._questions(own, shape, dtype), ndim)
         if not is_traced(*jax.tree_util.tree_leaves(arguments)):
             return jnp.asarray(ask(*arguments))  # an error in the policy arrives as it was raised
         return jax.pure_callback(ask, jax.ShapeDtypeStruct(shape, dtype), *arguments, vmap_method="broadcast_all")
 
 
-class _Same:
+class Identified:
     """Anything, compared by identity, so that it can be part of what a compiled function is known by."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, Identified) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
 
 
-def _answer(
-    policy: Any, own: _OwnDistribution | None, ndim: Any, shape: tuple[int, ...], dtype: np.dtype, observation: Any,
-    state: Any,
-) -> np.ndarray:  # fmt: skip
-    """The policy's answers to NumPy observations: to many at once if it has `predict`, else one by one."""
-    arguments = jax.tree_util.tree_map(np.asarray, (observation, state))
-    first, axes = (jax.tree_util.tree_leaves(tree)[0] for tree in (arguments, ndim))
-    batch = first.shape[: first.ndim - axes]
-    flat = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, ndim)
-    many, count = flat[0], int(np.prod(batch))
+class _Questions(NamedTuple):
+    """Whom to ask, how, and what the answer to one observation looks like."""
+
+    policy: Any
+    own: _OwnDistribution | None
+    batched: bool
+    stepped: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def _answer(questions: _Questions, ndim: Any, observation: Any, state: Any, k: Any) -> np.ndarray:
+    """The policy's answers to observations with any number of leading axes."""
+    arguments = jax.tree_util.tree_map(np.asarray, (observation, state, k))
+    rows = jax.tree_util.tree_map(lambda a, n: a.reshape(-1, *a.shape[a.ndim - n :]), arguments, ndim)
+    answer = _answer_rows(questions, rows[1], rows[0], rows[2])
+    return answer.reshape((*arguments[2].shape, *questions.shape))
+
+
+def _answer_rows(questions: _Questions, state: Any, many: Any, k: np.ndarray) -> np.ndarray:
+    """The policy's answers to NumPy rows: to all at once if it can, else to one after another."""
+    policy, own, batched, stepped, shape, dtype = questions
+    count = len(k)
     if own is not None or hasattr(policy, "predict"):
-        before = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in flat[1])
-        answer = _predicted(policy, own, many, before, (count, *first.shape[len(batch) :]))
+        before = None if state is None else tuple(np.moveaxis(part, 0, 1) for part in state)
+        answer = np.asarray(_predicted(policy, own, many, before))
     else:
-        rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], many) for i in range(count))
-        answer = [call("the policy", policy, row) for row in rows]
-    answer = np.asarray(answer)
+        answer = np.asarray(_asked(policy, batched, count, *((many, k) if stepped else (many,))))
     if answer.size != count * int(np.prod(shape)):
         raise ValueError(
             f"the policy answered with shape {answer.shape} to {count} observations: "
             f"one action of shape {shape} for each was expected."
         )
-    exact = answer.reshape((*batch, *shape)).astype(dtype)
+    exact = answer.reshape((count, *shape)).astype(dtype)
     if dtype.kind in "iu" and not np.array_equal(exact.ravel(), answer.ravel()):
         raise ValueError(f"the policy answered {answer.ravel()[:4].tolist()}, but the actions are whole numbers.")
     return exact
 
 
-def _predicted(policy: Any, own: _OwnDistribution | None, many: Any, state: Any, shape: tuple[int, ...]) -> ArrayLike:
-    """What a policy with `predict`, or its own distribution, says of a batch of observations of this shape."""
+def _asked(policy: Any, batched: bool, count: int, *given: Any) -> ArrayLike:
+    """What a function says of these observations: of all at once, or of one after another."""
+    if batched:
+        return call("the policy", policy, *given)
+    rows = (jax.tree_util.tree_map(lambda a, i=i: a[i], given) for i in range(count))
+    return [call("the policy", policy, *row) for row in rows]
+
+
+def _predicted(policy: Any, own: _OwnDistribution | None, many: Any, state: Any) -> ArrayLike:
+    """What a policy with `predict`, or its own distribution, says of a batch of observations."""
     try:
         if own is not None:
             return own.parameters(many, state)
         answer, after = policy.predict(many, **({} if state is None else {"state": state}), deterministic=True)
     except Exception as error:  # other people's code may raise anything
+        shape = np.shape(jax.tree_util.tree_leaves(many)[0])
         raise ValueError(
             f"policy.predict failed on a batch of observations of shape {shape} ({type(error).__name__}: {error}): "
             "predict must take a batch and return (actions, state); for a policy that takes one observation pass a "
