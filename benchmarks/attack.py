@@ -190,7 +190,8 @@ def _write_results(folder: Path) -> dict[str, Callable[[Path], Any]]:
     learning.write_optimum(folder / "learned.npz", given, optimum)
     cache.save_result(folder / "step.npz", "step", cache.Result({"a": np.arange(3), "b": (1, "x")}, 1.0))
     fitted = fit.FitPlan.model_validate({"family": "bandit", "free": ["eps"], "simulate": {"decisions": 50}})
-    optimum = {"z": [0.0], "starts": [[0.0]], "tried": [[0.0]], "heights": [0.0], "log_posterior": 0.0, "evaluations": 3}
+    runs = {"z": [0.0], "starts": [[0.0]], "tried": [[0.0]], "heights": [0.0]}
+    optimum = runs | {"log_posterior": 0.0, "evaluations": 3}
     (folder / "fit.json").write_text(json.dumps({"plan": fitted.model_dump(), "optimum": optimum}))
     quantity = {"value": 0.5, "total": 2, "low": 0.1, "high": 0.9, "unit": "m"}
     claim = {"study": "flock", "id": "F1", "statement": "x", "paper": "x", "reported": "x", "rule": "x",
