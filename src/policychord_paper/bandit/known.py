@@ -53,8 +53,8 @@ KNOWN = {
 def known_choices(name: str, experiment: str, blocks: int, trials: int, seed: int) -> Choices:
     """The choices of a cohort of such people."""
     known, number = KNOWN[name], int(experiment)
-    group, rng = known.groups[experiment], np.random.default_rng((seed, number, 41, list(KNOWN).index(name)))
+    group, rng = known.groups[experiment], np.random.default_rng((seed, number, 43, list(KNOWN).index(name)))
     people = np.asarray(group.mean) + np.asarray(group.sd) * rng.normal(size=(PEOPLE, len(group.mean)))
     return simulate_choices(
-        TASKS[experiment], known.model, people, blocks=blocks, trials=trials, seed=(seed, number, 42)
+        TASKS[experiment], known.model, people, blocks=blocks, trials=trials, seed=(seed, number, 44)
     )

@@ -210,9 +210,10 @@ WORLDS: tuple[World[FlockStudySettings, Evidence], ...] = (
           partial(_in_both_orders, _all_straight)),
     World("a straight flight, among followers", "the same in the place of each that is led", "accepted",
           ("F9", "F10", "F11", "F16"), partial(_among_followers, lambda evidence, pair: _straight(pair[0]))),
-    World("a wheel", "a rigid ring that turns, made", "accepted", ("F3",),
+    World("a wheel", "a rigid ring that turns; without the term a straight flight; made", "accepted", ("F3",),
           partial(_in_both_orders, lambda flown: {"milling": flown.milling._replace(
-              ring=_wheel(flown.milling.ring), random_start=_wheel(flown.milling.random_start))})),
+              ring=_wheel(flown.milling.ring), random_start=_wheel(flown.milling.random_start),
+              no_term=_straight(flown.milling.no_term), random_no_term=_straight(flown.milling.random_no_term))})),
     World("weights that are let go", "the gate's weights at first, 1/3 in the second half", "accepted", ("F2",),
           partial(_in_both_orders, _let_go)),
     World("twice as many leaders", "20% leaders in the place of 10%, flown", "accepted", ("F5", "F13"),

@@ -147,7 +147,8 @@ def _fall(unit: _Unit, constant: float) -> float:
     """The fitted rate in units of 1/constant; infinite for a unit that begins at its target and has nothing to fall."""
     if unit.distance[0] < AT_REST:
         return np.inf
-    return float(decay_rate(unit.times, unit.distance[None], 1e-2, 1e-6)[0]) * constant
+    rate = decay_rate(unit.times, unit.distance[None], 1e-2, 1e-6)[0]
+    return float(np.nan_to_num(rate, nan=0.0)) * constant  # what does not fall has no rate
 
 
 def _integrate_fast_unit(

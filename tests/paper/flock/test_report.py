@@ -131,3 +131,11 @@ def test_a_study_of_few_seeds_and_steps_is_judged_to_the_end(seeds):
 def test_the_seeds_of_the_run_are_told(settings, said):
     answer = next(one.answer for one in STUDY.objections(settings, as_claimed()) if "F8" in one.claims[1:])
     assert answer.endswith(f"F8 has {settings.temperature_seeds} seeds for each temperature in this run{said}")
+
+
+@pytest.mark.parametrize(("leaders", "said"), [(0.1, "still weigh otherwise"), (0.02, "weigh as followers do")])
+def test_hot_leaders_are_compared_before_they_are_called_like_followers(leaders, said):
+    hot = made(goal_distance=14.0, leader_imbalance=leaders)
+    hot = hot._replace(measured=hot.measured._replace(follower_imbalance=np.full_like(hot.measured.imbalance, 0.01)))
+    found = _findings(QUICK, put(as_claimed(), "temperatures", hot=hot))
+    assert said in next(one.text for one in found if one.title == "Temperature, part by part")
