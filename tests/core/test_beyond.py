@@ -192,8 +192,7 @@ def unstable(eps):
         assert np.abs(moving[:, -N:]).max() <= 1e-5  # it rests at the optimum
         growth = [np.linalg.eigvals(jacobian).real.max(-1) for jacobian in (gate_alone, all_layers)]
         verdicts = [
-            circuit_stability(problem(**given, regulariser=kind), scales)
-            for kind in (Tsallis(2.0), Tsallis(1.0), None)
+            circuit_stability(problem(**given, regulariser=kind), scales) for kind in (Tsallis(2.0), Tsallis(1.0), None)
         ]
         assert np.array_equal(verdicts[0].stable, growth[1] < 0.0)
         rows.append([*((g > 0.0).sum() for g in growth), *((~v.stable).sum() for v in verdicts[1:])])

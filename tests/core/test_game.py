@@ -168,7 +168,8 @@ def test_composers_share_two_roads():
     ("change", "said"),
     [
         ({"players": []}, "players is a list of functions"), ({"sizes": (N,)}, "sizes = "),
-        ({"sizes": (N, 2), "players": [alone, alone]}, r"sizes\[1\] = 2"), ({"start": [[1.0, 0.0, 0.0]]}, "start has 1 entries"),
+        ({"sizes": (N, 2), "players": [alone, alone]}, r"sizes\[1\] = 2"),
+        ({"start": [[1.0, 0.0, 0.0]]}, "start has 1 entries"),
         ({"start": [[0.5, 0.4, 0.0], [1.0, 0.0, 0.0]]}, r"start\[0\] sums to 0.9"), ({"t1": -1.0}, "t1 = -1"),
         ({"players": [lambda w, given: 3.0, BOTH[1]]}, r"players\[0\] gives a float: return problem"),
     ],

@@ -90,7 +90,9 @@ def test_the_papers_gate_by_a_threshold_is_stable_where_the_softmax_circuit_is_n
 def test_paths_begin_below_the_caps_and_leave_partial_experts_out():
     """An expert that never takes an action is capped at zero: from even weights its own would never be nothing."""
     pi = np.array([[0.5, 0.2, 0.6], [0.3, 0.3, 0.4], [0.2, 0.5, 0.0]])
-    given = problem(pi=pi, action_cost=[0.0, 1.0, 0.5], eps=0.2, combine="product", regulariser=Entropy([0.3, 1.0, 1.0]))
+    given = problem(
+        pi=pi, action_cost=[0.0, 1.0, 0.5], eps=0.2, combine="product", regulariser=Entropy([0.3, 1.0, 1.0])
+    )
     for path in (flow(given, 40.0, save=3), circuit(given, 40.0, save=3)):
         np.testing.assert_allclose(path.weights[0], [0.3, 0.7, 0.0], atol=1e-9)
         assert np.isfinite(path.certificate.gap).all()

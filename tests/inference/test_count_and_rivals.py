@@ -248,7 +248,9 @@ def test_accumulated_steps_never_raise_the_energy(rng, eps):
         one = learning.drift(cost, eps, logits, signal="accumulated", rate=rate, passes=1, prior=prior)
         assert one.energy.shape == (8, 1)
         for k in range(8):
-            before, after = (np.asarray(jax.nn.softmax(jnp.asarray(rows), axis=0)) for rows in (logits[k], one.logits[k]))
+            before, after = (
+                np.asarray(jax.nn.softmax(jnp.asarray(rows), axis=0)) for rows in (logits[k], one.logits[k])
+            )
             given = problem(pi=before, action_cost=cost, eps=np.full(5, eps), prior=np.tile(prior, (5, 1)))
             best = solve(given)
             fell = energy(given, best.weights).mean() - one.energy[k, 0]
@@ -275,7 +277,7 @@ def test_accumulated_steps_in_the_circuit_are_those_of_settled_weights(rng):
 
 def test_accumulated_steps_refuse_a_rate_that_may_raise_the_energy():
     for verb in (learning.drift, learning.drift_in_circuit):
-        with pytest.raises(ValueError, match="rate = 1.5: accumulated steps"):
+        with pytest.raises(ValueError, match=r"rate = 1\.5: accumulated steps"):
             verb(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="accumulated", rate=1.5)
-    with pytest.raises(ValueError, match="signal = 'settled': use 'flow', 'accumulated'"):
+    with pytest.raises(ValueError, match=r"signal = 'settled': use 'flow', 'accumulated'"):
         learning.drift_in_circuit(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="settled")

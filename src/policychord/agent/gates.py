@@ -276,7 +276,7 @@ def _normalised(problem: AnyProblem) -> AnyProblem:
     return problem
 
 
-def _within(problem: AnyProblem, weights: Array, valid: Array) -> jax.Array:
+def _within(problem: AnyProblem, weights: Array, valid: Array) -> Array:
     """The weights with nothing for primitives that are not valid, and below the caps."""
     return share(weights, valid) if isinstance(problem, Problem) else nearest(problem, weights)
 

@@ -130,7 +130,7 @@ def _first(start: Sequence[ArrayLike] | None, sizes: tuple[int, ...]) -> tuple[A
     )
 
 
-def _pose(player: Player, weights: tuple[Any, ...], parameters: Any) -> AnyProblem:
+def _pose(player: Callable[..., Any], weights: tuple[Any, ...], parameters: Any) -> Any:
     return player(weights) if parameters is None else player(weights, parameters)
 
 

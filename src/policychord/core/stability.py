@@ -13,6 +13,8 @@ from ._method import LOG_FLOOR, MIXTURE_FLOOR
 from .equilibrium import solve
 from .objective import AnyProblem, Problem, checked_any
 
+__all__ = ["Stability", "TimeScales", "check_scales", "circuit_stability", "curvatures", "time_scales"]
+
 if TYPE_CHECKING:
     from .convex import ConvexProblem
 else:  # loaded when it is first needed
