@@ -508,6 +508,7 @@ def run_local(book: Book, options: argparse.Namespace) -> None:
             "flow, 10 tau a situation, rate 0.2, then 0.02": {"signal": "flow", "stages": [QUICK, SLOW], "hold": HOLD},
             "flow, 1 tau a situation, rate 0.05": {"signal": "flow", "stages": [(0.05, 6000)], "hold": 1.0},
             "flow, 0.1 tau a situation, rate 0.05": {"signal": "flow", "stages": [(0.05, 20_000)], "hold": 0.1},
+            "settled weights, accumulated": {"signal": "accumulated", "stages": [(1.0, 400)]},
         }  # fmt: skip
         for name, how in ways.items():
             book.step(f"local, eps {eps:g}: {name}", lambda how=how, eps=eps: _ends(_stages(cost, eps, begin, **how)))
@@ -517,6 +518,16 @@ def run_circuit(book: Book, options: argparse.Namespace) -> None:
     cost, begin = world()
     for name, stages in {"rate 0.2": [QUICK], "rate 0.2, then 0.02": [QUICK, SLOW]}.items():
         _in_circuit(book, f"six-layer circuit, 10 tau a situation, {name}", cost, begin[: options.circuits], stages)
+    how = {"signal": "accumulated", "rate": 1.0, "passes": 100, "hold": HOLD}
+    pieces = [
+        book.step(
+            f"piece: circuit, start {start}, accumulated",
+            lambda rows=rows, start=start: drift_in_circuit(cost, 0.1, rows, seed=start, **how).energy[0].tolist(),
+        )
+        for start, rows in enumerate(begin[: options.circuits])
+    ]
+    book.rows.pop(name := "local, eps 0.1: six-layer circuit, 10 tau a situation, accumulated", None)
+    book.step(name, lambda: _ends({"energy": np.array(pieces), "step": 1.0, "passes": 100}))
 
 
 def _stages(cost: Any, eps: float, rows: Any, stages: Any, **how: Any) -> dict[str, Any]:

@@ -55,7 +55,7 @@ ALLOWED = {
 KEPT = {
     "numba": {"core/_compile.py", "core/_kernels.py", "core/_native.py", "core/_sweeps.py", "worlds/flock/cells.py"},
     "llvmlite": {"core/_sweeps.py", "core/_native.py"},
-    "diffrax": {"core/flow.py", "core/circuit.py", "inference/learning/local.py"},
+    "diffrax": {"core/flow.py", "core/circuit.py", "core/game.py", "inference/learning/local.py"},
     "optimistix": {"core/circuit.py", "inference/learning/local.py"},
     "gymnasium": {"gym.py", "pettingzoo.py"},
     "pettingzoo": {"pettingzoo.py"},

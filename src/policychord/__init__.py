@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
     from .agent import Composer
-    from .core.circuit import CircuitPath, Layers, Stability, TimeScales, circuit, circuit_stability, time_scales
+    from .core.circuit import CircuitPath, Layers, circuit
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
+    from .core.game import game
     from .core.objective import Certificate, Problem, certify, complexity, energy, gate, primitive_cost, problem
     from .core.regularisers import Entropy, Tsallis, best_response, prox
+    from .core.stability import Stability, TimeScales, circuit_stability, time_scales
     from .inference import fit, learn
     from .loops.contest import contest
     from .loops.rollout import replay, rollout
@@ -45,9 +47,11 @@ __version__ = "0.2.0"
 # Everything is loaded when it is asked for: the command's help pages, and somebody who only solves, need not wait.
 _HOME = {
     "core.circuit": (
-        "CircuitPath", "Layers", "Stability", "TimeScales", "circuit", "circuit_stability", "time_scales",
+        "CircuitPath", "Layers", "circuit",
     ),
     "core.convex": ("ConvexProblem",),
+    "core.stability": ("Stability", "TimeScales", "circuit_stability", "time_scales"),
+    "core.game": ("game",),
     "core.equilibrium": ("ConvergenceError", "Equilibrium", "Outcome", "solve"),
     "core.flow": ("Path", "dissipation", "flow"),
     "core.objective": (

@@ -71,6 +71,24 @@ def test_loops_and_populations_take_them():
         np.testing.assert_allclose(decided.weights[k], expected, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"regulariser": Tsallis(1.5, 0.4), "gate": "circuit"}, {"combine": "product", "gate": "flow"}],
+)
+def test_flow_and_circuit_find_the_weights_of_any_agent(changes):
+    """Also where a primitive is no number, and from the signals that the last decision left."""
+    dynamic, best = BASE.replace(**changes), BASE.replace(**(changes | {"gate": "equilibrium"}))
+    decide = eqx.filter_jit(lambda agent, x, memory: agent.decide(jax.random.key(0), x, 0, memory))
+    then = decide(dynamic, X, decide(dynamic, 2.0 * X, dynamic.start()).memory)
+    np.testing.assert_allclose(then.weights, weigh(best, X).weights, atol=2e-5)
+    assert then.outcome == Outcome.NOT_OPTIMISED
+    assert then.certificate.gap < 1e-6
+    broken = dynamic.replace(primitives=[*BASE.primitives[:3], gaussian(np.nan)])
+    found = weigh(broken, X)
+    assert found.weights[3] == 0.0
+    np.testing.assert_allclose(np.sum(found.weights), 1.0, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------ products
 
 
@@ -107,7 +125,8 @@ def test_the_local_direction_says_that_it_is_local():
         ({"regulariser": Tsallis(3.0)}, "between 1"), ({"regulariser": Tsallis([1.0, 2.0])}, "Population"),
         ({"combine": "product", "selection": "dither"}, "all act as one"),
         ({"regulariser": Tsallis(2.0), "gate": "one-step"}, "one-step.*this agent has a regulariser: leave"),
-        ({"combine": "product", "gate": "flow"}, 'flow.*this agent has combine="product": leave'),
+        ({"combine": "local product", "gate": "flow"}, 'flow.*combine="local product" is not convex'),
+        ({"combine": "product", "gate": "cheapest"}, 'cheapest.*this agent has combine="product": leave'),
         ({"combine": []}, r"combine = \[\]: use one of"), ({"gate": []}, r"gate = \[\]: use one of"),
     ],
 )  # fmt: skip

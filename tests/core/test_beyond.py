@@ -181,28 +181,30 @@ def drawn(eps):
 
 
 def unstable(eps):
-    """How many of 200 random problems are: sparse with a gradient in no time, sparse with all layers, softmax."""
+    """How many of 200 random problems are: sparse with a gradient in no time, sparse, the entropy's two circuits."""
     pi, s = drawn(eps)
     given = {"pi": pi, "action_cost": s, "eps": np.full(200, eps)}
     best = solve(problem(**given, regulariser=Tsallis(2.0)), tol=1e-13).weights
     rows = []
-    with jax.enable_x64(True):
-        for scales in ladders(eps):
+    for scales in ladders(eps):
+        with jax.enable_x64(True):
             moving, all_layers, gate_alone = (np.asarray(a) for a in linearised(best, pi, s, eps, scales))
-            assert np.abs(moving[:, -N:]).max() <= 1e-5  # it rests at the optimum
-            growth = [np.linalg.eigvals(jacobian).real.max(-1) for jacobian in (gate_alone, all_layers)]
-            rows.append(
-                [*((g > 0.0).sum() for g in growth), (~circuit_stability(problem(**given), scales).stable).sum()]
-            )
+        assert np.abs(moving[:, -N:]).max() <= 1e-5  # it rests at the optimum
+        growth = [np.linalg.eigvals(jacobian).real.max(-1) for jacobian in (gate_alone, all_layers)]
+        verdicts = [
+            circuit_stability(problem(**given, regulariser=kind), scales) for kind in (Tsallis(2.0), Tsallis(1.0), None)
+        ]
+        assert np.array_equal(verdicts[0].stable, growth[1] < 0.0)
+        rows.append([*((g > 0.0).sum() for g in growth), *((~v.stable).sum() for v in verdicts[1:])])
     return np.transpose(rows)
 
 
-def test_stability_of_the_circuit_of_rectifying_units_is_the_table_of_the_page():
+def test_stability_of_circuits_with_a_threshold_is_the_table_of_the_page():
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "circuit.md").read_text()
     for eps in (1.0, 0.1, 0.01, 0.001):
-        instant, sparse, softmax = unstable(eps)
+        instant, *counted = unstable(eps)
         assert not instant.any()
-        for name, counts in (("sparse", sparse), ("softmax", softmax)):
+        for name, counts in zip(("sparse", "threshold", "softmax"), counted, strict=True):
             assert f"| {eps:g} | {name} | {' | '.join(map(str, counts))} |" in page
 
 

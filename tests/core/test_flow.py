@@ -9,7 +9,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from policychord import ConvergenceError, Entropy, Tsallis, certify, dissipation, energy, flow, gate, problem, solve
-from policychord.core.circuit import curvatures
+from policychord.core.stability import curvatures
 
 SEEDS = st.integers(0, 2**32 - 1)
 BATCH, D, N = 12, 10, 3  # one shape, so that one compilation serves all

@@ -32,6 +32,7 @@ KNOWN = {
     "pc.solve(sparse)": "Equilibrium",
     "pc.certify(sparse, prior)": "Certificate",
     "pc.flow(sparse)": "Path",
+    "pc.circuit(sparse)": "CircuitPath",
 }
 REFUSED = (
     "assert_type(paper, ConvexProblem)",
@@ -40,8 +41,7 @@ REFUSED = (
     "pc.problem(complexity=max, n=2, eps=0.1, pi=pi)",
     f"{MIXTURE}, regulariser='Tsallis')",
     *(f"pc.{verb}(pi, prior)" for verb in ("complexity", "primitive_cost", "energy", "gate", "certify", "dissipation")),
-    *(f"pc.{verb}(pi)" for verb in ("solve", "flow")),
-    "pc.circuit(sparse)",
+    *(f"pc.{verb}(pi)" for verb in ("solve", "flow", "circuit")),
 )
 SETTINGS = """\
 [mypy]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import inference
+from policychord import energy, inference, problem, solve
 from policychord.inference import learning, optimise
 from policychord.inference.comparison import held_out_by
 from policychord.inference.learning.count import _choose, _grown, _match_columns, estimator_of
@@ -236,3 +236,48 @@ def test_local_rule_refuses_wrong_shapes():
         learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="loud")
     with pytest.raises(ValueError, match="positive numbers that sum to one"):
         learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), prior=[0.5, 0.6])
+
+
+@pytest.mark.parametrize("eps", [0.05, 1.0])
+def test_accumulated_steps_never_raise_the_energy(rng, eps):
+    """From any start and at any rate up to one, and by at least the divergence that the page promises."""
+    cost, logits, prior = 3.0 * rng.normal(size=(5, 4)), 4.0 * rng.normal(size=(8, 4, 3)), [0.2, 0.3, 0.5]
+    for rate in (1.0, 0.3):
+        went = learning.drift(cost, eps, logits, signal="accumulated", rate=rate, passes=60, prior=prior)
+        assert np.diff(went.energy, axis=1).max() <= 1e-12
+        one = learning.drift(cost, eps, logits, signal="accumulated", rate=rate, passes=1, prior=prior)
+        assert one.energy.shape == (8, 1)
+        for k in range(8):
+            before, after = (
+                np.asarray(jax.nn.softmax(jnp.asarray(rows), axis=0)) for rows in (logits[k], one.logits[k])
+            )
+            given = problem(pi=before, action_cost=cost, eps=np.full(5, eps), prior=np.tile(prior, (5, 1)))
+            best = solve(given)
+            fell = energy(given, best.weights).mean() - one.energy[k, 0]
+            shared = (before * np.log(before / after)).sum(axis=0)
+            assert fell >= best.weights.mean(axis=0) @ shared / rate - 1e-12
+
+
+def test_accumulated_steps_leave_corners():
+    """Where a softmax is flat the gradient vanishes; these steps do not, and here all starts end alike."""
+    rng = np.random.default_rng(0)
+    cost, begin = 2.0 * rng.normal(size=(4, 4)), 10.0 * rng.normal(size=(16, 4, 2))
+    ends = learning.drift(cost, 0.1, begin, signal="accumulated", rate=1.0, passes=400).energy[:, -1]
+    np.testing.assert_allclose(ends, -2.50688, atol=1e-4)
+    assert learning.drift(cost, 0.1, begin, rate=0.5, passes=400).energy[:, -1].max() > -2.2
+
+
+@pytest.mark.thorough
+def test_accumulated_steps_in_the_circuit_are_those_of_settled_weights(rng):
+    cost, logits = 2.0 * rng.normal(size=(3, 4)), rng.normal(size=(1, 4, 2))
+    settled = learning.drift(cost, 0.5, logits, signal="accumulated", rate=1.0, passes=5)
+    circuit = learning.drift_in_circuit(cost, 0.5, logits, signal="accumulated", rate=1.0, passes=5, hold=20.0)
+    np.testing.assert_allclose(circuit.energy, settled.energy, atol=1e-6)
+
+
+def test_accumulated_steps_refuse_a_rate_that_may_raise_the_energy():
+    for verb in (learning.drift, learning.drift_in_circuit):
+        with pytest.raises(ValueError, match=r"rate = 1\.5: accumulated steps"):
+            verb(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="accumulated", rate=1.5)
+    with pytest.raises(ValueError, match=r"signal = 'settled': use 'flow', 'accumulated'"):
+        learning.drift_in_circuit(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="settled")

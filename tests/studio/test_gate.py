@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from policychord.core.circuit import circuit_stability
 from policychord.core.objective import certify, energy
+from policychord.core.stability import circuit_stability
 from policychord.studio.inputs import describe_inputs
 from policychord.studio.rooms import gate
 from policychord.studio.rooms.gate import INPUTS, _GateSettings
@@ -65,7 +65,7 @@ def test_the_snippet_runs_and_says_the_same(settings, capsys):
     assert "proved within" in capsys.readouterr().out
 
 
-def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
+def test_a_sparse_gate_has_exact_zeros_a_flow_and_a_circuit():
     sparse = _GateSettings(regulariser="Tsallis", alpha=2.0, spread_2=1.5)
     shown = gate._equilibrium_frame(sparse)
     assert any(shown.header["zeros"])
@@ -77,7 +77,8 @@ def test_a_sparse_gate_has_exact_zeros_a_flow_and_no_softmax_circuit():
         state, one = gate._frame(state)
         parts[one.part] = one
     np.testing.assert_allclose(parts["flow"].arrays["weights"][-1], shown.arrays["weights"], atol=1e-3)
-    assert "softmax" in parts["circuit"].header["fault"]
+    assert parts["circuit"].header["stable"]
+    np.testing.assert_allclose(parts["circuit"].arrays["weights"][-1], shown.arrays["weights"], atol=1e-3)
     found: dict = {}
     exec(gate._snippet(sparse), found)
     np.testing.assert_allclose(found["best"].weights, shown.arrays["weights"], atol=1e-9)

@@ -101,6 +101,21 @@ def test_where_all_lead_nobody_follows():
     assert (env.agents, env.follower) == (7, None)
 
 
+def test_a_prior_and_all_900_cells_can_be_set():
+    """A bias draws the weights, and the square has the cells of Table S1's d_u = 30^2."""
+    env, key = flock_world(FlockSettings(boids=6)), jax.random.key(0)
+    view = jax.tree.map(lambda a: a[0], seen(env, key))
+    plain, biased, square = (
+        boid(FlockSettings(**changes), env, False) for changes in ({}, {"prior": (6.0, 3.0, 1.0)}, {"cells": "square"})
+    )
+    np.testing.assert_allclose(np.exp(biased.log_prior), [0.6, 0.3, 0.1])
+    assert weigh(biased, view).weights[0] > weigh(plain, view).weights[0]
+    assert (plain.actions.size, square.actions.size) == (648, 900)
+    assert weigh(square, view).mixture.shape == (900,)
+    with pytest.raises(pydantic.ValidationError, match="takes no notice of prior"):
+        FlockSettings(gate="cheapest", prior=(1.0, 2.0, 1.0))
+
+
 @pytest.mark.thorough
 def test_fixed_weights_stay_a_third():
     fixed = simulate_flock(scenario("polarization", "fixed-weights", boids=6, steps=4, seeds=2))

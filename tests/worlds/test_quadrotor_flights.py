@@ -24,6 +24,16 @@ SHORT = QuadrotorSettings(seeds=6, steps=40)
 VIEW = QuadrotorView(jnp.array([0.1, 0.4, 1.1, 0.2, -0.1, 0.3]), jnp.array(-0.08))
 
 
+def test_a_prior_of_the_controllers_can_be_set():
+    weights = [
+        composer(SHORT, "pd", CompositionSettings(prior=prior, eps=5.0)).weigh(VIEW).weights
+        for prior in ((1.0, 1.0), (3.0, 1.0))
+    ]
+    assert weights[1][0] > weights[0][0] + 0.1
+    with pytest.raises(ValueError, match="takes no notice of prior"):
+        CompositionSettings(gate="cheapest", prior=(3.0, 1.0))
+
+
 @pytest.mark.parametrize("horizon", ["one-step", "cost-to-go"])
 def test_the_price_of_a_thrust_is_that_of_the_predicted_state(horizon):
     """The short form of the quadratic against the model with a matrix and a prediction."""

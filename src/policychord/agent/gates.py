@@ -1,7 +1,7 @@
 """Gates: where the weights come from. Each is a part, and `GATES` is the table of those that have a name."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -17,7 +17,8 @@ from ..actions import AbstractActions, Sampled
 from ..core._checks import check_number, shown
 from ..core._method import LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, Outcome
 from ..core.circuit import TimeScales, _reduced_circuit, check_scales, time_scales
-from ..core.convex import certificate_of
+from ..core.complexities import COMBINE, Mixture
+from ..core.convex import certificate_of, gate_of, nearest
 from ..core.equilibrium import Route, solve
 from ..core.flow import one_step
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at, gate
@@ -71,7 +72,7 @@ class AtEquilibrium(AbstractGate):
 
 
 class Flow(AbstractGate):
-    """The softmax flow tau dw/dt = -w + S(w), followed for `duration` from the previous weights.
+    """The flow tau dw/dt = -w + S(w), a softmax with the entropy, followed for `duration` from the previous weights.
 
     `duration` and `tau` have the same unit, only their ratio counts; 20 tau unless given, which is as good as for ever.
     A short duration lets the weights lag behind the situation. Derivatives are of forward mode only.
@@ -88,11 +89,11 @@ class Flow(AbstractGate):
         return ()
 
     def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
-        assert isinstance(problem, Problem)  # a composer refuses other ones
-        problem = Problem(*(jnp.asarray(part) for part in problem))
-        begin = share(memory.weights, valid)
-        weights = _integrate(lambda w: gate(problem, w) - w, begin, self.duration / self.tau)
-        return _judge(problem, share(weights, valid))
+        problem = jax.tree.map(jnp.asarray, problem)
+        respond: Any = gate if isinstance(problem, Problem) else gate_of
+        begin = _within(problem, memory.weights, valid)
+        weights = _integrate(lambda w: respond(problem, w) - w, begin, self.duration / self.tau)
+        return _judge(problem, _within(problem, weights, valid))
 
 
 class _Signals(NamedTuple):
@@ -106,6 +107,8 @@ class _Signals(NamedTuple):
 
 class Circuit(AbstractGate):
     """The six layers of the paper's circuit, integrated for `duration`, 20 tau unless given.
+
+    With another regulariser, or a product, the softmax unit gives way to a threshold (`core.circuit.Layers`).
 
     Layers y, ln m, r and w go on where the last decision left them; a and b begin at Pi w and ln(Pi w), because Pi is
     new at every decision. What it hears of the cost is s = -ln q with q summing to one, so a constant added to all
@@ -132,13 +135,10 @@ class Circuit(AbstractGate):
         return _Signals(unknown, jnp.asarray(jnp.nan), unknown, unknown)
 
     def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
-        assert isinstance(problem, Problem)  # a composer refuses other ones
-        posed = Problem(*(jnp.asarray(part) for part in problem))
-        # s = -ln q with q summing to one, as in the paper: layers y and m hear a constant in the cost, w* does not
-        problem = posed._replace(action_cost=posed.action_cost + logsumexp(-posed.action_cost))
+        problem = _normalised(jax.tree.map(jnp.asarray, problem))
         scales = time_scales(problem.eps, self.tau) if self.scales is None else self.scales
         # the layers as they are when the weights have been these for ever
-        _, (_, _, *layers) = _reduced_circuit(problem, scales, share(memory.weights, valid))
+        _, (_, _, *layers) = _reduced_circuit(problem, scales, _within(problem, memory.weights, valid))
         rest = _Signals(*layers)
         # before the first decision, and for a primitive that is left out, there is nothing to go on from
         known = valid & ~jnp.isnan(memory.carried.log_m)
@@ -146,11 +146,13 @@ class Circuit(AbstractGate):
             jnp.where(known, memory.carried.y, rest.y), jnp.where(jnp.any(known), memory.carried.log_m, rest.log_m),
             jnp.where(known, memory.carried.r, rest.r), jnp.where(known, memory.carried.w, rest.w),
         )  # fmt: skip
+        if not isinstance(problem, Problem):  # with a threshold r has no lag
+            begin = begin._replace(r=begin.y - begin.log_m)
         # the exact reduction to 5n + 1 states holds while Pi is fixed, and Pi changes from decision to decision
         velocity, (v, beta, *_) = _reduced_circuit(problem, scales, begin.w)
         path_end = _integrate(lambda layers: velocity(None, layers, None), (v, beta, *begin), self.duration)
         end = _Signals(*path_end[2:])
-        return _judge(problem, share(end.w / jnp.sum(end.w), valid), end)
+        return _judge(problem, _within(problem, end.w / jnp.sum(end.w), valid), end)
 
 
 class OneStep(AbstractGate):
@@ -220,10 +222,17 @@ def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
     return kind(duration=duration, tau=tau) if kind in (Flow, Circuit) else kind()
 
 
-def check_used(name: Gate, duration: float, tau: float) -> None:
+def check_used(name: Gate, duration: float, tau: float, prior: Sequence[float] = ()) -> None:
     """Settings that the gate does not use are an error."""
+    if name == "cheapest" and len(set(prior)) > 1:
+        raise ValueError(f"gate = {name!r} takes no notice of prior = {prior}: leave one of them out.")
     if GATES[name] not in (Flow, Circuit) and (duration, tau) != (DURATION, 1.0):
         raise ValueError(f"gate = {name!r} has no duration or tau: they belong to the gates 'flow' and 'circuit'.")
+
+
+def bias(prior: Sequence[float]) -> np.ndarray | None:
+    """Settings' shares as a prior that sums to one; None where they are even."""
+    return None if len(set(prior)) == 1 else np.asarray(prior) / np.sum(prior)
 
 
 def check_general(
@@ -234,10 +243,15 @@ def check_general(
         return
     obstacles = [] if combine == "mixture" else [f'combine="{combine}"']
     obstacle = " and ".join(obstacles + ([] if regulariser is None else ["a regulariser"]))
-    if not isinstance(gate, AtEquilibrium | Prior):
+    if not isinstance(gate, AtEquilibrium | Prior | Flow | Circuit):
         raise ValueError(
             f'gate = "{words_of(gate)}" is made for a mixture with the entropy, but this agent has {obstacle}: leave '
-            'that out, or use gate="equilibrium" or "prior".'
+            'that out, or use another gate, such as "equilibrium".'
+        )
+    if isinstance(gate, Flow | Circuit) and not COMBINE[combine].convex:
+        raise ValueError(
+            f'gate = "{words_of(gate)}" leads to the optimum of a convex complexity, and that of combine="{combine}" '
+            'is not convex: use gate="equilibrium", whose answer is local, or combine="product".'
         )
     if isinstance(actions, Sampled):
         raise ValueError(
@@ -250,6 +264,21 @@ def check_general(
 
 def _positive(name: str, value: ArrayLike) -> jax.Array:
     return jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
+
+
+def _normalised(problem: AnyProblem) -> AnyProblem:
+    """A mixture with s = -ln q, q summing to one, as in the paper: layers y and m hear a constant in s, w* does not."""
+    if isinstance(problem, Problem):
+        return problem._replace(action_cost=problem.action_cost + logsumexp(-problem.action_cost))
+    if isinstance(problem.complexity, Mixture):
+        pi, cost = problem.parameters
+        return problem._replace(parameters=(pi, cost + logsumexp(-cost)))
+    return problem
+
+
+def _within(problem: AnyProblem, weights: Array, valid: Array) -> Array:
+    """The weights with nothing for primitives that are not valid, and below the caps."""
+    return share(weights, valid) if isinstance(problem, Problem) else nearest(problem, weights)
 
 
 def _judge(problem: AnyProblem, weights: Float[Array, " n"], carried: Any = ()) -> Gated:

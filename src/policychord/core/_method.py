@@ -71,6 +71,7 @@ class Outcome(IntEnum):
     NOT_SMOOTH = 6, "The complexity has a kink here, and its gradient on one side proves no more than this gap."
     LOCAL = 7, "No small step improves the weights; the complexity is not convex, so others may be better."
     NOT_INTEGRATED = 8, "The gate's dynamics could not be followed for their whole duration."
+    CYCLES = 9, "The players' weights go round and do not settle."
 
     def __new__(cls, number: int, sentence: str = "") -> "Outcome":
         member = int.__new__(cls, number)

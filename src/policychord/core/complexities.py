@@ -54,6 +54,14 @@ class _Seen(NamedTuple):
     curvature: Any
 
 
+class GradientLayers(NamedTuple):
+    """How two layers of neurons give the gradient: grad F(w) = transfer(encode w) encode + drive, up to a constant."""
+
+    encode: Any  # (d, n)
+    transfer: Callable[[Any], Any]  # of the first layer (d,) to the second
+    drive: Any  # (n,)
+
+
 class AbstractComplexity(ABC):
     """F with its derivatives, functions of parameters and weights of one problem. Hashable: it is never traced."""
 
@@ -85,6 +93,10 @@ class AbstractComplexity(ABC):
         gradient, rounding = self.gradient(parameters, weights)
         curvature = self.curvature(parameters, weights) if curved else None
         return _Seen(self.value(parameters, weights), gradient, rounding, curvature)
+
+    def layers(self, parameters: Any, n: int) -> GradientLayers:
+        """The layers of a circuit: the second one gives the gradient itself, unless a complexity has better ones."""
+        return GradientLayers(jnp.eye(n), lambda w: self.gradient(parameters, w)[0], jnp.zeros(n))
 
     def primitives(self, parameters: Any) -> Primitives:
         """Pi, if there is one."""
@@ -187,6 +199,11 @@ class Mixture(AbstractComplexity):
         cost = centred_cost(pi, s)
         return pi, s - expected_cost(pi, s), cost.offset, cost.relative
 
+    def layers(self, parameters: Any, n: int) -> GradientLayers:
+        """The paper's: the mixture and its logarithm."""
+        pi, s = parameters
+        return GradientLayers(pi, lambda p: jnp.log(jnp.maximum(p, _TANGENT_BELOW)), s @ pi)
+
     def slack(self, parameters: Any) -> Any:
         """The tangent lies below p ln p by at most its point of contact, for each action."""
         return parameters[0].shape[-2] * _TANGENT_BELOW
@@ -232,6 +249,11 @@ class _Product(_AbstractProduct):
         # what is below the least normal number may count as zero
         rounding = relative_rounding(d, n) * (p + q) + within * p + unlikely * q + 4.0 * np.finfo(np.float64).tiny
         return (p - q) @ t, rounding @ jnp.abs(t)
+
+    def layers(self, parameters: Any, n: int) -> GradientLayers:
+        """The weighted sum of logarithms, and the product, which inhibition normalises."""
+        _, log_q, t, taken = _pooled(parameters, jnp.zeros(n))
+        return GradientLayers(t, lambda a: jax.nn.softmax(jnp.where(taken, a, -jnp.inf)), -jnp.exp(log_q) @ t)
 
 
 @jax.tree_util.register_static

@@ -226,6 +226,12 @@ def gate_of(problem: ConvexProblem, weights: Any) -> jax.Array:
     return reg.respond(reg.link(problem.log_prior, problem.alpha) - g / problem.eps, problem.caps, problem.alpha)[0]
 
 
+def nearest(problem: ConvexProblem, weights: Any) -> jax.Array:
+    """The weights nearest to these that sum to one below the caps, in the divergence of the regulariser."""
+    log_weights = reg.floored_log(weights)
+    return reg.respond(reg.link(log_weights, problem.alpha), problem.caps, problem.alpha)[0]
+
+
 class _Judged(NamedTuple):
     """What is known about some weights from the gradient there."""
 

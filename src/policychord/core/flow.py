@@ -5,7 +5,7 @@ What the two integrations, flow and circuit, have in common stands here too.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,11 +27,6 @@ from .objective import (
     require_problem,
     verb,
 )
-
-if TYPE_CHECKING:
-    from .convex import ConvexProblem
-else:  # loaded when it is first needed
-    ConvexProblem = Any
 
 _Record = TypeVar("_Record")
 
@@ -69,10 +64,12 @@ def flow(
     """
     check_times(t1, tau, save)
     posed = checked_any(problem)
-    first = first_weights(start, posed.log_prior)
-    joint_batch("start", first, posed.log_prior)
     if not isinstance(posed, Problem):
-        _require_convexity(posed)
+        from .stability import require_convexity
+
+        require_convexity(posed, "flow")
+    first = first_weights(start, posed)
+    joint_batch("start", first, posed.log_prior)
     return integrated("flow", lambda: _flow(posed, first, t1, tau, save), posed, first)
 
 
@@ -125,15 +122,6 @@ def _check_tau(tau: Any) -> Any:
     return values
 
 
-def _require_convexity(problem: ConvexProblem) -> None:
-    """Refuse a problem whose flow need not go where the theory says."""
-    if not problem.complexity.convex:
-        raise ValueError(
-            'the flow has a theory for convex complexities, and that of combine="local product" is not convex: use '
-            '`solve` for a local answer, or combine="product".'
-        )
-
-
 @partial(jax.jit, static_argnames="save")
 def _flow(problems: Any, first: Weights, t1: Any, tau: Any, save: int) -> Path:
     import diffrax  # slow to import
@@ -170,10 +158,17 @@ def check_times(t1: float, tau: float, save: int) -> None:
         raise ValueError(f"save = {save!r}: at least the first and the last moment are kept, so pass an integer >= 2.")
 
 
-def first_weights(start: ArrayLike | None, log_prior: Weights) -> Weights:
-    """Where a path begins: uniform unless `start` says where."""
-    n = log_prior.shape[-1]
-    return np.full(n, 1.0 / n) if start is None else check_simplex("start", start, log_prior)
+def first_weights(start: ArrayLike | None, problem: AnyProblem) -> Weights:
+    """Where a path begins unless `start` says where: uniform, or as near to it as caps allow."""
+    if start is not None:
+        return check_simplex("start", start, problem.log_prior)
+    n = problem.log_prior.shape[-1]
+    uniform = np.full(n, 1.0 / n)
+    if isinstance(problem, Problem) or problem.caps is None:
+        return uniform
+    from .convex import nearest, over_batch
+
+    return in_kind(lambda: over_batch(nearest, problem, uniform), problem)
 
 
 def follow(velocity: Callable[..., Any], method: Any, begin: Any, times: Any, tolerances: Any, max_steps: int) -> Any:

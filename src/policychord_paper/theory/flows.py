@@ -7,7 +7,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from policychord import Problem, certify, energy, flow, gate, problem
-from policychord.core.circuit import curvatures
+from policychord.core.stability import curvatures
 
 from .problems import SHAPES, TheorySettings, exact, join, per_shape, pick, random_problems, random_weights
 

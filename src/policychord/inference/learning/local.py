@@ -7,7 +7,14 @@ With pi_a = softmax(l_a) and the surprise g = ln(Pi w) + s of each action, the e
 The synapse from primitive a to action i needs the weight w_a, the surprise g_i and pi_a^T g. In the circuit these are
 its input (layer w), what its target signals (b + s), and the sum that layer y receives for primitive a: all are local.
 Where the weights have settled in every situation this goes down the gradient of the mean optimal energy, one situation
-at a time. Nothing is proved where they have not.
+at a time. Nothing is proved where they have not, nor for a step that is not small.
+
+A synapse that adds up what it sees, and changes once all situations have been met, needs no small step:
+
+    l_a <- l_a - rate sum_s w_a g / sum_s w_a,   0 < rate <= 1.
+
+The mean energy then falls by at least sum_a mean_s(w_a) KL(pi_a || pi_a new)/rate, from every start: the divergence of
+two mixtures is at most that of their primitives, so that F is 1-smooth relative to sum_a w_a pi_a . ln pi_a.
 """
 
 from functools import partial
@@ -21,11 +28,13 @@ from jaxtyping import Float
 
 from ..._types import ArrayLike, require_float64
 from ...core._method import MIXTURE_FLOOR
-from ...core.circuit import TimeScales, _slow_layers, time_scales
+from ...core.circuit import _slow_layers
 from ...core.equilibrium import solve
 from ...core.objective import Problem, energy, gate
+from ...core.stability import TimeScales, time_scales
 
-Signal = Literal["settled", "sampled", "flow"]
+Signal = Literal["settled", "sampled", "flow", "accumulated"]
+CircuitSignal = Literal["flow", "accumulated"]
 FINE = 0.5  # of eps: the time step of the flow in tau, half of what is stable
 RTOL, ATOL = 1e-5, 1e-8
 
@@ -63,10 +72,11 @@ def drift(
       responsibility, l_a -= rate r_a (g_u - mean g)(e_u - pi_a), which is the same step on average.
     - `flow`: weights follow the softmax flow for `hold` time constants in each situation, from where the last one left
       them, while the primitives drift at `rate` for each time constant.
+    - `accumulated`: one step after each pass, by the mean surprise of each action, weighted by the primitive's weight.
+      With a rate of at most one the energy never rises.
     """
     require_float64()
-    if signal not in get_args(Signal):
-        raise ValueError(f"signal = {signal!r}: use {', '.join(map(repr, get_args(Signal)))}.")
+    _check_signal(signal, get_args(Signal), rate)
     cost, logits, log_prior = _checked(cost, logits, prior)
     keys = jax.random.split(jax.random.key(seed), len(logits))
     steps = max(1, int(np.ceil(hold / (FINE * min(eps, 1.0)))))
@@ -97,7 +107,14 @@ def _drift(
         step = blame * (jax.nn.one_hot(u, len(s))[:, None] - pi)
         return (rows - rate * step, w, usual + 0.02 * (g[u] - usual), key), None
 
+    def settle(state: Any, situation: Any) -> Any:
+        pi = jax.nn.softmax(state[0], axis=0)
+        w = solve(Problem(pi, cost[situation], eps, log_prior)).weights
+        return state, (w, jnp.log(jnp.maximum(pi @ w, MIXTURE_FLOOR)) + cost[situation])
+
     def from_start(rows: Any, key: Any) -> Any:
+        if signal == "accumulated":
+            return _pass(settle, (rows,), 0, key, passes, cost, eps, log_prior, rate)
         begin = (rows, jnp.exp(log_prior), jnp.asarray(0.0), key)
         return _pass(meet, begin, 0, key, passes, cost, eps, log_prior)
 
@@ -105,12 +122,19 @@ def _drift(
 
 
 def _pass(
-    meet: Any, begin: Any, logits: int, key: Any, passes: int, cost: Any, eps: Any, log_prior: Any
+    meet: Any, begin: Any, logits: int, key: Any, passes: int, cost: Any, eps: Any, log_prior: Any, rate: Any = None
 ) -> tuple[Any, Any]:
-    """Meet all situations in random order, `passes` times: part `logits` of the state in the end, and the energies."""
+    """Meet all situations in random order, `passes` times: part `logits` of the state in the end, and the energies.
+
+    With a rate the logits change once for each pass, by the weights and surprises that `meet` gives.
+    """
 
     def over(state: Any, key: Any) -> Any:
-        state, _ = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
+        state, seen = jax.lax.scan(meet, state, jax.random.permutation(key, len(cost)))
+        if rate is not None:
+            state = list(state)
+            state[logits] = state[logits] - rate * _mean_surprise(*seen)
+            state = tuple(state)
         return state, _mean_energy(state[logits], cost, eps, log_prior)
 
     end, path = jax.lax.scan(over, begin, jax.random.split(key, passes))
@@ -132,6 +156,12 @@ def _signal(pi: Any, w: Any, g: Any) -> Any:
     return w * pi * (g[:, None] - g @ pi)
 
 
+def _mean_surprise(w: Any, g: Any) -> Any:
+    """sum_s w_a g_i / sum_s w_a (d, n), less its least entry, which moves no primitive; w (s, n), g (s, d)."""
+    mean = g.T @ w / jnp.maximum(jnp.sum(w, axis=0), MIXTURE_FLOOR)
+    return mean - jnp.min(mean, axis=0)
+
+
 def _flow(now: Any, s: Any, eps: Any, log_prior: Any, rate: Any, dt: Any) -> Any:
     rows, w = now
     pi = jax.nn.softmax(rows, axis=0)
@@ -148,6 +178,7 @@ def drift_in_circuit(
     eps: float,
     logits: ArrayLike,
     *,
+    signal: CircuitSignal = "flow",
     rate: float = 0.1,
     passes: int = 40,
     hold: float = 5.0,
@@ -159,19 +190,24 @@ def drift_in_circuit(
 
     dl_ia/dt = -rate w_a pi_ia (b_i + s_i - sum_j pi_ja (b_j + s_j)), with the layers' own activity w and b, which need
     not have settled. The situation changes every `hold` tau, in random order.
+
+    With signal="accumulated" synapses rest during a pass. Each adds up w_a (b_i + s_i) and w_a at the end of every
+    situation, and changes by their ratio after the last one, times `rate`.
     """
     require_float64()
+    _check_signal(signal, get_args(CircuitSignal), rate)
     cost, logits, log_prior = _checked(cost, logits, prior)
     keys = jax.random.split(jax.random.key(seed), len(logits))
     constants = time_scales(eps) if scales is None else scales
-    end, path = _in_circuit(logits, keys, cost, eps, log_prior, rate, hold, constants, passes)
+    end, path = _in_circuit(logits, keys, cost, eps, log_prior, rate, hold, constants, passes, signal == "accumulated")
     return Drift(np.asarray(end), np.asarray(path))
 
 
-@partial(jax.jit, static_argnames=("passes",))
+@partial(jax.jit, static_argnames=("passes", "rests"))
 def _in_circuit(
-    logits: Any, keys: Any, cost: Any, eps: Any, log_prior: Any, rate: Any, hold: Any, scales: Any, passes: int
-) -> Any:
+    logits: Any, keys: Any, cost: Any, eps: Any, log_prior: Any, rate: Any, hold: Any, scales: Any, passes: int,
+    rests: bool,
+) -> Any:  # fmt: skip
     import diffrax  # slow to import, and only this needs it
     import optimistix
 
@@ -182,7 +218,8 @@ def _in_circuit(
         heard = (b + s) @ pi
         dy = (-eps * y - heard + eps * log_prior) / scales.gradient
         fast = ((pi @ w - a) / scales.hidden, (log_a - b) / scales.hidden, dy)
-        return (*fast, *_slow_layers(scales, y, log_m, r, w), -rate * w * pi * ((b + s)[:, None] - heard))
+        drifts = jnp.zeros_like(rows) if rests else -rate * w * pi * ((b + s)[:, None] - heard)
+        return (*fast, *_slow_layers(scales, y, log_m, r, w), drifts)
 
     def meet(state: Any, situation: Any) -> Any:
         end = diffrax.diffeqsolve(
@@ -191,17 +228,25 @@ def _in_circuit(
             t0=0.0, t1=hold, dt0=None, y0=state, args=cost[situation],
             stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL), max_steps=4096, throw=False,
         )  # fmt: skip
-        return jax.tree_util.tree_map(lambda leaf: leaf[0], end.ys), None
+        state = jax.tree_util.tree_map(lambda leaf: leaf[0], end.ys)
+        return state, (state[5], state[1] + cost[situation])
 
     def from_start(rows: Any, key: Any) -> Any:
         pi, w = jax.nn.softmax(rows, axis=0), jnp.exp(log_prior)
         a = pi @ w
         y = log_prior - (jnp.log(a) @ pi) / eps
         begin = (a, jnp.log(a), y, logsumexp(y), y - logsumexp(y), w, rows)
-        return _pass(meet, begin, -1, key, passes, cost, eps, log_prior)
+        return _pass(meet, begin, -1, key, passes, cost, eps, log_prior, rate if rests else None)
 
     # one after another: together, every start would take as many steps as the one that needs most
     return jax.lax.map(lambda arguments: from_start(*arguments), (logits, keys))
+
+
+def _check_signal(signal: str, known: tuple[str, ...], rate: float) -> None:
+    if signal not in known:
+        raise ValueError(f"signal = {signal!r}: use {', '.join(map(repr, known))}.")
+    if signal == "accumulated" and not 0.0 < rate <= 1.0:
+        raise ValueError(f"rate = {rate}: accumulated steps lower the energy at rates above 0 and up to 1.")
 
 
 def _checked(cost: ArrayLike, logits: ArrayLike, prior: ArrayLike | None) -> tuple[Any, Any, Any]:

@@ -6,11 +6,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ...core.circuit import TimeScales, circuit, circuit_stability, time_scales
+from ...core.circuit import circuit
 from ...core.equilibrium import solve
 from ...core.flow import flow
-from ...core.objective import AnyProblem, Problem, energy, problem
+from ...core.objective import AnyProblem, energy, problem
 from ...core.regularisers import Tsallis
+from ...core.stability import TimeScales, circuit_stability, time_scales
 from ..inputs import Input, changed, check_names, describe_inputs, values_of
 from ..wire import Frame
 from .base import Room
@@ -159,13 +160,7 @@ def _flow_frame(settings: _GateSettings) -> Frame:
 
 def _circuit_frame(settings: _GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
-    if _sparse(settings):
-        raise ValueError(
-            "These layers compute a softmax, so they are drawn for the entropy only. The documentation of the circuit "
-            "has one for sparsemax."
-        )
     posed, ladder = _gate_problem(settings), _scales(settings)
-    assert isinstance(posed, Problem)  # with the entropy it is the paper's own
     verdict = circuit_stability(posed, ladder)
     path = circuit(posed, HORIZON * settings.tau, ladder, start=_start(settings), save=4 * SAVED)
     layers = path.layers
@@ -184,11 +179,9 @@ def _snippet(settings: _GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
     ladder = "posed.eps" if settings.ladder == "stable" else "1.0"
-    names = "Tsallis, flow, problem, solve" if _sparse(settings) else (
-        "circuit, circuit_stability, flow, problem, solve, time_scales"
-    )  # fmt: skip
+    names = ("Tsallis, " if _sparse(settings) else "") + "circuit, circuit_stability, flow, problem, solve, time_scales"
     regulariser = f", regulariser=Tsallis({settings.alpha})" if _sparse(settings) else ""
-    text = f"""\
+    return f"""\
 import numpy as np
 from policychord import {names}
 
@@ -205,8 +198,7 @@ print("weights", best.weights.round(4), "proved within", best.certificate.gap)
 start = np.array({_start(settings).tolist()})
 path = flow(posed, t1={HORIZON * settings.tau}, start=start, tau={settings.tau})
 print("the flow ends at", path.weights[-1].round(4))
-"""
-    return text if _sparse(settings) else text + f"""
+
 scales = time_scales({ladder}, tau={settings.tau})
 print("the circuit settles:", bool(circuit_stability(posed, scales).stable))
 layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=start).layers

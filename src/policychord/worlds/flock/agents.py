@@ -10,6 +10,7 @@ import numpy as np
 from ..._types import Array, Time
 from ...actions import Grid
 from ...agent import Composer, gate_in_time
+from ...agent.gates import bias
 from ...models import GaussianTarget, Reference, Sum
 from ...models.base import AbstractModel
 from ...population import Passive, Population
@@ -73,6 +74,7 @@ def boid(settings: FlockSettings, env: Flock, informed: bool) -> Composer:
         _model(settings, env, actions, informed),
         actions,
         settings.eps,
+        bias(settings.prior),
         selection=settings.selection,
         gate=gate_in_time("prior" if settings.fixed_weights else settings.gate, settings.duration, settings.tau),
         tol=settings.tol,
@@ -89,9 +91,13 @@ def flock_agents(settings: FlockSettings, env: Flock) -> Population | Passive:
 
 
 def actions_of(settings: FlockSettings) -> Grid:
-    """Accelerations: a grid on the disc of those allowed (648 of the 30^2 cells)."""
+    """Accelerations: a grid on the disc of those allowed (648 of the 30^2 cells), or the square around it.
+
+    Accelerations in the corners of the square are limited to the disc when they are carried out.
+    """
     most = settings.max_acceleration
-    return Grid([-most, -most], [most, most], settings.grid, radius=most, saturates=True)
+    radius = most if settings.cells == "disc" else None
+    return Grid([-most, -most], [most, most], settings.grid, radius=radius, saturates=True)
 
 
 def _model(settings: FlockSettings, env: Flock, actions: Grid, informed: bool) -> AbstractModel:

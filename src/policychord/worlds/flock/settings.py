@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from ...agent import DURATION, check_used
 
@@ -42,6 +42,13 @@ class FlockSettings(BaseModel):
     )
     desired_variance: float = Field(default=0.01, gt=0, description="of the desired next state, Sigma_q (m^2, m^2/s^2)")
     eps: float = Field(default=0.5, ge=1e-9, le=1e9, description="temperature")
+    prior: tuple[PositiveFloat, PositiveFloat, PositiveFloat] = Field(
+        default=(1.0, 1.0, 1.0),
+        description="shares of separation, alignment and cohesion where the cost does not decide (bias)",
+    )
+    cells: Literal["disc", "square"] = Field(
+        default="disc", description="action grid: its points on the disc of u_max (648 of 900), or all of them"
+    )
 
     # what the table leaves open
     steps: int = Field(default=440, ge=1, description="time steps")
@@ -65,7 +72,7 @@ class FlockSettings(BaseModel):
         default=DURATION, gt=0, description="how long flow or circuit run at each decision, in the unit of tau"
     )
     tau: float = Field(default=1.0, gt=0, description="time constant of the weights in flow and circuit")
-    fixed_weights: bool = Field(default=False, description="keep the weights at 1/3, a control")
+    fixed_weights: bool = Field(default=False, description="keep the weights at the prior, 1/3, a control")
     followers: Followers = Field(default="composed", description="what boids without a goal do")
     form: Form = Field(default="released", description="constants and form of the followers from the literature")
     selection: Literal["sample", "mean", "mode"] = Field(default="sample", description="how actions are chosen")
@@ -84,7 +91,7 @@ class FlockSettings(BaseModel):
             raise ValueError("with fixed_weights no model is consulted, so collision_term would be ignored.")
         if self.fixed_weights and self.gate != "equilibrium":
             raise ValueError(f"with fixed_weights no gate is asked, so gate = {self.gate!r} would be ignored.")
-        check_used(self.gate, self.duration, self.tau)
+        check_used(self.gate, self.duration, self.tau, self.prior)
         if self.search == "cells" and (self.followers != "composed" or self.update == "sequential"):
             raise ValueError("search = 'cells' serves composed boids that are updated synchronously.")
         return self

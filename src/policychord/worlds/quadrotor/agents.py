@@ -11,6 +11,7 @@ from scipy.linalg import expm
 from ..._types import Time
 from ...actions import Grid
 from ...agent import Composer, Decision, gate_in_time
+from ...agent.gates import bias
 from ...core._method import Outcome
 from ...core.objective import Certificate
 from ...models.cost import Cost
@@ -236,7 +237,7 @@ def composer(settings: QuadrotorSettings, experiment: Experiment, how: Compositi
     primitives = {name: Gaussian(flown[name], how.spread) for name in ("stabilise", "track")}
     grid = Grid([LEAST_THRUST - how.margin] * 2, [LARGEST_THRUST + how.margin] * 2, how.points, saturates=True)
     gate = gate_in_time(how.gate, how.duration, how.tau)
-    return Composer(primitives, model, grid, how.eps, gate=gate, selection=how.selection)
+    return Composer(primitives, model, grid, how.eps, bias(how.prior), gate=gate, selection=how.selection)
 
 
 def agent_and_world(

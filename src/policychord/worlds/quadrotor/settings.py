@@ -38,7 +38,7 @@ class CompositionSettings(_Frozen):
     gate: Gate = Field(
         default="equilibrium",
         description="where weights come from: the optimum, the flow or the circuit that goes on from the last "
-        "decision, one step as in the paper's scripts, the prior (50/50), or the cheapest primitive alone",
+        "decision, one step as in the paper's scripts, the prior, or the cheapest primitive alone",
     )
     duration: PositiveFloat = Field(
         default=DURATION, description="how long flow or circuit run at each decision, in the unit of tau"
@@ -55,6 +55,9 @@ class CompositionSettings(_Frozen):
     eps: PositiveFloat = Field(
         default=0.05, description="temperature: low follows the cost, high takes half of each (Tables S3, S4)"
     )
+    prior: tuple[PositiveFloat, PositiveFloat] = Field(
+        default=(1.0, 1.0), description="shares of the stabilising and the tracking controller by habit (bias)"
+    )
     spread: PositiveFloat = Field(
         default=0.01, description="standard deviation of the primitives, root of Sigma_u in Tables S3, S4 (N)"
     )
@@ -63,7 +66,7 @@ class CompositionSettings(_Frozen):
 
     @model_validator(mode="after")
     def _used(self) -> Self:
-        check_used(self.gate, self.duration, self.tau)
+        check_used(self.gate, self.duration, self.tau, self.prior)
         return self
 
 
