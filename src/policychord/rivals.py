@@ -22,24 +22,23 @@ def mppi(
     *,
     steps: int = 30,
     samples: int = 64,
-    knots: int | None = None,
-    noise: ArrayLike = 0.3,
-    temperature: ArrayLike = 0.05,
+    knots: int = 8,
+    noise: ArrayLike = 0.1,
+    temperature: ArrayLike = 0.5,
     nominal: ArrayLike | None = None,
     seed: int = 0,
 ) -> Plan:
     """Model-predictive path integral control: `agent.Plan` around one constant action, free in all of its steps.
 
-    `nominal` is that action, the middle of the range unless given. `samples=1` more or less costs `steps` simulated
-    steps per decision.
+    `nominal` is that action, the middle of the range unless given; a decision takes `samples` times `steps` simulated
+    steps. The other settings are those of `Plan`, and their defaults were chosen by the same rule as there.
     """
     middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
     still = Gaussian(jnp.asarray(middle, dtype=float), 1.0)
     free = Cost(lambda observation, action, k: 0.0)
     composer = Composer({"plan": still}, free, actions, 1.0, gate="prior", selection="mean")
-    knots = max(2, steps // 4) if knots is None else knots
     return Plan(
-        composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=knots, noise=noise,
+        composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
         temperature=temperature, seed=seed,
     )  # fmt: skip
 
@@ -52,7 +51,7 @@ def random_shooting(
     steps: int = 30,
     samples: int = 64,
     hold: int = 1,
-    temperature: ArrayLike = 1e-3,
+    temperature: ArrayLike = 0.15,
     seed: int = 0,
 ) -> Commitment:
     """Random sequences of labels, each held for `hold` steps; the best one is kept: `agent.Commitment` of constants."""

@@ -19,7 +19,11 @@ A = jnp.array([[1.0, 0.1], [0.0, 1.0]])
 GAINS = {"soft": jnp.array([[0.5, 0.8], [0.1, 0.0]]), "stiff": jnp.array([[2.0, 1.0], [0.0, 0.4]])}
 HABITS = {name: Gaussian(lambda x, k, gain=gain: -gain @ x, 0.2, outside="tail") for name, gain in GAINS.items()}
 START = jnp.array([0.7, -0.4])
-decide = eqx.filter_jit(lambda agent, x, k, memory: agent.decide(KEY, x, k, memory))
+compiled = eqx.filter_jit(lambda agent, x, k, memory: agent.decide(KEY, x, k, memory))
+
+
+def decide(agent, x, k, memory):
+    return compiled(agent, x, jnp.asarray(k), memory)
 
 
 def predict(x, u, k):
@@ -71,6 +75,18 @@ def test_candidates_are_the_mixture_the_kept_plan_and_mirrored_noise():
     assert single == [[1.0, 0.0], [0.3, 0.7], [0.0, 1.0], [0.3, 0.7], [1.0, 0.0], [0.3, 0.7], [0.0, 1.0]]
     spread = np.asarray(eqx.tree_at(lambda p: p.noise, PLAN, 0.6)._candidates(jnp.array([0.3, 0.7]), kept)[1])
     np.testing.assert_allclose(spread[3] * 0.5, own[3], atol=1e-15)
+
+
+def test_constant_residuals_last_for_shares_of_the_free_steps():
+    agent = Plan(FIXED, predict, stage, steps=8, samples=26, free=4)
+    shares, residual = map(np.asarray, agent._candidates(jnp.array([0.3, 0.7]), jnp.zeros((4, 2))))
+    lasting = np.sum(residual[2:, :, 0] != 0.0, axis=1)
+    assert set(lasting) == {1, 2, 4}
+    for row, mix, steps in zip(residual[2:], shares[2:], lasting, strict=True):
+        np.testing.assert_array_equal(row[:steps], np.tile(row[0], (steps, 1)))
+        np.testing.assert_array_equal(mix[steps:], np.tile([0.3, 0.7], (4 - steps, 1)))
+    held = {(tuple(mix[0]), int(steps)) for mix, steps in zip(shares[2:], lasting, strict=True)}
+    assert len(held) == 3 * 3  # the mixture and both primitives, for each time
 
 
 def test_the_average_by_hand():
@@ -146,10 +162,16 @@ def test_a_model_without_numbers_leaves_the_mixture(lost):
 
 
 def test_a_primitive_that_is_no_number_is_left_out():
-    broken = Composer(HABITS | {"lost": Gaussian([jnp.nan, 0.0], 0.2)}, Cost(stage), BOX, 0.5, gate="prior")
-    agent = Plan(broken, predict, stage, steps=8, samples=16, noise=1e-9)
-    action = decide(agent, START, 0, agent.start()).action
-    assert np.all(np.isfinite(action))
+    lost = Gaussian(lambda x, k: jnp.array([jnp.nan, 0.0]), 0.2)
+    broken = FIXED.replace(primitives=HABITS | {"lost": lost}, prior=[0.3, 0.3, 0.4])
+    whole = FIXED.replace(prior=[0.5, 0.5])
+    tried = _Candidate(jnp.tile(jnp.array([0.3, 0.3, 0.4]), (3, 1)), jnp.zeros((3, 2)))
+    cost, _ = _simulate(Plan(broken, predict, stage).rollouts, PLAN.scale, jnp.array([0.3, 0.3, 0.4]), START, 0, tried)
+    fine = _Candidate(jnp.full((3, 2), 0.5), jnp.zeros((3, 2)))
+    other, _ = _simulate(Plan(whole, predict, stage).rollouts, PLAN.scale, jnp.array([0.5, 0.5]), START, 0, fine)
+    assert float(cost) == pytest.approx(float(other), rel=1e-12)
+    agent = Plan(broken, predict, stage, steps=8, samples=16)
+    assert np.all(np.isfinite(decide(agent, START, 0, agent.start()).action))
 
 
 def test_a_simulator_is_asked_for_all_candidates_at_once():
@@ -253,8 +275,8 @@ def test_mppi_is_a_plan_around_a_constant():
     regulator = pc.models.riccati(A, 0.1 * np.eye(2), np.eye(2), 0.1 * np.eye(2))
     best = float(START @ regulator.cost_to_go @ START)
     assert best < float(cost) < 1.5 * best < float(still)
-    np.testing.assert_array_equal(rivals.mppi(BOX, predict, stage, nominal=[0.5, 0.5]).composer.primitives[0].mean,
-                                  [0.5, 0.5])  # fmt: skip
+    around = rivals.mppi(BOX, predict, stage, nominal=[0.5, 0.5], noise=1e-9)
+    np.testing.assert_allclose(decide(around, START, 0, around.start()).action, [0.5, 0.5], atol=1e-8)
 
 
 def test_random_shooting_draws_labels():
@@ -269,12 +291,11 @@ def test_random_shooting_draws_labels():
 
 
 def test_functions_and_policies_are_primitives_like_others():
+    box = FIXED.replace(actions=Sampled([-1.0, -1.0], [1.0, 1.0], count=16))
     numpy = {"soft": Policy(lambda x: -np.asarray(GAINS["soft"]) @ np.asarray(x), 0.2), "stiff": HABITS["stiff"]}
-    agent = Plan(
-        FIXED.replace(primitives=numpy, prior=[0.3, 0.7]), predict, stage, steps=8, samples=16, free=3, knots=2
-    )
-    expected = decide(PLAN, START, 0, PLAN.start()).action
-    np.testing.assert_allclose(decide(agent, START, 0, agent.start()).action, expected, atol=1e-6)
+    agents = [Plan(one, predict, stage, steps=8, samples=16) for one in (box, box.replace(primitives=numpy))]
+    actions = [decide(agent, START, 0, agent.start()).action for agent in agents]
+    np.testing.assert_allclose(actions[1], actions[0], atol=1e-6)
     choosing = Composer({"a": Categorical(lambda x, k: jnp.array([x, -x]))}, Cost([0.0, 0.0]), Finite(2), 1.0)
     held = Commitment(choosing, push, lambda x, u, k: x**2, steps=4, samples=4)
     assert int(decide(held, jnp.asarray(-1.0), 0, held.start()).action) == 1

@@ -84,10 +84,10 @@ class Plan(eqx.Module):
         *,
         steps: int = 30,
         samples: int = 64,
-        free: int = 3,
+        free: int = 4,
         knots: int = 1,
         noise: ArrayLike = 0.3,
-        temperature: ArrayLike = 0.5,
+        temperature: ArrayLike = 0.15,
         scale: ArrayLike | None = None,
         by: By = "samples",
         seed: int = 0,
@@ -131,7 +131,10 @@ class Plan(eqx.Module):
         simulate = partial(_simulate, self.rollouts, self.scale, weights, observation, k)
         improve = self._average if self.by == "samples" else self._descend
         plan, effective, error, cost = improve(simulate, weights, memory.plan)
-        action = _act(self.rollouts, self.scale, weights, weights, plan[0], observation, k)[0]
+        actions = self.composer.actions
+        action = actions.inside(
+            _mix(actions, *_commands(self.rollouts, observation, k), weights) + self.scale * plan[0]
+        )
         rest = jnp.concatenate([plan[1:], jnp.zeros_like(plan[:1])])
         kept = Planned(rest, effective, error * self.scale, cost, inner)
         return Decision(action, weights, *weighed, kept)
@@ -155,11 +158,13 @@ class Plan(eqx.Module):
         noise = jnp.stack([noise, -noise], axis=1).reshape(-1, free, dim)[: self.samples]
         pair = np.arange(self.samples) // 2
         single = (pair % 2 == 1) & (n > 1)
-        which = np.eye(n)[pair // 2 % n]
-        shares = jnp.where(single[:, None], which, weights)
-        residual = noise + jnp.where(single[:, None, None], 0.0, plan)
-        shares, residual = shares.at[:2].set(weights), residual.at[0].set(0.0).at[1].set(plan)
-        return _Candidate(jnp.broadcast_to(shares[:, None], (self.samples, free, n)), residual)
+        # constant residuals last for all free steps, half of them, a quarter ...: what suits differs between tasks
+        turn = np.where(single, pair // 2 // n, pair // 2)
+        lasting = free // 2 ** (turn % free.bit_length()) if self.knots == 1 else np.full(self.samples, free)
+        within = np.arange(free) < lasting[:, None]
+        shares = jnp.where((single[:, None] & within)[..., None], np.eye(n)[pair // 2 % n][:, None], weights)
+        residual = jnp.where(within[..., None], noise, 0.0) + jnp.where(single[:, None, None], 0.0, plan)
+        return _Candidate(shares.at[:2].set(weights), residual.at[0].set(0.0).at[1].set(plan))
 
     def _descend(self, simulate: Any, weights: Array, plan: Array) -> tuple[Array, Array, Array, Array]:
         """The cheapest residuals that steps of Adam along the cost's gradient meet, from the kept plan or from none."""
@@ -214,7 +219,7 @@ class Commitment(eqx.Module):
         steps: int = 30,
         samples: int = 64,
         hold: int = 5,
-        temperature: ArrayLike = 0.5,
+        temperature: ArrayLike = 0.15,
         seed: int = 0,
     ):
         self.composer = composer
@@ -254,7 +259,8 @@ class Commitment(eqx.Module):
         cost = jax.vmap(cost_of)(sequences)
         share = _shares(cost, self.temperature)
         weights = share @ jnp.eye(n)[sequences[:, 0]]
-        action, commands = _act(self.rollouts, one, weights, weights, 0.0 * one, observation, k)
+        commands, valid = _commands(self.rollouts, observation, k)
+        action = _mix(actions, commands, valid, weights)
         best = sequences[jnp.argmin(jnp.where(jnp.isnan(cost), jnp.inf, cost))]
         error = jnp.full(one.shape, jnp.nan)
         if not actions.labels:
@@ -328,41 +334,42 @@ def _weigh(composer: Composer, observation: Observation, k: Time, memory: Any) -
     return weights, (weighed.certificate, weighed.outcome), remember(memory, weighed)
 
 
-def _act(
-    rollouts: Rollouts, scale: Array, weights: Array, shares: Array, residual: Array, x: Observation, k: Time
-) -> tuple[Action, Array]:
-    """The command of these shares of the primitives with a residual, and those of all primitives.
-
-    A primitive whose command is not a number is left out, and its share goes to the others.
-    """
-    actions = rollouts.actions
+def _commands(rollouts: Rollouts, x: Observation, k: Time) -> tuple[Array, Array]:
+    """The command of every primitive, and which of them are numbers."""
     commands = jnp.stack([rollouts._act(p, x, k) for p in rollouts.primitives])
-    if actions.labels:
-        return commands[jnp.argmax(shares)], commands
-    valid = jnp.all(jnp.isfinite(commands), axis=-1)
-    commands = jnp.where(valid[:, None], commands, jnp.mean(actions.points, axis=0))
+    valid = jnp.all(jnp.isfinite(commands).reshape(len(commands), -1), axis=1)
+    return jnp.where(valid.reshape(-1, *[1] * (commands.ndim - 1)), commands, rollouts.actions.points[0]), valid
+
+
+def _mix(actions: AbstractActions, commands: Array, valid: Array, shares: Array) -> Action:
+    """These shares of the commands, of labels the one with the largest share; what is no number is left out."""
     shares = jnp.where(valid, shares, 0.0)
-    shares = jnp.where(jnp.sum(shares) > 0.0, shares, jnp.where(valid, weights, 1.0))
-    return actions.inside(shares / jnp.sum(shares) @ commands + scale * residual), commands
+    if actions.labels:
+        return commands[jnp.argmax(shares)]
+    shares = jnp.where(jnp.sum(shares) > 0.0, shares, jnp.where(jnp.any(valid), valid, 1.0))
+    return shares / jnp.sum(shares) @ commands
 
 
 def _simulate(
     rollouts: Rollouts, scale: Array, weights: Array, observation: Observation, k: Time, tried: _Candidate
 ) -> tuple[Array, Array]:
     """The cost of a candidate, and by how much it leaves the mixture in its free steps, in units of the scale."""
-    free = len(tried.residual)
+    free, actions = len(tried.residual), rollouts.actions
     observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
 
     def advance(number: Any, x: Observation, i: Array) -> tuple[Observation, tuple[Array, Array]]:
         here, within = jnp.minimum(i, free - 1), i < free
         shares = jnp.where(within, tried.shares[here], weights)
         residual = jnp.where(within, tried.residual[here], 0.0)
-        action, commands = _act(rollouts, scale, weights, shares, residual, x, k + i)
+        commands, valid = _commands(rollouts, x, k + i)
+        action = _mix(actions, commands, valid, shares)
+        if not actions.labels:
+            action = actions.inside(action + scale * residual)
+            residual = (action - _mix(actions, commands, valid, weights)) / scale
         cost = jnp.asarray(rollouts.stage_cost(x, action, k + i), dtype=float)
         following = rollouts._follow(x, action, k + i, number)
         following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
-        beside = residual if rollouts.actions.labels else (action - weights @ commands) / scale
-        return following, (cost, beside)
+        return following, (cost, residual)
 
     def future(number: Any) -> tuple[Array, Array]:
         _, (costs, residual) = jax.lax.scan(partial(advance, number), observation, jnp.arange(rollouts.steps))
