@@ -32,7 +32,7 @@ from policychord.runs.compiled import keep_programs
 RECORD = Path(__file__).parent.parent / "docs" / "explanation" / "composition.json"
 NAMES = ("3-D drone", "planar drone", "pendulum", "cart-pole")
 TUNED_IN, FRESH, BATCH = range(40), 1000, 50
-MASSES, FEWER = (0.8, 1.2), 50
+MASSES = (0.8, 1.2)
 PLANS = ({}, {"noise": 0.1}, {"free": 1}, {"free": 8, "noise": 0.5})
 MPPIS = ({}, {"knots": 16}, {"knots": 4}, {"knots": 4, "noise": 0.3})
 OURS = "plan"
@@ -93,11 +93,7 @@ class Arena:
         return min(tried, key=median)
 
     def agents(self, cell: Cell) -> dict[str, Callable[[], Any]]:
-        """Everybody, the cheap ones first."""
-        tuned = {
-            "plan, tuned": (self.plan, self.best("plan", self.plan, PLANS)),
-            "MPPI, tuned": (self.mppi, self.best("MPPI", self.mppi, MPPIS)),
-        }
+        """Everybody."""
         tilted = {"selection": "posterior mean"}
         return {
             "composed": lambda: self.composer(cell),
@@ -106,16 +102,17 @@ class Arena:
             "posterior, its own gate": lambda: self.composer(cell, "posterior", **tilted),
             "posterior, fixed weights": lambda: self.composer(cell, "prior", **tilted),
             OURS: lambda: self.plan(cell),
-            "MPPI": lambda: self.mppi(cell),
-            "commitment": lambda: self.plan(cell, Commitment),
-            "plan by gradient": lambda: self.plan(cell, by="gradient"),
+            "plan, tuned": lambda: self.plan(cell, **self.best("plan", self.plan, PLANS)),
             "plan, weights of the gate": lambda: self.plan(cell, gate="equilibrium"),
-            **{name: lambda make=make, told=told: make(cell, **told) for name, (make, told) in tuned.items()},
+            "plan by gradient": lambda: self.plan(cell, by="gradient"),
+            "commitment": lambda: self.plan(cell, Commitment),
+            "MPPI": lambda: self.mppi(cell),
+            "MPPI, tuned": lambda: self.mppi(cell, **self.best("MPPI", self.mppi, MPPIS)),
             "by hand": lambda: self.bench.task.hand[self.hand],
         }
 
 
-ROBUST = ("composed", "posterior", OURS, "MPPI", "by hand")  # played with a wrong mass
+ROBUST = ("composed", "posterior", OURS, "MPPI", "by hand")  # played with a wrong mass too
 
 
 def middle(costs: np.ndarray) -> str:
@@ -127,38 +124,41 @@ def middle(costs: np.ndarray) -> str:
 
 def share(ours: np.ndarray, theirs: np.ndarray) -> str:
     """The ratio of medians, and the share of episodes in which the plan costs less, with Wilson's interval."""
+    ours = ours[: len(theirs)]
     won, low, high = duel(ours, theirs)["wins"]
     return f"{np.median(ours) / np.median(theirs):.2f}, {won:.0%} ({low:.0%} to {high:.0%})"
 
 
-def measure(folder: Path, seeds: int) -> dict[str, dict[str, dict[str, np.ndarray]]]:
+def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str, np.ndarray]]]:
     """Costs by what is wrong with the model, agent and task, as far as the minutes allow."""
     found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
-    arenas = {name: Arena(name, folder) for name in reversed(NAMES)}
+    arenas = {name: Arena(name, folder) for name in NAMES}
+    fresh, fewer = range(FRESH, FRESH + seeds), range(FRESH, FRESH + few)
+    parts = [("", USUAL, fresh, True)]
+    parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, True) for mass in MASSES]
+    parts += [("", USUAL, fewer, False)]
     with suppress(TimeoutError):
-        for name, arena in arenas.items():
-            for who, agent in arena.agents(USUAL).items():
-                costs = arena.costs(who, agent, range(FRESH, FRESH + seeds))
-                found.setdefault("usual", {}).setdefault(who, {})[name] = costs
-        for name, arena in arenas.items():
-            for mass in MASSES:
-                cell = USUAL._replace(mass=mass)
+        for wrong, cell, episodes, first in parts:  # what matters most first
+            for name, arena in arenas.items():
                 for who, agent in arena.agents(cell).items():
-                    if who in ROBUST:
-                        costs = arena.costs(f"{who} mass {mass}", agent, range(FRESH, FRESH + FEWER))
-                        found.setdefault(f"mass x {mass}", {}).setdefault(who, {})[name] = costs
-    return found
+                    if (who in ROBUST) == first:
+                        costs = arena.costs(f"{who} {wrong}".strip(), agent, episodes)
+                        found.setdefault(wrong, {}).setdefault(who, {})[name] = costs
+    order = list(arenas[NAMES[0]].agents(USUAL))
+    return {wrong: {who: told[who] for who in order if who in told} for wrong, told in found.items()}
 
 
 def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> None:
     """The tables of the page and of the README."""
-    usual = found["usual"]
+    usual = found[""]
     titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
+    counts = {who: min(costs.shape[1] for costs in told.values()) for who, told in usual.items()}
 
     def rows(agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> list[list[str]]:
         return [[who, *(cell(who, name) if name in told else "" for name in NAMES)] for who, told in agents.items()]
 
-    keep(out, "costs", COMMAND, titles, rows(usual, lambda who, name: middle(usual[who][name][0])))
+    medians = rows(usual, lambda who, name: middle(usual[who][name][0]))
+    keep(out, "costs", COMMAND, titles | {"episodes": "d"}, [[*row, counts[row[0]]] for row in medians])
     others = {who: told for who, told in usual.items() if who != OURS}
 
     def against(who: str, name: str) -> str:
@@ -167,7 +167,7 @@ def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> Non
     keep(out, "paired", COMMAND, titles, rows(others, against))
     wrong = [
         [f"{who}, {cell}", *(middle(told[name][0]) if name in told else "" for name in NAMES)]
-        for cell, agents in found.items() if cell != "usual" for who, told in agents.items()
+        for cell, agents in found.items() if cell for who, told in agents.items()
     ]  # fmt: skip
     keep(out, "mass", COMMAND, titles, wrong)
     keep(out, "speed", COMMAND, titles, rows(usual, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}"))
@@ -204,6 +204,7 @@ def latency(out: Path, rounds: int = 200) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="fresh episodes")
+    parser.add_argument("--fewer", type=int, default=50, help="of them, for ablations and wrong models")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
     parser.add_argument("--folder", type=Path, default=Path("build/plan"))
     parser.add_argument("--out", type=Path, default=Path("build/plan.json"))
@@ -215,7 +216,7 @@ def main() -> None:
         latency(told.out)
         return
     BEFORE.append(time.time() + 60 * told.minutes)
-    tables(measure(told.folder, told.seeds), told.out)
+    tables(measure(told.folder, told.seeds, told.fewer), told.out)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from ..core._method import Outcome
 from ..core.objective import Certificate
 from ..models import BlackBox, Random, Rollouts
 from .composer import Composer
-from .decision import Decision
+from .decision import Decision, failed, remember
 from .gates import Prior
 
 By = Literal["samples", "gradient"]
@@ -127,17 +127,15 @@ class Plan(eqx.Module):
     ) -> Decision:
         """The first action of the improved plan. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else in_native_order(memory)
-        weights, weighed, inner = _weigh(self.composer, observation, k, memory.inner)
+        weights, (certificate, outcome), inner = _weigh(self.composer, observation, k, memory.inner)
         simulate = partial(_simulate, self.rollouts, self.scale, weights, observation, k)
         improve = self._average if self.by == "samples" else self._descend
         plan, effective, error, cost = improve(simulate, weights, memory.plan)
-        actions = self.composer.actions
-        action = actions.inside(
-            _mix(actions, *_commands(self.rollouts, observation, k), weights) + self.scale * plan[0]
-        )
+        actions, commands = self.composer.actions, _commands(self.rollouts, observation, k)
+        action = actions.inside(_mix(actions, *commands, weights) + self.scale * plan[0])
         rest = jnp.concatenate([plan[1:], jnp.zeros_like(plan[:1])])
-        kept = Planned(rest, effective, error * self.scale, cost, inner)
-        return Decision(action, weights, *weighed, kept)
+        kept: Any = Planned(rest, effective, error * self.scale, cost, inner)
+        return Decision(action, weights, certificate, outcome, kept)
 
     def _average(self, simulate: Any, weights: Array, plan: Array) -> tuple[Array, Array, Array, Array]:
         """The residuals that the candidates leave on average, the better the more."""
@@ -173,8 +171,8 @@ class Plan(eqx.Module):
         def cost_of(knots: Array, begin: Array) -> Array:
             return simulate(_Candidate(shares, begin + basis @ knots))[0]
 
-        begin = jnp.where(cost_of(jnp.zeros((self.knots, plan.shape[1])), plan) <= cost_of(
-            jnp.zeros((self.knots, plan.shape[1])), jnp.zeros_like(plan)), plan, 0.0)  # fmt: skip
+        zero, turns = jnp.zeros((self.knots, plan.shape[1])), self.samples // 4
+        begin = jnp.where(cost_of(zero, plan) <= cost_of(zero, jnp.zeros_like(plan)), plan, 0.0)
 
         def advance(carry: Any, i: Array) -> tuple[Any, Array]:
             knots, mean, square, best, least = carry
@@ -186,7 +184,6 @@ class Plan(eqx.Module):
             move = (mean / (1 - 0.7 ** (i + 1))) / (jnp.sqrt(square / (1 - 0.9 ** (i + 1))) + 1e-12)
             return (knots - self.noise * 0.9**i * move, mean, square, best, least), cost
 
-        zero, turns = jnp.zeros((self.knots, plan.shape[1])), self.samples // 4
         carry = (zero, zero, zero, zero, jnp.asarray(jnp.inf))
         (*_, best, _), cost = jax.lax.scan(advance, carry, jnp.arange(turns))
         unknown = jnp.asarray(jnp.nan)
@@ -265,8 +262,9 @@ class Commitment(eqx.Module):
         error = jnp.full(one.shape, jnp.nan)
         if not actions.labels:
             error = jnp.sqrt(jnp.tensordot(share**2, (commands[sequences[:, 0]] - weights @ commands) ** 2, axes=1))
-        kept = Planned(jnp.concatenate([best[1:], best[-1:]]), 1.0 / jnp.sum(share**2), error, cost)
-        return Decision(action, weights, *_unproved(), kept)
+        certificate, outcome = _unproved()
+        kept: Any = Planned(jnp.concatenate([best[1:], best[-1:]]), 1.0 / jnp.sum(share**2), error, cost)
+        return Decision(action, weights, certificate, outcome, kept)
 
     def _sequences(self, kept: Int[Array, " steps"]) -> Int[Array, "samples steps"]:
         """Which primitive acts at every step of every candidate."""
@@ -319,7 +317,9 @@ def _unproved() -> tuple[Certificate, Array]:
     return Certificate(nothing, nothing), jnp.asarray(int(Outcome.NOT_OPTIMISED), "int8")
 
 
-def _weigh(composer: Composer, observation: Observation, k: Time, memory: Any) -> tuple[Array, Any, Any]:
+def _weigh(
+    composer: Composer, observation: Observation, k: Time, memory: Any
+) -> tuple[Array, tuple[Certificate, Array], Any]:
     """The weights of the mixture, their certificate and outcome, and the composer's memory.
 
     Fixed weights need no cost, so none is simulated for them.
@@ -328,8 +328,6 @@ def _weigh(composer: Composer, observation: Observation, k: Time, memory: Any) -
         log_prior = composer.log_prior(observation, k) if callable(composer.log_prior) else composer.log_prior
         return jnp.exp(log_prior), _unproved(), memory
     weighed = composer.weigh(observation, k, memory)
-    from .decision import failed, remember
-
     weights = jnp.where(failed(weighed.outcome), memory.weights, weighed.weights)
     return weights, (weighed.certificate, weighed.outcome), remember(memory, weighed)
 
