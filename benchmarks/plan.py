@@ -33,9 +33,9 @@ RECORD = Path(__file__).parent.parent / "docs" / "explanation" / "composition.js
 NAMES = ("3-D drone", "planar drone", "pendulum", "cart-pole")
 TUNED_IN, FRESH, BATCH = range(40), 1000, 50
 MASSES = (0.8, 1.2)
-PLANS = ({}, {"noise": 0.1}, {"free": 1}, {"free": 8, "noise": 0.5})
+PLANS = ({}, {"noise": 0.1}, {"free": 1}, {"free": 4, "noise": 0.5})
 MPPIS = ({}, {"knots": 16}, {"knots": 4}, {"knots": 4, "noise": 0.3})
-OURS = "plan"
+OURS, LEARNING = "plan", "plan, learns the model's error"
 COMMAND = "python -m benchmarks.plan"
 
 
@@ -49,11 +49,15 @@ class Arena:
         self.ahead = {"steps": self.bench.task.horizon + 1, "samples": self.bench.task.actions.size}
 
     def composer(self, cell: Cell, gate: str = "equilibrium", **changes: Any) -> Composer:
-        chosen = self.chosen
-        return self.bench.composer(cell, chosen["follow"], chosen["eps"], chosen["nats"], gate).replace(**changes)
+        follow, eps, nats = (self.chosen[name] for name in ("follow", "eps", "nats"))
+        return self.bench.composer(cell, follow, eps, nats, "equilibrium").replace(gate=gate, **changes)
 
     def model(self, cell: Cell) -> Any:
         return self.bench.task.model(*(jnp.asarray(number) for number in (1.0, cell.mass, cell.drag)))
+
+    def view(self) -> Any:
+        env = self.bench.task.env
+        return env.observe(env.reset(jax.random.key(0)))
 
     def plan(self, cell: Cell, kind: Callable[..., Any] = Plan, gate: str = "prior", **told: Any) -> Any:
         """Around the fixed mixture that the composition's rollouts follow; weights of the gate take twice the steps."""
@@ -102,6 +106,7 @@ class Arena:
             "posterior, its own gate": lambda: self.composer(cell, "posterior", **tilted),
             "posterior, fixed weights": lambda: self.composer(cell, "prior", **tilted),
             OURS: lambda: self.plan(cell),
+            LEARNING: lambda: self.plan(cell, like=self.view()),
             "plan, tuned": lambda: self.plan(cell, **self.best("plan", self.plan, PLANS)),
             "plan, weights of the gate": lambda: self.plan(cell, gate="equilibrium"),
             "plan by gradient": lambda: self.plan(cell, by="gradient"),
@@ -112,7 +117,7 @@ class Arena:
         }
 
 
-ROBUST = ("composed", "posterior", OURS, "MPPI", "by hand")  # played with a wrong mass too
+ROBUST = ("composed", "posterior", OURS, LEARNING, "MPPI", "by hand")  # played with a wrong mass too
 
 
 def middle(costs: np.ndarray) -> str:
@@ -136,7 +141,7 @@ def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str,
     fresh, fewer = range(FRESH, FRESH + seeds), range(FRESH, FRESH + few)
     parts = [("", USUAL, fresh, True)]
     parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, True) for mass in MASSES]
-    parts += [("", USUAL, fewer, False)]
+    parts += [("", USUAL, fewer, False)]  # ablations
     with suppress(TimeoutError):
         for wrong, cell, episodes, first in parts:  # what matters most first
             for name, arena in arenas.items():
@@ -185,8 +190,7 @@ def latency(out: Path, rounds: int = 200) -> None:
         "MPPI": arena.mppi(USUAL, steps=25, samples=64),
         "composed, 32 points of 26 steps": arena.composer(USUAL),
     }.items():
-        env = arena.bench.task.env
-        view, memory = env.observe(env.reset(jax.random.key(0))), agent.start()
+        view, memory = arena.view(), agent.start()
         decide = eqx.filter_jit(lambda x, k, memory, agent=agent: agent.decide(jax.random.key(0), x, k, memory))
         jax.block_until_ready(decide(view, jnp.asarray(0), memory))
         wall, cpu = [], time.process_time()

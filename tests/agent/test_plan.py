@@ -201,6 +201,27 @@ def test_a_world_with_chance_counts_the_mean_over_its_futures():
     assert np.all(np.isfinite(decide(agent, START, 0, agent.start()).action))
 
 
+def test_a_constant_error_of_the_model_is_learned():
+    """The true world drifts; a plan that learns how much predicts it, and pays less than one that does not."""
+    drift = jnp.array([0.02, -0.05])
+
+    def played(agent):
+        def advance(carry, k):
+            x, memory = carry
+            decision = agent.decide(KEY, x, k, memory)
+            return (predict(x, decision.action, k) + drift, decision.memory), stage(x, decision.action, 0)
+
+        (_, memory), costs = jax.lax.scan(advance, (START, agent.start()), jnp.arange(60))
+        return memory, float(jnp.sum(costs))
+
+    _, ignorant = played(Plan(FIXED, predict, stage, steps=12))
+    memory, learned = played(Plan(FIXED, predict, stage, steps=12, like=START))
+    np.testing.assert_allclose(memory.missed, drift, rtol=0.01)
+    assert learned < ignorant
+    right, _ = played(Plan(FIXED, lambda x, u, k: predict(x, u, k) + drift, stage, steps=12, like=START))
+    np.testing.assert_allclose(right.missed, 0.0, atol=1e-12)
+
+
 def test_settings_that_do_not_fit():
     labels = Composer({"a": Table([0.5, 0.5])}, Cost([0.0, 1.0]), Finite(2), 1.0)
     with pytest.raises(ValueError, match="use Commitment"):

@@ -25,6 +25,8 @@ from .decision import Decision, failed, remember
 from .gates import Prior
 
 By = Literal["samples", "gradient"]
+LEARNED = 0.1  # share of what the model missed in a step that counts in later ones
+FREE = 8  # steps with a residual, unless given; chosen like the other defaults, by `benchmarks/plan.py`
 Predict = Callable[[Observation, Action, Time], Observation] | Random
 Stage = Callable[[Observation, Action, Time], ArrayLike]
 
@@ -37,6 +39,8 @@ class Planned(NamedTuple):
     error: Action  # standard error of the action, statistical: what other random candidates would change
     cost: Float[Array, " candidates"]  # what the model says of each candidate; the first follows the mixture
     inner: Any = ()  # the composer's own memory
+    missed: Any = ()  # what the model misses in a step, as far as it is learned
+    expected: Any = ()  # the next observation
 
 
 class _Candidate(NamedTuple):
@@ -57,9 +61,13 @@ class Plan(eqx.Module):
 
     - `predict(observation, action, k)`, `stage_cost(observation, action, k)`: as in `Rollouts`, `Random` and `BlackBox`
       included.
-    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual.
+    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual, at most 8 if not
+      given.
     - `noise`: standard deviation of the residuals, in units of `scale`, which is half the range of every action axis
       unless given; it is linear between `knots` in time. The same mirrored noise serves all decisions (`seed`).
+    - `like`: an observation. With it the plan adds to every prediction what the model missed in past steps, on average,
+      so that a constant error, such as a wrong mass, is learned while it acts. Observations must be numbers that do not
+      wrap around, as an angle does.
     - `by="gradient"` descends the cost of the residuals instead, where the model is differentiable: a quarter as many
       steps as there would be candidates.
     """
@@ -69,6 +77,7 @@ class Plan(eqx.Module):
     noise: Float[Array, ""]
     temperature: Float[Array, ""]
     scale: Float[Array, " dim"]
+    like: Observation | None
     steps: int = eqx.field(static=True)
     samples: int = eqx.field(static=True)
     free: int = eqx.field(static=True)
@@ -84,11 +93,12 @@ class Plan(eqx.Module):
         *,
         steps: int = 30,
         samples: int = 64,
-        free: int = 4,
+        free: int | None = None,
         knots: int = 1,
         noise: ArrayLike = 0.3,
         temperature: ArrayLike = 0.15,
         scale: ArrayLike | None = None,
+        like: Observation | None = None,
         by: By = "samples",
         seed: int = 0,
     ):
@@ -101,6 +111,7 @@ class Plan(eqx.Module):
         self.composer = composer
         self.rollouts = _rollouts(composer, predict, stage_cost, steps)
         self.steps, self.samples = self.rollouts.steps, _whole("samples", samples, 4)
+        free = min(FREE, self.steps) if free is None else free
         self.free, self.knots = _whole("free", free, 1, self.steps), _whole("knots", knots, 1)
         if self.knots > self.free:
             raise ValueError(f"knots = {knots} and free = {free}: at most one knot for each free step.")
@@ -109,6 +120,7 @@ class Plan(eqx.Module):
             for name, value in (("noise", noise), ("temperature", temperature))
         )
         self.scale, self.by, self.seed = _scale_of(composer.actions, scale), by, int(seed)
+        self.like = None if like is None else _floats(in_native_order(like))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +132,10 @@ class Plan(eqx.Module):
         nothing, dim = jnp.asarray(jnp.nan), self.scale.shape[0]
         tried = self.samples if self.by == "samples" else self.samples // 4
         error, cost = jnp.full(dim, jnp.nan), jnp.full(tried, jnp.nan)
-        return Planned(jnp.zeros((self.free, dim)), nothing, error, cost, self.composer.start())
+        plan, inner = jnp.zeros((self.free, dim)), self.composer.start()
+        none = () if self.like is None else jax.tree_util.tree_map(jnp.zeros_like, self.like)
+        expected = jax.tree_util.tree_map(lambda a: jnp.full_like(a, jnp.nan), none)
+        return Planned(plan, nothing, error, cost, inner, none, expected)
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Planned | None = None
@@ -128,13 +143,15 @@ class Plan(eqx.Module):
         """The first action of the improved plan. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else in_native_order(memory)
         weights, (certificate, outcome), inner = _weigh(self.composer, observation, k, memory.inner)
-        simulate = partial(_simulate, self.rollouts, self.scale, weights, observation, k)
+        missed = memory.missed if self.like is None else _learn(memory, observation)
+        simulate = partial(_simulate, self.rollouts, self.scale, weights, observation, k, missed=missed)
         improve = self._average if self.by == "samples" else self._descend
         plan, effective, error, cost = improve(simulate, weights, memory.plan)
         actions, commands = self.composer.actions, _commands(self.rollouts, observation, k)
         action = actions.inside(_mix(actions, *commands, weights) + self.scale * plan[0])
         rest = jnp.concatenate([plan[1:], jnp.zeros_like(plan[:1])])
-        kept: Any = Planned(rest, effective, error * self.scale, cost, inner)
+        expected = () if self.like is None else _predict(self.rollouts, _floats(observation), action, k, 0, missed)
+        kept: Any = Planned(rest, effective, error * self.scale, cost, inner, missed, expected)
         return Decision(action, weights, certificate, outcome, kept)
 
     def _average(self, simulate: Any, weights: Array, plan: Array) -> tuple[Array, Array, Array, Array]:
@@ -348,12 +365,33 @@ def _mix(actions: AbstractActions, commands: Array, valid: Array, shares: Array)
     return shares / jnp.sum(shares) @ commands
 
 
+def _floats(observation: Observation) -> Observation:
+    return jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
+
+
+def _learn(memory: Planned, observation: Observation) -> Any:
+    """What the model misses in a step, with the last one; nothing is expected of the first observation."""
+
+    def learn(missed: Array, expected: Array, seen: Array) -> Array:
+        return missed + LEARNED * jnp.where(jnp.isnan(expected), 0.0, seen - expected)
+
+    return jax.tree_util.tree_map(learn, memory.missed, memory.expected, _floats(observation))
+
+
+def _predict(rollouts: Rollouts, x: Observation, action: Action, k: Time, number: Any, missed: Any) -> Observation:
+    """The next observation, with what the model is known to miss."""
+    following = rollouts._follow(x, action, k, number)
+    following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
+    return following if isinstance(missed, tuple) and not missed else jax.tree_util.tree_map(jnp.add, following, missed)
+
+
 def _simulate(
-    rollouts: Rollouts, scale: Array, weights: Array, observation: Observation, k: Time, tried: _Candidate
-) -> tuple[Array, Array]:
+    rollouts: Rollouts, scale: Array, weights: Array, observation: Observation, k: Time, tried: _Candidate,
+    missed: Any = (),
+) -> tuple[Array, Array]:  # fmt: skip
     """The cost of a candidate, and by how much it leaves the mixture in its free steps, in units of the scale."""
     free, actions = len(tried.residual), rollouts.actions
-    observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
+    observation = _floats(observation)
 
     def advance(number: Any, x: Observation, i: Array) -> tuple[Observation, tuple[Array, Array]]:
         here, within = jnp.minimum(i, free - 1), i < free
@@ -365,9 +403,7 @@ def _simulate(
             action = actions.inside(action + scale * residual)
             residual = (action - _mix(actions, commands, valid, weights)) / scale
         cost = jnp.asarray(rollouts.stage_cost(x, action, k + i), dtype=float)
-        following = rollouts._follow(x, action, k + i, number)
-        following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
-        return following, (cost, residual)
+        return _predict(rollouts, x, action, k + i, number, missed), (cost, residual)
 
     def future(number: Any) -> tuple[Array, Array]:
         _, (costs, residual) = jax.lax.scan(partial(advance, number), observation, jnp.arange(rollouts.steps))
