@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,10 @@ class Arena:
 
 
 ROBUST = ("composed", "posterior", OURS, LEARNING, "MPPI", "by hand")  # played with a wrong mass too
+ABLATIONS = (
+    "MPPI, tuned", "posterior, fixed weights", "posterior, its own gate", "plan by gradient", "commitment", "cheapest",
+    "plan, weights of the gate", "plan, tuned",
+)  # fmt: skip
 
 
 def middle(costs: np.ndarray) -> str:
@@ -139,16 +144,14 @@ def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str,
     found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
     arenas = {name: Arena(name, folder) for name in NAMES}
     fresh, fewer = range(FRESH, FRESH + seeds), range(FRESH, FRESH + few)
-    parts = [("", USUAL, fresh, True)]
-    parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, True) for mass in MASSES]
-    parts += [("", USUAL, fewer, False)]  # ablations
+    parts = [("", USUAL, fresh, ROBUST)]
+    parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, ROBUST) for mass in MASSES]
+    parts += [("", USUAL, fewer, ABLATIONS)]
     with suppress(TimeoutError):
-        for wrong, cell, episodes, first in parts:  # what matters most first
-            for name, arena in arenas.items():
-                for who, agent in arena.agents(cell).items():
-                    if (who in ROBUST) == first:
-                        costs = arena.costs(f"{who} {wrong}".strip(), agent, episodes)
-                        found.setdefault(wrong, {}).setdefault(who, {})[name] = costs
+        for wrong, cell, episodes, agents in parts:  # what matters most first
+            for who, name in product(agents, NAMES):
+                costs = arenas[name].costs(f"{who} {wrong}".strip(), arenas[name].agents(cell)[who], episodes)
+                found.setdefault(wrong, {}).setdefault(who, {})[name] = costs
     order = list(arenas[NAMES[0]].agents(USUAL))
     return {wrong: {who: told[who] for who in order if who in told} for wrong, told in found.items()}
 

@@ -286,7 +286,7 @@ def test_commitment_holds_the_kept_sequence_and_shifts_it():
 
 
 def test_mppi_is_a_plan_around_a_constant():
-    agent = rivals.mppi(BOX, predict, stage, steps=12, samples=128, knots=4)
+    agent = rivals.mppi(BOX, predict, stage, steps=12, samples=128, knots=4, noise=0.3, temperature=0.15)
     memory, x, cost, still = agent.start(), START, 0.0, 0.0
     y = START
     for k in range(30):
