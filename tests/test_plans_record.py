@@ -50,6 +50,7 @@ def test_the_record_says_what_the_page_says():
     paired, mass = numbers("paired"), {who: cells["3-D drone"][0] for who, cells in numbers("mass").items()}
     for rival in ("composed", "MPPI", "MPPI, tuned"):
         assert all(low > 50.0 for _, _, low, _ in paired[rival].values()), rival
+    assert all(paired["plan by gradient"][task][2] > 50.0 for task in ("3-D drone", "planar drone", "cart-pole"))
     hand = paired["by hand"]
     assert hand["cart-pole"][2] > 50.0 > max(hand["3-D drone"][3], hand["planar drone"][3])
     assert paired["posterior"]["planar drone"][3] < 50.0
