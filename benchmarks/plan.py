@@ -129,7 +129,7 @@ def middle(costs: np.ndarray) -> str:
     """The median with its 95% interval, from order statistics."""
     ordered, n = np.sort(costs), len(costs)
     low, high = int(binom.ppf(0.025, n, 0.5)), int(binom.ppf(0.975, n, 0.5))
-    return f"{np.median(costs):.1f} ({ordered[low - 1]:.1f} to {ordered[high]:.1f})"
+    return f"{np.median(costs):.1f} ({ordered[max(low - 1, 0)]:.1f} to {ordered[min(high, n - 1)]:.1f})"
 
 
 def share(ours: np.ndarray, theirs: np.ndarray) -> str:
