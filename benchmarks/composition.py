@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.composition_tasks import TASKS, Alone, Task
-from policychord import Composer
+from policychord import Composer, Plan, rivals
 from policychord.effect_size import cliffs_delta, effect_size
 from policychord.loops.step import begin, step, streams_of
 from policychord.models import Cost, Rollouts
@@ -33,12 +33,11 @@ from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
 
 from flight import Blend  # isort: skip  # examples, found by the tasks' path
-from mppi import MPPI  # isort: skip
 
 CHOSEN_IN, FRESH, BATCH = range(50), 1000, 50  # episodes of choices, the first of those reported, and how many at once
 EPS, NATS = (0.05, 0.5), (1.0, 10.0, 100.0, 1000.0)
 FOLLOWED = 6  # mixtures at random that rollouts may follow, beside each primitive, equal weights, the best fixed one
-NOISE, WARMTH = (0.1, 0.3, 0.6), (0.01, 0.1, 1.0, 10.0)
+NOISE, WARMTH = (0.1, 0.3, 0.6), (0.15, 0.5, 1.5)
 LATEST = 2  # decisions by which a command may be late
 CRASHED = 1e6  # what an episode counts that ended early: more than any that did not
 MIXTURES = 100  # that are tried at random, and then again around the best
@@ -171,15 +170,15 @@ class Bench(NamedTuple):
         price = Cost(model.stage, predict=model.predict, cost_to_go=later)
         return Composer(parts, price, task.actions, eps, selection=cell.selection, gate=gate)
 
-    def planner(self, cell: Cell, follow: str, noise: float, warmth: float) -> MPPI:
+    def planner(self, cell: Cell, follow: str, noise: float, warmth: float) -> Plan:
         """As many simulated steps as the composition takes."""
         task = self.task
         model = task.model(jnp.asarray(1.0), jnp.asarray(cell.mass), jnp.asarray(cell.drag))
         samples = task.actions.size * (len(self.controllers(cell)) if follow == "each" else 1)
-        numbers = {"noise": jnp.asarray(noise), "temperature": jnp.asarray(warmth)}
-        return MPPI(
-            task.actions, model.predict, model.stage, task.planned, self.steps(cell) + 1, samples, task.dim, **numbers
-        )
+        return rivals.mppi(
+            task.actions, model.predict, model.stage, steps=self.steps(cell) + 1, samples=samples,
+            noise=jnp.asarray(noise), temperature=jnp.asarray(warmth), nominal=task.rest,
+        )  # fmt: skip
 
     def gate(self, cell: Cell, episodes: range, follow: str, eps: float, nats: float) -> np.ndarray:
         """The composition."""

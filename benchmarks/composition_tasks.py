@@ -49,8 +49,6 @@ class Task(NamedTuple):
     actions: AbstractActions
     model: Any  # predict and stage, with fields nats, mass, drag
     hand: dict[str, Any]  # agents
-    planned: Callable[[Any], Any]  # an action from a planner's numbers in [-1, 1]
-    dim: int
     rest: Any  # the action before the first one, where commands are late
     horizon: int
 
@@ -84,13 +82,11 @@ def space() -> Task:
     def weaker(one: flight.Pilot, gain: Any) -> flight.Pilot:
         return eqx.tree_at(lambda p: (p.spring, p.damping), one, (one.spring * gain, one.damping * gain))
 
-    half = jnp.array([0.5, 0.5, 0.5, 0.3])
     return Task(
         flight.WORLD, flight.STEPS, flight.PILOTS | flight.MORE, len(flight.PILOTS), weaker, flight.SPREAD, "clip",
         Sampled(flight.LOW, flight.HIGH, count=32), Space,
         {name: Alone((one,), jnp.ones(1)) for name, one in flight.BASELINES.items()},
-        lambda number: half * number + jnp.array([0.0, 0.0, 0.0, HOVER]), 4, jnp.array([0.0, 0.0, 0.0, HOVER]),
-        flight.HORIZON,
+        jnp.array([0.0, 0.0, 0.0, HOVER]), flight.HORIZON,
     )  # fmt: skip
 
 
@@ -145,7 +141,7 @@ def plane(disturbance: Any) -> Task:
         weaker, settings.composition.spread, "clip", Sampled([LEAST_THRUST] * 2, [LARGEST_THRUST] * 2, count=32),
         lambda *told: Plane(*told, *numbers),
         {"PID": _pilot(settings, "pd", "baseline"), "LQR": _pilot(settings, "lqr", "baseline")},
-        lambda number: HALF + 0.076 * number, 2, jnp.full(2, HALF), 30,
+        jnp.full(2, HALF), 30,
     )  # fmt: skip
 
 
@@ -202,7 +198,7 @@ def pendulum() -> Task:
     switch = Switch(controllers["balance"], controllers["pump"], 0.85, lambda state: state.angle)
     return Task(
         PENDULUM, 200, controllers, 2, scaled, 0.3, "tail", Grid(-2.0, 2.0, 41, saturates=True), Swing,
-        {"switch": Alone((switch,), jnp.ones(1))}, lambda number: 2.0 * number, 1, jnp.zeros(1), 20,
+        {"switch": Alone((switch,), jnp.ones(1))}, jnp.zeros(1), 20,
     )  # fmt: skip
 
 
@@ -305,7 +301,7 @@ def cart_pole() -> Task:
     switch = Switch(near, far, 0.9, lambda state: state.angle)
     return Task(
         CartPole(), 250, controllers, 3, scaled, 1.0, "tail", Grid(-10.0, 10.0, 21, saturates=True), Drive,
-        {"switch": Alone((switch,), jnp.ones(1))}, lambda number: 10.0 * number, 1, jnp.zeros(1), 50,
+        {"switch": Alone((switch,), jnp.ones(1))}, jnp.zeros(1), 50,
     )  # fmt: skip
 
 

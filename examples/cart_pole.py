@@ -55,8 +55,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: price(state, k),
-        steps=50, hand=certain(hand), temperature=0.1,
-        to_action=lambda number: (number[0] > 0).astype(int),
+        steps=50, hand=certain(hand),
     )  # fmt: skip
     # the habits were tried out in episodes 0 to 15, which therefore are not among these
     _, returns = compare(agents, "CartPole-v1", range(1000, 1050))

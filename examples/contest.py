@@ -1,8 +1,8 @@
 """The comparison that the control examples print: every agent in the same episodes, its controls beside it.
 
 `contestants` makes the usual ones of a composer: each primitive alone, the fixed mixture, the cheapest primitive, the
-composition with one step of cost and with a horizon, and `MPPI`, a sampling planner with the same number of simulated
-steps for a decision. `compare` plays them all, `show` prints the table, losses too, and `draw` shows the returns.
+composition with one step of cost and with a horizon, and MPPI (random shooting for labels) with the same number of
+simulated steps for a decision. `compare` plays them all, `show` prints the table, losses too, `draw` shows the returns.
 """
 
 import json
@@ -13,7 +13,6 @@ from pathlib import Path
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
-from mppi import MPPI
 from style import BLUE, GREEN, GREY, ORANGE, RECORD, SEEDS, figure
 
 import policychord as pc
@@ -23,11 +22,11 @@ OURS = "composed, rollouts"
 COLUMNS = {"agent": "s", "return": ".1f", "±": ".1f", "ours gains": ".1f", "± ": ".1f", "won": "d", "lost": "d"}
 
 
-def contestants(composer, *, one_step, predict, stage, steps, to_action, follow=None, hand=None, dim=1, **planner):
+def contestants(composer, *, one_step, predict, stage, steps, follow=None, hand=None, **planner):
     """The composer with a horizon of its primitives' rollouts, and everything that it should be compared with.
 
     `follow`: primitives that do the same as the composer's and are faster to ask, thousands of times for a decision.
-    `planner`: what MPPI is told besides, such as its temperature and noise.
+    `planner`: what the planner is told besides, such as its noise.
     """
     parts = dict(zip(composer.names, composer.primitives, strict=True))
     later = pc.Rollouts(follow or parts, composer.actions, predict, stage, steps=steps)
@@ -39,10 +38,10 @@ def contestants(composer, *, one_step, predict, stage, steps, to_action, follow=
     agents["cheapest, rollouts"] = far.replace(gate="cheapest")
     agents["composed, one step"] = composer.replace(model=one_step)
     agents[OURS] = far
-    agents["MPPI, same budget"] = MPPI(
-        composer.actions, predict, stage, to_action, steps + 1, composer.actions.size * len(parts), dim,
-        **planner,
-    )  # fmt: skip
+    labels = composer.actions.labels
+    plan, name = (pc.rivals.random_shooting, "random shooting") if labels else (pc.rivals.mppi, "MPPI")
+    budget = {"steps": steps + 1, "samples": max(composer.actions.size * len(parts), 4)}
+    agents[f"{name}, same budget"] = plan(composer.actions, predict, stage, **budget, **planner)
     return agents
 
 
@@ -98,7 +97,7 @@ def draw(title, returns, ours=OURS):
     ax = fig.subplots()
     rng = np.random.default_rng(0)
     for place, (name, values) in enumerate(returns.items()):
-        colour = GREEN if name == ours else ORANGE if name.startswith("MPPI") else GREY if "alone" in name else BLUE
+        colour = GREEN if name == ours else ORANGE if name.endswith("budget") else GREY if "alone" in name else BLUE
         ax.plot(values, place + rng.uniform(-0.2, 0.2, len(values)), ".", color=colour, markersize=4, alpha=0.6)
         ax.plot(values.mean(), place, "|", color="black", markersize=16, markeredgewidth=1.6)
     ax.set(xlabel="return of an episode", yticks=range(len(returns)), yticklabels=list(returns))

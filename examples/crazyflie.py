@@ -1,28 +1,27 @@
-"""A Crazyflie along a figure of eight in gusts: four controllers composed, and all that this should be compared with.
+"""A Crazyflie along a figure of eight in gusts: four controllers composed, as a prior for plans, and all their rivals.
 
 Actions have four dimensions (roll, pitch, turn, thrust). The composition beats every controller that it is made of, and
-loses to those that are given the path's acceleration and to a planner with as many simulated steps.
+loses to those that are given the path's acceleration and to a planner with as many simulated steps. A plan around the
+same controllers, with as many simulated steps, leaves their hull.
 """
 
 import jax.numpy as jnp
 import numpy as np
-from flight import BASELINES, HIGH, HORIZON, LOW, PILOTS, STEPS, WORLD, Alone, Model, composed
+from flight import BASELINES, HORIZON, PILOTS, STEPS, WORLD, Alone, Model, composed
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from mppi import MPPI
 from style import BLUE, FOLDER, GREEN, GREY, ORANGE, PINK, SEEDS, figure, save
 
 import policychord as pc
 from policychord.effect_size import effect_size
-from policychord.worlds.crazyflie import DT, HOVER
+from policychord.worlds.crazyflie import DT
 
 # the best of those that `benchmarks/composition.py` tried in episodes 0 to 49
 EPS, NATS = 0.05, 100.0
 FOLLOW = {"stabilise": 0.15, "track": 0.04, "fast": 0.75, "lean": 0.05}  # what rollouts follow
 EQUAL = dict.fromkeys(PILOTS, 0.25)  # what those of the cheapest primitive follow
-NOISE, TEMPERATURE = 0.6, 1.0  # of the planner
 EPISODES = range(1000, 1000 + (SEEDS or 200))
-OURS = "composed, rollouts"
+OURS, PLANNED = "composed, rollouts", "planned around them"
 COLOURS = dict(zip(PILOTS, (BLUE, ORANGE, GREEN, PINK), strict=True))
 
 
@@ -32,9 +31,8 @@ def agents():
     model = Model(WORLD)
     near = pc.Cost(predict=model.predict, state_cost=lambda view, k: NATS * WORLD.cost_of(view, k))
     samples = ours.actions.size  # as many simulated steps as the rollouts take
-    planner = MPPI(
-        ours.actions, model.predict, model.stage, to_action, HORIZON + 1, samples, 4, NOISE, TEMPERATURE
-    )  # fmt: skip
+    budget = {"steps": HORIZON + 1, "samples": samples}
+    around = ours.replace(prior=list(FOLLOW.values()), gate="prior")  # what the rollouts follow
     pilots = {name: Alone((one,), jnp.ones(1)) for name, one in (PILOTS | BASELINES).items()}
     equal = Alone(tuple(PILOTS.values()), jnp.full(len(PILOTS), 1 / len(PILOTS)))
     return {
@@ -44,14 +42,10 @@ def agents():
         "cheapest, rollouts": composed(NATS, EPS, follow=EQUAL, gate="cheapest"),
         "cheapest, each": composed(NATS, EPS, follow="each", gate="cheapest"),
         OURS: ours,
-        "MPPI, same budget": planner,
+        PLANNED: pc.Plan(around, model.predict, model.stage, **budget),
+        "MPPI, same budget": pc.rivals.mppi(ours.actions, model.predict, model.stage, **budget),
         **{name: pilots[name] for name in BASELINES},
     }
-
-
-def to_action(number):
-    """An action from a planner's four numbers in [-1, 1]."""
-    return jnp.clip(jnp.array([0.5, 0.5, 0.5, 0.3]) * number + jnp.array([0.0, 0.0, 0.0, HOVER]), LOW, HIGH)
 
 
 def fly(agent):
@@ -102,7 +96,15 @@ def draw(trace, costs):
     ax = right.subplots()
     rng = np.random.default_rng(0)
     for row, (name, values) in enumerate(costs.items()):
-        colour = GREEN if name == OURS else ORANGE if name.startswith("MPPI") else GREY if "alone" in name else BLUE
+        colour = (
+            GREEN
+            if name in (OURS, PLANNED)
+            else ORANGE
+            if name.startswith("MPPI")
+            else GREY
+            if "alone" in name
+            else BLUE
+        )
         aside = row + rng.uniform(-0.2, 0.2, len(values))
         ax.plot(values, aside, ".", color=colour, markersize=3, alpha=0.5, markeredgewidth=0)
         ax.plot(np.median(values), row, "|", color="black", markersize=15, markeredgewidth=1.6)

@@ -58,7 +58,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=stage, steps=30,
-        hand=pc.Gaussian(with_motion, 0.3), to_action=lambda number: number,
+        hand=pc.Gaussian(with_motion, 0.3),
     )  # fmt: skip
     _, returns = compare(agents, "MountainCarContinuous-v0", range(50))
     show("MountainCarContinuous-v0", returns)

@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-from contest import MPPI
 from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
 from style import SEEDS as ASKED
 from swing_up import (
@@ -52,7 +51,7 @@ def agents() -> dict[str, pc.Composer]:
     to_go = pc.Rollouts(CONTROLLERS, TORQUES, predict, stage, steps=HORIZON)
     following = compose(pc.Cost(effort, predict=predict, cost_to_go=to_go))
     samples = len(CONTROLLERS) * TORQUES.size  # as many simulated steps as the rollouts take
-    planner = MPPI(TORQUES, predict, stage, lambda number: 2.0 * number, HORIZON + 1, samples)
+    planner = pc.rivals.mppi(TORQUES, predict, stage, steps=HORIZON + 1, samples=samples)
     # no controllers at all: the torque that the same cost-to-go finds cheapest, as a yardstick
     cheapest = pc.Categorical(lambda state, k: -1000.0 * action_cost(composed.model, TORQUES, state, k))
     return {

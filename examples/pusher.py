@@ -143,12 +143,9 @@ if __name__ == "__main__":
         pc.Sampled([-2.0] * 7, [2.0] * 7, count=POINTS), eps=0.05, selection="mean",
     )  # fmt: skip
     agents = contestants(
-        composer, one_step=composer.model, predict=predict, stage=stage, steps=STEPS, dim=7,
-        hand=pc.Gaussian(hand, 0.3), to_action=lambda numbers: 2.0 * numbers,
-        noise=0.2, temperature=10.0, lasting=0.9,
+        composer, one_step=composer.model, predict=predict, stage=stage, steps=STEPS, hand=pc.Gaussian(hand, 0.3),
     )  # fmt: skip
-    # habits were tried out in episodes 100 to 105, sharpness and horizon in episodes 0 to 9; the planner's settings are
-    # a guess, made after its usual ones stood still in episodes 0 to 9
+    # habits were tried out in episodes 100 to 105, sharpness and horizon in episodes 0 to 9
     _, returns = compare(agents, make, range(1000, 1050))
     show("Pusher-v5", returns)
     save(draw("Pusher-v5", returns), "pusher")

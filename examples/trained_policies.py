@@ -64,8 +64,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     agents = contestants(
         composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: sharp(state, k),
-        follow=[certain(controller(model)) for model in models.values()], steps=50, temperature=0.1 * SHARPNESS,
-        to_action=lambda number: (number[0] > 0).astype(int),
+        follow=[certain(controller(model)) for model in models.values()], steps=50,
     )  # fmt: skip
     _, returns = compare(agents, "CartPole-v1", range(50))
     show(f"CartPole-v1, policies after {TRAINED} steps of training", returns)

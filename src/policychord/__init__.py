@@ -19,13 +19,14 @@ if TYPE_CHECKING:
         pettingzoo,
         population,
         primitives,
+        rivals,
         torch,
         tracks,
         worlds,
     )
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
-    from .agent import Composer
+    from .agent import Commitment, Composer, Plan
     from .core.circuit import CircuitPath, Layers, circuit
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
@@ -62,7 +63,7 @@ _HOME = {
     "actions": ("Finite", "Grid", "Sampled"),
     "primitives": ("Categorical", "Gaussian", "Policy", "Table"),
     "models": ("Cost", "GaussianTarget", "Reference", "Rollouts", "Sum"),
-    "agent": ("Composer",),
+    "agent": ("Commitment", "Composer", "Plan"),
     "population": ("Groups", "Population"),
     "inference": ("fit", "learn"),
     "loops": ("contest", "replay", "rollout", "to_dataset"),
@@ -70,7 +71,7 @@ _HOME = {
 # Whole packages, by their names: `pc.worlds.Pendulum`, `pc.choices.read_choices`, `pc.gym.play`.
 _PACKAGES = (
     "actions", "agent", "choices", "core", "drawing", "effect_size", "gym", "inference", "loops", "models",
-    "pettingzoo", "population", "primitives", "torch", "tracks", "worlds",
+    "pettingzoo", "population", "primitives", "rivals", "torch", "tracks", "worlds",
 )  # fmt: skip
 
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME, _PACKAGES)

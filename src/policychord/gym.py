@@ -294,6 +294,8 @@ class Predictor:
         labels = composer.actions.labels
         if composer.selection == "sample" or (composer.selection == "dither" and labels):
             self.certain = composer.replace(selection="mode" if labels else "mean")
+        if composer.selection == "posterior" and not labels:
+            self.certain = composer.replace(selection="posterior mean")
         self._root, self._calls = jax.random.key(seed), 0
         # each agent is part of its program: nothing of it is looked at again at a call
         self._ask = {

@@ -175,7 +175,8 @@ def _pull_back_all(
     composer: Composer, observation: Observation, fixed: tuple[Any, ...], action: jax.Array, weights: jax.Array
 ) -> Observation:
     _, k, memory = fixed
-    moves = composer.selection in ("mean", "dither") and jnp.issubdtype(composer.actions.points.dtype, jnp.floating)
+    smooth_selection = composer.selection in ("mean", "dither", "posterior mean")
+    moves = smooth_selection and jnp.issubdtype(composer.actions.points.dtype, jnp.floating)
 
     def smooth(seen: Observation) -> tuple[Any, Any]:
         if moves:

@@ -15,13 +15,15 @@ from .gates import (
     Gated,
     OneStep,
     Options,
+    Posterior,
     Prior,
     check_used,
     gate_in_time,
 )
+from .plan import Commitment, Plan, Planned
 
 __all__ = [
-    "DURATION", "FAILURES", "GATES", "AbstractGate", "Agent", "AtEquilibrium", "Cheapest", "Circuit", "Composer",
-    "Decides", "Decision", "Flow", "Gate", "Gated", "Memory", "OneStep", "Options", "Outcome", "Prior", "Selection",
-    "Weighing", "check_used", "failed", "gate_in_time", "remember",
+    "DURATION", "FAILURES", "GATES", "AbstractGate", "Agent", "AtEquilibrium", "Cheapest", "Circuit", "Commitment",
+    "Composer", "Decides", "Decision", "Flow", "Gate", "Gated", "Memory", "OneStep", "Options", "Outcome", "Plan",
+    "Planned", "Posterior", "Prior", "Selection", "Weighing", "check_used", "failed", "gate_in_time", "remember",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from .._types import Array, ArrayLike, Observation, Time, in_native_order, is_tr
 from ..actions import AbstractActions, Grid, Sampled
 from ..core._checks import as_floats, check_eps, check_number, normalised_prior, shown
 from ..core._method import Outcome
-from ..core.complexities import COMBINE, is_partial, pool
+from ..core.complexities import COMBINE, is_partial, pool, tilt
 from ..core.convex import ConvexProblem
 from ..core.equilibrium import Route
 from ..core.objective import AnyProblem, Certificate, Combine, Problem, problem
@@ -25,12 +25,25 @@ from ..primitives.base import AbstractPrimitive, Draws, Table
 from ..primitives.columns import Drawn, control, draw_columns, drawable, filled_columns, separable
 from ..primitives.gaussian import MOVED, Gaussian
 from ..primitives.policy import Policy
-from .decision import MOVES, REMEDY, Decision, Memory, Selection, Weighing, failed, remember, select, warn_of_grid
+from .decision import (
+    MOVES,
+    REMEDY,
+    TILTED,
+    Decision,
+    Memory,
+    Selection,
+    Weighing,
+    failed,
+    remember,
+    select,
+    warn_of_grid,
+)
 from .gates import (
     AbstractGate,
     AtEquilibrium,
     Gate,
     Options,
+    Posterior,
     check_general,
     interval,
     named_gate,
@@ -64,12 +77,16 @@ class Composer(AbstractPrimitive):
     - `eps`, `prior`: numbers, or functions of (observation, k): temperature and habits may follow the situation.
     - `selection`: `sample` draws the action from the mixture, as the paper does; `mean` takes its mean and `mode` its
       most probable action; `dither` lets the primitives take turns, each as often as its weight says, and acts by
-      the mean of the one whose turn it is.
+      the mean of the one whose turn it is. `posterior` draws from p ~ (Pi w) exp(-beta s), the mixture tilted towards
+      actions that the model finds cheap, and `posterior mean` takes its mean. Both can leave the hull of the
+      primitives and trust the model: check it first, as `models.diagnose` does.
+    - `beta`: the strength of the posterior, 1 unless given; 0 is the mixture.
     - `gate`: `equilibrium` are the optimal weights. `flow` and `circuit` are the paper's mechanism: the softmax flow,
       or the neural circuit, goes on from the last decision for 20 tau (`agent.Flow(duration=0.5)`: other times).
       `one-step` is a single undamped relaxation from the previous weights, as in the paper's released control scripts.
       To compare with: `prior` keeps the weights at the prior, a fixed mixture, and `cheapest` puts all weight on the
-      primitive with the lowest expected cost.
+      primitive with the lowest expected cost. `posterior` are the weights that are optimal for the posterior: they
+      minimise -ln sum_a w_a z_a + eps KL(w || w_hat), z = Pi^T exp(-beta s).
     - `regulariser`: `Tsallis(1.5)` for sparse weights, `Entropy(caps=0.5)` for weights up to a half.
     - `combine`: `mixture` acts by sum_a w_a pi_a; `product` by the product of experts p_w ~ prod_a pi_a^w_a, whose
       weights minimise KL(q || p_w) with q ~ exp(-cost); `local product` minimises KL(p_w || q), locally.
@@ -95,6 +112,7 @@ class Composer(AbstractPrimitive):
     fallback: Fallback = eqx.field(static=True)
     by_axes: bool = eqx.field(static=True)
     combine: Combine = eqx.field(static=True)
+    beta: Float[Array, ""]
 
     def __init__(
         self,
@@ -111,6 +129,7 @@ class Composer(AbstractPrimitive):
         fallback: Fallback = "previous",
         regulariser: Entropy | Tsallis | None = None,
         combine: Combine = "mixture",
+        beta: ArrayLike | None = None,
     ):
         require_float64()
         self.names, self.primitives = _name_all(primitives)
@@ -125,6 +144,7 @@ class Composer(AbstractPrimitive):
         self.fallback = _check_choice("fallback", fallback, Fallback)
         self.regulariser = _regularise(regulariser, len(self.names))
         self.combine = _check_choice("combine", combine, Combine)
+        self.beta = _as_strength(beta, self.selection)
         self.by_axes = self._by_axes(actions)
         _check_together(self.names, self.primitives, actions, selection)
         check_general(self.regulariser, self.combine, self.gate, selection, actions)
@@ -148,6 +168,7 @@ class Composer(AbstractPrimitive):
         """The same agent with other arguments: `composer.replace(gate="prior")`.
 
         A prior belongs to its primitives: with new ones under other names it is uniform again, unless it is given too.
+        The strength `beta` belongs to the selections of the posterior, and is forgotten with them.
         """
         prior = _as_prior(self.log_prior)
         if "primitives" in changes and _name_all(changes["primitives"])[0] != self.names:
@@ -157,6 +178,7 @@ class Composer(AbstractPrimitive):
             "actions": self.actions, "eps": self.eps, "prior": prior,
             "selection": self.selection, "gate": self.gate, "tol": self.tol, "route": self.route,
             "fallback": self.fallback, "regulariser": self.regulariser, "combine": self.combine,
+            "beta": self.beta if changes.get("selection", self.selection) in TILTED else None,
         }  # fmt: skip
         if unknown := set(changes) - set(arguments):
             raise ValueError(f"a composer has no {', '.join(sorted(unknown))}: it has {', '.join(arguments)}.")
@@ -193,15 +215,19 @@ class Composer(AbstractPrimitive):
 
     def _generalise(self, problem: Problem, valid: Bool[Array, " n"], log_pi: Array | None) -> AnyProblem:
         """The problem with this agent's regulariser and way to combine; primitives left out are capped at zero."""
-        if self.regulariser is None and self.combine == "mixture":
+        kind = "posterior" if isinstance(self.gate, Posterior) else self.combine
+        if self.regulariser is None and kind == "mixture":
             return problem
         pi, cost, eps, log_prior = problem
+        cost = self.beta * cost if kind == "posterior" else cost
+        if self.regulariser is None and kind == "posterior":
+            return ConvexProblem(COMBINE[kind], (pi, cost), eps, log_prior, None, None)
         alpha, caps = alpha_and_caps(self.regulariser, len(self.names))
         columns = pi if log_pi is None else log_pi
-        takes_all = ~is_partial(columns) if self.combine == "product" else True
+        takes_all = ~is_partial(columns) if kind == "product" else True
         room = jnp.where(valid & takes_all, caps, 0.0)
         caps = jnp.where(jnp.sum(room) >= 1.0, room, jnp.where(jnp.any(valid), valid, 1.0))
-        return ConvexProblem(COMBINE[self.combine], (columns, cost), eps, log_prior, jnp.asarray(alpha), caps)
+        return ConvexProblem(COMBINE[kind], (columns, cost), eps, log_prior, jnp.asarray(alpha), caps)
 
     def _by_axes(self, actions: AbstractActions) -> bool:
         """Whether columns are built from probabilities along the axes; a product takes their logarithms."""
@@ -213,7 +239,8 @@ class Composer(AbstractPrimitive):
         filled = filled_columns(self.primitives, actions, observation, k, self._by_axes(actions))
         # log_pi is there: a product does not take its columns by axes
         prob = filled.pi @ weights if self.combine == "mixture" else pool(jnp.asarray(filled.log_pi), weights)
-        return jnp.log(prob) - jnp.log(jnp.sum(prob))
+        cost = action_cost(self.model, actions, observation, k) if self.selection in TILTED else jnp.zeros(len(prob))
+        return tilt(jnp.log(prob), cost, self.beta)
 
     def _pose(self, observation: Observation, k: Time) -> _Posed:
         """The gating problem as a mixture; primitives that are not numbers have next to no prior weight in it."""
@@ -243,7 +270,8 @@ class Composer(AbstractPrimitive):
             # any term that is linear in the weights is a part of the prior: w.L = -eps w.ln(exp(-L/eps))
             options = options._replace(cost=cost, log_prior=log_prior)
             drawn = control(parts, pi, cost, drawn, observation, k)
-            cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
+            if not isinstance(self.gate, Posterior):  # z is a mean over the points, and its objective is not linear
+                cost, log_prior = cost + drawn.offset, jax.nn.log_softmax(log_prior - drawn.correction / eps)
         problem = Problem(pi, cost, eps, log_prior)
         trusted = self.by_axes and is_traced(pi, cost) and not callable(self.eps) and not callable(self.log_prior)
         known = is_traced(valid) or bool(np.any(valid))  # else the fallback acts, and there is nothing to check
@@ -272,6 +300,7 @@ class Composer(AbstractPrimitive):
         problem, valid, cut, options, drawn, log_pi = self._pose(observation, k)
         # the barrier keeps XLA from building the columns anew wherever they are used
         problem = jax.lax.optimization_barrier(problem)
+        cost = problem.action_cost if options.cost is None else options.cost
         posed = self._generalise(problem, valid, log_pi)
         memory = self.start() if memory is None else in_native_order(memory)
         nothing = jnp.asarray(jnp.inf)
@@ -285,14 +314,14 @@ class Composer(AbstractPrimitive):
                 warnings.warn(f"{_missing(problem, valid)}: {sentence}", stacklevel=3)
                 unknown, bad = jnp.full(len(self.names), jnp.nan), jnp.asarray(int(Outcome.BAD_INPUT), "int8")
                 none = Certificate(nothing, nothing)
-                return Weighing(posed, unknown, none, bad, valid, memory.carried, drawn, cut=cut)
+                return Weighing(posed, unknown, none, bad, valid, memory.carried, drawn, cut=cut, cost=cost)
         weights, certificate, outcome, carried = self.gate.weigh(posed, valid, memory, options)
         nowhere = failed(outcome)
         weights = jnp.where(nowhere, jnp.nan, jnp.where(valid, weights, 0.0))
         certificate = Certificate(*(jnp.where(nowhere, nothing, bound) for bound in certificate))
         sampled = drawn is not None and isinstance(self.gate, AtEquilibrium)
         error = standard_error(problem, drawn, weights) if sampled and drawn is not None else None
-        return Weighing(posed, weights, certificate, outcome, valid, carried, drawn, error, cut)
+        return Weighing(posed, weights, certificate, outcome, valid, carried, drawn, error, cut, cost)
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Memory | None = None
@@ -302,25 +331,32 @@ class Composer(AbstractPrimitive):
         weighed = self.weigh(observation, k, memory)
         pi, nowhere = jnp.asarray(weighed.problem.pi), failed(weighed.outcome)
         weights = jnp.where(nowhere, self._instead(weighed, memory), weighed.weights)
-        if self.fallback == "prior":
-            pi = jnp.where(jnp.any(weighed.valid), pi, 1.0 / pi.shape[0])
         drawn = weighed.drawn
         actions = self.actions if drawn is None else drawn.actions
-        if self.combine != "mixture":  # all experts act as one
-            assert isinstance(weighed.problem, ConvexProblem)
-            pooled = pool(weighed.problem.parameters[0], weights)
-            if self.fallback == "prior":
-                pooled = jnp.where(jnp.any(weighed.valid), pooled, 1.0 / len(pooled))
-            pi, weight = pooled[:, None], jnp.ones(1)
-            action, debt = select(self.selection, actions, key, pi, weight, memory.debt)
-        else:
+        if self.combine == "mixture" and self.selection not in TILTED:
+            pi = self._or_any(pi, weighed)
             action, debt = select(self.selection, actions, key, pi, weights, memory.debt, drawn)
+        else:  # all act as one
+            prob = self._or_any(self.policy(weighed._replace(weights=weights), ~nowhere), weighed)
+            action, debt = select(self.selection, actions, key, prob[:, None], jnp.ones(1), memory.debt)
         debt = jnp.where(nowhere, memory.debt, debt)
         if self.fallback == "previous":
             action = jnp.where(nowhere, memory.action, action)
         kept = remember(memory, weighed)._replace(debt=debt, action=action)
         rest = weighed.certificate, weighed.outcome, kept, weighed.standard_error, weighed.cut
         return Decision(action, weights, *rest)
+
+    def policy(self, weighed: Weighing, tilted: Bool[Array, ""] | bool = True) -> Float[jax.Array, " d"]:
+        """The probability of every action by which it acts: that of the mixture or product, or of its posterior."""
+        prob = jnp.asarray(weighed.mixture)
+        if self.selection not in TILTED:
+            return prob
+        cost = jnp.where(tilted, jnp.asarray(weighed.cost), 0.0)  # where it is not a number the fallback acts
+        return jnp.exp(tilt(jnp.log(prob), cost, self.beta))
+
+    def _or_any(self, prob: jax.Array, weighed: Weighing) -> jax.Array:
+        """The probabilities, or equal ones if no primitive is a number and the fallback is the prior."""
+        return jnp.where(jnp.any(weighed.valid), prob, 1.0 / prob.shape[0]) if self.fallback == "prior" else prob
 
     def interval(self, decision: Decision | Weighing, level: float = 0.95) -> tuple[jax.Array, jax.Array]:
         """(low, high) of the weights on `Sampled` actions: what sampling them leaves open, with this confidence.
@@ -420,6 +456,21 @@ def _as_temperature(eps: Any) -> Any:
     return jnp.asarray(eps)
 
 
+def _as_strength(beta: Any, selection: Selection) -> jax.Array:
+    """The strength of the posterior, 1 unless given; an error if nobody reads it."""
+    if beta is None:
+        return jnp.ones(())
+    if selection not in TILTED:
+        raise ValueError(
+            f'beta = {shown(beta)} is the strength of the posterior, but selection = "{selection}" acts without one: '
+            'use selection="posterior" or "posterior mean", or leave beta out.'
+        )
+    beta = as_floats("beta", beta)
+    if beta.shape != () or (not is_traced(beta) and not 0.0 <= float(beta) < np.inf):
+        raise ValueError(f"beta = {shown(beta)}: pass one finite number of at least 0.")
+    return jnp.asarray(beta)
+
+
 def _as_log_prior(prior: Any, names: tuple[str, ...]) -> Any:
     """The logarithm of a prior, or the function of (observation, k) that gives it."""
     if callable(prior):
@@ -464,7 +515,7 @@ def _check_together(
             )
         if isinstance(primitive, Gaussian) and isinstance(actions, Grid) and _is_coarse(primitive, actions):
             warnings.warn(f"the grid is coarse for primitives[{name!r}]: {MOVES} {REMEDY}", stacklevel=3)
-    if selection == "mean" and actions.labels:
+    if selection in ("mean", "posterior mean") and actions.labels:
         actions.mean(jnp.ones(actions.size))  # says why not
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from .._types import Action, Array, Time, namespace
 from ..actions import AbstractActions
 from ..core._method import Outcome
-from ..core.complexities import Mixture, pool
+from ..core.complexities import is_product, pool
 from ..core.convex import ConvexProblem
 from ..core.objective import AnyProblem, Certificate
 from ..primitives.columns import Drawn
@@ -51,11 +51,12 @@ class Weighing(NamedTuple):
     drawn: Drawn | None = None  # the points of `Sampled` actions
     standard_error: Float[Array, " n"] | None = None  # of the weights, by the sampling of actions; None for fixed sets
     cut: Bool[Array, " n"] | None = None  # primitives that the grid cuts off, or is too coarse for; None without a grid
+    cost: Float[Array, " d"] | None = None  # s of every action, as the model says
 
     @property
     def mixture(self) -> Float[Array, " d"]:
         """The probability of every action: the mixture of the primitives, or their product."""
-        if isinstance(self.problem, ConvexProblem) and not isinstance(self.problem.complexity, Mixture):
+        if isinstance(self.problem, ConvexProblem) and is_product(self.problem.complexity):
             return pool(self.problem.parameters[0], self.weights)
         return jnp.asarray(self.problem.pi) @ self.weights
 
@@ -115,23 +116,24 @@ class Agent(Decides, Protocol):
         """The memory of an agent that has not decided yet."""
 
 
-Selection = Literal["sample", "mean", "mode", "dither"]
+Selection = Literal["sample", "mean", "mode", "dither", "posterior", "posterior mean"]
+TILTED = ("posterior", "posterior mean")  # selections that act by the mixture's posterior under the cost
 
 
 def select(
     selection: Selection, actions: AbstractActions, key: Array, pi: jax.Array, weights: Array, debt: Array,
     drawn: Drawn | None = None,
 ) -> tuple[jax.Array, Array]:  # fmt: skip
-    """An action of the mixture Pi w, and what each primitive is owed afterwards.
+    """An action of the mixture Pi w, or of a posterior in its place, and what each primitive is owed afterwards.
 
     Of `drawn` points each stands for another volume, and the means of the primitives are known better.
     """
-    if selection == "mean":
+    if selection in ("mean", "posterior mean"):
         return actions.mean(pi @ weights) if drawn is None else jnp.asarray(weights) @ drawn.means, debt
     if selection == "mode":
         prob = pi @ weights
         return actions.at(jnp.argmax(prob if drawn is None else jnp.log(prob) + drawn.offset)), debt
-    if selection == "sample":
+    if selection in ("sample", "posterior"):
         return actions.at(_draw(key, pi @ weights)), debt
     debt = jnp.asarray(debt + weights)
     turn = jnp.argmax(debt)

@@ -23,9 +23,9 @@ from ..core.equilibrium import Route, solve
 from ..core.flow import one_step
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at, gate
 from ..primitives.columns import Drawn
-from .decision import Memory, Selection
+from .decision import TILTED, Memory, Selection
 
-Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"]
+Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest", "posterior"]
 DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
 
 
@@ -68,6 +68,21 @@ class AtEquilibrium(AbstractGate):
 
     def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
         weights, _, certificate, _, outcome = solve(problem, tol=options.tol, start=memory.weights, route=options.route)
+        return Gated(weights, certificate, outcome)
+
+
+class Posterior(AbstractGate):
+    """The weights that are optimal for the selections "posterior" and "posterior mean".
+
+    They minimise -ln sum_a w_a z_a + eps KL(w || w_hat), z = Pi^T exp(-beta s).
+    """
+
+    def start(self, n: int) -> tuple[()]:
+        return ()
+
+    def weigh(self, problem: AnyProblem, valid: Bool[Array, " n"], memory: Memory, options: Options) -> Gated:
+        # from the prior, where the gradient is at most one over a prior weight
+        weights, _, certificate, _, outcome = solve(problem, tol=options.tol, throw=False)
         return Gated(weights, certificate, outcome)
 
 
@@ -192,7 +207,7 @@ class Cheapest(AbstractGate):
 
 GATES: dict[str, type[AbstractGate]] = {
     "equilibrium": AtEquilibrium, "flow": Flow, "circuit": Circuit, "one-step": OneStep, "prior": Prior,
-    "cheapest": Cheapest,
+    "cheapest": Cheapest, "posterior": Posterior,
 }  # fmt: skip
 
 
@@ -239,11 +254,21 @@ def check_general(
     regulariser: Any, combine: str, gate: AbstractGate, selection: Selection, actions: AbstractActions
 ) -> None:
     """Other regularisers and products have an optimum and a prior; the other gates and taking turns are a mixture's."""
+    if combine == "posterior" or (isinstance(gate, Posterior) and combine != "mixture"):
+        raise ValueError(
+            f'combine = "{combine}", gate = "{words_of(gate)}": the gate "posterior" weighs a mixture whose posterior '
+            'acts. Use gate="posterior" with combine="mixture".'
+        )
+    if isinstance(gate, Posterior) and selection not in TILTED:
+        raise ValueError(
+            f'gate = "posterior" weighs primitives for their posterior, but selection = "{selection}" acts by their '
+            'mixture: use selection="posterior" or "posterior mean".'
+        )
     if regulariser is None and combine == "mixture":
         return
     obstacles = [] if combine == "mixture" else [f'combine="{combine}"']
     obstacle = " and ".join(obstacles + ([] if regulariser is None else ["a regulariser"]))
-    if not isinstance(gate, AtEquilibrium | Prior | Flow | Circuit):
+    if not isinstance(gate, AtEquilibrium | Posterior | Prior | Flow | Circuit):
         raise ValueError(
             f'gate = "{words_of(gate)}" is made for a mixture with the entropy, but this agent has {obstacle}: leave '
             'that out, or use another gate, such as "equilibrium".'

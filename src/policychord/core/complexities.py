@@ -1,4 +1,4 @@
-"""Complexities F(w): the divergence of a mixture or a product of the primitives from a model, or a user's function.
+"""Complexities F(w): the divergence of a mixture, its posterior or a product from a model, or a user's function.
 
 Each has the derivatives, and the bound on the rounding of its gradient, that a search and a certificate need.
 """
@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 
-from .._types import Array, Primitives, namespace
+from .._types import Array, ArrayLike, Primitives, namespace
 from ._checks import require_float64_result
-from ._method import FUNCTION_ROUNDING, MIXTURE_FLOOR, UNIT_ROUNDOFF, relative_rounding
+from ._method import FUNCTION_ROUNDING, LOG_FLOOR, MIXTURE_FLOOR, UNIT_ROUNDOFF, relative_rounding
 from .objective import Certificate, centred_cost, expected_cost
 
 # Below this probability p ln p is replaced by its tangent, so that weights may be exactly zero: F falls by at most
@@ -209,6 +210,50 @@ class Mixture(AbstractComplexity):
         return parameters[0].shape[-2] * _TANGENT_BELOW
 
 
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Posterior(AbstractComplexity):
+    """F(w) = -ln sum_a w_a z_a, z = Pi^T exp(-s): what the posterior p ~ (Pi w) exp(-s) attains, convex in w.
+
+    It is the least KL(p || Pi w) + E_p[s] of all p. Parameters are (Pi, s), and ln z with its rounding once they are
+    centred.
+    """
+
+    def value(self, parameters: Any, weights: Any) -> jax.Array:
+        return jnp.min(parameters[1]) - logsumexp(self._evidence(parameters)[0], b=weights)
+
+    def gradient(self, parameters: Any, weights: Any) -> tuple[jax.Array, jax.Array]:
+        """-z_a / sum_b w_b z_b, from logarithms."""
+        log_z, rounding = self._evidence(parameters)
+        share = log_z - logsumexp(log_z, b=weights)
+        g = jnp.exp(jnp.minimum(share, -LOG_FLOOR))
+        taken = jnp.minimum(weights * g, 1.0)
+        own = rounding + taken @ rounding + FUNCTION_ROUNDING * UNIT_ROUNDOFF * (1.0 + jnp.abs(share))
+        return -g, g * (own + relative_rounding(0, weights.size))
+
+    def along(self, parameters: Any, weights: Any, direction: Any) -> jax.Array:
+        """g (g . v): all curvature is along the gradient."""
+        g = self.gradient(parameters, weights)[0]
+        return g * (g @ direction)
+
+    def centre(self, parameters: Any) -> Any:
+        """(Pi, s, ln z up to a constant, its rounding): nothing of the size of the action set is computed again."""
+        log_z, rounding = self._evidence(parameters)
+        return *parameters, log_z - jnp.max(log_z), rounding
+
+    @staticmethod
+    def _evidence(parameters: Any) -> tuple[jax.Array, jax.Array]:
+        """ln z_a = ln sum_i Pi_ia exp(-s_i) for costs from zero up, and how far it may be from the exact one."""
+        pi, s, *known = parameters
+        if known:
+            return known[0], known[1]
+        s = s - jnp.min(s)
+        log_z = logsumexp(-s[:, None], b=pi, axis=0)
+        # what counts of the rounding of an exponent is its mean under the primitive's own posterior
+        size = jnp.exp(logsumexp(-s[:, None] - log_z, b=pi * (1.0 + s[:, None]), axis=0))
+        return log_z, relative_rounding(*pi.shape) + FUNCTION_ROUNDING * UNIT_ROUNDOFF * size
+
+
 class _AbstractProduct(AbstractComplexity):
     """A product of experts p_w ~ prod_a pi_a^w_a beside q ~ exp(-s), from which actions that nobody takes are left out.
 
@@ -276,7 +321,22 @@ class _LocalProduct(_AbstractProduct):
         return (p * (surprise - p @ surprise)) @ t, relative_rounding(*t.shape) * size
 
 
-COMBINE = {"mixture": Mixture(), "product": _Product(), "local product": _LocalProduct()}
+COMBINE: dict[str, AbstractComplexity] = {
+    "mixture": Mixture(), "product": _Product(), "local product": _LocalProduct(), "posterior": _Posterior(),
+}  # fmt: skip
+
+
+def is_product(complexity: AbstractComplexity) -> bool:
+    """Whether the primitives act as one, by the product of their probabilities."""
+    return isinstance(complexity, _AbstractProduct)
+
+
+def tilt(log_mixture: Array, cost: Array, beta: ArrayLike = 1.0) -> jax.Array:
+    """ln p of the posterior p ~ exp(log_mixture - beta s), which minimises KL(p || mixture) + beta E_p[s].
+
+    E_p[s] falls as beta rises: its derivative is -Var_p(s).
+    """
+    return jax.nn.log_softmax(log_mixture - beta * cost)
 
 
 def pool(log_pi: Array, weights: Array) -> jax.Array:

@@ -20,7 +20,7 @@ from .._types import ActionValues, ArrayLike, Primitives, Scalars, Weights, in_k
 from . import _checks as checks
 from . import regularisers as reg
 from ._method import FUNCTION_ROUNDING, UNIT_ROUNDOFF, gap_rounding, relative_rounding
-from .complexities import COMBINE, AbstractComplexity, Mixture, Own, check_function, is_partial
+from .complexities import COMBINE, AbstractComplexity, Mixture, Own, check_function, is_partial, is_product
 from .objective import AnyProblem, Certificate, Problem
 
 # Problems solved side by side wait for the slowest of them, and so many numbers stay in a processor's cache.
@@ -73,7 +73,7 @@ def own_problem(
 
 
 def generalise(mixture: Problem, regulariser: Any, combine: Any, log_pi: ArrayLike | None) -> AnyProblem:
-    """The same problem with another regulariser, or a product in place of the mixture.
+    """The same problem with another regulariser, or a product or a posterior in place of the mixture.
 
     `log_pi` may go on where the probabilities of `mixture` underflow: a product takes their logarithms. An expert that
     never takes an action that others take is capped at zero, if F is then finite.
@@ -86,7 +86,7 @@ def generalise(mixture: Problem, regulariser: Any, combine: Any, log_pi: ArrayLi
         return mixture
     alpha, caps = reg.alpha_and_caps(regulariser, n)
     checks.joint_axes({"the problem": eps.shape, "alpha": alpha.shape, "caps": caps.shape[:-1]})
-    if combine == "mixture":
+    if not is_product(kind):
         return _pose(kind, (pi, cost), n, eps, None, regulariser, log_prior)
     columns = mixture.log_pi if log_pi is None else checks.as_floats("log_pi", log_pi)
     if log_pi is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:  # loaded when they are first needed
     ConvexProblem = Entropy = Regulariser = Tsallis = Any
 
-Combine = Literal["mixture", "product", "local product"]
+Combine = Literal["mixture", "product", "local product", "posterior"]
 _Answer = TypeVar("_Answer", covariant=True)
 
 
@@ -76,7 +76,8 @@ def problem(
 @overload
 def problem(
     *, pi: ArrayLike = ..., log_pi: ArrayLike = ..., action_cost: ArrayLike, eps: ArrayLike, prior: ArrayLike = ...,
-    log_prior: ArrayLike = ..., regulariser: Regulariser | None = None, combine: Literal["product", "local product"],
+    log_prior: ArrayLike = ..., regulariser: Regulariser | None = None,
+    combine: Literal["product", "local product", "posterior"],
 ) -> ConvexProblem: ...  # fmt: skip
 @overload
 def problem(
@@ -111,7 +112,9 @@ def problem(
 
     `regulariser` takes the entropy's place, or caps the weights: `Tsallis(1.5)`, `Entropy(caps=0.5)`.
     `combine="product"` composes p_w ~ prod_a pi_a^w_a and minimises KL(q || p_w), q ~ exp(-action_cost), which is
-    convex; `"local product"` minimises KL(p_w || q), which is not, so that its answers are local.
+    convex; `"local product"` minimises KL(p_w || q), which is not, so that its answers are local. `"posterior"` weighs
+    primitives that will be tilted towards cheap actions, p ~ (Pi w) exp(-s): it minimises -ln sum_a w_a z_a with
+    z = Pi^T exp(-action_cost), which is convex.
 
     Instead of `pi` and `action_cost`, `complexity` gives any convex F: a JAX function of the weights of shape (n,), and
     of `parameters` if they are given, arrays that lead with the batch axes of `eps`. Pass the same function again, not

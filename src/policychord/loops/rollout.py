@@ -132,7 +132,7 @@ class _Explaining(eqx.Module):
 
     def decide(self, key: None, belief: Observation, k: Time, memory: Memory) -> Decision:
         weighed, choice = self.composer.weigh(belief, k, memory), self.choices[k]
-        log_prob = jnp.log(weighed.mixture[choice])
+        log_prob = jnp.log(self.composer.policy(weighed)[choice])
         kept = remember(memory, weighed, self.recorded[k])
         action = _Taken(self.composer.actions.at(choice), log_prob)
         return Decision(action, weighed.weights, weighed.certificate, weighed.outcome, kept, cut=weighed.cut)

@@ -1,0 +1,231 @@
+"""Do plans around a mixture pay? Four tasks of `benchmarks.composition`, equal simulated steps, paired fresh episodes.
+
+python -m benchmarks.plan --minutes 30 --out docs/explanation/plan.json
+
+Compositions are those of the record docs/explanation/composition.json. The defaults of `Plan` and `mppi` were chosen on
+the planar drone and the cart-pole, in episodes 0 to 39, by the lowest geometric mean of the medians; rows called
+"tuned" take what is best there for each task. All is reported in episodes from 1000 on. What was played is kept in
+build/plan: the same command goes on where it was stopped.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import binom
+
+from benchmarks.composition import BEFORE, CRASHED, USUAL, Bench, Cell, duel, play, weights_of
+from benchmarks.composition_tasks import TASKS
+from benchmarks.tables import keep
+from policychord import Commitment, Composer, Plan, rivals
+from policychord.models import Cost
+from policychord.runs.compiled import keep_programs
+
+RECORD = Path(__file__).parent.parent / "docs" / "explanation" / "composition.json"
+NAMES = ("3-D drone", "planar drone", "pendulum", "cart-pole")
+TUNED_IN, FRESH, BATCH = range(40), 1000, 50
+MASSES = (0.8, 1.2)
+PLANS = ({}, {"noise": 0.1}, {"free": 1}, {"free": 4, "noise": 0.5})
+MPPIS = ({}, {"knots": 16}, {"knots": 4}, {"knots": 4, "noise": 0.3})
+OURS, LEARNING = "plan", "plan, learns the model's error"
+COMMAND = "python -m benchmarks.plan"
+
+
+class Arena:
+    """A task with the record's settings; every agent simulates the same number of steps in a decision."""
+
+    def __init__(self, name: str, folder: Path):
+        self.bench = Bench(TASKS[name](), folder / name)
+        told = json.loads(RECORD.read_text(encoding="utf-8"))["tasks"][name]
+        self.chosen, self.hand = told["chosen"], told["usual"]["rivals"]["best by hand"]["who"]
+        self.ahead = {"steps": self.bench.task.horizon + 1, "samples": self.bench.task.actions.size}
+
+    def composer(self, cell: Cell, gate: str = "equilibrium", **changes: Any) -> Composer:
+        follow, eps, nats = (self.chosen[name] for name in ("follow", "eps", "nats"))
+        return self.bench.composer(cell, follow, eps, nats, "equilibrium").replace(gate=gate, **changes)
+
+    def model(self, cell: Cell) -> Any:
+        return self.bench.task.model(*(jnp.asarray(number) for number in (1.0, cell.mass, cell.drag)))
+
+    def view(self) -> Any:
+        env = self.bench.task.env
+        return env.observe(env.reset(jax.random.key(0)))
+
+    def plan(self, cell: Cell, kind: Callable[..., Any] = Plan, gate: str = "prior", **told: Any) -> Any:
+        """Around the fixed mixture that the composition's rollouts follow; weights of the gate take twice the steps."""
+        prior = np.maximum(weights_of(self.chosen["follow"], self.bench.task.usual), 1e-9)
+        composer = self.composer(cell, gate, prior=prior / prior.sum())
+        if gate == "prior":  # its model plays no part
+            composer = composer.replace(model=Cost(self.model(cell).stage))
+        return kind(composer, self.model(cell).predict, self.model(cell).stage, **(self.ahead | told))
+
+    def mppi(self, cell: Cell, **told: Any) -> Plan:
+        model = self.model(cell)
+        task, about = self.bench.task, {"nominal": self.bench.task.rest}
+        return rivals.mppi(task.actions, model.predict, model.stage, **(self.ahead | about | told))
+
+    def costs(self, name: str, agent: Callable[[], Any], episodes: range) -> np.ndarray:
+        """Rows: the cost of every episode, whether it ended early, and the CPU microseconds of a decision."""
+        task = self.bench.task
+
+        def make() -> np.ndarray:
+            acting, rows = agent(), []
+            for first in range(0, len(episodes), BATCH):
+                some = episodes[first : first + BATCH]
+                began = time.process_time()
+                cost, ended = map(np.asarray, play(acting, task.env, task.steps, jnp.asarray(list(some))))
+                us = 1e6 * (time.process_time() - began) / (task.steps * len(some))
+                rows.append([np.where(ended, CRASHED, cost), ended, np.full(len(some), us)])
+            return np.concatenate(rows, axis=1)
+
+        return self.bench.kept(f"{name} {episodes.start}-{episodes.stop}", make)
+
+    def best(self, name: str, make: Callable[..., Any], tried: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        """Of these settings the one with the lowest median in the tuning episodes."""
+
+        def median(told: dict[str, Any]) -> float:
+            return float(np.median(self.costs(f"{name} {told}", lambda: make(USUAL, **told), TUNED_IN)[0]))
+
+        return min(tried, key=median)
+
+    def agents(self, cell: Cell) -> dict[str, Callable[[], Any]]:
+        """Everybody."""
+        tilted = {"selection": "posterior mean"}
+        return {
+            "composed": lambda: self.composer(cell),
+            "cheapest": lambda: self.composer(cell, "cheapest"),
+            "posterior": lambda: self.composer(cell, **tilted),
+            "posterior, its own gate": lambda: self.composer(cell, "posterior", **tilted),
+            "posterior, fixed weights": lambda: self.composer(cell, "prior", **tilted),
+            OURS: lambda: self.plan(cell),
+            LEARNING: lambda: self.plan(cell, like=self.view()),
+            "plan, tuned": lambda: self.plan(cell, **self.best("plan", self.plan, PLANS)),
+            "plan, weights of the gate": lambda: self.plan(cell, gate="equilibrium"),
+            "plan by gradient": lambda: self.plan(cell, by="gradient"),
+            "commitment": lambda: self.plan(cell, Commitment),
+            "MPPI": lambda: self.mppi(cell),
+            "MPPI, tuned": lambda: self.mppi(cell, **self.best("MPPI", self.mppi, MPPIS)),
+            "by hand": lambda: self.bench.task.hand[self.hand],
+        }
+
+
+ROBUST = ("composed", "posterior", OURS, LEARNING, "MPPI", "by hand")  # played with a wrong mass too
+ABLATIONS = (
+    "MPPI, tuned", "posterior, fixed weights", "posterior, its own gate", "plan by gradient", "commitment", "cheapest",
+    "plan, weights of the gate", "plan, tuned",
+)  # fmt: skip
+
+
+def middle(costs: np.ndarray) -> str:
+    """The median with its 95% interval, from order statistics."""
+    ordered, n = np.sort(costs), len(costs)
+    low, high = int(binom.ppf(0.025, n, 0.5)), int(binom.ppf(0.975, n, 0.5))
+    return f"{np.median(costs):.1f} ({ordered[max(low - 1, 0)]:.1f} to {ordered[min(high, n - 1)]:.1f})"
+
+
+def share(ours: np.ndarray, theirs: np.ndarray) -> str:
+    """The ratio of medians, and the share of episodes in which the plan costs less, with Wilson's interval."""
+    ours = ours[: len(theirs)]
+    won, low, high = duel(ours, theirs)["wins"]
+    return f"{np.median(ours) / np.median(theirs):.2f}, {won:.0%} ({low:.0%} to {high:.0%})"
+
+
+def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str, np.ndarray]]]:
+    """Costs by what is wrong with the model, agent and task, as far as the minutes allow."""
+    found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+    arenas = {name: Arena(name, folder) for name in NAMES}
+    fresh, fewer = range(FRESH, FRESH + seeds), range(FRESH, FRESH + few)
+    parts = [("", USUAL, fresh, ROBUST)]
+    parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, ROBUST) for mass in MASSES]
+    parts += [("", USUAL, fewer, ABLATIONS)]
+    with suppress(TimeoutError):
+        for wrong, cell, episodes, agents in parts:  # what matters most first
+            for who, name in product(agents, NAMES):
+                costs = arenas[name].costs(f"{who} {wrong}".strip(), arenas[name].agents(cell)[who], episodes)
+                found.setdefault(wrong, {}).setdefault(who, {})[name] = costs
+    order = list(arenas[NAMES[0]].agents(USUAL))
+    return {wrong: {who: told[who] for who in order if who in told} for wrong, told in found.items()}
+
+
+def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> None:
+    """The tables of the page and of the README."""
+    usual = found[""]
+    titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
+    counts = {who: min(costs.shape[1] for costs in told.values()) for who, told in usual.items()}
+
+    def rows(agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> list[list[str]]:
+        return [[who, *(cell(who, name) if name in told else "" for name in NAMES)] for who, told in agents.items()]
+
+    medians = rows(usual, lambda who, name: middle(usual[who][name][0]))
+    keep(out, "costs", COMMAND, titles | {"episodes": "d"}, [[*row, counts[row[0]]] for row in medians])
+    others = {who: told for who, told in usual.items() if who != OURS}
+
+    def against(who: str, name: str) -> str:
+        return share(usual[OURS][name][0], usual[who][name][0])
+
+    keep(out, "paired", COMMAND, titles, rows(others, against))
+    wrong = [
+        [f"{who}, {cell}", *(middle(told[name][0]) if name in told else "" for name in NAMES)]
+        for cell, agents in found.items() if cell for who, told in agents.items()
+    ]  # fmt: skip
+    keep(out, "mass", COMMAND, titles, wrong)
+    timed = {who: told for who, told in usual.items() if counts[who] > BATCH}  # the first batch compiles
+    keep(out, "speed", COMMAND, titles, rows(timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}"))
+    shown = [who for who in ("composed", "cheapest", "posterior", "MPPI", "MPPI, tuned", "by hand") if who in usual]
+    evidence = [[name, *(against(who, name) if name in usual[who] else "" for who in shown)] for name in NAMES]
+    keep(out, "evidence", COMMAND, {"task": "s", **dict.fromkeys(shown, "s")}, evidence)
+
+
+def latency(out: Path, rounds: int = 200) -> None:
+    """One decision after another on the 3-D drone: 64 rollouts of 25 steps, compiled, with 8 threads as found."""
+    arena = Arena("3-D drone", Path("build/plan"))
+    rows = []
+    for who, agent in {
+        "plan": arena.plan(USUAL, steps=25, samples=64),
+        "MPPI": arena.mppi(USUAL, steps=25, samples=64),
+        "composed, 32 points of 26 steps": arena.composer(USUAL),
+    }.items():
+        view, memory = arena.view(), agent.start()
+        decide = eqx.filter_jit(lambda x, k, memory, agent=agent: agent.decide(jax.random.key(0), x, k, memory))
+        jax.block_until_ready(decide(view, jnp.asarray(0), memory))
+        wall, cpu = [], time.process_time()
+        for k in range(rounds):
+            began = time.perf_counter()
+            memory = jax.block_until_ready(decide(view, jnp.asarray(k), memory)).memory
+            wall.append(1e3 * (time.perf_counter() - began))
+        cpu = 1e3 * (time.process_time() - cpu) / rounds
+        rows.append([who, cpu, *np.quantile(wall, [0.5, 0.95])])
+    columns = {"one decision on the 3-D drone": "s", "CPU ms": ".2f", "p50 ms": ".2f", "p95 ms": ".2f"}
+    keep(out, "latency", f"{COMMAND} --latency", columns, rows)
+    print(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="fresh episodes")
+    parser.add_argument("--fewer", type=int, default=50, help="of them, for ablations and wrong models")
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
+    parser.add_argument("--folder", type=Path, default=Path("build/plan"))
+    parser.add_argument("--out", type=Path, default=Path("build/plan.json"))
+    parser.add_argument("--latency", action="store_true", help="time single decisions instead")
+    told = parser.parse_args()
+    keep_programs()
+    jax.config.update("jax_enable_x64", True)
+    if told.latency:
+        latency(told.out)
+        return
+    BEFORE.append(time.time() + 60 * told.minutes)
+    tables(measure(told.folder, told.seeds, told.fewer), told.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Planners that know the same model and none of the primitives: what a composition has to beat."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Action, ArrayLike, Observation, Time
+from .actions import AbstractActions, Finite
+from .agent import Commitment, Composer, Plan
+from .models import Cost, Random
+from .primitives import Gaussian, Table
+
+Predict = Callable[[Observation, Action, Time], Observation] | Random
+Stage = Callable[[Observation, Action, Time], ArrayLike]
+
+
+def mppi(
+    actions: AbstractActions,
+    predict: Predict,
+    stage_cost: Stage,
+    *,
+    steps: int = 30,
+    samples: int = 64,
+    knots: int = 8,
+    noise: ArrayLike = 0.1,
+    temperature: ArrayLike = 0.5,
+    nominal: ArrayLike | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Model-predictive path integral control: `agent.Plan` around one constant action, free in all of its steps.
+
+    `nominal` is that action, the middle of the range unless given; a decision takes `samples` times `steps` simulated
+    steps. The other settings are those of `Plan`, and their defaults were chosen by the same rule as there.
+    """
+    middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
+    still = Gaussian(jnp.asarray(middle, dtype=float), 1.0)
+    free = Cost(lambda observation, action, k: 0.0)
+    composer = Composer({"plan": still}, free, actions, 1.0, gate="prior", selection="mean")
+    return Plan(
+        composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
+        temperature=temperature, seed=seed,
+    )  # fmt: skip
+
+
+def random_shooting(
+    actions: Finite,
+    predict: Predict,
+    stage_cost: Stage,
+    *,
+    steps: int = 30,
+    samples: int = 64,
+    hold: int = 1,
+    temperature: ArrayLike = 0.15,
+    seed: int = 0,
+) -> Commitment:
+    """Random sequences of labels, each held for `hold` steps; the best one is kept: `agent.Commitment` of constants."""
+    if not actions.labels:
+        raise ValueError("random_shooting draws sequences of labels, and these actions are numbers: use mppi.")
+    constants = {f"action {i}": Table(row) for i, row in enumerate(np.eye(actions.size))}
+    composer = Composer(constants, Cost(np.zeros(actions.size)), actions, 1.0, gate="prior")
+    return Commitment(
+        composer, predict, stage_cost, steps=steps, samples=samples, hold=hold, temperature=temperature, seed=seed
+    )
