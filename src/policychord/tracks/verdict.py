@@ -1,0 +1,348 @@
+"""Do these animals re-weight their social forces? Models on held-out decisions, surrogates, power, and a sentence.
+
+A verdict has four steps. Each may settle it.
+1. Constant weights and gates are estimated and compared on held-out decisions; all share one baseline of own motion.
+2. The gate with the best score is judged, in the way of acting (by sum or by sample) that explains more.
+3. If its gain is more than twice its error, it must also be larger than in every surrogate without company, and in all
+   draws from the constant weights. Both are compared by the gain in the log-likelihood of all decisions.
+4. If there is no gain, the power says how large a switch these data would have shown.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ..inference import Comparison, Data, Difference, Model, compare, folds_of, likelihood
+from ..inference.findings import amount
+from ..inference.likelihoods import pointwise, scores
+from ..inference.optimise import Progress, report
+from ..inference.parameters import size, unconstrained
+from ..inference.uncertainty import LEAST_MOVEMENT
+from .arena import find_arena
+from .decisions import Decisions
+from .forces import ForceSettings
+from .hidden import REST, STATES, Hidden, find_hidden
+from .motion import Motion
+from .nested import Found, at, estimator, search
+from .rivals import (
+    ALONE, GATED, GATED_SUM, MIXTURE, SOFT_MIXTURE, SOFT_SUM, SUM, Names, models_of, names_of, units_of,
+)  # fmt: skip
+from .situations import RESTING, Situations, situations_of
+from .surrogates import drawn, exchanged, rotated
+
+Call = Literal["re-weighting", "constant weights", "cannot tell", "no social force", "withheld"]
+WAYS: dict[str, tuple[str, str, str]] = {"by sum": (SUM, SOFT_SUM, GATED_SUM), "by sample": (MIXTURE, SOFT_MIXTURE, GATED)}
+SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
+FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
+LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
+SHOWN = 2.8  # errors of a change that would have been seen in four of five such data
+LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
+NAMED = 9.0  # chi squared for each force from which a feature is said to move weights
+TEMPERATURES = (10.0, 3.0, 1.0, 0.3)  # at which a gating problem is tried
+LEAST_GAIN = 2.0  # nats at one of them from which its other numbers are estimated too
+SUSPECT = 0.1  # share of suspicious frames from which there is no verdict
+
+
+class Rank(NamedTuple):
+    """The gain of the judged gate on all decisions, in nats, and those where there is nothing to find."""
+
+    real: float
+    surrogates: Float[np.ndarray, " a"]
+    kind: str  # how the surrogates were made
+    constant: Float[np.ndarray, " b"]  # drawn from the constant weights
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the real gain is larger than all others."""
+        return bool(self.real > max(self.surrogates.max(initial=-np.inf), self.constant.max(initial=-np.inf)))
+
+
+class Judged(NamedTuple):
+    """What was found, and why."""
+
+    call: Call
+    acts: str  # by sum or by sample
+    gate: str  # the gate that was judged
+    constant: str  # and what it was compared with
+    gain: Difference  # of the gate over constant weights, held out
+    company: Difference  # of the constant weights over own motion, held out
+    moved: float  # the largest standard deviation of a force's share of the weights
+    features: tuple[tuple[str, float], ...]  # chi squared for each force of what moves the weights of a softmax gate
+    rank: Rank | None
+    power: Mapping[str, float]  # the switch between halves by each feature that would have been shown, in weights
+    suspicious: float  # share of the positions
+    resting: float  # share of the decisions
+
+
+class Verdict(NamedTuple):
+    """The comparison, and what follows from it."""
+
+    judged: Judged
+    comparison: Comparison
+    situations: Situations
+    decisions: Decisions  # those that are judged
+    found: Mapping[str, Found]
+    hidden: Hidden | None
+    arena: tuple[float, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        return sentence_of(self.judged, self.comparison, self.decisions.held_out_by)
+
+
+def judge(
+    motion: Motion, given: Decisions, settings: ForceSettings | None = None, *, surrogates: int = SURROGATES,
+    seed: int = 0, progress: Progress | None = None,
+) -> Verdict:  # fmt: skip
+    """The verdict on decisions of a motion. `surrogates` of each kind at most; 0 leaves them out, and the rank test."""
+    settings = ForceSettings() if settings is None else settings
+    arena = settings.arena or find_arena(motion)
+    suspicious = motion.suspicions.share
+    given, resting = _awake(given)
+    situations = situations_of(motion, given, arena)
+    names, units = names_of(situations), units_of(situations)
+    report(progress, "estimating constant weights and gates", 0, 3)
+    found = _estimates(names, units)
+    data, fold = Data(units, np.zeros(given.size, int), given.block), folds_of(given.block)
+    first = [found[name] for name in (ALONE, SUM, MIXTURE, SOFT_SUM, SOFT_MIXTURE)]
+    comparison = compare([estimator(each) for each in first], data, fold=fold)
+    acts = _way(comparison, first)
+    constant, soft, gated = WAYS[acts]
+    report(progress, "hidden states and gating problems", 1, 3)
+    more, hidden = _hidden(found[constant], names, given)
+    if problem := _gating_problem(found, names, units, constant, gated):
+        found[gated] = problem
+        more.append(estimator(problem))
+    if more:
+        comparison = _joined(comparison, compare(more, data, fold=fold))
+    gates = [name for name in (soft, gated, STATES) if name in comparison.names]
+    gate = max(gates, key=lambda name: comparison.score(name).held_out)
+    against = constant
+    if gate == STATES and comparison.score(REST).held_out > comparison.score(constant).held_out:
+        against = REST
+    gain, company = comparison.difference(gate, against), comparison.difference(constant, ALONE)
+    moved, features = _movement(found, names, gate, soft, hidden)
+    rank = None
+    if gain.call == "better" and moved >= LEAST_MOVEMENT and surrogates:
+        report(progress, "surrogates", 2, 3)
+        make = _surrogate_of(motion, given, settings, arena, units, situations, seed)
+        rank = _rank(_gain_of(found, names, given, gate, constant, hidden), make, found[constant], names, arena,
+                     surrogates, seed)  # fmt: skip
+    power = power_of(found[SUM], situations)
+    call = call_of(gain, company, moved, rank, power, suspicious)
+    judged = Judged(call, acts, gate, against, gain, company, moved, features, rank, power, suspicious, resting)
+    return Verdict(judged, comparison, situations, given, found, hidden, arena)
+
+
+def call_of(
+    gain: Difference, company: Difference, moved: float, rank: Rank | None, power: Mapping[str, float],
+    suspicious: float = 0.0,
+) -> Call:  # fmt: skip
+    """Re-weighting, if a gate whose weights move predicts better, and better than where there is nothing to find."""
+    if suspicious > SUSPECT:
+        return "withheld"
+    if gain.call == "better" and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
+        return "re-weighting"
+    if company.mean <= LEAST_FORCE * company.error:
+        return "no social force"
+    return "constant weights" if np.median(list(power.values())) <= LARGEST_SWITCH else "cannot tell"
+
+
+# ------------------------------------------------------------------------------------------------- estimates
+
+
+def _awake(given: Decisions) -> tuple[Decisions, float]:
+    """The decisions of those that move, and the share of the others, whose heading would be noise."""
+    from .decisions import rows_of
+
+    moves = np.asarray(given.seen.speed) >= RESTING
+    return rows_of(given, moves), float(1 - moves.mean())
+
+
+def _estimates(names: Names, units: dict[str, np.ndarray]) -> dict[str, Found]:
+    """All models whose weights need no search of their own, each from where a smaller one ended."""
+    models, found = models_of(names), {}
+    found[ALONE] = search(models[ALONE], units, [unconstrained(models[ALONE].parameters, {})])
+    for constant, gate, _ in WAYS.values():
+        found[constant] = search(models[constant], units, [at(models[constant], found[ALONE].theta)])
+        found[gate] = search(models[gate], units, [at(models[gate], found[constant].theta)])
+        back = at(models[constant], found[gate].theta)  # the gate may have found a better mode of what they share
+        again = search(models[constant], units, [back])
+        if again.log_posterior > found[constant].log_posterior + 0.01:
+            found[constant] = again
+    return found
+
+
+def _way(comparison: Comparison, found: list[Found]) -> str:
+    """The way of acting with the best model."""
+    best = {way: max(comparison.score(name).held_out for name in some[:2]) for way, some in WAYS.items()}
+    return max(best, key=lambda way: best[way])
+
+
+def _joined(one: Comparison, other: Comparison) -> Comparison:
+    ranked = sorted((*one.scores, *other.scores), key=lambda score: -score.held_out)
+    return one._replace(scores=tuple(ranked), selected=tuple(sorted({*one.selected, *other.selected})))
+
+
+def _hidden(constant: Found, names: Names, given: Decisions) -> tuple[list, Hidden | None]:
+    """Hidden states, if those of the weights explain more than their numbers cost."""
+    states = find_hidden(constant, names, given.trial, given.frame, True)
+    if states.gain < states.extra:
+        return [], None
+    rest = find_hidden(constant, names, given.trial, given.frame, False)
+    return [states.estimator, rest.estimator], states
+
+
+def _gating_problem(
+    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], constant: str, gate: str
+) -> Found | None:
+    """The gating problem's estimates, if at some temperature it explains as much as constant weights do."""
+    model = models_of(names)[gate]
+    height, eps = _best_temperature(model, found[MIXTURE], units)
+    if height < found[constant].log_likelihood + LEAST_GAIN:
+        return None
+    return search(model, units, [at(model, {**found[MIXTURE].theta, "eps": np.array(eps)})], near=0.05)
+
+
+def _best_temperature(model: Model, mixture: Found, units: dict[str, np.ndarray]) -> tuple[float, float]:
+    """The highest ln L of a gating problem with all other numbers those of the constant mixture, and where."""
+    given = likelihood(model, units, at_once=64)
+    heights = [float(pointwise(given, at(model, {**mixture.theta, "eps": np.array(eps)})).sum()) for eps in TEMPERATURES]
+    return max(zip(heights, TEMPERATURES, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------- surrogates
+
+
+def _surrogate_of(
+    motion: Motion, given: Decisions, settings: ForceSettings, arena: tuple[float, ...],
+    units: dict[str, np.ndarray], situations: Situations, seed: int,
+) -> Callable[[int], dict[str, np.ndarray]]:  # fmt: skip
+    def make(number: int) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng([seed, number])
+        if len(arena) == 3:
+            return _kept(rotated(motion, given, settings, arena, rng), given)
+        return exchanged(given, units, situations, rng)
+
+    return make
+
+
+def _kept(units: dict[str, np.ndarray], given: Decisions) -> dict[str, np.ndarray]:
+    moves = units["speed"] >= RESTING
+    return {name: values[moves] for name, values in units.items()}
+
+
+def _gain_of(
+    found: Mapping[str, Found], names: Names, given: Decisions, gate: str, constant: str, hidden: Hidden | None
+) -> Callable[..., float]:
+    """The gain of a gate over constant weights on all decisions of some units; of the real ones without them."""
+
+    def gain(units: dict[str, np.ndarray] | None, start: str = ALONE) -> float:
+        if gate in (GATED, GATED_SUM):
+            seen = found[MIXTURE].given.data if units is None else units
+            mixture = found[MIXTURE] if units is None else _constant_on(found, names, units, MIXTURE, start)
+            return _best_temperature(models_of(names)[gate], mixture, seen)[0] - mixture.log_likelihood
+        if units is None:
+            base, other = found[constant], found.get(gate)
+        else:
+            base, other = _pair(found, names, units, gate, constant, start)
+        if other is not None:
+            return other.log_likelihood - base.log_likelihood
+        return find_hidden(base, names, given.trial, given.frame, True).gain
+
+    return gain
+
+
+def _constant_on(
+    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], constant: str, start: str
+) -> Found:
+    model = models_of(names)[constant]
+    return search(model, units, [at(model, found[start].theta)], 0.05)
+
+
+def _pair(
+    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], gate: str, constant: str, start: str
+) -> tuple[Found, Found | None]:
+    """Constant weights and the gate on other changes, or in other company, from estimates of the real ones."""
+    models, near = models_of(names), 0.05
+    base = _constant_on(found, names, units, constant, start)
+    if gate not in models:
+        return base, None
+    other = search(models[gate], units, [at(models[gate], base.theta)], near)
+    again = search(models[constant], units, [at(models[constant], other.theta)], near)
+    return (again if again.log_posterior > base.log_posterior else base), other
+
+
+def _rank(
+    gain: Callable[..., float], surrogate: Callable[[int], dict[str, np.ndarray]],
+    constant: Found, names: Names, arena: tuple[float, ...], count: int, seed: int,
+) -> Rank:  # fmt: skip
+    """The real gain among others, until one of them is as large: the verdict is settled then."""
+    real, others, constants = gain(None), list[float](), list[float]()
+    for number in range(count):
+        others.append(gain(surrogate(number)))
+        if others[-1] < real:
+            constants.append(gain(drawn(constant, names, seed + number), constant.model.name))
+        so_far = np.array([*others, *constants])
+        if so_far.max() >= real:
+            break
+        if number + 1 >= FEW and real > max(np.mean(part) + CLEAR * np.std(part) for part in (others, constants)):
+            break
+    kind = "each track rotated about the arena's centre" if len(arena) == 3 else "company exchanged between individuals"
+    return Rank(real, np.array(others), kind, np.array(constants))
+
+
+# ------------------------------------------------------------------------------------------------- what moves
+
+
+def _movement(
+    found: Mapping[str, Found], names: Names, gate: str, soft: str, hidden: Hidden | None
+) -> tuple[float, tuple[tuple[str, float], ...]]:
+    """The largest sd of a force's share of the weights, and what moves those of the softmax gate."""
+    given = found[soft]
+    coef = given.theta["gate"].reshape(len(names.social), len(names.features))
+    model = given.model
+    begin = size(model.parameters[: [p.name for p in model.parameters].index("gate")])
+    block = given.inverse[begin : begin + coef.size, begin : begin + coef.size].reshape(*coef.shape, *coef.shape)
+    chi = [(name, float(coef[:, f] @ np.linalg.pinv(block[:, f, :, f]) @ coef[:, f]) / len(coef))
+           for f, name in enumerate(names.features)]  # fmt: skip
+    if gate == STATES and hidden is not None:
+        return float(np.abs(hidden.theta["change"]).max()), ()
+    if gate != soft:
+        return 1.0, ()
+    logits = np.concatenate([given.given.data["feature"] @ coef.T, np.zeros((given.given.units, 1))], axis=1)
+    if "odds" in given.theta:
+        logits = logits + np.log(given.theta["odds"])
+    share = np.exp(logits - logits.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    return float(share.std(axis=0).max()), tuple(sorted(chi, key=lambda pair: -pair[1]))
+
+
+def power_of(constant: Found, situations: Situations) -> dict[str, float]:
+    """For each feature the change d that would have been shown if weights were (1 + d) and (1 - d) in its halves.
+
+    From the information that the decisions have of d beside all numbers of the constant model.
+    """
+    model, slope = constant.model, scores(constant.given, constant.z).gradient
+    begin = size(model.parameters[: [p.name for p in model.parameters].index("slope")])
+    some = slice(begin, begin + len(situations.social))
+    inside = slope.T @ slope + 1e-9 * np.eye(slope.shape[1])
+    answer = {}
+    for f, name in enumerate(situations.features):
+        side = np.where(situations.feature[:, f] > np.median(situations.feature[:, f]), 1.0, -1.0)
+        score = side * (slope[:, some] @ constant.theta["slope"])
+        cross = slope.T @ score
+        left = float(score @ score - cross @ np.linalg.solve(inside, cross))
+        answer[name] = SHOWN / np.sqrt(left) if left > 1e-9 else np.inf
+    return answer
+
+
+# ------------------------------------------------------------------------------------------------- words
+
+
+def sentence_of(judged: Judged, comparison: Comparison, held_out_by: str) -> str:
+    """The verdict in words, made of the numbers."""
+    return f"{judged.call}: {judged.gate} over {judged.constant} {amount(judged.gain)}"
