@@ -54,9 +54,17 @@ def _grid(trial: np.ndarray, frame: np.ndarray) -> _Grid:
 
 def _parameters(names: Names, constant: str, states: bool) -> tuple[Any, ...]:
     weak = partial(real, prior=None)
-    own = (weak("louder", 0.0), weak("faster", labels=("drag", "persist")), weak("stay", [STAY, STAY], labels=("a", "b")))
+    own = (
+        weak("louder", 0.0),
+        weak("faster", labels=("drag", "persist")),
+        weak("stay", [STAY, STAY], labels=("a", "b")),
+    )
     count = len(names.social)
-    return (weak("shift", labels=names.social), weak("change", np.zeros(count), labels=names.social), *own) if states else own
+    return (
+        (weak("shift", labels=names.social), weak("change", np.zeros(count), labels=names.social), *own)
+        if states
+        else own
+    )
 
 
 def _theta_of(constant: str, base: Mapping[str, Any], state: Mapping[str, Any], side: float) -> dict[str, Any]:
@@ -82,7 +90,9 @@ def _programs(names: Names, constant: str, parameters: tuple[Any, ...], states: 
         state, base = natural(own, z), natural(parameters, z_base)
         base = {name: jnp.asarray(value) for name, value in base.items()}
         sides = [_theta_of(constant, base, state, side) for side in (-1.0, 1.0)]
-        log_p = [jax.vmap(lambda unit, theta=theta: log_prob_of(constant, names, theta, unit))(units) for theta in sides]
+        log_p = [
+            jax.vmap(lambda unit, theta=theta: log_prob_of(constant, names, theta, unit))(units) for theta in sides
+        ]
         return jnp.stack(log_p, axis=-1), state["stay"]
 
     def forward(log_p: Any, stay: Any, grid: Any, weight: Any) -> Any:

@@ -246,7 +246,57 @@ def _ours(gate: Any) -> Callable[..., np.ndarray]:
     return run
 
 
-HELD_OUT: tuple[str, ...] = ()
+def _grazers(rng: np.random.Generator, count: int, frames: int) -> np.ndarray:
+    """Independent walkers whose speed changes slowly between resting and running."""
+    (p, v), path, dt = _begin(rng, count), [], 1 / RATE
+    angle, drive = np.arctan2(v[:, 1], v[:, 0]), rng.normal(size=count)
+    for _ in range(frames):
+        drive = drive - 0.4 * drive * dt + 0.9 * np.sqrt(dt) * rng.normal(size=count)
+        speed = np.exp(0.8 * drive) / (1 + np.exp(-4 * drive))
+        angle = angle + 0.6 * np.sqrt(dt) * rng.normal(size=count)
+        p = p + speed[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1) * dt
+        path.append(p + 0.002 * rng.normal(size=p.shape))
+    return np.stack(path)
+
+
+def _followers(rng: np.random.Generator, count: int, frames: int) -> np.ndarray:
+    """The first one walks on its own; the others follow the constant sum, and it among their neighbours."""
+    lead = _walk(rng, 1, frames + 200)
+
+    def place(frame: int, p: np.ndarray) -> np.ndarray:
+        return np.concatenate([lead[frame + 200], p[1:]])
+
+    (p, v), path, dt = _begin(rng, count), [], 1 / RATE
+    for frame in range(-200, frames):
+        p = place(frame, p)
+        scene = _scene(p, v, frame * dt)
+        toward = _unit(p[:1] - p) * np.minimum(np.linalg.norm(p[:1] - p, axis=1, keepdims=True), 1.0)
+        push = np.einsum("ia,iak->ik", _constant(scene), scene.force) + STRENGTH * toward
+        v = v + ((_unit(v) - v) / RELAXATION + push) * dt + NOISE * np.sqrt(dt) * rng.normal(size=v.shape)
+        v[0] = (lead[min(frame + 201, len(lead) - 1), 0] - lead[frame + 200, 0]) / dt
+        p = p + v * dt
+        path.append(p)
+    return np.stack(path[200:])
+
+
+def _slower_in_crowds(rng: np.random.Generator, count: int, frames: int) -> np.ndarray:
+    """The constant sum, with a preferred speed that falls with the number of near neighbours."""
+    (p, v), path, dt = _begin(rng, count), [], 1 / RATE
+    for frame in range(-200, frames):
+        scene = _scene(p, v, frame * dt)
+        wanted = (1.4 - 0.15 * np.minimum(scene.company, 6))[:, None]
+        push = np.einsum("ia,iak->ik", _constant(scene), scene.force)
+        v = v + ((wanted * _unit(v) - v) / RELAXATION + push) * dt + NOISE * np.sqrt(dt) * rng.normal(size=v.shape)
+        p = p + v * dt
+        path.append(p)
+    return np.stack(path[200:])
+
+
+def _alarm(scene: _Scene) -> Weights:
+    """Every twelve seconds an alarm of three: all bunch and align, and separation is forgotten."""
+    return _either(np.full(len(scene.nearest), scene.time % 12 < 3), [0, 1.5, 1.2], [1.0, 0.4, 0.3])
+
+
 KINDS: Mapping[str, Kind] = {
     "walkers": Kind(False, "independent walkers", _walk),
     "burst-and-coast": Kind(False, "independent swimmers that burst and coast", _burst(False)),
@@ -265,4 +315,8 @@ KINDS: Mapping[str, Kind] = {
     "edge": Kind(True, "cohesion at the group's edge, alignment inside", _by_sum(_edge)),
     "together": Kind(True, "all change their rule at once, every 7.5 s, for no reason that can be seen",
                      _by_sum(_together)),
+    "grazers": Kind(False, "independent walkers between resting and running", _grazers),
+    "followers": Kind(False, "a constant sum, and a leader among them who walks on its own", _followers),
+    "slower-in-crowds": Kind(False, "a constant sum, at a speed that falls with density", _slower_in_crowds),
+    "alarm": Kind(True, "all bunch and align in an alarm of three seconds, every twelve", _by_sum(_alarm)),
 }  # fmt: skip

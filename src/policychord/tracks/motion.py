@@ -39,8 +39,8 @@ class Smoothing(BaseModel):
         default=0.2, ge=0, le=1e6, description="seconds: gaps up to this are filled by straight lines"
     )
     jump: float = Field(
-        default=8.0, ge=0, le=1e6, description="tracks are cut where a position deviates from straight motion by so many "
-        "times what nine of ten positions do; 0 cuts none",
+        default=8.0, ge=0, le=1e6, description="tracks are cut where a position deviates from straight motion by so "
+        "many times what nine of ten positions do; 0 cuts none",
     )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ class Suspicions(NamedTuple):
         notes = []
         if self.jumps:
             pairs = f", {self.swaps:,} pairs of them exchanged identities" if self.swaps else ""
-            notes.append(f"{self.jumps:,} positions ({100 * self.share:.2g}%) are jumps that no motion explains{pairs}: "
-                         "tracks are cut there (--jump 0 keeps them).")  # fmt: skip
+            notes.append(f"{self.jumps:,} positions ({100 * self.share:.2g}%) are jumps that no motion explains"
+                         f"{pairs}: tracks are cut there (--jump 0 keeps them).")  # fmt: skip
         if self.repeated:
             notes.append(f"{self.repeated:,} frames repeat the one before: the frame rate may be lower than it says.")
         if self.merged:

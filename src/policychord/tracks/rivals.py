@@ -31,7 +31,7 @@ Acts = Literal["by sample", "by mean"]
 ALONE, SUM, MIXTURE = "own motion", "constant sum", "constant mixture"
 SOFT_SUM, SOFT_MIXTURE = "softmax gate, sum", "softmax gate, mixture"
 GATED_SUM, GATED = "gating problem, sum", "gating problem, mixture"
-BURSTS = 3  # own terms in which the two ways of moving differ
+BURSTS = 4  # own terms in which the two ways of moving differ
 GATE = Normal(0.0, 1.0)  # of a softmax gate, whose features have unit spread
 # the gate looks at these changes of velocity: the same for all data, so that programs are shared
 GRID = cells_of(np.array([[6.0, 0.0]]))
@@ -72,7 +72,8 @@ def models_of(names: Names) -> Mapping[str, Model]:
     models = (
         Model(ALONE, own, partial(log_prob_of, ALONE, names), "own motion and walls; no company"),
         Model(SUM, (*base, slope), partial(log_prob_of, SUM, names), "a weighted sum of the forces, always the same"),
-        Model(MIXTURE, (*base, odds, gain), partial(log_prob_of, MIXTURE, names), "one force at a time, with constant odds"),
+        Model(MIXTURE, (*base, odds, gain), partial(log_prob_of, MIXTURE, names),
+              "one force at a time, with constant odds"),
         Model(SOFT_SUM, (*base, slope, gate), partial(log_prob_of, SOFT_SUM, names),
               "a weighted sum, with weights by a softmax of the features"),
         Model(SOFT_MIXTURE, (*base, odds, gain, gate), partial(log_prob_of, SOFT_MIXTURE, names),
@@ -98,7 +99,7 @@ def _baseline(names: Names) -> tuple[Parameter, ...]:
         real("burst own", labels=kinds, prior=WEAK),
         positive("burst sd", 2.0, prior=Normal(float(np.log(2.0)), 1.0)),
         positive("burst sideways", 1.0, prior=Normal(0.0, 1.0)),
-        positive("social", 1.0, prior=Normal(0.0, 1.0)),
+        positive("social", 1.0, prior=Normal(0.0, 0.5)),
     )
 
 
@@ -175,7 +176,13 @@ def problem_of(names: Names, theta: Mapping[str, Any], unit: Mapping[str, Any]) 
     """The gating problem of a decision: primitives around what an individual does anyway and each social force."""
     mean = theta["own"] @ unit["own"] + _with_none(pushes_of(names, theta, unit, "gain"))
     seen = Seen(mean, unit["speed"], unit["wanted"], unit["closeness"])
-    known = {**theta, "gain": jnp.ones(len(mean)), "prior": theta["odds"], "precision": PRECISION, "collision": COLLISION}
+    known = {
+        **theta,
+        "gain": jnp.ones(len(mean)),
+        "prior": theta["odds"],
+        "precision": PRECISION,
+        "collision": COLLISION,
+    }
     return gating_problem(GRID, known, seen)
 
 

@@ -16,6 +16,7 @@ from .forces import RATIOS
 from .motion import Motion
 
 OWN_FORCES = ("persist", "drag", "wall")  # of those that can be named, the ones that are not social
+TOWARDS = ("alignment", "leader", "goal")  # forces that are a direction less the own heading
 RESTING = 0.1  # usual speeds below which an animal has no heading to speak of
 FARTHEST = 3.0  # standard deviations: a feature beyond counts as there
 WALLS = (2, 6, 20)  # powers of the share of the way to the wall
@@ -65,7 +66,10 @@ def situations_of(motion: Motion, given: Decisions, arena: tuple[float, ...] = (
     feature = np.stack([_standard(column) for column in columns], axis=1)
     before = _before(motion, given)
     own_terms, own = _own(given, speed, feature, names, before, arena)
-    force = given.seen.force[:, [given.names.index(name) for name in social]]
+    force = np.array(given.seen.force[:, [given.names.index(name) for name in social]])
+    for column, name in enumerate(social):
+        if name in TOWARDS:  # without the own heading, which would be a drag that a gate could use
+            force[:, column, 0] += (force[:, column] != 0).any(axis=1)
     shape |= _profiles(feature, shape)
     used = [name for name in SHAPES if SHAPES[name] in social]
     shape = np.stack([shape[name] for name in used] or [np.zeros((given.size, 2))], axis=1)[:, : len(used)]
@@ -86,12 +90,12 @@ def _own(
     given: Decisions, speed: np.ndarray, feature: np.ndarray, names: list[str], before: np.ndarray,
     arena: tuple[float, ...],
 ) -> tuple[tuple[str, ...], np.ndarray]:  # fmt: skip
-    """Names and vectors of the own terms; the first three are those in which bursts differ from coasting."""
+    """Names and vectors of the own terms; the first four are those in which bursts differ from coasting."""
     ahead = np.array([1.0, 0.0])
     lag = 1.0 - np.minimum(speed, 4.0)
     terms: dict[str, np.ndarray] = {
-        "drag": np.broadcast_to(-ahead, (given.size, 2)), "persist": lag[:, None] * ahead, "before": before,
-        "persist, squared": lag[:, None] ** 2 * ahead,
+        "drag": np.broadcast_to(-ahead, (given.size, 2)), "persist": lag[:, None] * ahead,
+        "persist, squared": lag[:, None] ** 2 * ahead, "before": before,
     }  # fmt: skip
     terms |= {f"ahead by {name}": column[:, None] * ahead for name, column in zip(names, feature.T, strict=True)
               if name != "speed"}  # fmt: skip
@@ -100,7 +104,7 @@ def _own(
         normal = turned(given.velocity, normal)
         for power in WALLS:
             terms[f"wall, {power}"] = share[:, None] ** power * normal
-        terms["wall ahead"] = (share**WALLS[1] * np.clip(-normal[:, 0], 0.0, None))[:, None] * normal
+        terms["wall ahead"] = (share ** WALLS[1] * np.clip(-normal[:, 0], 0.0, None))[:, None] * normal
     return tuple(terms), np.stack(list(terms.values()), axis=1)
 
 
@@ -145,13 +149,14 @@ def _company(motion: Motion, given: Decisions) -> tuple[np.ndarray, dict[str, np
         near = close / np.maximum(close.sum(axis=-1, keepdims=True), 1e-12)
         apart = np.exp(-0.5 * (distance / (0.5 * radius)) ** 2)
         mean = np.nansum(np.where(pair[..., None], offset, 0.0), axis=2) / np.maximum(count - 1, 1)[..., None]
+        within = np.where(distance < radius, close, 0.0)
         vectors = {
             "separation from close ones": -np.einsum("tij,tijk->tik", apart, toward),
             "separation from near ones": -np.einsum("tij,tijk->tik", close, toward),
             "separation from the nearest": -np.take_along_axis(
                 toward, distance.argmin(axis=-1)[..., None, None], axis=2)[:, :, 0],
-            "alignment with near ones": np.einsum("tij,tjk->tik", near, heading) - heading * near.any(-1)[..., None],
-            "separation, direction": -_direction(np.einsum("tij,tijk->tik", np.where(distance < radius, close, 0), toward)),
+            "alignment with near ones": np.einsum("tij,tjk->tik", near, heading),
+            "separation, direction": -_direction(np.einsum("tij,tijk->tik", within, toward)),
             "cohesion, direction": _direction(mean),
             "cohesion by distance": mean / (RATIOS[1] * radius),
         }  # fmt: skip

@@ -32,9 +32,13 @@ def rotated(
     centre, trials = np.array(arena[:2]), []
     for trial in motion.trials:
         angle = rng.uniform(0, 2 * np.pi, len(trial.ids))
-        turn = np.stack([np.stack([np.cos(angle), -np.sin(angle)], -1), np.stack([np.sin(angle), np.cos(angle)], -1)], -2)
-        place, velocity, change = (np.einsum("iab,tib->tia", turn, values)
-                                   for values in (trial.position - centre, trial.velocity, trial.acceleration))
+        turn = np.stack(
+            [np.stack([np.cos(angle), -np.sin(angle)], -1), np.stack([np.sin(angle), np.cos(angle)], -1)], -2
+        )
+        place, velocity, change = (
+            np.einsum("iab,tib->tia", turn, values)
+            for values in (trial.position - centre, trial.velocity, trial.acceleration)
+        )
         trials.append(trial._replace(position=place + centre, velocity=velocity, acceleration=change))
     other = motion._replace(trials=tuple(trials))
     return units_of(situations_of(other, decide(other, settings, layout=given.layout, cells=given.cells), arena))

@@ -3,77 +3,56 @@
 A verdict has four steps. Each may settle it.
 1. Constant weights and gates are estimated and compared on held-out decisions; all share one baseline of own motion.
 2. The gate with the best score is judged, in the way of acting (by sum or by sample) that explains more.
-3. If its gain is more than twice its error, it must also be larger than in every surrogate without company, and in all
-   draws from the constant weights. Both are compared by the gain in the log-likelihood of all decisions.
+3. If its gain is more than two and a half times its error, it must also be larger than in every surrogate without
+   company, and in all draws from the constant weights. Both are compared by the gain in ln p of all decisions.
 4. If there is no gain, the power says how large a switch these data would have shown.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from ..inference import Comparison, Data, Difference, Model, compare, folds_of, likelihood
-from ..inference.findings import amount
-from ..inference.likelihoods import pointwise, scores
+from ..inference.likelihoods import pointwise
 from ..inference.optimise import Progress, report
-from ..inference.parameters import size, unconstrained
+from ..inference.parameters import unconstrained
 from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
-from .decisions import Decisions
+from .decisions import Decisions, rows_of
+from .explained import Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
 from .forces import ForceSettings
 from .hidden import REST, STATES, Hidden, find_hidden
 from .motion import Motion
 from .nested import Found, at, estimator, search
 from .rivals import (
-    ALONE, GATED, GATED_SUM, MIXTURE, SOFT_MIXTURE, SOFT_SUM, SUM, Names, models_of, names_of, units_of,
+    ALONE,
+    GATED,
+    GATED_SUM,
+    MIXTURE,
+    SOFT_MIXTURE,
+    SOFT_SUM,
+    SUM,
+    Names,
+    models_of,
+    names_of,
+    units_of,
 )  # fmt: skip
 from .situations import RESTING, Situations, situations_of
 from .surrogates import drawn, exchanged, rotated
 
-Call = Literal["re-weighting", "constant weights", "cannot tell", "no social force", "withheld"]
-WAYS: dict[str, tuple[str, str, str]] = {"by sum": (SUM, SOFT_SUM, GATED_SUM), "by sample": (MIXTURE, SOFT_MIXTURE, GATED)}
+WAYS: dict[str, tuple[str, str, str]] = {
+    "by sum": (SUM, SOFT_SUM, GATED_SUM),
+    "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
+}
 SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
+BEST_OF_SEVERAL = 2.5  # errors: about the quantile 1 - .05/3 of Student's t over 20 blocks
 LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
-SHOWN = 2.8  # errors of a change that would have been seen in four of five such data
 LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
-NAMED = 9.0  # chi squared for each force from which a feature is said to move weights
 TEMPERATURES = (10.0, 3.0, 1.0, 0.3)  # at which a gating problem is tried
 LEAST_GAIN = 2.0  # nats at one of them from which its other numbers are estimated too
 SUSPECT = 0.1  # share of suspicious frames from which there is no verdict
-
-
-class Rank(NamedTuple):
-    """The gain of the judged gate on all decisions, in nats, and those where there is nothing to find."""
-
-    real: float
-    surrogates: Float[np.ndarray, " a"]
-    kind: str  # how the surrogates were made
-    constant: Float[np.ndarray, " b"]  # drawn from the constant weights
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether the real gain is larger than all others."""
-        return bool(self.real > max(self.surrogates.max(initial=-np.inf), self.constant.max(initial=-np.inf)))
-
-
-class Judged(NamedTuple):
-    """What was found, and why."""
-
-    call: Call
-    acts: str  # by sum or by sample
-    gate: str  # the gate that was judged
-    constant: str  # and what it was compared with
-    gain: Difference  # of the gate over constant weights, held out
-    company: Difference  # of the constant weights over own motion, held out
-    moved: float  # the largest standard deviation of a force's share of the weights
-    features: tuple[tuple[str, float], ...]  # chi squared for each force of what moves the weights of a softmax gate
-    rank: Rank | None
-    power: Mapping[str, float]  # the switch between halves by each feature that would have been shown, in weights
-    suspicious: float  # share of the positions
-    resting: float  # share of the decisions
 
 
 class Verdict(NamedTuple):
@@ -88,9 +67,15 @@ class Verdict(NamedTuple):
     arena: tuple[float, ...]
 
     @property
+    def model(self) -> Found:
+        """The estimates that the verdict is about: the gate's if weights change, else those of constant weights."""
+        name = self.judged.gate if self.judged.call == "re-weighting" else WAYS[self.judged.acts][0]
+        return self.found[name if name in self.found else WAYS[self.judged.acts][0]]
+
+    @property
     def sentence(self) -> str:
         """The verdict in words."""
-        return sentence_of(self.judged, self.comparison, self.decisions.held_out_by)
+        return sentence_of(self.judged, self.decisions.held_out_by)
 
 
 def judge(
@@ -124,9 +109,10 @@ def judge(
     if gate == STATES and comparison.score(REST).held_out > comparison.score(constant).held_out:
         against = REST
     gain, company = comparison.difference(gate, against), comparison.difference(constant, ALONE)
-    moved, features = _movement(found, names, gate, soft, hidden)
+    moved = _moved(found, names, gate, hidden)
+    features = what_moves(found[soft], names, given.block) if gate == soft else ()
     rank = None
-    if gain.call == "better" and moved >= LEAST_MOVEMENT and surrogates:
+    if _established(gain) and moved >= LEAST_MOVEMENT and surrogates:
         report(progress, "surrogates", 2, 3)
         make = _surrogate_of(motion, given, settings, arena, units, situations, seed)
         rank = _rank(_gain_of(found, names, given, gate, constant, hidden), make, found[constant], names, arena,
@@ -137,6 +123,11 @@ def judge(
     return Verdict(judged, comparison, situations, given, found, hidden, arena)
 
 
+def _established(gain: Difference) -> bool:
+    """A gate was chosen among several: its gain must be larger than what is asked of one."""
+    return bool(gain.mean > BEST_OF_SEVERAL * gain.error)
+
+
 def call_of(
     gain: Difference, company: Difference, moved: float, rank: Rank | None, power: Mapping[str, float],
     suspicious: float = 0.0,
@@ -144,7 +135,7 @@ def call_of(
     """Re-weighting, if a gate whose weights move predicts better, and better than where there is nothing to find."""
     if suspicious > SUSPECT:
         return "withheld"
-    if gain.call == "better" and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
+    if _established(gain) and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
         return "re-weighting"
     if company.mean <= LEAST_FORCE * company.error:
         return "no social force"
@@ -156,8 +147,6 @@ def call_of(
 
 def _awake(given: Decisions) -> tuple[Decisions, float]:
     """The decisions of those that move, and the share of the others, whose heading would be noise."""
-    from .decisions import rows_of
-
     moves = np.asarray(given.seen.speed) >= RESTING
     return rows_of(given, moves), float(1 - moves.mean())
 
@@ -187,7 +176,7 @@ def _joined(one: Comparison, other: Comparison) -> Comparison:
     return one._replace(scores=tuple(ranked), selected=tuple(sorted({*one.selected, *other.selected})))
 
 
-def _hidden(constant: Found, names: Names, given: Decisions) -> tuple[list, Hidden | None]:
+def _hidden(constant: Found, names: Names, given: Decisions) -> tuple[list[Any], Hidden | None]:
     """Hidden states, if those of the weights explain more than their numbers cost."""
     states = find_hidden(constant, names, given.trial, given.frame, True)
     if states.gain < states.extra:
@@ -210,7 +199,9 @@ def _gating_problem(
 def _best_temperature(model: Model, mixture: Found, units: dict[str, np.ndarray]) -> tuple[float, float]:
     """The highest ln L of a gating problem with all other numbers those of the constant mixture, and where."""
     given = likelihood(model, units, at_once=64)
-    heights = [float(pointwise(given, at(model, {**mixture.theta, "eps": np.array(eps)})).sum()) for eps in TEMPERATURES]
+    heights = [
+        float(pointwise(given, at(model, {**mixture.theta, "eps": np.array(eps)})).sum()) for eps in TEMPERATURES
+    ]
     return max(zip(heights, TEMPERATURES, strict=True))
 
 
@@ -295,54 +286,18 @@ def _rank(
     return Rank(real, np.array(others), kind, np.array(constants))
 
 
-# ------------------------------------------------------------------------------------------------- what moves
-
-
-def _movement(
-    found: Mapping[str, Found], names: Names, gate: str, soft: str, hidden: Hidden | None
-) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The largest sd of a force's share of the weights, and what moves those of the softmax gate."""
-    given = found[soft]
-    coef = given.theta["gate"].reshape(len(names.social), len(names.features))
-    model = given.model
-    begin = size(model.parameters[: [p.name for p in model.parameters].index("gate")])
-    block = given.inverse[begin : begin + coef.size, begin : begin + coef.size].reshape(*coef.shape, *coef.shape)
-    chi = [(name, float(coef[:, f] @ np.linalg.pinv(block[:, f, :, f]) @ coef[:, f]) / len(coef))
-           for f, name in enumerate(names.features)]  # fmt: skip
+def _moved(found: Mapping[str, Found], names: Names, gate: str, hidden: Hidden | None) -> float:
+    """The largest standard deviation of a force's share of the weights."""
     if gate == STATES and hidden is not None:
-        return float(np.abs(hidden.theta["change"]).max()), ()
-    if gate != soft:
-        return 1.0, ()
-    logits = np.concatenate([given.given.data["feature"] @ coef.T, np.zeros((given.given.units, 1))], axis=1)
-    if "odds" in given.theta:
-        logits = logits + np.log(given.theta["odds"])
-    share = np.exp(logits - logits.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    return float(share.std(axis=0).max()), tuple(sorted(chi, key=lambda pair: -pair[1]))
+        return float(np.abs(hidden.theta["change"]).max())
+    return float(weights_of(found[gate], names)[1].std(axis=0).max())
 
 
-def power_of(constant: Found, situations: Situations) -> dict[str, float]:
-    """For each feature the change d that would have been shown if weights were (1 + d) and (1 - d) in its halves.
-
-    From the information that the decisions have of d beside all numbers of the constant model.
-    """
-    model, slope = constant.model, scores(constant.given, constant.z).gradient
-    begin = size(model.parameters[: [p.name for p in model.parameters].index("slope")])
-    some = slice(begin, begin + len(situations.social))
-    inside = slope.T @ slope + 1e-9 * np.eye(slope.shape[1])
-    answer = {}
-    for f, name in enumerate(situations.features):
-        side = np.where(situations.feature[:, f] > np.median(situations.feature[:, f]), 1.0, -1.0)
-        score = side * (slope[:, some] @ constant.theta["slope"])
-        cross = slope.T @ score
-        left = float(score @ score - cross @ np.linalg.solve(inside, cross))
-        answer[name] = SHOWN / np.sqrt(left) if left > 1e-9 else np.inf
-    return answer
-
-
-# ------------------------------------------------------------------------------------------------- words
-
-
-def sentence_of(judged: Judged, comparison: Comparison, held_out_by: str) -> str:
-    """The verdict in words, made of the numbers."""
-    return f"{judged.call}: {judged.gate} over {judged.constant} {amount(judged.gain)}"
+def plain_slopes(verdict: Verdict) -> list[tuple[str, float, float, float]]:
+    """(force, slope, error, error clustered over blocks) in a constant sum of the forces as they are defined."""
+    names = names_of(verdict.situations)._replace(shapes=(), of=())
+    model = models_of(names)[SUM]
+    units = {name: values for name, values in units_of(verdict.situations).items() if name != "shape"}
+    found = search(model, units, [at(model, {**verdict.found[SUM].theta})])
+    rows = estimates_of(found, verdict.decisions.block)
+    return [(name.removeprefix("slope: "), *row) for name, *row in rows if name.startswith("slope: ")]
