@@ -23,9 +23,9 @@ WALLS = (2, 6, 20)  # powers of the share of the way to the wall
 # Each frees how one force depends on distance, with constant weights: that is the force's shape and no re-weighting.
 SHAPES = {
     "separation from close ones": "separation", "separation from near ones": "separation",
-    "separation, direction": "separation", "separation from the nearest": "separation",
+    "separation by direction": "separation", "separation from the nearest": "separation",
     "the same by distance": "separation", "the same by distance squared": "separation",
-    "alignment with near ones": "alignment", "cohesion by distance": "cohesion", "cohesion, direction": "cohesion",
+    "alignment with near ones": "alignment", "cohesion by distance": "cohesion", "cohesion by direction": "cohesion",
     "cohesion by place": "cohesion",
 }  # fmt: skip
 NEAR = 1.5  # separation radii over which neighbours count for the local density
@@ -95,7 +95,7 @@ def _own(
     lag = 1.0 - np.minimum(speed, 4.0)
     terms: dict[str, np.ndarray] = {
         "drag": np.broadcast_to(-ahead, (given.size, 2)), "persist": lag[:, None] * ahead,
-        "persist, squared": lag[:, None] ** 2 * ahead, "before": before,
+        "persist squared": lag[:, None] ** 2 * ahead, "before": before,
     }  # fmt: skip
     terms |= {f"ahead by {name}": column[:, None] * ahead for name, column in zip(names, feature.T, strict=True)
               if name != "speed"}  # fmt: skip
@@ -103,7 +103,7 @@ def _own(
         share, normal = inward(arena, given.position)
         normal = turned(given.velocity, normal)
         for power in WALLS:
-            terms[f"wall, {power}"] = share[:, None] ** power * normal
+            terms[f"wall {power}"] = share[:, None] ** power * normal
         terms["wall ahead"] = (share ** WALLS[1] * np.clip(-normal[:, 0], 0.0, None))[:, None] * normal
     return tuple(terms), np.stack(list(terms.values()), axis=1)
 
@@ -156,8 +156,8 @@ def _company(motion: Motion, given: Decisions) -> tuple[np.ndarray, dict[str, np
             "separation from the nearest": -np.take_along_axis(
                 toward, distance.argmin(axis=-1)[..., None, None], axis=2)[:, :, 0],
             "alignment with near ones": np.einsum("tij,tjk->tik", near, heading),
-            "separation, direction": -_direction(np.einsum("tij,tijk->tik", within, toward)),
-            "cohesion, direction": _direction(mean),
+            "separation by direction": -_direction(np.einsum("tij,tijk->tik", within, toward)),
+            "cohesion by direction": _direction(mean),
             "cohesion by distance": mean / (RATIOS[1] * radius),
         }  # fmt: skip
         for name, vector in vectors.items():
@@ -173,7 +173,7 @@ def _profiles(feature: np.ndarray, shape: dict[str, np.ndarray]) -> dict[str, np
     """Directions times powers of distance, which is the first feature, and of the place in the group, the third."""
     distance, place, nearest = feature[:, :1], feature[:, 2:3], shape["separation from the nearest"]
     return {"the same by distance": distance * nearest, "the same by distance squared": distance**2 * nearest,
-            "cohesion by place": place * shape["cohesion, direction"]}  # fmt: skip
+            "cohesion by place": place * shape["cohesion by direction"]}  # fmt: skip
 
 
 def _moments(motion: Motion, given: Decisions, members: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
