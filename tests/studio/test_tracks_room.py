@@ -100,7 +100,7 @@ def test_the_room_answers_while_it_fits(table, monkeypatch):
 
 
 def test_a_fit_that_fails_is_said(table, monkeypatch):
-    def fail(given, **how):
+    def fail(*given):
         raise ValueError("nothing can be fitted to this")
 
     monkeypatch.setattr(room, "answer", fail)

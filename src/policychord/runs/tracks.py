@@ -264,8 +264,8 @@ def _verdict(explained: _Explained) -> str:
     how = (
         f"{decisions.size:,} decisions, one every {layout.every:g} s; {100 * judged.resting:.1f}% of all were of "
         f"resting animals and left out. Radii {zones.separation:.4g}, {zones.alignment:.4g}, {zones.cohesion:.4g}"
-        f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. {arena}"
-        f"{explained.seconds:.0f} s of processor time{memory}."
+        f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
+        f"{arena}{explained.seconds:.0f} s of processor time{memory}."
     )
     columns, rows = comparison_table(verdict.comparison, ALONE)
     table = _table(

@@ -55,7 +55,7 @@ def _grid(trial: np.ndarray, frame: np.ndarray) -> _Grid:
 def _parameters(names: Names, constant: str, states: bool) -> tuple[Any, ...]:
     weak = partial(real, prior=None)
     own = (
-        weak("louder", 0.0),
+        weak("louder", 0.2),
         weak("faster", labels=("drag", "persist")),
         weak("stay", [STAY, STAY], labels=("a", "b")),
     )
