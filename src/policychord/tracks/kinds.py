@@ -6,6 +6,7 @@ mistake of these does not cancel. Lengths are about one body, the usual speed is
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,7 +133,7 @@ def _together(scene: _Scene) -> Weights:
 
 def _mixture(rng: np.random.Generator, count: int, frames: int) -> np.ndarray:
     """One force at a time, drawn anew every quarter of a second with the same odds."""
-    chosen = {}
+    chosen: dict[int, np.ndarray] = {}
 
     def weights(scene: _Scene) -> Weights:
         moment = int(scene.time * 4 + 1e4)
@@ -301,7 +302,7 @@ KINDS: Mapping[str, Kind] = {
     "walkers": Kind(False, "independent walkers", _walk),
     "burst-and-coast": Kind(False, "independent swimmers that burst and coast", _burst(False)),
     "stop-and-go": Kind(False, "independent walkers that rest", _stop_and_go),
-    "dish": Kind(False, "independent walkers in a dish with soft walls", lambda *how: _walk(*how, radius=DISH)),
+    "dish": Kind(False, "independent walkers in a dish with soft walls", partial(_walk, radius=DISH)),
     "sum": Kind(False, "a constant sum of separation, alignment and cohesion", _by_sum(_constant)),
     "mixture": Kind(False, "one force at a time with constant odds", _mixture),
     "swaps": Kind(False, "the constant sum, with identities exchanged twice a second", _swapped),

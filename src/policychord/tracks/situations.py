@@ -72,10 +72,10 @@ def situations_of(motion: Motion, given: Decisions, arena: tuple[float, ...] = (
             force[:, column, 0] += (force[:, column] != 0).any(axis=1)
     shape |= _profiles(feature, shape)
     used = [name for name in SHAPES if SHAPES[name] in social]
-    shape = np.stack([shape[name] for name in used] or [np.zeros((given.size, 2))], axis=1)[:, : len(used)]
-    return Situations(social, tuple(used), own_terms, tuple(names), given.change, force, shape,
+    shapes = np.stack([shape[name] for name in used] or [np.zeros((given.size, 2))], axis=1)[:, : len(used)]
+    return Situations(social, tuple(used), own_terms, tuple(names), given.change, force, shapes,
                       tuple(social.index(SHAPES[name]) for name in used), own, before, speed, feature,
-                      given.seen.wanted, given.seen.closeness)  # fmt: skip
+                      np.asarray(given.seen.wanted), np.asarray(given.seen.closeness))  # fmt: skip
 
 
 def _standard(column: np.ndarray) -> np.ndarray:

@@ -300,4 +300,5 @@ def plain_slopes(verdict: Verdict) -> list[tuple[str, float, float, float]]:
     units = {name: values for name, values in units_of(verdict.situations).items() if name != "shape"}
     found = search(model, units, [at(model, {**verdict.found[SUM].theta})])
     rows = estimates_of(found, verdict.decisions.block)
-    return [(name.removeprefix("slope: "), *row) for name, *row in rows if name.startswith("slope: ")]
+    return [(name.removeprefix("slope: "), slope, error, robust) for name, slope, error, robust in rows
+            if name.startswith("slope: ")]  # fmt: skip
