@@ -239,6 +239,7 @@ def ranked(real, surrogate=1.0, constant=1.0):
         ({"gain": NONE, "power": {"distance": 3.0}}, "cannot tell"),
         ({"gain": NONE, "company": Difference(0.01, 0.01)}, "no social force"),
         ({"suspicious": 0.2}, "withheld"),
+        ({"enough": False}, "cannot tell"),  # 256 decisions "gained" half a nat each
     ],
 )
 def test_calls(changes, call):
@@ -257,6 +258,7 @@ def test_a_sentence_says_what_was_found_and_why():
     same = judged._replace(call="constant weights", gain=NONE, rank=None)
     assert "±35% between two halves of the situations would have been seen" in sentence_of(same, "trial")
     assert "cannot tell" in sentence_of(same._replace(call="cannot tell"), "trial")
+    assert "too few decisions" in sentence_of(same._replace(call="cannot tell", enough=False), "trial")
     assert "20% of the positions" in sentence_of(same._replace(call="withheld", suspicious=0.2), "trial")
     assert "nothing to re-weight" in sentence_of(same._replace(call="no social force"), "trial")
 

@@ -55,6 +55,7 @@ class Judged(NamedTuple):
     power: Mapping[str, float]  # the switch between halves by each feature that would have been shown, in weights
     suspicious: float  # share of the positions
     resting: float  # share of the decisions
+    enough: bool = True  # decisions for the numbers of the models
 
 
 # ------------------------------------------------------------------------------------------------- estimates
@@ -162,6 +163,8 @@ def sentence_of(judged: Judged, held_out_by: str) -> str:
     if judged.call == "no social force":
         return (f"No social force is established, so there is nothing to re-weight: forces with constant weights add "
                 f"{amount(judged.company)} over own motion alone. {unseen}")  # fmt: skip
+    if judged.call == "cannot tell" and not judged.enough:
+        return f"These data cannot tell whether weights change: they have too few decisions. {unseen}"
     why = _rank_in_words(judged.rank)
     if judged.call == "constant weights":
         return (f"Constant weights are enough here: {adds}. {why}Weights that differ by ±{100 * seen:.0f}% between two "

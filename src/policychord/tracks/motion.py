@@ -94,8 +94,8 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
     if not any(np.isfinite(trial.velocity).any() for trial in moved):
         raise TrackError(f"{tracks.source}: no track has {window} frames without a gap: smooth over less "
                          "(--smooth SECONDS) or fill longer gaps.")  # fmt: skip
-    return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, *map(int, counts.tolist()),
-                  suspicions=suspicions)  # fmt: skip
+    gaps, filled, dropped = counts.tolist()
+    return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, gaps, filled, dropped, suspicions)
 
 
 def _window_of(how: Smoothing, rate: float) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from ..inference import Comparison, Data, Difference, Model, compare, folds_of, likelihood
 from ..inference.likelihoods import pointwise
 from ..inference.optimise import Progress, report
-from ..inference.parameters import unconstrained
+from ..inference.parameters import size, unconstrained
 from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
 from .decisions import Decisions, rows_of
@@ -46,6 +46,7 @@ WAYS: dict[str, tuple[str, str, str]] = {
     "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
 }
 SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
+FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
 FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
 BEST_OF_SEVERAL = 2.5  # errors: about the quantile 1 - .05/3 of Student's t over 20 blocks
 LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
@@ -118,8 +119,9 @@ def judge(
         rank = _rank(_gain_of(found, names, given, gate, constant, hidden), make, found[constant], names, arena,
                      surrogates, seed)  # fmt: skip
     power = power_of(found[SUM], situations)
-    call = call_of(gain, company, moved, rank, power, suspicious)
-    judged = Judged(call, acts, gate, against, gain, company, moved, features, rank, power, suspicious, resting)
+    enough = given.size >= FEWEST * size(found[soft].model.parameters)
+    call = call_of(gain, company, moved, rank, power, suspicious, enough)
+    judged = Judged(call, acts, gate, against, gain, company, moved, features, rank, power, suspicious, resting, enough)
     return Verdict(judged, comparison, situations, given, found, hidden, arena)
 
 
@@ -131,10 +133,13 @@ def _established(gain: Difference) -> bool:
 def call_of(
     gain: Difference, company: Difference, moved: float, rank: Rank | None, power: Mapping[str, float],
     suspicious: float = 0.0,
+    enough: bool = True,
 ) -> Call:  # fmt: skip
     """Re-weighting, if a gate whose weights move predicts better, and better than where there is nothing to find."""
     if suspicious > SUSPECT:
         return "withheld"
+    if not enough:
+        return "cannot tell"
     if _established(gain) and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
         return "re-weighting"
     if company.mean <= LEAST_FORCE * company.error:
