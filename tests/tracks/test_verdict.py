@@ -285,3 +285,12 @@ def test_an_unknown_kind_is_refused():
 def test_the_verdict_on_groups_with_known_rules(kind, call):
     motion = move(simulate_kind(kind, seed=1))
     assert judge(motion, decide(motion), surrogates=6).judged.call == call
+
+
+def test_a_recommended_command_keeps_every_option_of_the_file():
+    from policychord.cli.tracks import _as_options
+    from policychord.runs.tracks import TrackPlan
+
+    plan = TrackPlan(rate=25.0, scale=0.1, unit="cm", columns={"id": "fish"}, smoothing=Smoothing(window=0.5, jump=0))
+    assert _as_options(plan) == " --rate 25 --scale 0.1 --unit cm --columns id=fish --smooth 0.5 --jump 0"
+    assert _as_options(TrackPlan()) == ""
