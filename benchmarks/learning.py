@@ -33,7 +33,7 @@ import policychord as pc  # noqa: E402
 from policychord import inference  # noqa: E402
 from policychord.inference import learning  # noqa: E402
 from policychord.inference.comparison import folds_of, held_out_by  # noqa: E402
-from policychord.inference.decisions import composed, setup_of  # noqa: E402
+from policychord.inference.decisions import composed, rivals, setup_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, estimator_of  # noqa: E402
 from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
 from policychord.inference.learning.markov import hide, markov_estimator  # noqa: E402
@@ -408,7 +408,7 @@ class Steer(AbstractPrimitive):
 def run_tracks(book: Book, options: argparse.Namespace) -> None:
     from policychord.tracks.decisions import decide
     from policychord.tracks.forces import ForceSettings
-    from policychord.tracks.gating import COLLISION, PRECISION, family_of, features, models_of
+    from policychord.tracks.gating import COLLISION, PRECISION, family_of, features
     from policychord.tracks.motion import move
     from policychord.tracks.reading import read_tracks
 
@@ -438,7 +438,8 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
     title, fold = file.stem, folds_of(data.subject, options.folds)
     book.step(f"{title}: subjects", lambda: np.unique(data.subject, return_inverse=True)[1].reshape(-1).tolist())
     setup = setup_of(family, data)
-    models = {one.name: one for one in (composed(setup), *models_of(given, family))}
+    start = {parameter.name: parameter.start for parameter in setup.parameters}
+    models = {one.name: one for one in (composed(setup), *rivals(setup, start))}
 
     def known(name: str) -> Any:
         score = inference.compare([models[name]], inference.Data(setup.units, data.subject, data.subject), fold=fold,
@@ -446,7 +447,7 @@ def run_tracks(book: Book, options: argparse.Namespace) -> None:
         inside = float(score.log_likelihood.sum()) / given.size
         return {"each": _round(score.each), "parameters": score.parameters, "told": [], "inside": inside}
 
-    for name, new in (("random walk", "random walk"), ("composed", "hand-made, gate"),
+    for name, new in (("chance", "chance"), ("composed", "hand-made, gate"),
                       ("constant mixture", "hand-made, constant"), ("softmax gate", "hand-made, softmax")):  # fmt: skip
         if options.only is None or options.only in new:
             book.step(f"{title}: {new}", lambda name=name: known(name))

@@ -24,9 +24,11 @@ from policychord.inference.parameters import free_names, unconstrained  # noqa: 
 from policychord.runs.compiled import keep_programs  # noqa: E402
 from policychord.tracks.decisions import cells_of, decide, thin, to_observations  # noqa: E402
 from policychord.tracks.forces import USUAL, Layout  # noqa: E402
-from policychord.tracks.gating import CONSTANT, answer, family_of  # noqa: E402
+from policychord.tracks.gating import family_of, fit_agent  # noqa: E402
 from policychord.tracks.motion import Smoothing, move  # noqa: E402
+from policychord.tracks.rivals import MIXTURE  # noqa: E402
 from policychord.tracks.simulate import as_tracks, blank_decisions, simulate_group  # noqa: E402
+from policychord.tracks.verdict import judge  # noqa: E402
 from policychord.worlds.flock.neighbours import Zones  # noqa: E402
 
 keep_programs()
@@ -34,7 +36,8 @@ keep_programs()
 LAYOUT = Layout(Zones(1.0, 3.0, 12.0, 320.0), None, 1.0, 0.15, 0.25, (), None, 24.0)
 TRUTH = {"eps": 0.5, "prior": [0.3, 0.15, 0.35, 0.2], "gain": [2.0, 3.0, 3.0, 3.0], "sd": 0.6, "sideways": 1.0,
          "tilt": 0.0, "tail": 6.0}  # fmt: skip
-KINDS = ["gating", "constant"]
+CALLS = {"gating": "re-weighting", "constant": "constant weights"}
+KINDS = [*CALLS]
 FREE = ("eps", "prior", "gain", "sd")
 HELD = {name: np.asarray(value) for name, value in TRUTH.items() if name not in FREE}
 ANIMALS, TRIALS, STEPS, FRAMES = 15, 4, 26, 8
@@ -73,14 +76,14 @@ def replicates(
         begin = time.process_time()
         motion = move(tracks_of(kind, seed, noise, gaps), Smoothing(window=5 * LAYOUT.every / FRAMES))
         given = decide(motion, layout=LAYOUT, cells=CELLS)
-        found = answer(given, free=FREE, fixed=HELD, starts=2, quick=True)
-        judged, parameters = found.judged, found.fit.parameters
+        verdict, agent = judge(motion, given), fit_agent(given, free=FREE, fixed=HELD, starts=2)
+        judged, parameters = verdict.judged, agent.parameters
         rows.append({
             "kind": kind, "seed": seed, "decisions": given.size, "gaps": motion.gaps, "acts": judged.acts,
             "gain": judged.gain.mean, "error": judged.gain.error, "moved": judged.moved, "call": judged.call,
-            "z": found.fit.z.tolist(), "names": free_names(parameters),
-            "truth": unconstrained(parameters, {k: TRUTH[k] for k in found.fit.theta}).tolist(),
-            "weights": found.comparison.score(CONSTANT).theta()["weights"].tolist(),
+            "z": agent.z.tolist(), "names": free_names(parameters),
+            "truth": unconstrained(parameters, {k: TRUTH[k] for k in agent.theta}).tolist(),
+            "weights": [*verdict.found[MIXTURE].theta["odds"]],
             "cpu_seconds": time.process_time() - begin,
         })  # fmt: skip
         print(kind, seed, rows[-1]["call"], judged.acts, f"{judged.gain.mean:+.4f} ± {judged.gain.error:.4f}",
@@ -115,7 +118,7 @@ def show(files: list[str]) -> None:
         some = [row for row in rows if row["kind"] == kind]
         calls = {call: sum(row["call"] == call for row in some) for call in sorted({row["call"] for row in some})}
         gains = np.array([row["gain"] for row in some])
-        wrong = len(some) - calls.get(kind, 0)
+        wrong = len(some) - calls.get(CALLS[kind], 0)
         most = beta.ppf(0.95, wrong + 1, len(some) - wrong)
         print(f"\n{kind}: {len(some)} replicates of {np.mean([row['decisions'] for row in some]):.0f} decisions with "
               f"{np.mean([row['gaps'] for row in some]):.0f} gaps; called {calls}: error rate {wrong / len(some):.2f}, "
@@ -130,8 +133,9 @@ def show(files: list[str]) -> None:
         else:
             mean = np.mean([row["weights"] for row in some], axis=0)
             sd = np.std([row["weights"] for row in some], axis=0, ddof=1)
-            for name, true, a, b in zip(USUAL, TRUTH["prior"], mean, sd, strict=True):
-                print(f"constant weight of {name:17s} {true:7.3f} {a:7.3f} {a - true:+7.3f} {b:6.3f}")
+            true = [*TRUTH["prior"][1:], TRUTH["prior"][0]]  # to persist is to follow no social force
+            for name, share, a, b in zip((*USUAL[1:], "none"), true, mean, sd, strict=True):
+                print(f"constant weight of {name:17s} {share:7.3f} {a:7.3f} {a - share:+7.3f} {b:6.3f}")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def table():
 def quick_fit(monkeypatch):
     """What a fit finds is tested elsewhere: here it finds at once what is wanted."""
     fit = SimpleNamespace(theta={name: np.asarray(value) for name, value in THETA.items()}, decisions=50)
-    monkeypatch.setattr(room, "answer", lambda given, **how: SimpleNamespace(fit=fit, sentence=SENTENCE))
+    monkeypatch.setattr(room, "answer", lambda *_: SimpleNamespace(fit=fit, sentence=SENTENCE))
 
 
 def until(live, stage):
@@ -88,7 +88,7 @@ def test_a_file_is_played_beside_a_group_that_starts_where_it_is(table):
 def test_the_room_answers_while_it_fits(table, monkeypatch):
     """A fit in the session's own thread let messages wait for minutes."""
     may_end, quick = threading.Event(), room.answer
-    monkeypatch.setattr(room, "answer", lambda given, **how: (may_end.wait(60), quick(given, **how))[1])
+    monkeypatch.setattr(room, "answer", lambda *given: (may_end.wait(60), quick(*given))[1])
     live = FLOCK.act(FLOCK.change(FLOCK.begin(), {"rate": RATE}), {"file": Upload("five.csv", table)})
     for _ in range(5):
         live, shown = FLOCK.frame(live)
@@ -100,7 +100,7 @@ def test_the_room_answers_while_it_fits(table, monkeypatch):
 
 
 def test_a_fit_that_fails_is_said(table, monkeypatch):
-    def fail(given, **how):
+    def fail(*given):
         raise ValueError("nothing can be fitted to this")
 
     monkeypatch.setattr(room, "answer", fail)

@@ -9,28 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 import policychord as pc
-from policychord.inference import Comparison, Difference, Score, decisions, likelihood
-from policychord.inference.likelihoods import pointwise
-from policychord.inference.parameters import unconstrained
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
 from policychord.runs.trials import _table_of, run_trials
-from policychord.tracks.decisions import cells_of, decide, of_trial, to_observations
+from policychord.tracks.decisions import cells_of, decide, of_trial
 from policychord.tracks.figures import film
 from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
-from policychord.tracks.gating import (
-    HeavyTailed,
-    Judged,
-    _judge,
-    _sentence,
-    answer,
-    call_of,
-    complete,
-    family_of,
-    gating_problem,
-    models_of,
-    weigh,
-)
+from policychord.tracks.gating import HeavyTailed, complete, fit_agent, gating_problem, weigh
 from policychord.tracks.motion import Motion, Moved, Smoothing, leadership, move
 from policychord.tracks.reading import TrackError, Tracks
 from policychord.tracks.simulate import as_tracks, blank_decisions, predict, simulate_group
@@ -276,7 +261,7 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     short = one._replace(name="short", position=one.position[:40])
     tracks = Tracks("t", (one, short), 32.0, "m", ())
     motion = move(tracks, Smoothing(window=0.16))
-    plan = TrackPlan(free=("eps", "prior"), starts=1, forces=ForceSettings(radii=(1, 3, 12)))
+    plan = TrackPlan(surrogates=0, forces=ForceSettings(radii=(1, 3, 12)))
     with ThreadPoolExecutor(1) as pool:
         found = run_trials(motion, plan, tmp_path / "out", pool, 1, lambda *_: None)
     kept = list((tmp_path / "out").rglob("*.npz"))
@@ -293,18 +278,13 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
     assert [row.trial for row in found.rows] == ["0"]
     assert "1 of 2 trials have fewer than 100" in found.notes[0]
-    assert set(found.rows[0].held_out) == {
-        "composed",
-        "composed, by mean",
-        "constant mixture",
-        "regression",
-        "random walk",
-    }
-    assert found.rows[0].held_out["composed"] > found.rows[0].held_out["random walk"]
+    assert {"own motion", "constant sum", "softmax gate, sum"} <= set(found.rows[0].held_out)
+    assert found.rows[0].held_out["constant mixture"] > found.rows[0].held_out["own motion"]
+    assert {"odds: cohesion", "slope: cohesion"} & set(found.rows[0].estimates)
     lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("trial,decisions,call,acts,gain,error")
-    assert found.sentence.startswith("Called gating in ")
+    assert lines[0].startswith("trial,decisions,call,acts,gate,gain,error")
+    assert found.sentence.startswith("Weights change in ")
     assert _table_of([found.rows[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
 
 
@@ -315,95 +295,18 @@ def filmed(group):
     return given, {name: np.asarray(SHARP[name]) for name in ("gain", "sd", "tail")}
 
 
-def test_decisions_of_a_group_are_likelier_under_its_gate_than_under_its_mean_weights(group):
-    given, held = filmed(group)
-    setup = decisions.setup_of(family_of(given, ("eps", "prior")), to_observations(given), fixed=held)
-    agent = decisions.composed(setup)
-    constant = next(model for model in models_of(given, setup.family, held) if model.name == "constant mixture")
-    mean = group.weights.mean(axis=(0, 1))
-    gate, fixed = {name: SHARP[name] for name in ("eps", "prior")}, {"weights": mean / mean.sum()}
-    scores = [
-        pointwise(likelihood(model, setup.units, at_once=32), unconstrained(model.parameters, theta))
-        for model, theta in ((agent, gate), (constant, fixed))
-    ]
-    assert (scores[0] - scores[1]).mean() > 0.05
-
-
-def test_rivals_begin_where_the_agent_is():
-    given = blank_decisions(LAYOUT, CELLS, USUAL)
-    theta = {"prior": np.array([1.0, 0.0, 0.0, 0.0]), "gain": np.full(4, 3.0), "sd": 0.7, "eps": 0.2}
-    models = {model.name: model for model in models_of(given, family_of(given), {}, theta)}
-    starts = {name: {one.name: one.start for one in model.parameters} for name, model in models.items()}
-    assert starts["composed, by mean"]["eps"] == 0.2
-    assert starts["constant mixture"]["sd"] == 0.7
-    np.testing.assert_allclose(starts["constant mixture"]["weights"], [1, 0, 0, 0], atol=1e-5)
-    assert starts["constant mixture"]["weights"].min() > 0  # a share of zero has no logarithm
-    assert starts["regression"]["sd"] == 1.0
-    assert len(models) == 9
-
-
 @pytest.mark.thorough
-def test_a_group_that_gates_is_called_gating(group):
+def test_the_temperature_of_a_group_is_found_and_ctrl_c_ends_a_fit(group):
     given, held = filmed(group)
-    found = answer(given, free=("eps", "prior"), fixed=held, starts=1, quick=True)
-    assert found.judged.call == "gating"
-    assert found.comparison.difference("composed", "constant mixture").mean > 0.05
-
-
-def test_ctrl_c_ends_an_answer(group):
-    """A fit gives the best so far; an answer without all of its models would be about another question."""
+    found = fit_agent(given, free=("eps", "prior"), fixed=held, starts=1)
+    assert found.gap.max() < 1e-8
+    assert found.theta["eps"] < 2.0
 
     def stop(what, done, total):
-        if what == "comparing: regression":
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
-    given, held = filmed(group)
     with pytest.raises(KeyboardInterrupt):
-        answer(given, free=("eps",), fixed=held | {"prior": SHARP["prior"]}, starts=1, quick=True, progress=stop)
-
-
-def compared(means, spread=0.0):
-    """A comparison of models with these mean scores on four blocks; differences to the composed agent spread."""
-    names = sorted(means, key=lambda name: -means[name])
-    wobble = np.array([1.0, -1.0, 1.0, -1.0])
-    scores = [
-        Score(name, "", 1, np.zeros((1, 0)), np.zeros(1), np.zeros(1), means[name] + spread * i * wobble)
-        for i, name in enumerate(names)
-    ]
-    return Comparison(tuple(scores), np.arange(4), None)
-
-
-def test_calls_and_their_sentences():
-    scores = compared({"softmax gate": -1.0, "composed": -1.1, "composed, by mean": -1.15, "constant mixture": -1.2,
-                       "regression": -1.3}, 0.01)  # fmt: skip
-    other = Difference(0.1, 0.01)
-    cases = [(Difference(0.1, 0.01), 0.2, "gating", "Gating is needed here"),
-             (Difference(0.1, 0.06), 0.2, "constant", "Gating is not needed here"),
-             (Difference(0.1, 0.01), 0.001, "constant", "is not gating"),
-             (Difference(-0.1, 0.01), 0.2, "worse than constant", "wrong model")]  # fmt: skip
-    for gain, moved, call, words in cases:
-        assert call_of(gain, moved) == call
-        sentence = _sentence(scores, Judged("by sample", gain, moved, call, other), "block of time")
-        assert words in sentence
-        assert "Best of all: softmax gate (+0.1000" in sentence
-        assert sentence.endswith("(Held out by block of time.)")
-    sentence = _sentence(scores, Judged("by mean", Difference(0.0, 0.0), 0.2, "constant", other), "trial")
-    assert sentence.startswith("Gating is not needed here")
-    assert "over constant weights, which are a regression on the forces." in sentence
-    assert "if they followed one at a time, the gate would add +0.1000" in sentence
-
-
-def test_gating_is_judged_in_the_way_of_acting_that_explains_more():
-    moved = {"by sample": 0.2, "by mean": 0.1}
-    means = {"composed": -1.0, "constant mixture": -1.3, "composed, by mean": -1.1, "regression": -1.1}
-    sampled = _judge(compared(means, 0.001), moved)
-    assert (sampled.acts, sampled.call, sampled.moved) == ("by sample", "gating", 0.2)
-    by_mean = _judge(compared(means | {"regression": -0.9}, 0.001), moved)
-    assert (by_mean.acts, by_mean.call, by_mean.moved) == ("by mean", "worse than constant", 0.1)
-    assert by_mean.other.mean == pytest.approx(sampled.gain.mean)
-    # the null: a gate that predicts the same as constant weights is never called gating, however its weights move
-    same = _judge(compared(means | {"constant mixture": -1.0}), moved)
-    assert (same.acts, same.call) == ("by sample", "constant")
+        fit_agent(given, free=("eps",), fixed=held | {"prior": SHARP["prior"]}, starts=1, progress=stop)
 
 
 def test_predictions_of_the_truth_are_close(group):

@@ -117,6 +117,9 @@ def _options(
     # Certificates are honest in float64 only; programs decide this, and this is the program. The variable reaches
     # JAX without loading it, and every process that a command starts.
     os.environ["JAX_ENABLE_X64"] = "1"
+    # Fits multiply matrices of some thousand rows. Threads of OpenBLAS wait for each other there with a busy processor:
+    # the same fit took thirty times as much processor time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not debug:
         # Whenever XLA loads a compiled program, it writes an error of 2,000 characters for each of LLVM's tuning flags,
         # which it takes for instructions that the processor lacks (openxla/xla issue 44565). The program is used all

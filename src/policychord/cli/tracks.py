@@ -1,4 +1,4 @@
-"""`policychord tracks`: do these animals gate? The card of a file, the fit, every trial, the film."""
+"""`policychord tracks`: do weights of social forces change? Card, fit, every trial, film, groups of known kinds."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -24,7 +24,7 @@ tracks = typer.Typer(
     help="Tracks of animals or people that move in groups. Which social forces do they follow, and do the weights of "
     "these forces change with the situation? Reads long tables (trial, frame, id, x, y), sessions of "
     "idtracker.ai and their HDF5 and CSV, numeric .npy arrays, and datasets of the package movement.",
-    short_help="Tracks of real groups: which forces, and do they gate?",
+    short_help="Tracks of real groups: which forces, and do their weights change?",
     epilog=options.examples(
         "policychord tracks card fish.csv --rate 32",
         "policychord tracks fit trajectories.h5 --out out/fish",
@@ -76,14 +76,17 @@ _FILE = (
     ),
     _Option("smoothing.window", float, "Seconds under the smoothing polynomial.", "SECONDS", "0.3", "smooth"),
     _Option("smoothing.causal", bool, "Smooth without looking ahead in time.", ""),
+    _Option("smoothing.jump", float, "Cut tracks at so many usual deviations from going straight; 0: never.", "N", "8"),
 )  # fmt: skip
 _FORCES = (
     _Option("forces.every", float, "Seconds from one decision to the next.", "SECONDS", "0.25"),
     _Option(
-        "forces.forces", str, "Which forces: persist, separation, alignment, cohesion, wall, goal, predator, leader.",
+        "forces.forces", str, "Which forces: persist, separation, alignment, cohesion, wall, goal, predator, leader, "
+        "drag.",
         "LIST", "the first four, and those that the options below name",
     ),
     _Option("forces.predator", str, "The individual that others flee.", "ID"),
+    _Option("forces.reach", float, "How far a predator is seen.", "LENGTH", "twice the cohesion radius"),
     _Option("forces.leader", str, "The individual that others follow.", "ID"),
     _Option("forces.goal", str, "A place that all may head for.", "X,Y"),
     _Option("forces.arena", str, "The wall: a circle, or the corners of a box.", "X,Y,R or X,Y,X,Y"),
@@ -95,13 +98,18 @@ _FORCES = (
     _Option("forces.nearest", int, "Only so many nearest neighbours count.", "K", "all within the radii"),
     _Option("most", int, "Use so many decisions at most, spread evenly in time.", "N", "20000"),
 )  # fmt: skip
+_SURROGATES = _Option("surrogates", int, "Surrogates of each kind at most; 0 makes none.", "N", "19")
 _SETTINGS = _Option("settings", Path, "TOML file with everything that a plan can say; options win.", "FILE")
 _SEED = _Option("seed", int, "Seed of all random draws: the same seed, the same result.", "N", "0")
 
 
 def _with_plan(forces: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command that takes `plan` gets, in its place, the options that say one."""
-    offered = [(_FILE, FILE), *([(_FORCES, FORCES)] if forces else []), ((_SETTINGS, *([_SEED] if forces else [])), "")]
+    offered = [
+        (_FILE, FILE),
+        *([((*_FORCES, _SURROGATES), FORCES)] if forces else []),
+        ((_SETTINGS, *([_SEED] if forces else [])), ""),
+    ]
     taken = [(option, panel) for group, panel in offered for option in group]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -137,6 +145,23 @@ def _plan(settings: Path | None, changes: dict[str, Any]) -> "TrackPlan":
     if "columns" in plan_changes:
         plan_changes["columns"] = _columns(plan_changes["columns"])
     return read_track_plan(settings, plan_changes)
+
+
+def _as_options(plan: "TrackPlan") -> str:
+    """The options of the file that a plan has and the defaults have not, to repeat them in another command."""
+    from ..runs.tracks import TrackPlan
+
+    usual, words = TrackPlan(), ""
+    for option in _FILE:
+        outer, _, inner = option.place.rpartition(".")
+        value, default = (getattr(getattr(each, outer) if outer else each, inner) for each in (plan, usual))
+        if value != default:
+            pairs = (
+                ",".join(f"{ours}={theirs}" for ours, theirs in value.items()) if option.argument == "columns" else ""
+            )
+            text = "" if value is True else f" {pairs or (f'{value:g}' if isinstance(value, float) else value)}"
+            words += f" --{option.argument.replace('_', '-')}{text}"
+    return words
 
 
 def _columns(text: str) -> dict[str, str]:
@@ -182,14 +207,13 @@ def _card_command(
     record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": written,
               "notes": file_card.notes}  # fmt: skip
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
-    rate = "" if plan.rate is None else f" --rate {plan.rate:g}"
-    again = f"policychord tracks fit {' '.join(map(str, files))}{rate}"
+    again = f"policychord tracks fit {' '.join(map(str, files))}{_as_options(plan)}"
     emit(json, record, table, *file_card.notes, *wrote, f"Next, if this looks like your animals:\n  {again}")
 
 
 @tracks.command(
     "fit",
-    short_help="Which forces, and do they gate?",
+    short_help="Which forces, and do their weights change?",
     epilog=options.examples(
         "policychord tracks fit fish.csv --rate 32",
         "policychord tracks fit sheep.csv --rate 10 --every 1 --smooth 1 --predator 14 --leave-out 15",
@@ -203,23 +227,24 @@ def _fit_command(
     out: Annotated[Path | None, options.out("out/tracks")] = None,
     json: Json = False,
 ) -> None:
-    """Fit individuals that mix social forces to how they change their velocity. Compares weights that a gate chooses
-    at every decision with constant weights, single forces, a regression on the forces, a free softmax gate and a
-    random walk, on decisions that were held out; and says whether gating is needed.
+    """Fit social forces to how individuals change their velocity. Compares constant weights with weights that depend on
+    the situation, that solve a gating problem, or that have hidden states, on decisions that were held out, above a
+    baseline of own motion; and says whether weights change. A gain counts only if it is larger than in surrogates
+    without company and in draws from constant weights.
 
-    Writes a page, a summary, figures and a labelled tree.
+    Writes a page, a summary and figures.
     """
     from ..inference import comparison_table
     from ..runs.compiled import keep_programs
     from ..runs.tracks import results_of, run_tracks
-    from ..tracks.gating import WALK
+    from ..tracks.rivals import ALONE
 
     target = Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
         explained = run_tracks(files, plan, target, watch)
-    result = explained.answer
-    heads, rows = comparison_table(result.comparison, WALK)
+    result = explained.verdict
+    heads, rows = comparison_table(result.comparison, ALONE)
     table = Table(title=counted(result.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
     for head in heads:
         table.add_column(head, justify="left" if head == "model" else "right")
@@ -252,8 +277,8 @@ def _trials_command(
     out: Annotated[Path | None, options.out("out/trials")] = None,
     json: Json = False,
 ) -> None:
-    """Ask of every trial whether its animals gate: the composed agent against constant weights, held out over blocks
-    of its time. Trials are fitted side by side, and each is kept as soon as it is done: the same command goes on.
+    """Ask of every trial whether its weights change: gates against constant weights, held out over blocks of its
+    time. Trials are fitted side by side, and each is kept as soon as it is done: the same command goes on.
 
     Writes a table with a line for each trial, and a figure.
     """
@@ -269,10 +294,10 @@ def _trials_command(
     with options.start_workers(work, target / "log.txt") as (pool, count), watching() as watch:
         result = run_trials(motion, plan, target, pool, count, watch)
     table = Table(title=counted(len(result.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("trial", "decisions", "call", "acts", "gain over constant"):
+    for column in ("trial", "decisions", "call", "gate", "gain over constant"):
         table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
     for row in result.rows:
-        table.add_row(row.trial, f"{row.decisions:,}", row.call, row.acts, f"{row.gain:+.4f} ± {row.error:.4f}")
+        table.add_row(row.trial, f"{row.decisions:,}", row.call, row.gate, f"{row.gain:+.4f} ± {row.error:.4f}")
     record = {"command": "tracks trials", "settings": plan, "out": target, "files": result.files,
               "results": {"trials": [row._asdict() for row in result.rows]},
               "notes": [result.sentence, *result.notes]}  # fmt: skip
@@ -306,3 +331,43 @@ def _film_command(
         files = run_film(files, plan, trial, target, watch)
     record = {"command": "tracks film", "settings": plan, "out": target, "files": files, "results": {"trial": trial}}
     emit(json, record, f"Wrote {', '.join(str(path) for path in files)}.", f"Next: open {files[0]} in a browser.")
+
+
+@tracks.command(
+    "simulate",
+    short_help="Tracks of a group with known rules, to try the commands with.",
+    epilog=options.examples(
+        "policychord tracks simulate zones --out zones.csv",
+        "policychord tracks simulate burst-and-coast --seconds 90 --seed 3 --out swimmers.csv",
+    ),
+)
+def _simulate_command(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="The rule; without one the kinds are listed.")] = "",
+    individuals: Annotated[int, typer.Option(help="How many.", metavar="N", min=2, max=500)] = 10,
+    seconds: Annotated[float, typer.Option(help="For how long.", metavar="SECONDS", min=1.0, max=3600.0)] = 45.0,
+    seed: Annotated[int, typer.Option(help="The same seed, the same tracks.", metavar="N", min=0)] = 0,
+    out: Annotated[Path | None, options.out("KIND.csv")] = None,
+    json: Json = False,
+) -> None:
+    """Write tracks of one group that moves by a known rule, as a table (trial, frame, id, x, y), 20 frames a second."""
+    from ..runs.tracks import write_tracks
+    from ..tracks.kinds import KINDS, RATE, simulate_kind
+
+    if not kind:
+        table = Table(box=box.SIMPLE_HEAD)
+        for head in ("kind", "weights", "rule"):
+            table.add_column(head)
+        for name, each in KINDS.items():
+            table.add_row(name, "change" if each.changes else "constant", each.description)
+        rules = {name: each.description for name, each in KINDS.items()}
+        emit(json, {"command": "tracks simulate", "results": rules}, table,
+             "Next: policychord tracks simulate zones --out zones.csv")  # fmt: skip
+        return
+    target = Path(f"{kind}.csv") if out is None else out
+    simulated = simulate_kind(kind, seed=seed, individuals=individuals, seconds=seconds)
+    files = [write_tracks(target, simulated)]
+    record = {"command": "tracks simulate", "files": files,
+              "settings": {"kind": kind, "individuals": individuals, "seconds": seconds, "seed": seed},
+              "results": {"weights change": KINDS[kind].changes, "rule": KINDS[kind].description}}  # fmt: skip
+    emit(json, record, f"Wrote {target}: {KINDS[kind].description}.",
+         f"Next: policychord tracks fit {target} --rate {RATE:g}")  # fmt: skip

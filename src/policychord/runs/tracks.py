@@ -13,22 +13,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
-from ..inference import draw_differences, draw_estimates, findings, fit, to_datatree
-from ..inference.decisions import AGENT
-from ..inference.findings import comparison_rows, comparison_table, describe_comparison, difference_text
-from ..tracks.decisions import decide, of_trial, thin, to_observations
+from ..inference import Fit, draw_differences, findings, to_datatree
+from ..inference.findings import comparison_rows, comparison_table, describe_comparison
+from ..tracks.decisions import decide, of_trial, thin
+from ..tracks.explained import Judged, estimates_of, weights_of
 from ..tracks.forces import ForceSettings
-from ..tracks.gating import CONSTANT, REGRESSION, WALK, Answer, answer, family_of, weigh
+from ..tracks.gating import fit_agent, weigh
 from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadership, move
 from ..tracks.reading import Tracks, read_tracks
+from ..tracks.rivals import ALONE, GATED, GATED_SUM, names_of
 from ..tracks.simulate import Predicted, predict
+from ..tracks.verdict import SURROGATES, Verdict, judge, plain_slopes
 from ..wording import in_words
 from .doctor import peak_megabytes
 from .page import Picture, write_page
-from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json
+from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
-HEADLINES = {"gating": "gating is needed", "constant": "gating is not needed",
-             "worse than constant": "this gate is the wrong model"}  # fmt: skip
+HEADLINES = {"re-weighting": "weights change with the situation", "constant weights": "constant weights are enough",
+             "cannot tell": "these data cannot tell", "no social force": "no social force is established",
+             "withheld": "no verdict"}  # fmt: skip
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
@@ -47,6 +50,7 @@ class TrackPlan(BaseModel):
     forces: ForceSettings = ForceSettings()
     free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
     most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
+    surrogates: int = Field(default=SURROGATES, ge=0, le=999, description="of each kind, at most; 0 makes none")
     starts: int = Field(default=3, ge=1, le=100)
     groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
     seconds: float = Field(default=5.0, gt=0, le=1e6, description="how long each of them is followed")
@@ -56,7 +60,9 @@ class TrackPlan(BaseModel):
 class _Explained(NamedTuple):
     """What a fit of tracks gave."""
 
-    answer: Answer
+    verdict: Verdict
+    agent: Fit | None  # the composed agent, if the verdict is about a gating problem
+    slopes: list[tuple[str, float, float, float]]  # of the forces in their plain form
     card: Card
     predicted: tuple[Predicted, ...]
     seconds: float
@@ -103,20 +109,34 @@ def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Expla
     every = decide(motion, plan.forces)
     decisions = thin(every, plan.most)
     prepare(out)
-    result = answer(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
-    watch("simulating groups with the estimates", 0, 2)
-    predicted, notes = tuple[Predicted, ...](), list[str]()
-    try:
-        predicted = predict(motion, decisions, result.fit.theta, plan.forces, groups=plan.groups,
-                            seconds=plan.seconds, seed=plan.seed)  # fmt: skip
-    except ValueError as error:
-        notes.append(f"No groups were simulated: {error}")
+    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed, progress=watch)
+    agent, predicted, notes = None, tuple[Predicted, ...](), list[str]()
+    if verdict.judged.call == "re-weighting" and verdict.judged.gate in (GATED, GATED_SUM):
+        agent = fit_agent(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
+        watch("simulating groups with the estimates", 0, 2)
+        try:
+            predicted = predict(motion, decisions, agent.theta, plan.forces, groups=plan.groups,
+                                seconds=plan.seconds, seed=plan.seed)  # fmt: skip
+        except ValueError as error:
+            notes.append(f"No groups were simulated: {error}")
     if decisions.size < every.size:
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     card = card_of(tracks, motion)
     watch("drawing and writing", 1, 2)
-    explained = _Explained(result, card, predicted, time.process_time() - begin, peak_megabytes(), [], notes)
+    explained = _Explained(
+        verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin, peak_megabytes(), [], notes
+    )
     return explained._replace(files=_write(explained, motion, plan, out))
+
+
+def write_tracks(path: Path, tracks: Tracks) -> Path:
+    """A long table (trial, frame, id, x, y); who is not there has no row."""
+    lines = ["trial,frame,id,x,y"]
+    for trial in tracks.trials:
+        for frame, column in np.argwhere(np.isfinite(trial.position[..., 0])).tolist():
+            x, y = trial.position[frame, column]
+            lines.append(f"{trial.name},{frame},{trial.ids[column]},{x:.5f},{y:.5f}")
+    return write_text(path, "\n".join(lines) + "\n")
 
 
 def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch) -> list[Path]:
@@ -128,9 +148,7 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
         raise ValueError(f"--trial {trial}: the file has {len(motion.trials)} trials, counted from 0.")
     decisions = decide(motion, plan.forces)
     prepare(out)
-    some = thin(decisions, plan.most)
-    fitted = fit(family_of(some, plan.free), to_observations(some), starts=plan.starts, method="map", hold_out="block",
-                compare=False, profiles=False, seed=plan.seed, progress=watch)  # fmt: skip
+    fitted = fit_agent(thin(decisions, plan.most), free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
     watch("filming", 0, 1)
     shown = of_trial(decisions, trial)
     if not shown.size:
@@ -148,67 +166,88 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
     from ..tracks import figures as draw
 
-    result = explained.answer
-    plain = result.judged.call == "gating" and result.judged.acts == "by sample"
-    doubt = "" if plain else "Another model explains these decisions as well or better: see the table. "
+    verdict = explained.verdict
+    judged, found = verdict.judged, verdict.model
     pictures: dict[str, Picture] = {
-        "models": (draw_differences, (result.comparison, WALK), "What each model predicts of decisions "
+        "models": (draw_differences, (verdict.comparison, ALONE), "What each model predicts of decisions "
                    "that it had not seen, with bars of two standard errors over blocks."),
-        "estimates": (draw_estimates, (result.fit,), "Estimates of the composed agent with 95% "
-                      "intervals from the curvature of the likelihood, on the scales on which they are free."),
-        "weights": (draw.draw_weights, (result,), "Weights of the forces over all decisions in the model "
-                    f"\"composed\", each certified. {doubt}The simplex has the three forces whose "
-                    "weights move most; the orange point is their mean."),
-        "tracks": (draw.draw_tracks, (result, motion), "The first trial: every decision where it was made, in a "
-                   "mixture of the forces' colours by its weights in the model \"composed\", and the mean weights of "
-                   "all individuals in time."),
-        "neighbours": (draw.draw_map, (result,), "Mean weight by where the nearest neighbour is: ahead is up, "
-                       "rings are quantiles of distance, the outermost one with its number. Bins with fewer than "
-                       f"{draw.LEAST} decisions stay empty."),
         "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
         "card": (draw.draw_card, (explained.card, motion), "The file itself."),
     }  # fmt: skip
+    if judged.rank is not None:
+        pictures["surrogates"] = (draw.draw_rank, (judged.rank,), "The gain of the judged gate on all decisions, among "
+                                  "the gains where there is no re-weighting.")  # fmt: skip
+    if judged.call == "re-weighting" and found.model.name == judged.gate:
+        names, weights, _ = weights_of(found, names_of(verdict.situations))
+        pictures |= _pictures_of_weights(verdict, names, weights, motion)
     if explained.predicted:
         pictures["predictions"] = (draw.draw_predicted, (explained.predicted,), "Groups that start where the data "
                                    "were, simulated with the estimates, and the data of the same seconds.")  # fmt: skip
-    judged = result.judged
     record = {
-        "plan": plan.model_dump(), **results_of(result), "sentence": result.sentence,
-        "judged": {**judged._asdict(), "gain": judged.gain._asdict(), "other": judged.other._asdict()},
-        "estimates": findings.estimate_rows(result.fit),
+        "plan": plan.model_dump(), **results_of(verdict), "sentence": verdict.sentence, "judged": _plain(judged),
+        "model": found.model.name,
+        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
+                      for row in estimates_of(found, verdict.decisions.block)],
+        "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
+                   for row in explained.slopes],
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
                       for measure in explained.predicted],
         "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
     }  # fmt: skip
     title = f"{explained.card.source}: {HEADLINES[judged.call]}"
-    return [
-        *write_page(out, title, _sections(explained), pictures),
-        write_json(out / "tracks.json", record),
-        write_dataset(out / "fit.zarr", to_datatree(result.fit, 20, plan.seed)),
-    ]
+    written = [*write_page(out, title, _sections(explained), pictures), write_json(out / "tracks.json", record)]
+    if explained.agent is not None:
+        written.append(write_dataset(out / "fit.zarr", to_datatree(explained.agent, 20, plan.seed)))
+    return written
 
 
-def results_of(result: Answer) -> dict[str, Any]:
+def _pictures_of_weights(
+    verdict: Verdict, names: tuple[str, ...], weights: np.ndarray, motion: Motion
+) -> dict[str, Picture]:
+    from ..tracks import figures as draw
+
+    given, model = verdict.decisions, verdict.judged.gate
+    return {
+        "weights": (draw.draw_weights, (names, weights), f"Shares of the weights over all decisions in the model "
+                    f"\"{model}\". The simplex has the three whose weights move most; the orange point is their mean."),
+        "tracks": (draw.draw_tracks, (given, names, weights, motion), "The first trial: every decision where it was "
+                   "made, in a mixture of the forces' colours by its weights, and the mean weights in time."),
+        "neighbours": (draw.draw_map, (given, names, weights), "Mean weight by where the nearest neighbour is: ahead "
+                       "is up, rings are quantiles of distance, the outermost one with its number. Bins with fewer "
+                       f"than {draw.LEAST} decisions stay empty."),
+    }  # fmt: skip
+
+
+def _plain(judged: Judged) -> dict[str, Any]:
+    """The judgement as numbers, lists and names."""
+    rank = judged.rank
+    return {
+        **judged._asdict(), "gain": judged.gain._asdict(), "company": judged.company._asdict(),
+        "features": dict(judged.features), "power": dict(judged.power),
+        "rank": None if rank is None else {**rank._asdict(), "surrogates": rank.surrogates.tolist(),
+                                           "constant": rank.constant.tolist(), "exceeded": rank.exceeded},
+    }  # fmt: skip
+
+
+def results_of(verdict: Verdict) -> dict[str, Any]:
     """The call and the models, for programs."""
     return {
-        "call": result.judged.call, "models": comparison_rows(result.comparison, WALK),
-        "gain_over_constant": result.comparison.difference(AGENT, CONSTANT)._asdict(),
-        "decisions": result.decisions.size,
+        "call": verdict.judged.call, "models": comparison_rows(verdict.comparison, ALONE),
+        "gain_over_constant": verdict.judged.gain._asdict(), "decisions": verdict.decisions.size,
     }  # fmt: skip
 
 
 def _sections(explained: _Explained) -> list[tuple[str, str]]:
     """The sections of the page."""
-    result, card = explained.answer, explained.card
     sections = [
-        ("Do they gate?", _verdict(explained)),
-        ("Which forces?", _forces(result)),
-        ("Estimates", _estimates(result)),
-        ("Card", _table(["", ""], [list(row) for row in describe(card)])),
+        ("Do the weights change?", _verdict(explained)),
+        ("Which forces?", _forces(explained)),
+        ("Estimates", _estimates(explained.verdict)),
+        ("Card", _table(["", ""], [list(row) for row in describe(explained.card)])),
     ]
     if explained.predicted:
         sections.append(("What the estimates predict", _predictions(explained.predicted)))
-    notes = [*card.notes, *explained.notes]
+    notes = [*explained.card.notes, *explained.notes]
     return [*sections, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else sections
 
 
@@ -217,58 +256,57 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _verdict(explained: _Explained) -> str:
-    result, decisions, unit = explained.answer, explained.answer.decisions, explained.card.unit
-    layout, zones = decisions.layout, decisions.layout.zones
+    verdict, decisions, unit = explained.verdict, explained.verdict.decisions, explained.card.unit
+    judged, layout, zones = verdict.judged, decisions.layout, decisions.layout.zones
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
+    arena = ("A round arena was found: " if len(verdict.arena) == 3 else "The arena: ") + ", ".join(
+        f"{number:.4g}" for number in verdict.arena) + f" {unit}. " if verdict.arena else ""  # fmt: skip
     how = (
-        f"{decisions.size:,} decisions, one every {layout.every:g} s. Radii {zones.separation:.4g}, "
-        f"{zones.alignment:.4g} and {zones.cohesion:.4g} {unit}; usual speed {layout.speed:.3g} {unit}/s, usual change "
-        f"of velocity {layout.change:.3g} {unit}/s. "
-        f"{100 * decisions.clipped:.1f}% of the changes lie outside of the grid and count in its outermost cells. "
-        f"Largest certified gap of the weights: {result.fit.gap.max():.1e}. "
-        f"{explained.seconds:.0f} s of processor time{memory}."
+        f"{decisions.size:,} decisions, one every {layout.every:g} s; {100 * judged.resting:.1f}% of all were of "
+        f"resting animals and left out. Radii {zones.separation:.4g}, {zones.alignment:.4g}, {zones.cohesion:.4g}"
+        f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
+        f"{arena}{explained.seconds:.0f} s of processor time{memory}."
     )
-    columns, rows = comparison_table(result.comparison, WALK)
+    columns, rows = comparison_table(verdict.comparison, ALONE)
     table = _table(
         [*columns, "what it says"],
-        [[*row, score.description] for row, score in zip(rows, result.comparison.scores, strict=True)],
+        [[*row, score.description] for row, score in zip(rows, verdict.comparison.scores, strict=True)],
     )
     errors = (
         "Held out: nats per decision, under estimates without the decision's fold; errors over the "
-        f"{PLURAL[decisions.held_out_by]}, which all individuals share."
+        f"{PLURAL[decisions.held_out_by]}, which all individuals share. All models have the same own motion: "
+        f"{', '.join(verdict.situations.own_terms)}."
     )
-    sentences = " ".join(describe_comparison(result.comparison, reference=WALK))
-    return "\n\n".join([result.sentence, sentences, how, table, errors])
+    power = _table(
+        ["if weights switched between halves by", "a switch of so much would have been seen"],
+        [[name, f"±{100 * value:.0f}%" if np.isfinite(value) else "none"] for name, value in judged.power.items()],
+    )
+    moved = _table(["feature", "chi squared for each force"], [[name, f"{chi:.1f}"] for name, chi in judged.features])
+    sentences = " ".join(describe_comparison(verdict.comparison, reference=ALONE))
+    return "\n\n".join([verdict.sentence, sentences, how, table, errors, power, *([moved] if judged.features else [])])
 
 
-def _forces(result: Answer) -> str:
-    """What each force is worth, in the models that have a number for it."""
-    slopes, weights = result.comparison.score(REGRESSION).theta()["slope"], result.fit.weights.mean(axis=0)
-    rows = [
-        [name, f"{slope:+.3f}", difference_text(result.comparison.difference(f"{name} alone", WALK)), f"{weight:.2f}"]
-        for name, slope, weight in zip(result.decisions.names, slopes, weights, strict=True)
-    ]
-    columns = ["force", "slope in the regression", "alone, over a random walk", "mean weight, composed"]
-    return _table(columns, rows) + (
-        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one: positive if they follow "
-        "it. ± is one standard error."
+def _forces(explained: _Explained) -> str:
+    """What each force is worth in a plain weighted sum."""
+    rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
+    return _table(["force", "slope", "error", "error, clustered"], rows) + (
+        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one beside all others and "
+        "own motion: positive if they follow it."
     )
 
 
-def _estimates(result: Answer) -> str:
-    """A table of the composed agent's parameters."""
-    rows = [
-        [row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", f"{row['robust_error']:.2g}",
-         row["verdict"] + (f": {row['reason']}" if row["reason"] else "")]
-        for row in findings.estimate_rows(result.fit)
-    ]  # fmt: skip
-    return _table(["parameter", "estimate", "error", "error, clustered", "verdict"], rows) + (
-        '\n\nThese are parameters of the model "composed": gain is how strongly a force is followed while it is, sd '
-        "the spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail "
-        "the degrees of freedom of Student's t, eps the temperature. Gains and sd are in usual changes of velocity. "
-        "Errors are from the curvature of the likelihood with its "
-        f"weak priors, and from its sandwich over the {PLURAL[result.decisions.held_out_by]}. Temperature is "
-        "relative to the cost's fixed scale."
+def _estimates(verdict: Verdict) -> str:
+    """A table of the parameters of the model that the verdict is about."""
+    found = verdict.model
+    rows = [[name, f"{value:.4g}", f"{error:.2g}", f"{robust:.2g}"]
+            for name, value, error, robust in estimates_of(found, verdict.decisions.block)]  # fmt: skip
+    return _table(["parameter", "estimate", "error", "error, clustered"], rows) + (
+        f'\n\nThese are parameters of the model "{found.model.name}". "own" are weights of own terms, "burst" the '
+        'log odds of the second way of moving, "burst own" and "burst sd" how it differs, "social" how much '
+        'forces count in it; "shape" is how forces depend on distance; sd is the spread along the heading, sideways '
+        "that across as a multiple of it, tilt how both grow with speed, tail the degrees of freedom of Student's t. "
+        f"Errors are from the scores with weak priors, and from their sandwich over the "
+        f"{PLURAL[verdict.decisions.held_out_by]}."
     )
 
 

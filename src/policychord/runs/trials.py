@@ -1,4 +1,4 @@
-"""Every trial for itself: do these animals gate in this trial? On the cores here or on a cluster, through the sweeps'
+"""Every trial for itself: do the weights change in this trial? On the cores here or on a cluster, through the sweeps'
 engine.
 
 Radii, units and cells are those of all trials together, so that estimates can be compared. A trial is kept as soon as
@@ -21,8 +21,9 @@ from ..choices.data import as_csv
 from ..drawing import styled
 from ..inference import findings
 from ..tracks.decisions import Decisions, decide, of_trial, thin
-from ..tracks.gating import CONSTANT, answer
+from ..tracks.explained import estimates_of
 from ..tracks.motion import Motion
+from ..tracks.verdict import judge
 from .cache import FOLDER, MissingError, Result, load_result, save_result
 from .engine import run_tasks
 from .store import prepare, save_figure, write_json, write_text
@@ -33,18 +34,18 @@ LEAST = 100  # decisions of a trial that can be fitted
 
 
 class _TrialFit(NamedTuple):
-    """What one trial says about gating; nats are held out, over blocks of its time."""
+    """What one trial says about its weights; nats are held out, over blocks of its time."""
 
     trial: str
     decisions: int
     call: str
-    acts: str  # by sample or by mean: the way of acting that explains the trial better
-    gain: float  # of the gate over constant weights, in that way of acting
+    acts: str  # by sum or by sample: the way of acting that explains the trial better
+    gate: str  # the one that was judged
+    gain: float  # of the gate over constant weights
     error: float
-    moved: float  # the largest standard deviation of a force's weight
+    moved: float  # the largest standard deviation of a force's share of the weights
     held_out: dict[str, float]  # of each model
-    theta: dict[str, Any]  # estimates of the composed agent
-    weights: list[float]  # of the constant mixture
+    estimates: dict[str, float]  # of the model that the verdict is about
     cpu_seconds: float
 
 
@@ -61,13 +62,15 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
     """Fit the trials that are not there yet on a pool, and write a table, a figure and a summary of all."""
     every = decide(motion, plan.forces)
     names = [trial.name for trial in motion.trials]
-    parts = {name: thin(of_trial(every, number), plan.most) for number, name in enumerate(names)}
-    fitted = {name: part for name, part in parts.items() if part.size >= LEAST}
+    parts = {
+        name: _alone(motion, thin(of_trial(every, number), plan.most), number) for number, name in enumerate(names)
+    }
+    fitted = {name: part for name, part in parts.items() if part[1].size >= LEAST}
     if not fitted:
         raise ValueError(f"no trial has {LEAST} decisions: ask for decisions closer together (--every), or fit all "
                          "trials together with  policychord tracks fit")  # fmt: skip
     prepare(out)
-    places = {name: out / FOLDER / "trials" / f"{_identity(plan, name, part)}.npz" for name, part in fitted.items()}
+    places = {name: out / FOLDER / "trials" / f"{_identity(plan, name, *part)}.npz" for name, part in fitted.items()}
     rows = _compute(fitted, places, plan, pool, workers, watch)
     notes = []
     if len(fitted) < len(parts):
@@ -77,26 +80,42 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
     return _TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
 
 
-def _fit_trial(plan: TrackPlan, name: str, decisions: Decisions) -> _TrialFit:
+def _alone(motion: Motion, decisions: Decisions, number: int) -> tuple[Motion, Decisions]:
+    """One trial as if it were all there is."""
+    return motion._replace(trials=(motion.trials[number],)), decisions._replace(trial=np.zeros(decisions.size, int))
+
+
+def _fit_trial(plan: TrackPlan, name: str, motion: Motion, decisions: Decisions) -> _TrialFit:
     before = time.process_time()
-    found = answer(decisions, free=plan.free, starts=plan.starts, quick=True, seed=plan.seed)
-    judged, comparison = found.judged, found.comparison
-    theta = {name: np.asarray(value).tolist() for name, value in found.fit.theta.items()}
-    return _TrialFit(name, decisions.size, judged.call, judged.acts, judged.gain.mean, judged.gain.error, judged.moved,
-                    {score.name: score.held_out for score in comparison.scores}, theta,
-                    comparison.score(CONSTANT).theta()["weights"].tolist(), time.process_time() - before)  # fmt: skip
+    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed)
+    judged = verdict.judged
+    estimates = {row[0]: row[1] for row in estimates_of(verdict.model, verdict.decisions.block)}
+    return _TrialFit(name, decisions.size, judged.call, judged.acts, judged.gate, judged.gain.mean, judged.gain.error,
+                    judged.moved, {score.name: score.held_out for score in verdict.comparison.scores}, estimates,
+                    time.process_time() - before)  # fmt: skip
 
 
-def _identity(plan: TrackPlan, name: str, decisions: Decisions) -> str:
+def _identity(plan: TrackPlan, name: str, motion: Motion, decisions: Decisions) -> str:
     """All that a trial's fit depends on: code, plan and decisions."""
-    digest = hashlib.sha256(json.dumps([code_version(answer.__module__), name, plan.model_dump(mode="json")]).encode())
-    for array in (*decisions.seen, decisions.action, decisions.block, decisions.cells.points):
+    digest = hashlib.sha256(json.dumps([code_version(judge.__module__), name, plan.model_dump(mode="json")]).encode())
+    for array in (
+        motion.trials[0].position,
+        *decisions.seen,
+        decisions.action,
+        decisions.block,
+        decisions.cells.points,
+    ):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
 
 def _compute(
-    fitted: dict[str, Decisions], places: dict[str, Path], plan: TrackPlan, pool: Executor, workers: int, watch: Watch
+    fitted: dict[str, tuple[Motion, Decisions]],
+    places: dict[str, Path],
+    plan: TrackPlan,
+    pool: Executor,
+    workers: int,
+    watch: Watch,
 ) -> list[_TrialFit]:
     rows: dict[str, _TrialFit] = {}
     for name, place in places.items():
@@ -104,10 +123,10 @@ def _compute(
             earlier = load_result(place).value
             if isinstance(earlier, _TrialFit) and earlier.trial == name:  # else somebody else's file: fitted again
                 rows[name] = earlier
-    tasks = [(name, (plan, name, fitted[name])) for name in fitted if name not in rows]
+    tasks = [(name, (plan, name, *fitted[name])) for name in fitted if name not in rows]
     if tasks:
         watch("fitting trials", len(rows), len(fitted))
-    for name, row in run_tasks(pool, workers, [answer.__module__], _fit_trial, tasks):
+    for name, row in run_tasks(pool, workers, [judge.__module__], _fit_trial, tasks):
         rows[name] = row
         save_result(places[name], name, Result(row, row.cpu_seconds))
         if len(rows) < len(fitted):
@@ -116,11 +135,11 @@ def _compute(
 
 
 def _sentence(rows: Sequence[_TrialFit]) -> str:
-    """How many trials gate, and what all of them say together."""
+    """In how many trials weights change, and what all of them say together."""
     calls = [row.call for row in rows]
-    sentence = f"Called gating in {calls.count('gating')} of {len(rows)} trials"
-    worse = calls.count("worse than constant")
-    sentence += f", worse than constant weights in {worse}." if worse else "."
+    sentence = f"Weights change in {calls.count('re-weighting')} of {len(rows)} trials"
+    others = [f"{call}: {calls.count(call)}" for call in dict.fromkeys(calls) if call != "re-weighting"]
+    sentence += f" ({'; '.join(others)})." if others else "."
     gains = np.array([row.gain for row in rows])
     if len(rows) > 1:
         error = gains.std(ddof=1) / np.sqrt(len(gains))
@@ -130,14 +149,12 @@ def _sentence(rows: Sequence[_TrialFit]) -> str:
 
 def _table_of(rows: Sequence[_TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
-    names = ("trial", "decisions", "call", "acts", "gain", "error", "moved", "cpu_seconds")
+    names = ("trial", "decisions", "call", "acts", "gate", "gain", "error", "moved", "cpu_seconds")
     lines: list[dict[str, Any]] = []
     for row in rows:
         line: dict[str, Any] = {name: getattr(row, name) for name in names}
         line |= {f"held out: {name}": value for name, value in row.held_out.items()}
-        for name, value in row.theta.items():
-            line |= {name: value} if np.ndim(value) == 0 else {f"{name}_{k}": part for k, part in enumerate(value)}
-        lines.append(line)
+        lines.append(line | row.estimates)
     return as_csv(lines)
 
 

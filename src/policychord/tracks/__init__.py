@@ -8,19 +8,31 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .arena import find_arena
     from .decisions import Decisions, cells_of, decide, of_trial, thin
     from .forces import USUAL, ForceSettings, Layout, Seen, Sight
-    from .gating import Answer, HeavyTailed, Judged, answer, call_of, family_of, models_of, weigh
+    from .gating import HeavyTailed, family_of, fit_agent, weigh
+    from .kinds import KINDS, Kind, simulate_kind
     from .motion import Card, Motion, Smoothing, card_of, describe, leadership, move
+    from .quality import Suspicions, suspect
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
+    from .rivals import models_of
     from .simulate import as_tracks, blank_decisions, predict, simulate_group
+    from .situations import Situations, situations_of
+    from .verdict import Judged, Rank, Verdict, call_of, judge
 
 _HOME = {
     "reading": ("TrackError", "Tracks", "Trial", "parse_tracks", "read_tracks"),
     "motion": ("Card", "Motion", "Smoothing", "card_of", "describe", "leadership", "move"),
     "forces": ("USUAL", "ForceSettings", "Layout", "Seen", "Sight"),
     "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
-    "gating": ("Answer", "HeavyTailed", "Judged", "answer", "call_of", "family_of", "models_of", "weigh"),
+    "gating": ("HeavyTailed", "family_of", "fit_agent", "weigh"),
+    "quality": ("Suspicions", "suspect"),
+    "arena": ("find_arena",),
+    "situations": ("Situations", "situations_of"),
+    "rivals": ("models_of",),
+    "verdict": ("Judged", "Rank", "Verdict", "call_of", "judge"),
+    "kinds": ("KINDS", "Kind", "simulate_kind"),
     "simulate": ("as_tracks", "blank_decisions", "predict", "simulate_group"),
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -185,7 +185,9 @@ def _of_trial(
     position, velocity = trial.position[frames][:, group], trial.velocity[frames][:, group]
     later = trial.velocity[frames + step][:, group]
     there = np.isfinite(velocity).all(axis=-1)
-    decides = there & np.isfinite(later).all(axis=-1)
+    # nobody decides across a gap or a cut
+    missing = np.cumsum(~np.isfinite(trial.velocity[:, group]).all(axis=-1), axis=0)
+    decides = there & (missing[frames + step] == missing[frames])
     if not decides.any():
         return {}
     # individuals come and go: only those who are there take a place
@@ -203,7 +205,7 @@ def _of_trial(
     own, change = velocity[row, who], later[row, who] - velocity[row, who]
     return {
         "seen": seen, "trial": np.full(len(row), number), "frame": frames[row], "individual": group[who],
-        "position": position[row, who], "velocity": own, "change": _turned(own, change) / layout.change,
+        "position": position[row, who], "velocity": own, "change": turned(own, change) / layout.change,
         "neighbour": _neighbours(position, velocity, there)[row, who],
     }  # fmt: skip
 
@@ -234,7 +236,7 @@ def _look_around(layout: Layout, forces: NamedForces, worlds: World, everyone: A
     return jax.vmap(lambda world: jax.vmap(lambda i: see(layout, dict(forces), world, i))(everyone))(worlds)
 
 
-def _turned(heading: np.ndarray, vector: np.ndarray) -> np.ndarray:
+def turned(heading: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Vectors in body coordinates: (ahead, left)."""
     length = np.linalg.norm(heading, axis=-1, keepdims=True)
     ahead = np.where(length > 0, heading / np.where(length > 0, length, 1.0), [1.0, 0.0])
@@ -248,12 +250,12 @@ def _neighbours(position: np.ndarray, velocity: np.ndarray, there: np.ndarray) -
     for frame in np.flatnonzero(there.sum(axis=1) > 1):
         places = position[frame, there[frame]]
         distance, nearest = nearest_neighbours(places)
-        ahead, left = _turned(velocity[frame, there[frame]], places[nearest] - places).T
+        ahead, left = turned(velocity[frame, there[frame]], places[nearest] - places).T
         neighbours[frame, there[frame]] = np.stack([distance, np.arctan2(left, ahead)], axis=-1)
     return neighbours
 
 
-def _rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
+def rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
     """Some of the decisions."""
     fields = ("action", "change", "trial", "frame", "individual", "position", "velocity", "neighbour", "block")
     return given._replace(seen=Seen(*(field[rows] for field in given.seen)),
@@ -262,7 +264,7 @@ def _rows_of(given: Decisions, rows: np.ndarray) -> Decisions:
 
 def of_trial(given: Decisions, trial: int) -> Decisions:
     """The decisions of one trial alone, held out by blocks of its time."""
-    part = _rows_of(given, given.trial == trial)
+    part = rows_of(given, given.trial == trial)
     length = int(part.frame.max()) + 1 if part.size else 1
     block, by = _blocks(np.zeros(part.size, int), part.frame, [length])
     return part._replace(block=block, held_out_by=by)
@@ -277,7 +279,7 @@ def thin(given: Decisions, most: int) -> Decisions:
     stays = max(1, int(count * most / given.size))
     chosen = np.zeros(count, bool)
     chosen[np.linspace(0, count - 1, stays).round().astype(int)] = True
-    return _rows_of(given, chosen[moments])
+    return rows_of(given, chosen[moments])
 
 
 def hold(given: Decisions, weights: np.ndarray, trial: Moved, number: int) -> Float[np.ndarray, "frame id n"]:

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from ..drawing import COLOURS, blank
 from .decisions import Decisions, hold
-from .gating import Answer
 from .motion import Card, Leadership, Motion, lengths
 from .simulate import Predicted
+from .verdict import Rank
 
 GREY, DARK = "#B0B0B0", "#333333"
 TAIL = 12  # frames that stay visible behind an individual
@@ -51,9 +51,8 @@ def draw_card(card: Card, motion: Motion) -> Figure:
     return figure
 
 
-def draw_weights(result: Answer) -> Figure:
+def draw_weights(names: Sequence[str], weights: np.ndarray) -> Figure:
     """Weights over all decisions on a simplex: the three forces whose weights move most, and how each is spread."""
-    weights, names = result.fit.weights, result.fit.primitives
     figure = blank(7.6, 3.4)
     grid = figure.add_gridspec(len(names), 2, width_ratios=(1.2, 1))
     if len(names) > 2:
@@ -101,9 +100,9 @@ def _frame_simplex(ax: Any, names: list[str]) -> None:
     ax.axis("off")
 
 
-def draw_tracks(result: Answer, motion: Motion) -> Figure:
+def draw_tracks(given: Decisions, names: Sequence[str], weights: np.ndarray, motion: Motion) -> Figure:
     """The tracks of the first trial in the colours of the weights, and the mean weights of its individuals in time."""
-    given, weights, trial = result.decisions, result.fit.weights, motion.trials[0]
+    trial = motion.trials[0]
     rows = np.flatnonzero(given.trial == 0)
     figure = blank(8.4, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
@@ -113,7 +112,7 @@ def draw_tracks(result: Answer, motion: Motion) -> Figure:
     left.set(aspect="equal", xlabel=f"x ({motion.unit})", ylabel=f"y ({motion.unit})", title=f"Trial {trial.name}")
     frames, index = np.unique(given.frame[rows], return_inverse=True)
     count = np.bincount(index)
-    for a, name in enumerate(given.names):
+    for a, name in enumerate(names):
         mean = np.bincount(index, weights[rows, a]) / count
         right.plot(frames / motion.rate, mean, color=_colour(a), linewidth=1.0, label=name)
     right.set(xlabel="time (s)", ylabel="mean weight", ylim=(0, 1))
@@ -121,11 +120,10 @@ def draw_tracks(result: Answer, motion: Motion) -> Figure:
     return figure
 
 
-def draw_map(result: Answer) -> Figure:
+def draw_map(given: Decisions, names: Sequence[str], weights: np.ndarray) -> Figure:
     """Mean weight of each force, by where the nearest neighbour is: ahead is up."""
-    names = result.fit.primitives
-    together = np.isfinite(result.decisions.neighbour[:, 0])
-    weights, (distance, bearing) = result.fit.weights[together], result.decisions.neighbour[together].T
+    together = np.isfinite(given.neighbour[:, 0])
+    weights, (distance, bearing) = weights[together], given.neighbour[together].T
     figure = blank(2.3 * len(names), 2.9)
     if len(distance) < LEAST:
         figure.text(0.5, 0.5, "nobody has a neighbour", ha="center")
@@ -170,6 +168,19 @@ def draw_leadership(ranking: Leadership) -> Figure:
     return figure
 
 
+def draw_rank(rank: Rank) -> Figure:
+    """The gain of the judged gate among those of surrogates and of draws from constant weights."""
+    figure = blank(5.6, 2.4)
+    ax = figure.add_subplot()
+    for row, (values, colour) in enumerate(((rank.constant, COLOURS[2]), (rank.surrogates, COLOURS[0]))):
+        ax.plot(values, np.full(len(values), row), "o", color=colour, markersize=5, alpha=0.7)
+    ax.axvline(rank.real, color=COLOURS[1], linewidth=1.5, label="the data")
+    ax.set_yticks([0, 1], ["drawn from\nconstant weights", "surrogates\nwithout company"], fontsize=8)
+    ax.set(ylim=(-0.6, 1.6), xlabel="gain in ln p of all decisions over constant weights (nats)")
+    ax.legend(fontsize=7.5)
+    return figure
+
+
 def draw_predicted(predicted: tuple[Predicted, ...]) -> Figure:
     """Distributions of the data and of groups simulated with the estimates."""
     figure = blank(2.3 * len(predicted), 2.3)
@@ -189,7 +200,7 @@ def draw_trials(gains: Sequence[tuple[str, float, float, str]]) -> Figure:
     figure = blank(5.6, 0.9 + 0.22 * len(order))
     ax = figure.add_subplot()
     for row, (_, gain, error, call) in enumerate(order):
-        colour = COLOURS[1] if call == "gating" else COLOURS[0]
+        colour = COLOURS[1] if call == "re-weighting" else COLOURS[0]
         ax.errorbar(gain, row, xerr=1.96 * error, fmt="o", color=colour, markersize=4, linewidth=1)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
     ax.set_yticks(range(len(order)), [name for name, *_ in order], fontsize=7)

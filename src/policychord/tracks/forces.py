@@ -133,6 +133,7 @@ def _predator(sight: Sight) -> Any:
 
 FORCES: Mapping[str, Force] = {
     "persist": _persist,
+    "drag": lambda sight: -sight.view.velocity / sight.layout.speed,
     "separation": lambda sight: sight.view.separation,
     "alignment": lambda sight: sight.view.alignment - sight.heading,
     "cohesion": lambda sight: sight.view.cohesion,

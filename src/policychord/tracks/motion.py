@@ -13,6 +13,7 @@ from scipy.signal import savgol_coeffs, savgol_filter
 from scipy.spatial import cKDTree
 
 from ..worlds.flock.measures import milling, polarization
+from .quality import Suspicions, suspect
 from .reading import TrackError, Tracks
 
 EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
@@ -37,6 +38,10 @@ class Smoothing(BaseModel):
     longest_gap: float = Field(
         default=0.2, ge=0, le=1e6, description="seconds: gaps up to this are filled by straight lines"
     )
+    jump: float = Field(
+        default=8.0, ge=0, le=1e6, description="tracks are cut where a position deviates from straight motion by so "
+        "many times what nine of ten positions do; 0 cuts none",
+    )  # fmt: skip
 
 
 class Moved(NamedTuple):
@@ -60,6 +65,7 @@ class Motion(NamedTuple):
     gaps: int  # stretches without positions inside tracks
     filled: int  # positions that were put into short gaps
     dropped: int  # positions in stretches too short to be smoothed
+    suspicions: Suspicions = Suspicions()
 
 
 def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
@@ -72,11 +78,13 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
     longest = int(np.floor(how.longest_gap * tracks.rate + 1e-9))
     counts = np.zeros(3, int)  # gaps, filled, dropped
     moved = []
-    for trial in tracks.trials:
+    jumps, suspicions = suspect([trial.position for trial in tracks.trials], how.jump)
+    for trial, cut in zip(tracks.trials, jumps, strict=True):
         motion = np.full((3, *trial.position.shape), np.nan)
         for i in range(len(trial.ids)):
             track, gaps, filled = _bridged(trial.position[:, i], longest)
             counts[:2] += gaps, filled
+            track[cut[:, i]] = np.nan
             for begin, end in _stretches(np.isfinite(track[:, 0])):
                 if end - begin < window:
                     counts[2] += end - begin
@@ -86,7 +94,8 @@ def move(tracks: Tracks, smoothing: Smoothing | None = None) -> Motion:
     if not any(np.isfinite(trial.velocity).any() for trial in moved):
         raise TrackError(f"{tracks.source}: no track has {window} frames without a gap: smooth over less "
                          "(--smooth SECONDS) or fill longer gaps.")  # fmt: skip
-    return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, *(int(count) for count in counts))
+    gaps, filled, dropped = counts.tolist()
+    return Motion(tuple(moved), tracks.rate, tracks.unit, window, how, gaps, filled, dropped, suspicions)
 
 
 def _window_of(how: Smoothing, rate: float) -> int:
@@ -187,7 +196,7 @@ def lengths(vectors: np.ndarray) -> np.ndarray:
 
 def _doubts(tracks: Tracks, motion: Motion) -> list[str]:
     """What may be wrong with the velocities of a file."""
-    notes = []
+    notes = list(motion.suspicions.notes)
     if motion.window <= motion.smoothing.order + 1:
         notes.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
                      f"{(motion.window + 2) / motion.rate:.2g} would.")  # fmt: skip

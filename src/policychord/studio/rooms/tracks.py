@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...tracks.decisions import Decisions, decide, hold, marked, members_of, of_trial, thin
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
-from ...tracks.gating import Answer, answer, weigh
+from ...tracks.gating import fit_agent, weigh
 from ...tracks.motion import Motion, Moved, Smoothing, move
 from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
+from ...tracks.verdict import judge
 from ...worlds.flock.measures import flock_spread, polarization
 from ..parser import parse
 from ..uploads import Upload
@@ -21,6 +22,7 @@ from ..wire import Frame
 from .base import FRAMES_PER_SECOND
 
 MOST_DECISIONS = 1200  # of the quick fit, spread evenly in time
+FEW = 6  # surrogates of each kind
 MOST_SHOWN = 20_000  # decisions of a trial whose weights are found
 MOST_PLACES = 400  # individuals at once
 MOST_PAIRS = 40_000_000  # of individuals, over all decisions: half a minute until their forces are found
@@ -60,6 +62,18 @@ class _Begun(NamedTuple):
     time: float  # s, of the data
     group: Group
     there: int  # how many of its places are taken
+
+
+class Answer(NamedTuple):
+    """A verdict in words, and the estimates of the composed agent, with which a group is simulated."""
+
+    sentence: str
+    fit: Any
+
+
+def answer(motion: Motion, given: Decisions, settings: ForceSettings) -> Answer:
+    """Both, quickly: few surrogates, one start."""
+    return Answer(judge(motion, given, settings, surrogates=FEW).sentence, fit_agent(given, starts=1))
 
 
 class Played(NamedTuple):
@@ -132,7 +146,7 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
         return played._replace(announced=True)
     if played.answer is None:
         if played.fitting is None:
-            fitting = _in_background(answer, thin(every, MOST_DECISIONS), starts=1, quick=True)
+            fitting = _in_background(answer, motion, thin(every, MOST_DECISIONS), view.forces)
             return played._replace(fitting=fitting)
         return played._replace(answer=played.fitting.result()) if played.fitting.done() else played
     theta = played.answer.fit.theta
@@ -274,8 +288,8 @@ settings = pc.tracks.ForceSettings({", ".join(words)})
 tracks = pc.tracks.read_tracks({played.upload.name!r}{rate})
 motion = pc.tracks.move(tracks, pc.tracks.Smoothing(window={view.smooth:g}))
 decisions = pc.tracks.thin(pc.tracks.decide(motion, settings), {MOST_DECISIONS})
-answer = pc.tracks.answer(decisions, starts=1, quick=True)
-print(answer.sentence)
-for measure in pc.tracks.predict(motion, decisions, answer.fit.theta, settings, seconds={view.follow:g}):
+print(pc.tracks.judge(motion, decisions, settings, surrogates={FEW}).sentence)
+agent = pc.tracks.fit_agent(decisions, starts=1)
+for measure in pc.tracks.predict(motion, decisions, agent.theta, settings, seconds={view.follow:g}):
     print(measure.name, "largest difference of the distributions", round(measure.distance, 2))
 """
