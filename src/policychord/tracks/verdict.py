@@ -2,7 +2,8 @@
 
 A verdict has four steps. Each may settle it.
 1. Constant weights and gates are estimated and compared on held-out decisions; all share one baseline of own motion.
-2. The gate with the best score is judged, in the way of acting (by sum or by sample) that explains more.
+2. The gate with the largest gain over its reference is judged, in the way of acting (by sum or by sample) that explains
+   more.
 3. If its gain is more than two and a half times its error, it must also be larger than in every surrogate without
    company, and in all draws from the constant weights. Both are compared by the gain in ln p of all decisions.
 4. If there is no gain, the power says how large a switch these data would have shown.
@@ -105,10 +106,8 @@ def judge(
     if more:
         comparison = _joined(comparison, compare(more, data, fold=fold))
     gates = [name for name in (soft, gated, STATES) if name in comparison.names]
-    gate = max(gates, key=lambda name: comparison.score(name).held_out)
-    against = constant
-    if gate == STATES and comparison.score(REST).held_out > comparison.score(constant).held_out:
-        against = REST
+    gate = max(gates, key=lambda name: comparison.difference(name, _reference(comparison, name, constant)).mean)
+    against = _reference(comparison, gate, constant)
     gain, company = comparison.difference(gate, against), comparison.difference(constant, ALONE)
     moved = _moved(found, names, gate, hidden)
     features = what_moves(found[soft], names, given.block) if gate == soft else ()
@@ -123,6 +122,12 @@ def judge(
     call = call_of(gain, company, moved, rank, power, suspicious, enough)
     judged = Judged(call, acts, gate, against, gain, company, moved, features, rank, power, suspicious, resting, enough)
     return Verdict(judged, comparison, situations, given, found, hidden, arena)
+
+
+def _reference(comparison: Comparison, gate: str, constant: str) -> str:
+    """What a gate must beat: constant weights; for hidden states also states of own motion, where these are better."""
+    rest = gate == STATES and comparison.score(REST).held_out > comparison.score(constant).held_out
+    return REST if rest else constant
 
 
 def _established(gain: Difference) -> bool:
