@@ -8,7 +8,6 @@ import pytest
 from policychord import Composer
 from policychord.actions import Grid
 from policychord.models import Cost, Random, Rollouts, diagnose, fit_cost_to_go, linearise, riccati
-from policychord.models.trials import tilted
 from policychord.primitives import Gaussian
 
 A, B = np.array([[1.0, 0.3], [0.0, 1.0]]), np.array([[0.0], [0.3]])
@@ -171,12 +170,6 @@ def test_where_the_primitives_are_the_limit_the_posterior_is_named_and_the_model
     wrong = diagnose(agent(lambda x, u, k: predict(x, -u, k)), states, actions=actions, following=after)
     assert any("model is off" in one for one in wrong.warnings)
     assert not any("posterior" in one for one in wrong.warnings)
-
-
-def test_tilting_never_costs_more_by_the_model(rng):
-    for _ in range(20):
-        prob, cost = rng.dirichlet(np.ones(7)), rng.normal(0, 3, 7)
-        assert float(tilted(jnp.asarray(prob), jnp.asarray(cost)) @ cost) <= prob @ cost + 1e-12
 
 
 def test_a_world_with_chance_is_looked_at_and_nothing_is_tried_in_it(rng):

@@ -171,7 +171,8 @@ def _improvements(agent: Any, diagnosis: Diagnosis) -> list[str]:
         check = "Check the model first: pass actions and following. " if diagnosis.model_error is None else ""
         found.append(
             f"actions between or beyond those of the primitives are better by the model: acting by p ~ (Pi w) exp(-s) "
-            f"its own cost falls by {trial}. {check}If the model is right, use selection='posterior', or a plan."
+            f"its own cost falls by {trial}. {check}If the model is right, use selection='posterior' or "
+            "'posterior mean', or a Plan."
         )
     return found
 

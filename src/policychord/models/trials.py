@@ -59,12 +59,11 @@ def try_changes(agent: Any, states: Observation, k: int, hollow: bool = False) -
         return {}
     steps = 1 if world.predict is None else max(SHORT, 2 * (horizon or 0))
     begun = jnp.asarray(k)
-    usual = _costs(agent, world, states, begun, steps, False)
     changes = _changes(agent) | ({"mode": agent.replace(selection="mode")} if hollow else {})
-    tried = {name: _costs(other, world, states, begun, steps, False) for name, other in changes.items()}
     if agent.combine == "mixture" and agent.selection in ("sample", "mean", "mode", "dither"):
-        tried["posterior"] = _costs(agent, world, states, begun, steps, True)
-    return {name: _compare(usual, costs) for name, costs in tried.items()}
+        changes["posterior"] = agent.replace(selection="posterior" if agent.actions.labels else "posterior mean")
+    usual = _costs(agent, world, states, begun, steps)
+    return {name: _compare(usual, _costs(other, world, states, begun, steps)) for name, other in changes.items()}
 
 
 def longer(agent: Any) -> Any | None:
@@ -82,11 +81,6 @@ def longer(agent: Any) -> Any | None:
 def _horizon(agent: Any) -> int | None:
     to_go = getattr(agent.model, "cost_to_go", None)
     return to_go.steps if isinstance(to_go, Rollouts) else None
-
-
-def tilted(prob: Float[Array, " d"], cost: Float[Array, " d"]) -> Float[Array, " d"]:
-    """The posterior of a mixture under a cost: p proportional to prob exp(-cost)."""
-    return jax.nn.softmax(jnp.log(prob) - cost)
 
 
 def spread(agent: Any, factor: float) -> Any | None:
@@ -197,18 +191,15 @@ class _One(AbstractActions):
 
 
 @eqx.filter_jit
-def _costs(
-    agent: Any, world: _World, states: Observation, k: Array, steps: int, posterior: bool
-) -> Float[Array, " state"]:
+def _costs(agent: Any, world: _World, states: Observation, k: Array, steps: int) -> Float[Array, " state"]:
     """What the agent's closed loop costs in the world from each of the states on."""
 
     def from_state(key: Array, state: Observation) -> Array:
         def advance(carry: tuple[Observation, Any], j: Array) -> tuple[tuple[Observation, Any], Array]:
             x, memory = carry
             decision = agent.decide(jax.random.fold_in(key, j), x, k + j, memory)
-            action = _posterior_action(agent, x, k + j, memory) if posterior else decision.action
-            cost = jnp.asarray(call("stage_cost", world.stage, x, action, k + j), dtype=float)
-            following = x if world.predict is None else call("predict", world.predict, x, action, k + j)
+            cost = jnp.asarray(call("stage_cost", world.stage, x, decision.action, k + j), dtype=float)
+            following = x if world.predict is None else call("predict", world.predict, x, decision.action, k + j)
             following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
             return (following, decision.memory), cost
 
@@ -220,14 +211,6 @@ def _costs(
     count = len(jax.tree_util.tree_leaves(floats)[0])
     keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(0), i))(jnp.arange(count))
     return jax.vmap(from_state)(keys, floats)
-
-
-def _posterior_action(agent: Any, observation: Observation, k: Time, memory: Any) -> Array:
-    """The mean action of the tilted mixture, of labels the most probable one."""
-    weighed = agent.weigh(observation, k, memory)
-    actions = agent.actions if weighed.drawn is None else weighed.drawn.actions
-    prob = tilted(weighed.mixture, action_cost(agent.model, actions, observation, k))
-    return actions.at(jnp.argmax(prob)) if actions.labels else actions.mean(prob)
 
 
 def _compare(usual: Array, other: Array) -> Trial:
